@@ -1,0 +1,7 @@
+//! What the XDP programs of the validator and its userspace share: the wire formats, the classification of a frame and the
+//! layout of the BPF maps. Pure and `no_std`; the host tests run it without root and without any eBPF tool.
+#![cfg_attr(not(test), no_std)]
+
+pub mod maps;
+pub mod stamp;
+pub mod units;

@@ -1,0 +1,170 @@
+//! The stamp that each test frame carries at the start of its UDP payload.
+//!
+//! ```text
+//! octet 0       2      4       6       7         8                14                 20       22
+//!       | magic | run  | flow  | phase | version | sequence (48)  | time, ns (48)    | check  |
+//! ```
+//! All big-endian. `check` makes the ones-complement sum of the eleven words 0xffff, so that a damaged stamp is told from
+//! damage elsewhere in the frame; 22 octets fit a frame of 64 octets (without FCS) with IPv4 and no tag.
+
+/// UDP destination port of test frames; the source port tells flows apart for hashing.
+pub const UDP_PORT: u16 = 50_000;
+/// First two octets.
+pub const MAGIC: u16 = 0x5646;
+/// Layout version.
+pub const VERSION: u8 = 1;
+/// Length in octets.
+pub const LEN: usize = 22;
+/// Sequence numbers and times are kept to 48 bits: 3.2 days of nanoseconds.
+pub const MASK_48: u64 = (1 << 48) - 1;
+
+/// The phase of a repetition in which a frame was sent. No frame is sent in `Drain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[repr(u8)]
+pub enum Phase {
+    /// Traffic without a storm.
+    Baseline = 0,
+    /// Traffic during the storm.
+    Storm = 1,
+    /// The storm has stopped; what the DUT held arrives.
+    Drain = 2,
+    /// Traffic after the drain.
+    Resume = 3,
+    /// Running traffic, with single XOFF and XON frames.
+    Probe = 4,
+}
+
+impl Phase {
+    /// How many phases there are.
+    pub const COUNT: usize = 5;
+    /// All phases, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Baseline, Self::Storm, Self::Drain, Self::Resume, Self::Probe];
+
+    /// The phase of that number, if there is one.
+    pub const fn from_number(value: u8) -> Option<Self> {
+        match value {
+            0 => Some(Self::Baseline),
+            1 => Some(Self::Storm),
+            2 => Some(Self::Drain),
+            3 => Some(Self::Resume),
+            4 => Some(Self::Probe),
+            _ => None,
+        }
+    }
+
+    /// This phase's bit in [`crate::maps::FlowConfig::log_phases`].
+    pub const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A stamp's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The repetition that sent the frame.
+    pub run: u16,
+    /// Index of the flow.
+    pub flow: u16,
+    /// Phase in which it was sent.
+    pub phase: Phase,
+    /// Counts up from 0 in each flow, through all phases; 48 bits.
+    pub sequence: u64,
+    /// CLOCK_MONOTONIC before the send, nanoseconds, low 48 bits.
+    pub time: u64,
+}
+
+/// Why octets are no stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DamagedStamp;
+
+const fn fold(mut sum: u32) -> u16 {
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum as u16
+}
+
+impl Stamp {
+    /// The octets as they stand in the frame.
+    #[inline(always)]
+    pub fn emit(&self) -> [u8; LEN] {
+        let words = [
+            MAGIC,
+            self.run,
+            self.flow,
+            (self.phase as u16) << 8 | VERSION as u16,
+            (self.sequence >> 32) as u16,
+            (self.sequence >> 16) as u16,
+            self.sequence as u16,
+            (self.time >> 32) as u16,
+            (self.time >> 16) as u16,
+            self.time as u16,
+        ];
+        let mut out = [0; LEN];
+        let mut sum = 0u32;
+        let mut i = 0;
+        while i < words.len() {
+            let [high, low] = words[i].to_be_bytes();
+            out[2 * i] = high;
+            out[2 * i + 1] = low;
+            sum += words[i] as u32;
+            i += 1;
+        }
+        let [high, low] = (!fold(sum)).to_be_bytes();
+        out[LEN - 2] = high;
+        out[LEN - 1] = low;
+        out
+    }
+
+    /// Reads a stamp; an error when the magic, the version, the phase or the check is wrong.
+    #[inline(always)]
+    pub fn parse(octets: &[u8; LEN]) -> Result<Self, DamagedStamp> {
+        let word = |i: usize| u16::from_be_bytes([octets[2 * i], octets[2 * i + 1]]);
+        let mut sum = 0u32;
+        let mut i = 0;
+        while i < LEN / 2 {
+            sum += word(i) as u32;
+            i += 1;
+        }
+        let Some(phase) = Phase::from_number(octets[6]) else { return Err(DamagedStamp) };
+        if word(0) != MAGIC || octets[7] != VERSION || fold(sum) != 0xffff {
+            return Err(DamagedStamp);
+        }
+        let long = |i: usize| (word(i) as u64) << 32 | (word(i + 1) as u64) << 16 | word(i + 2) as u64;
+        Ok(Self { run: word(1), flow: word(2), phase, sequence: long(4), time: long(7) })
+    }
+
+    /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds).
+    #[inline(always)]
+    pub const fn latency(&self, now: u64) -> u64 {
+        now.wrapping_sub(self.time) & MASK_48
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP: Stamp = Stamp { run: 0x0102, flow: 7, phase: Phase::Resume, sequence: 0x1234_5678_9abc, time: 0xfedc_ba98_7654 };
+
+    #[test]
+    fn what_is_emitted_is_parsed_again() {
+        assert_eq!(Stamp::parse(&STAMP.emit()), Ok(STAMP));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        for bit in 0..LEN * 8 {
+            let mut octets = STAMP.emit();
+            octets[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Stamp::parse(&octets), Err(DamagedStamp), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn latency_survives_the_wrap_of_48_bits() {
+        let stamp = Stamp { time: MASK_48 - 9, ..STAMP };
+        assert_eq!(stamp.latency((7 << 48) + 10), 20);
+    }
+}

@@ -1,0 +1,232 @@
+//! Quantities of the field, typed so that one cannot stand in for another.
+
+use core::fmt;
+
+/// A traffic class of IEEE 802.1Q, 0 to 7: what PFC pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
+pub struct Priority(u8);
+
+/// A Differentiated Services Code Point (RFC 2474), 0 to 63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
+pub struct Dscp(u8);
+
+/// A pause time in quanta of 512 bit times (IEEE 802.3 Annex 31B, 802.1Qbb).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct Quanta(pub u16);
+
+/// The speed of a link in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct LineRate(u64);
+
+/// A value outside the range of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// What was to be made.
+    pub what: &'static str,
+    /// The value found.
+    pub found: u64,
+    /// The smallest value allowed.
+    pub min: u64,
+    /// The largest value allowed.
+    pub max: u64,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} must be {} to {}, found {}", self.what, self.min, self.max, self.found)
+    }
+}
+
+impl core::error::Error for OutOfRange {}
+
+impl Priority {
+    /// How many priorities there are.
+    pub const COUNT: usize = 8;
+
+    /// The priority of that number; an error above 7.
+    pub const fn new(value: u8) -> Result<Self, OutOfRange> {
+        if value < 8 { Ok(Self(value)) } else { Err(OutOfRange { what: "priority", found: value as u64, min: 0, max: 7 }) }
+    }
+
+    /// The three low bits of `value`, as where a PCP is read from a VLAN tag.
+    pub const fn from_low_bits(value: u8) -> Self {
+        Self(value & 7)
+    }
+
+    /// All eight, 0 first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+        (0..8u8).map(Self)
+    }
+
+    /// 0 to 7.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// 0 to 7, to index an array of [`Priority::COUNT`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Dscp {
+    /// How many code points there are.
+    pub const COUNT: usize = 64;
+
+    /// The code point of that number; an error above 63.
+    pub const fn new(value: u8) -> Result<Self, OutOfRange> {
+        if value < 64 { Ok(Self(value)) } else { Err(OutOfRange { what: "DSCP", found: value as u64, min: 0, max: 63 }) }
+    }
+
+    /// The six high bits of an IPv4 TOS or IPv6 Traffic Class octet.
+    pub const fn from_traffic_class(octet: u8) -> Self {
+        Self(octet >> 2)
+    }
+
+    /// All 64, 0 first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> + Clone {
+        (0..64u8).map(Self)
+    }
+
+    /// 0 to 63.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// 0 to 63, to index an array of [`Dscp::COUNT`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Quanta {
+    /// The longest pause, 65535 quanta.
+    pub const MAX: Self = Self(u16::MAX);
+    /// Time 0: transmission may resume.
+    pub const ZERO: Self = Self(0);
+    /// Bit times in a quantum.
+    pub const BITS: u64 = 512;
+
+    /// How long the pause lasts at `rate`, in nanoseconds, rounded down.
+    pub const fn nanos(self, rate: LineRate) -> u64 {
+        rate.bits_to_nanos(self.0 as u64 * Self::BITS)
+    }
+}
+
+impl LineRate {
+    /// Preamble, start delimiter and the minimal gap between frames, in octets.
+    pub const OVERHEAD: u64 = 20;
+    /// Octets of the frame check sequence, which software does not see.
+    pub const FCS: u64 = 4;
+
+    /// A rate in bit/s, 1 Mbit/s to 1.6 Tbit/s.
+    pub const fn from_bits_per_second(value: u64) -> Result<Self, OutOfRange> {
+        const MIN: u64 = 1_000_000;
+        const MAX: u64 = 1_600_000_000_000;
+        if value < MIN || value > MAX {
+            return Err(OutOfRange { what: "line rate in bit/s", found: value, min: MIN, max: MAX });
+        }
+        Ok(Self(value))
+    }
+
+    /// Bit/s.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// The time that `bits` take on the wire, in nanoseconds, rounded down.
+    pub const fn bits_to_nanos(self, bits: u64) -> u64 {
+        (bits as u128 * 1_000_000_000 / self.0 as u128) as u64
+    }
+
+    /// The bits of layer 1 that a frame of `len` octets (without FCS) takes: FCS, preamble and gap included.
+    pub const fn frame_bits(len: usize) -> u64 {
+        (len as u64 + Self::FCS + Self::OVERHEAD) * 8
+    }
+
+    /// The time that a frame of `len` octets (without FCS) takes on the wire, in nanoseconds.
+    pub const fn frame_nanos(self, len: usize) -> u64 {
+        self.bits_to_nanos(Self::frame_bits(len))
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Dscp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for LineRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            v if v % 1_000_000_000 == 0 => write!(f, "{} Gbit/s", v / 1_000_000_000),
+            v => write!(f, "{} Mbit/s", v as f64 / 1e6),
+        }
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = OutOfRange;
+    fn try_from(value: u8) -> Result<Self, OutOfRange> {
+        Self::new(value)
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(value: Priority) -> u8 {
+        value.0
+    }
+}
+
+impl TryFrom<u8> for Dscp {
+    type Error = OutOfRange;
+    fn try_from(value: u8) -> Result<Self, OutOfRange> {
+        Self::new(value)
+    }
+}
+
+impl From<Dscp> for u8 {
+    fn from(value: Dscp) -> u8 {
+        value.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_pause_lasts_33_ms_at_one_gigabit_and_42_us_at_800() {
+        let rate = |bits| LineRate::from_bits_per_second(bits).unwrap();
+        assert_eq!(Quanta::MAX.nanos(rate(1_000_000_000)), 33_553_920);
+        assert_eq!(Quanta::MAX.nanos(rate(100_000_000_000)), 335_539);
+        assert_eq!(Quanta::MAX.nanos(rate(800_000_000_000)), 41_942);
+    }
+
+    #[test]
+    fn a_frame_of_1024_octets_takes_8384_bit_times() {
+        assert_eq!(LineRate::frame_bits(1024), 8384);
+        assert_eq!(LineRate::from_bits_per_second(1_000_000_000).unwrap().frame_nanos(1024), 8384);
+    }
+
+    #[test]
+    fn out_of_range_values_name_the_range() {
+        assert_eq!(Priority::new(8).unwrap_err().to_string(), "priority must be 0 to 7, found 8");
+        assert_eq!(Dscp::new(64).unwrap_err().to_string(), "DSCP must be 0 to 63, found 64");
+        assert!(LineRate::from_bits_per_second(0).is_err());
+    }
+}
