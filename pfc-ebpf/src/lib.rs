@@ -2,6 +2,8 @@
 //! layout of the BPF maps. Pure and `no_std`; the host tests run it without root and without any eBPF tool.
 #![cfg_attr(not(test), no_std)]
 
+pub mod classify;
 pub mod maps;
 pub mod stamp;
 pub mod units;
+pub mod wire;

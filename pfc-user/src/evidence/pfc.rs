@@ -218,7 +218,7 @@ pub struct StormReport {
     /// Every gap above the pause time: the frame before it and the frame after it.
     pub gaps: Vec<(Departure, Departure)>,
     /// Gaps by significant bits of their nanoseconds.
-    pub histogram: [u64; 40],
+    pub histogram: Vec<u64>,
 }
 
 /// The probe's own account.

@@ -1,0 +1,235 @@
+//! Cases, checks and verdicts: the vocabulary of what is decided, and the registry of all cases.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is said of a case, a check or an assertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was seen to hold.
+    Pass,
+    /// It was seen not to hold.
+    Fail,
+    /// The measurement does not allow a verdict; the reason says which figure is at fault.
+    Inconclusive,
+    /// The tester or its surroundings failed.
+    Error,
+    /// It makes no sense on this DUT.
+    NotApplicable,
+    /// A check that it depends on did not pass.
+    Skipped,
+}
+
+impl Verdict {
+    /// The word as it stands in reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Inconclusive => "inconclusive",
+            Self::Error => "error",
+            Self::NotApplicable => "not-applicable",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// How much it weighs when verdicts are put together: the heaviest wins.
+    const fn weight(self) -> u8 {
+        match self {
+            Self::NotApplicable => 0,
+            Self::Skipped => 1,
+            Self::Pass => 2,
+            Self::Inconclusive => 3,
+            Self::Error => 4,
+            Self::Fail => 5,
+        }
+    }
+
+    /// The verdict on a whole from those on its parts; not applicable when there are none.
+    pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
+        parts.into_iter().max_by_key(|part| part.weight()).unwrap_or(Self::NotApplicable)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// One row of a case's table: what is checked, and under which conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Name, such as `paused`.
+    pub id: &'static str,
+    /// Step of the source document, or `-` where the check is ours.
+    pub step: &'static str,
+    /// True: not asked by the document, but what its users expect.
+    pub beyond: bool,
+    /// When it passes.
+    pub passes_when: &'static str,
+    /// Tolerance and its source; empty when exact.
+    pub tolerance: &'static str,
+    /// Preconditions; where one is not met the check is inconclusive.
+    pub preconditions: &'static [&'static str],
+    /// Checks of the same repetition without whose pass this one is skipped.
+    pub depends_on: &'static [&'static str],
+    /// Fault of the simulated DUT that makes it fail.
+    pub fault: &'static str,
+}
+
+/// What is known of a case before it runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Case {
+    /// Case id, such as `pfc.pause-single-lossless`.
+    pub id: &'static str,
+    /// Title in the source document.
+    pub title: &'static str,
+    /// What the DUT has to do.
+    pub requirement: &'static str,
+    /// Source document.
+    pub document: &'static str,
+    /// Steps of the document, with what the tool does for each.
+    pub steps: &'static [&'static str],
+    /// The table of its checks.
+    pub checks: &'static [Check],
+}
+
+/// A single comparison of what was expected with what was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assertion {
+    /// What is compared.
+    pub what: String,
+    /// What would pass.
+    pub expected: String,
+    /// What was found.
+    pub actual: String,
+    /// Outcome.
+    pub verdict: Verdict,
+}
+
+/// A check's outcome in one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Check id.
+    pub check: String,
+    /// Repetition.
+    pub repetition: String,
+    /// Outcome.
+    pub verdict: Verdict,
+    /// Why, in a sentence with the figure; empty on a plain pass.
+    pub reason: String,
+    /// The comparisons that it rests on.
+    pub assertions: Vec<Assertion>,
+}
+
+/// A figure that is reported and not judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Repetition.
+    pub repetition: String,
+    /// What it is.
+    pub name: String,
+    /// Value with its unit.
+    pub value: String,
+}
+
+/// A case's outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    /// Case id.
+    pub case: String,
+    /// The heaviest of its checks.
+    pub verdict: Verdict,
+    /// Why there is no better verdict, where that is not in a check: the error, or what was not applicable.
+    pub reason: String,
+    /// Checks, repetition by repetition, in the order of the table.
+    pub checks: Vec<CheckResult>,
+    /// Informational figures.
+    pub figures: Vec<Figure>,
+}
+
+impl CaseResult {
+    /// The verdict on `check` over all repetitions; `None` if it was judged in none.
+    pub fn check(&self, check: &str) -> Option<Verdict> {
+        let mut results = self.checks.iter().filter(|result| result.check == check).peekable();
+        results.peek()?;
+        Some(Verdict::of_parts(results.map(|result| result.verdict)))
+    }
+
+    /// Ids of the checks with that verdict, in the order of the table, each once.
+    pub fn checks_with(&self, verdict: Verdict) -> Vec<&str> {
+        let mut ids: Vec<&str> = Vec::new();
+        for result in &self.checks {
+            if !ids.contains(&result.check.as_str()) && self.check(&result.check) == Some(verdict) {
+                ids.push(&result.check);
+            }
+        }
+        ids
+    }
+}
+
+/// Process exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// At least one case passed and every other passed or was not applicable.
+    Passed = 0,
+    /// Some case failed.
+    Failed = 1,
+    /// Usage or configuration error.
+    Usage = 2,
+    /// None failed, but some inconclusive or error, or none applied.
+    Undecided = 3,
+    /// Interrupted; what was measured is still reported.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The exit code for a run with these cases.
+    pub fn of(results: &[CaseResult], interrupted: bool) -> Self {
+        if interrupted {
+            return Self::Interrupted;
+        }
+        match Verdict::of_parts(results.iter().map(|result| result.verdict)) {
+            Verdict::Fail => Self::Failed,
+            Verdict::Pass => Self::Passed,
+            _ => Self::Undecided,
+        }
+    }
+}
+
+/// What happens during a run, for whoever shows it.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A case begins with that many repetitions.
+    CaseBegins {
+        /// Case.
+        case: &'static Case,
+        /// Repetitions.
+        repetitions: usize,
+    },
+    /// A repetition begins.
+    RepetitionBegins {
+        /// Its name.
+        name: String,
+        /// How long it takes at the least, in seconds.
+        seconds: f64,
+    },
+    /// A part of a repetition begins, such as `storm`.
+    PhaseBegins {
+        /// Its name.
+        phase: &'static str,
+    },
+    /// A repetition is over.
+    RepetitionEnds,
+    /// A case has been judged.
+    CaseEnds {
+        /// Outcome.
+        result: CaseResult,
+    },
+    /// Something that the user should know.
+    Note(String),
+}

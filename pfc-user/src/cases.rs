@@ -1,0 +1,3 @@
+//! The cases, by family.
+
+pub mod pfc;

@@ -1,0 +1,1 @@
+//! The four cases of the PFC test plan.

@@ -1,0 +1,1 @@
+//! Arguments; no I/O.

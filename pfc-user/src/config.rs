@@ -1,0 +1,1 @@
+//! Testbed and plan files -> typed and checked; the only reader of files.

@@ -1,0 +1,9 @@
+//! The only contact with kernel and devices.
+
+pub mod clock;
+pub mod control;
+pub mod link;
+pub mod netns;
+pub mod process;
+pub mod traffic;
+pub mod xdp;

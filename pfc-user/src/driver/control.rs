@@ -1,0 +1,1 @@
+//! PAUSE and PFC frames: single frames and storms.

@@ -1,0 +1,1 @@
+//! Links: veth pairs, state, counters, offloads.

@@ -1,0 +1,1 @@
+//! Network namespaces that live no longer than the process.

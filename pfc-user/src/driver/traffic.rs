@@ -1,0 +1,1 @@
+//! Test traffic: stamped flows at layer-1 rates.

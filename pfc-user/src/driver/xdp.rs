@@ -1,0 +1,1 @@
+//! The XDP program: load, attach, configure, read.

@@ -1,0 +1,3 @@
+//! Simulated devices under test.
+
+pub mod switch;

@@ -1,0 +1,1 @@
+//! Events and results in, one format a file.

@@ -1,0 +1,1 @@
+//! The only loop: for each case preflight, run, judge, emit events.
