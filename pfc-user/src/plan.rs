@@ -122,6 +122,18 @@ pub struct Limits {
     pub max_burst: Nanos,
 }
 
+impl Limits {
+    /// How long a pause of `quanta` lasts at the line rate.
+    pub fn pause_time(&self, quanta: Quanta) -> Nanos {
+        quanta.nanos(self.line_rate)
+    }
+
+    /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded up.
+    pub fn pause_tolerance(&self, quanta: Quanta) -> Nanos {
+        Quanta(2).nanos(self.line_rate) + self.pause_time(quanta) / 10_000 + 2
+    }
+}
+
 impl RepetitionPlan {
     /// Whether `priority` is lossless.
     pub fn is_lossless(&self, priority: Priority) -> bool {

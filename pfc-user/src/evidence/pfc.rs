@@ -26,8 +26,8 @@ pub struct PfcEvidence {
     pub windows: Windows,
     /// The storm's own account; `None` when none was sent.
     pub storm: Option<StormReport>,
-    /// The probe's own account.
-    pub probe: Option<ProbeReport>,
+    /// The probes' own account, one for each attempt.
+    pub probes: Vec<ProbeReport>,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
     /// What the tx port's program counted: here the DUT's PFC arrives, and forwarded storm frames would.
@@ -221,11 +221,13 @@ pub struct StormReport {
     pub histogram: Vec<u64>,
 }
 
-/// The probe's own account.
+/// One attempt of the probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
     /// Pause time of both XOFFs.
     pub quanta: Quanta,
+    /// Priorities that they address.
+    pub priorities: Vec<Priority>,
     /// The XOFF that expires by itself.
     pub xoff: Departure,
     /// A second XOFF, and the XON after it.
@@ -241,21 +243,30 @@ pub struct Arrivals {
     pub lost: u64,
 }
 
-/// One logged arrival.
+/// One logged arrival; in the file an array, since there are many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(Nanos, u16, Phase, u32)", into = "(Nanos, u16, Phase, u32)")]
 pub struct Arrival {
     /// When.
-    #[serde(rename = "t")]
     pub time: Nanos,
     /// Flow.
-    #[serde(rename = "f")]
     pub flow: u16,
     /// Phase in the stamp.
-    #[serde(rename = "p")]
     pub phase: Phase,
     /// One-way latency.
-    #[serde(rename = "l")]
     pub latency: u32,
+}
+
+impl From<(Nanos, u16, Phase, u32)> for Arrival {
+    fn from((time, flow, phase, latency): (Nanos, u16, Phase, u32)) -> Self {
+        Self { time, flow, phase, latency }
+    }
+}
+
+impl From<Arrival> for (Nanos, u16, Phase, u32) {
+    fn from(arrival: Arrival) -> Self {
+        (arrival.time, arrival.flow, arrival.phase, arrival.latency)
+    }
 }
 
 /// What a port's program counted beside the flows.
