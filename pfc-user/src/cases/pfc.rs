@@ -1,1 +1,50 @@
 //! The four cases of the PFC test plan.
+
+mod checks;
+mod global_pause;
+mod judge;
+mod lossy;
+mod multi_lossless;
+pub mod planning;
+mod single_lossless;
+pub mod stimulate;
+
+use planning::{Ask, NotApplicable, Surroundings};
+
+use crate::case::{Case, CheckResult, Figure};
+use crate::evidence::pfc::PfcEvidence;
+use crate::plan::RepetitionPlan;
+
+/// Where the cases come from.
+const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";
+
+/// Steps of cases 1 and 2.
+const LOSSLESS_STEPS: &[&str] = &[
+    "baseline: test and background traffic without a storm; every counter is shown alive",
+    "1  start the PFC storm on the lossless priorities",
+    "2  after the lead start test traffic (lossless, 50 %) and background traffic (lossy, 50 %) together",
+    "3  keep both running, then stop both",
+    "4  verify: all background frames received while the storm runs, no test frame received",
+    "5  stop the storm; wait until the DUT has drained",
+    "6  start test and background traffic again",
+    "7  verify: all test frames received",
+    "probe: on running traffic one XOFF that runs out, then an XOFF that an XON ends",
+    "8  repeat with the next lossless priorities",
+];
+
+/// A case of this family: its table, and how a repetition is planned.
+pub struct PfcCase {
+    /// What is known of it before it runs.
+    pub case: Case,
+    /// The repetition for a plan's wish on a testbed.
+    pub plan: fn(&Surroundings, &Ask) -> Result<RepetitionPlan, NotApplicable>,
+}
+
+/// All four.
+pub static CASES: [PfcCase; 4] =
+    [single_lossless::SINGLE_LOSSLESS, multi_lossless::MULTI_LOSSLESS, lossy::LOSSY, global_pause::GLOBAL_PAUSE];
+
+/// Judges one repetition: a result for each check of the case's table, in its order.
+pub fn judge(case: &Case, evidence: &PfcEvidence) -> (Vec<CheckResult>, Vec<Figure>) {
+    (judge::repetition(case, evidence), judge::figures(evidence))
+}

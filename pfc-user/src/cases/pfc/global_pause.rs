@@ -1,0 +1,33 @@
+//! Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level flow control).
+
+use super::planning::{Ask, Builder, NotApplicable, Surroundings};
+use super::{PfcCase, checks};
+use crate::case::Case;
+use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
+use pfc_ebpf::units::Quanta;
+
+/// The case.
+pub(super) const GLOBAL_PAUSE: PfcCase = PfcCase {
+    case: Case {
+        id: "pfc.global-pause",
+        title: "Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level Flow Control)",
+        requirement: "802.3x PAUSE has no effect on a DUT that is configured for PFC.",
+        document: super::DOCUMENT,
+        steps: &[
+            "baseline: test traffic without a storm; every counter is shown alive",
+            "probe: PFC for the lossless priorities from the storm's port stops them, so that the storm is known to arrive",
+            "1  start the 802.3x PAUSE storm, quanta 0xffff",
+            "2  after the lead start test traffic: all 64 DSCPs, 100 % of line rate, PFC honoured on all eight priorities of the tx port",
+            "3  keep it running, then stop it",
+            "4  stop the storm",
+            "5  verify: all test frames received, throughput close to link capacity",
+        ],
+        checks: checks::GLOBAL_PAUSE,
+    },
+    plan,
+};
+
+fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
+    let probe = ProbePlan { priorities: ask.lossless.to_vec(), quanta: Quanta::MAX, xon: false };
+    Ok(Builder::new(surroundings, ask).every_dscp(Role::Test).build(StormKind::Pause, probe, true))
+}

@@ -1,0 +1,106 @@
+//! From evidence to checks: pure, so that stored evidence gives the same verdict again.
+
+mod delivery;
+mod finding;
+mod integrity;
+mod preconditions;
+mod probe;
+mod throughput;
+
+use finding::Finding;
+
+use crate::case::{Case, Check, CheckResult, Figure, Verdict};
+use crate::evidence::pfc::PfcEvidence;
+
+/// The function behind a check of that name; `None` if there is no such check.
+fn judge_of(check: &str) -> Option<fn(&PfcEvidence) -> Finding> {
+    Some(match check {
+        "paused" => delivery::paused,
+        "background" => delivery::background,
+        "isolation" => delivery::isolation,
+        "delivered" => delivery::delivered,
+        "resume" => delivery::resume,
+        "test-traffic" | "no-loss" => delivery::test_undisturbed,
+        "response" => probe::response,
+        "xon" => probe::xon,
+        "no-dip" => throughput::no_dip,
+        "throughput" => throughput::throughput,
+        "no-pfc-on-lossy" => integrity::no_pfc_on_lossy,
+        "no-duplicate" => integrity::no_duplicate,
+        "no-reorder" => integrity::no_reorder,
+        "no-corruption" => integrity::no_corruption,
+        "no-remark" => integrity::no_remark,
+        "no-mac-control-forwarded" => integrity::no_mac_control_forwarded,
+        _ => return None,
+    })
+}
+
+/// Judges one repetition by the case's table, in its order.
+pub(super) fn repetition(case: &Case, e: &PfcEvidence) -> Vec<CheckResult> {
+    let mut results: Vec<CheckResult> = Vec::new();
+    for check in case.checks {
+        let result = judge(check, e, &results);
+        results.push(result);
+    }
+    results
+}
+
+/// Informational figures of one repetition.
+pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
+    throughput::figures(e)
+}
+
+fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult {
+    let result = |verdict, reason: String, assertions| CheckResult {
+        check: check.id.into(),
+        repetition: e.plan.name.clone(),
+        verdict,
+        reason,
+        assertions,
+    };
+    let unmet = check
+        .depends_on
+        .iter()
+        .find_map(|id| earlier.iter().find(|result| result.check == *id && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)));
+    if let Some(on) = unmet {
+        return result(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check), Vec::new());
+    }
+    if e.interrupted {
+        return result(Verdict::Inconclusive, "the repetition was interrupted".into(), Vec::new());
+    }
+    let Some(judge) = judge_of(check.id) else {
+        return result(Verdict::Error, format!("the check `{}` has no judge", check.id), Vec::new());
+    };
+    let finding = judge(e);
+    if finding.verdict == Verdict::NotApplicable || (finding.verdict == Verdict::Fail && finding.certain) {
+        return result(finding.verdict, finding.reason, finding.assertions);
+    }
+    let unmet: Vec<String> = check
+        .preconditions
+        .iter()
+        .filter_map(|name| preconditions::met(name, check.id, e).err().map(|why| format!("{name}: {why}")))
+        .collect();
+    if unmet.is_empty() {
+        return result(finding.verdict, finding.reason, finding.assertions);
+    }
+    result(Verdict::Inconclusive, unmet.join("; "), finding.assertions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CASES;
+    use super::*;
+
+    #[test]
+    fn every_check_of_every_table_has_a_judge_and_known_names() {
+        for case in CASES.iter().map(|case| &case.case) {
+            for (index, check) in case.checks.iter().enumerate() {
+                assert!(judge_of(check.id).is_some(), "{} {}", case.id, check.id);
+                assert!(!check.fault.is_empty(), "{} {} names no fault", case.id, check.id);
+                for on in check.depends_on {
+                    assert!(case.checks[..index].iter().any(|earlier| earlier.id == *on), "{} {} depends on {on}", case.id, check.id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Checks over all phases: duplicates, order, corruption, re-marks, and PAUSE/PFC frames that should not be there.
+
+use pfc_ebpf::maps::Malformed;
+use pfc_ebpf::units::Priority;
+
+use super::finding::Finding;
+use crate::evidence::pfc::{FlowReceived, PfcEvidence};
+
+fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
+    e.received.iter().map(count).sum()
+}
+
+fn expect_none(finding: &mut Finding, what: &str, found: u64) {
+    finding.expect(what, "0", found.to_string(), found == 0, true);
+}
+
+/// `no-duplicate`.
+pub(super) fn no_duplicate(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    expect_none(&mut finding, "frames whose sequence number had arrived before", total(e, |flow| flow.duplicate));
+    let beyond = total(e, |flow| flow.beyond_window);
+    if beyond > 0 {
+        finding.undecided("frames too far behind to tell late from duplicate", "0", beyond.to_string());
+    }
+    finding
+}
+
+/// `no-reorder`.
+pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    expect_none(&mut finding, "frames that arrived after a later one of their flow", total(e, |flow| flow.reordered));
+    let beyond = total(e, |flow| flow.beyond_window);
+    if beyond > 0 {
+        finding.undecided("frames too far behind to tell late from duplicate", "0", beyond.to_string());
+    }
+    finding
+}
+
+/// `no-corruption`.
+pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    expect_none(&mut finding, "frames with a wrong UDP checksum", total(e, |flow| flow.corrupt));
+    for (what, kind) in [("damaged stamps", Malformed::Stamp), ("wrong IPv4 header checksums", Malformed::Ipv4Checksum)] {
+        let found = e.rx_port.malformed.iter().filter(|(reason, _)| *reason == kind).map(|(_, count)| count).sum();
+        expect_none(&mut finding, what, found);
+    }
+    finding
+}
+
+/// `no-remark`.
+pub(super) fn no_remark(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let (remarked, untagged) = (total(e, |flow| flow.remarked), total(e, |flow| flow.untagged));
+    if untagged > 0 {
+        // A tag that offload has taken out of the frame looks like one that was removed.
+        finding.undecided("frames without a VLAN tag", "0", format!("{untagged}: removed by the DUT, or by VLAN offload on the rx port"));
+    }
+    expect_none(&mut finding, "frames whose DSCP or PCP is not what was sent", remarked - untagged);
+    finding
+}
+
+/// `no-pfc-on-lossy`.
+pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    for priority in Priority::all().filter(|priority| !e.plan.is_lossless(*priority)) {
+        let found = e.tx_port.pfc[priority.index()].xoff + e.rx_port.pfc[priority.index()].xoff;
+        expect_none(&mut finding, &format!("XOFF frames of the DUT for lossy priority {priority}"), found);
+    }
+    finding
+}
+
+/// `no-mac-control-forwarded`.
+pub(super) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let sent = e.storm.as_ref().map_or(0, |storm| storm.frames);
+    if sent == 0 {
+        finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
+    }
+    expect_none(&mut finding, "PAUSE/PFC frames of the storm seen at the tx port", e.tx_port.own_control);
+    finding
+}

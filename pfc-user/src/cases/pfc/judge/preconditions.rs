@@ -1,0 +1,174 @@
+//! What must hold for the tester's own part before a check may be judged; each names the figure where it does not.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::LineRate;
+
+use super::finding::ms;
+use super::probe;
+use crate::evidence::pfc::{PfcEvidence, StormReport};
+use crate::plan::{FlowPlan, Nanos, Role};
+
+/// Whether the precondition of that name is met for `check`; else why not.
+pub(super) fn met(name: &str, check: &str, e: &PfcEvidence) -> Result<(), String> {
+    match name {
+        "ports" => ports(e),
+        "accounting" => accounting(e),
+        "baseline" => baseline(e, check),
+        "rate" => rate(e),
+        "storm-continuity" => storm_continuity(e),
+        "storm-arrival" => probe::storm_arrival(e),
+        "pfc-visible" => pfc_visible(e),
+        // Excuses a loss and nothing else; the check `delivered` weighs it itself.
+        "honoured" => Ok(()),
+        // Weighed attempt by attempt by the checks of the probe.
+        "probe-latency" => Ok(()),
+        other => Err(format!("the precondition `{other}` is not known")),
+    }
+}
+
+fn ports(e: &PfcEvidence) -> Result<(), String> {
+    for port in [&e.ports.tx, &e.ports.rx] {
+        if !port.carrier {
+            return Err(format!("{} had no carrier during the repetition", port.interface));
+        }
+    }
+    if let (Some(tx), Some(rx)) = (e.ports.tx.speed, e.ports.rx.speed)
+        && tx != rx
+    {
+        return Err(format!("the ports differ in speed: tx {tx} bit/s, rx {rx} bit/s"));
+    }
+    match e.ports.watchdog.as_deref() {
+        Some("off") => Ok(()),
+        Some(state) => Err(format!("the DUT's PFC watchdog is {state}; it has to be off")),
+        None => Err("it is not known that the DUT's PFC watchdog is off; declare facts.watchdog = \"off\"".into()),
+    }
+}
+
+/// Frames that the tester's side may have lost, with where.
+pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
+    let mut places: Vec<String> = Vec::new();
+    let mut total = 0;
+    for counter in e.accounting.iter().filter(|counter| counter.rise > 0) {
+        total += counter.rise;
+        places.push(format!("{} {} +{}", counter.place, counter.counter, counter.rise));
+    }
+    if let Some(dut) = &e.dut {
+        for (what, count) in [("overruns", dut.overruns), ("refused sends", dut.send_errors)] {
+            if count > 0 {
+                total += count;
+                places.push(format!("simulated DUT {what} {count}"));
+            }
+        }
+    }
+    (total, places.join(", "))
+}
+
+/// How long tester and simulated DUT stalled in all.
+pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
+    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).map(|stall| stall.to - stall.from).sum()
+}
+
+fn accounting(e: &PfcEvidence) -> Result<(), String> {
+    match lost_by_tester(e) {
+        (0, _) => Ok(()),
+        (_, places) => Err(format!("drops on the tester's own side: {places}")),
+    }
+}
+
+/// Flows whose arrival the check rests on.
+fn subject<'e>(e: &'e PfcEvidence, check: &str) -> impl Iterator<Item = &'e FlowPlan> {
+    let role = match check {
+        "paused" | "delivered" | "resume" | "test-traffic" => Some(Role::Test),
+        "background" => Some(Role::Background),
+        "isolation" => Some(Role::Isolation),
+        _ => None,
+    };
+    e.plan.flows.iter().filter(move |flow| role.is_none_or(|role| flow.role == role))
+}
+
+fn baseline(e: &PfcEvidence, check: &str) -> Result<(), String> {
+    let dead: Vec<String> = subject(e, check)
+        .filter(|flow| e.received(flow.id, Phase::Baseline).is_none_or(|received| received.frames == 0))
+        .map(|flow| format!("{} (DSCP {})", flow.id, flow.dscp))
+        .collect();
+    if dead.is_empty() {
+        return Ok(());
+    }
+    Err(format!("nothing was received in the baseline, so that a count of zero proves nothing: flow {}", dead.join(", ")))
+}
+
+/// Frames of `flow` that `rate` allows in `span`.
+fn target(flow: &FlowPlan, span: Nanos) -> f64 {
+    flow.rate as f64 * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
+}
+
+/// How long the DUT's XOFF held `flow` back in `phase`; counts only for lossless priorities.
+pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
+    if !e.plan.is_lossless(flow.priority) {
+        return 0;
+    }
+    e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase).map(|held| held.to - held.from).sum()
+}
+
+fn rate(e: &PfcEvidence) -> Result<(), String> {
+    if e.sender.errors > 0 {
+        return Err(format!("the kernel refused {} frames of the sender", e.sender.errors));
+    }
+    if e.sender.max_burst > e.limits.max_burst {
+        return Err(format!("the sender's largest burst was {}, at most {} is allowed", ms(e.sender.max_burst), ms(e.limits.max_burst)));
+    }
+    for phase in [Phase::Baseline, Phase::Storm, Phase::Resume] {
+        let Some(span) = e.span(phase) else { continue };
+        for flow in &e.plan.flows {
+            let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
+            if phase == Phase::Storm && e.plan.is_stormed(flow.priority) && e.plan.is_lossless(flow.priority) {
+                // The DUT withholds these; the baseline shows that the sender keeps their rate.
+                if sent == 0 {
+                    return Err(format!("no storm-phase frame of flow {} (DSCP {}) left", flow.id, flow.dscp));
+                }
+                continue;
+            }
+            let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
+            let target = target(flow, time);
+            // A count is a whole number: one frame either way.
+            if (sent as f64) < target * 0.99 - 1.0 || sent as f64 > target + 1.0 {
+                return Err(format!(
+                    "flow {} (DSCP {}) missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave",
+                    flow.id, flow.dscp
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// When the pause of the storm's last frame ends, at the earliest.
+pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
+    let quanta = e.plan.storm.quanta;
+    (storm.last.before + e.limits.pause_time(quanta)).saturating_sub(e.limits.pause_tolerance(quanta))
+}
+
+fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
+    let Some(storm) = &e.storm else { return Err("there was no storm".into()) };
+    let Some(data) = e.span(Phase::Storm) else { return Err("there was no traffic during the storm".into()) };
+    if storm.last.before < data.to {
+        return Err("the storm ended before the traffic".into());
+    }
+    let gaps: Vec<_> = storm.gaps.iter().filter(|(before, after)| after.after >= data.from && before.before <= storm.last.before).collect();
+    let Some((before, after)) = gaps.iter().max_by_key(|(before, after)| after.after - before.before) else { return Ok(()) };
+    Err(format!(
+        "the storm had {} gaps above its pause time of {}, the largest {}",
+        gaps.len(),
+        ms(e.limits.pause_time(e.plan.storm.quanta)),
+        ms(after.after - before.before)
+    ))
+}
+
+/// Whether PAUSE/PFC frames were shown to reach the tx port's counters.
+pub(super) fn pfc_visible(e: &PfcEvidence) -> Result<(), String> {
+    let seen = e.tx_port.pfc_frames + e.tx_port.pause.xoff + e.tx_port.pause.xon;
+    if e.ports.tx.pfc_visible.is_some() || seen > 0 {
+        return Ok(());
+    }
+    Err(format!("it was not shown that PAUSE/PFC frames reach the program on {}: its MAC may swallow them", e.ports.tx.interface))
+}

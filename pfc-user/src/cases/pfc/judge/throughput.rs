@@ -1,0 +1,160 @@
+//! Checks on rates: `no-dip` and `throughput`; and the figures that are reported beside them.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::finding::{Finding, ms};
+use super::preconditions::{lost_by_tester, stalled, withheld};
+use crate::case::Figure;
+use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::plan::Nanos;
+
+/// Width of the windows of `no-dip`.
+const DIP_WINDOW: Nanos = 100_000_000;
+/// Share of what was offered that has to arrive in each.
+const DIP_SHARE: f64 = 0.99;
+/// Edge of the measurement of `throughput`.
+const EDGE: Nanos = 100_000_000;
+
+/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is at `epoch`.
+fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
+    windows.get(range).unwrap_or(&[]).iter().map(|window| group.iter().map(|p| u64::from(window[p.index()])).sum::<u64>()).sum()
+}
+
+fn stall_in(e: &PfcEvidence, from: Nanos, to: Nanos) -> Option<Stall> {
+    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).copied().find(|stall| stall.from < to && stall.to > from)
+}
+
+/// `no-dip`.
+pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let (lossless, lossy): (Vec<Priority>, Vec<Priority>) =
+        Priority::all().filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p)).partition(|p| e.plan.is_lossless(*p));
+    let width = e.windows.width.max(1);
+    let many = (DIP_WINDOW / width) as usize;
+    for phase in [Phase::Baseline, Phase::Storm] {
+        let Some(span) = e.span(phase) else { continue };
+        // Whole windows of the phase's traffic.
+        let first = (span.from - e.windows.epoch).div_ceil(width) as usize;
+        let last = ((span.to - e.windows.epoch) / width) as usize;
+        for (name, group) in [("lossy", &lossy), ("lossless", &lossless)] {
+            let mut worst: Option<(f64, usize)> = None;
+            for start in (first..last).step_by(many.max(1)).filter(|start| start + many <= last) {
+                let offered = sum(&e.windows.offered, start..start + many, group);
+                let received = sum(&e.windows.received, start..start + many, group);
+                let share = if offered == 0 { 1.0 } else { received as f64 / offered as f64 };
+                let from = e.windows.epoch + start as Nanos * width;
+                if share < DIP_SHARE
+                    && let Some(stall) = stall_in(e, from.saturating_sub(width), from + DIP_WINDOW + width)
+                {
+                    finding.undecided(
+                        format!("share received of the {name} frames offered in window {} of phase {phase:?}", (start - first) / many),
+                        format!(">= {DIP_SHARE}"),
+                        format!("{share:.4}, but the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)),
+                    );
+                } else if worst.is_none_or(|(least, _)| share < least) {
+                    worst = Some((share, (start - first) / many));
+                }
+            }
+            if let Some((share, window)) = worst {
+                finding.expect(
+                    format!("least share received of the {name} frames offered in a window of phase {phase:?}"),
+                    format!(">= {DIP_SHARE}"),
+                    format!("{share:.4} (window {window})"),
+                    share >= DIP_SHARE,
+                    lost_by_tester(e).0 == 0,
+                );
+            }
+        }
+    }
+    if finding.assertions.is_empty() {
+        finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
+    }
+    finding
+}
+
+/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and received.
+fn rates(e: &PfcEvidence) -> Option<(f64, f64)> {
+    let span = e.span(Phase::Storm)?;
+    let mut offered = 0.0;
+    let mut received = 0.0;
+    let mut last = span.to;
+    for flow in &e.plan.flows {
+        let bits = LineRate::frame_bits(flow.length) as f64;
+        offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
+        offered += flow.rate as f64 * withheld(e, flow, Phase::Storm) as f64 / 1e9;
+        if let Some(arrived) = e.received(flow.id, Phase::Storm) {
+            received += arrived.frames as f64 * bits;
+            last = last.max(arrived.last.saturating_sub(EDGE));
+        }
+    }
+    let sending = (span.to - span.from).max(1) as f64 / 1e9;
+    let receiving = (last - span.from).max(1) as f64 / 1e9;
+    Some((offered / sending, received / receiving))
+}
+
+/// `throughput`.
+pub(super) fn throughput(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    let Some((offered, received)) = rates(e) else {
+        finding.undecided("throughput", "traffic during the storm", "none");
+        return finding;
+    };
+    let share = received / offered;
+    finding.expect(
+        "received layer-1 rate as a share of the offered",
+        format!(">= {}", e.limits.min_throughput),
+        format!("{share:.4} ({:.1} of {:.1} Mbit/s)", received / 1e6, offered / 1e6),
+        share >= e.limits.min_throughput,
+        lost_by_tester(e).0 == 0 && stalled(e) < EDGE,
+    );
+    finding
+}
+
+/// Informational figures of a repetition.
+pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut add = |name: &str, value: String| {
+        figures.push(Figure { repetition: e.plan.name.clone(), name: name.into(), value });
+    };
+    if let Some((offered, received)) = rates(e) {
+        let link = e.limits.line_rate.bits_per_second() as f64;
+        add("offered in the storm phase", format!("{:.1} Mbit/s, {:.1} % of the link", offered / 1e6, 100.0 * offered / link));
+        add("received in the storm phase", format!("{:.1} Mbit/s, {:.1} % of the link", received / 1e6, 100.0 * received / link));
+    }
+    if let Some(worst) = worst_window(e) {
+        add("least received in 100 ms of the storm phase", format!("{:.1} % of the link", 100.0 * worst));
+    }
+    if let Some(storm) = &e.storm {
+        add("storm frames", storm.frames.to_string());
+        add("largest gap of the storm", format!("{} (pause time {})", ms(storm.max_gap), ms(e.limits.pause_time(e.plan.storm.quanta))));
+    }
+    for priority in Priority::all() {
+        let class = &e.tx_port.pfc[priority.index()];
+        if class.xoff + class.xon > 0 {
+            add(&format!("PFC from the DUT, priority {priority}"), format!("{} XOFF, {} XON", class.xoff, class.xon));
+        }
+    }
+    if let Some(worst) = e.received.iter().filter(|received| received.phase == Phase::Baseline).max_by_key(|received| received.latency_max)
+    {
+        add("largest latency in the baseline", ms(worst.latency_max));
+    }
+    figures
+}
+
+/// The least share of the link that was received in any 100 ms of the storm phase.
+fn worst_window(e: &PfcEvidence) -> Option<f64> {
+    let span = e.span(Phase::Storm)?;
+    let width = e.windows.width.max(1);
+    let many = (DIP_WINDOW / width) as usize;
+    let first = (span.from - e.windows.epoch).div_ceil(width) as usize;
+    let last = ((span.to - e.windows.epoch) / width) as usize;
+    let bits = LineRate::frame_bits(e.plan.flows.first()?.length) as f64;
+    let all: Vec<Priority> = Priority::all().collect();
+    (first..last)
+        .step_by(many.max(1))
+        .filter(|start| start + many <= last)
+        .map(|start| sum(&e.windows.received, start..start + many, &all) as f64 * bits * 10.0)
+        .min_by(f64::total_cmp)
+        .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
+}

@@ -1,0 +1,41 @@
+//! Test Case #3 - PFC PAUSE with lossy priorities.
+
+use super::planning::{Ask, Builder, NotApplicable, Surroundings};
+use super::{PfcCase, checks};
+use crate::case::Case;
+use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
+use pfc_ebpf::units::Quanta;
+
+/// The case.
+pub(super) const LOSSY: PfcCase = PfcCase {
+    case: Case {
+        id: "pfc.pause-lossy",
+        title: "Test Case #3 - PFC PAUSE with lossy priorities",
+        requirement: "PFC for lossy priorities has no effect on any traffic.",
+        document: super::DOCUMENT,
+        steps: &[
+            "baseline: test and background traffic without a storm; every counter is shown alive",
+            "probe: PFC for a lossless priority from the storm's port stops it, so that the storm is known to arrive",
+            "1  start the PFC storm on the lossy priorities",
+            "2  after the lead start test traffic (lossy, 50 %) and background traffic (lossless, 50 %) together",
+            "3  keep both running, then stop both",
+            "4  verify: all test and background frames received, no loss, no dip",
+            "5  stop the storm",
+            "6  repeat with the next lossless priority",
+        ],
+        checks: checks::LOSSY_STORM,
+    },
+    plan,
+};
+
+fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
+    let builder = Builder::new(surroundings, ask);
+    let stormed = ask.storm.map_or_else(|| builder.lossy(), <[_]>::to_vec);
+    let lossy: Vec<_> = builder.lossy().into_iter().map(|priority| (Role::Test, priority)).collect();
+    if lossy.is_empty() {
+        return Err("no lossy priority can be reached, so that there is no test traffic".into());
+    }
+    let lossless: Vec<_> = ask.lossless.iter().map(|priority| (Role::Background, *priority)).collect();
+    let probe = ProbePlan { priorities: ask.lossless.to_vec(), quanta: Quanta::MAX, xon: false };
+    Ok(builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(StormKind::Pfc(stormed), probe, true))
+}
