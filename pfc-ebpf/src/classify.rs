@@ -23,6 +23,26 @@ pub enum Class {
     Malformed(Malformed),
 }
 
+impl Class {
+    /// Whether the frame belongs to the test, also where it is damaged: such frames go no further than the port, where the
+    /// host would answer or count them.
+    #[inline(always)]
+    pub const fn is_consumed(&self) -> bool {
+        match self {
+            Self::Test { .. } | Self::Control(_) => true,
+            Self::Other => false,
+            Self::Malformed(reason) => matches!(
+                reason,
+                Malformed::ControlTruncated
+                    | Malformed::ControlOpcode
+                    | Malformed::ControlTagged
+                    | Malformed::ControlDestination
+                    | Malformed::Stamp
+            ),
+        }
+    }
+}
+
 /// A frame's class, and what tells its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified {

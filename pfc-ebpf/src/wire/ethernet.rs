@@ -78,10 +78,7 @@ mod tests {
 
     #[test]
     fn a_third_tag_is_too_many() {
-        assert_eq!(
-            parse_after_addresses(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]),
-            Err(Malformed::TooManyTags)
-        );
+        assert_eq!(parse_after_addresses(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]), Err(Malformed::TooManyTags));
     }
 
     #[test]

@@ -150,10 +150,7 @@ mod tests {
     #[test]
     fn priorities_make_the_vector() {
         let priorities = [3, 4].map(|priority| Priority::new(priority).unwrap());
-        assert_eq!(
-            MacControl::pfc(priorities, Quanta::MAX),
-            MacControl::Pfc { vector: 0x18, quanta: [0, 0, 0, 0xffff, 0xffff, 0, 0, 0] }
-        );
+        assert_eq!(MacControl::pfc(priorities, Quanta::MAX), MacControl::Pfc { vector: 0x18, quanta: [0, 0, 0, 0xffff, 0xffff, 0, 0, 0] });
     }
 
     #[test]

@@ -48,14 +48,8 @@ mod tests {
     // Source 0a000001, destination 0a000002, then a datagram with the odd payload 01 02 03; the sum was worked out by hand:
     // 0a00+0001+0a00+0002+0011+000b + 04d2+c350+000b+0102+0300 = e04e, so that the checksum is 1fb1.
     const PACKET: [u8; 19] = [10, 0, 0, 1, 10, 0, 0, 2, 0x04, 0xd2, 0xc3, 0x50, 0, 11, 0x1f, 0xb1, 1, 2, 3];
-    const IP: ip::Header = ip::Header {
-        dscp: 0,
-        protocol: ip::UDP,
-        fragment: false,
-        addresses: ip::Addresses { at: 0, length: 8 },
-        payload: 8,
-        length: 11,
-    };
+    const IP: ip::Header =
+        ip::Header { dscp: 0, protocol: ip::UDP, fragment: false, addresses: ip::Addresses { at: 0, length: 8 }, payload: 8, length: 11 };
 
     #[test]
     fn an_odd_datagram_is_intact_until_a_bit_flips() {
