@@ -2,14 +2,14 @@
 //!
 //! Every value is plain old data of fixed layout, in the byte order of the host. Userspace writes [`Config`] with its
 //! [`ABI_VERSION`] and a program that was built for another one counts nothing; userspace checks the object's own
-//! [`ABI_SYMBOL`] at load time, so that a mismatch is an error and not a wrong count.
+//! [`ABI_SECTION`] at load time, so that a mismatch is an error and not a wrong count.
 
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
 pub const ABI_VERSION: u32 = 1;
-/// The global of the object that holds the version it was built with.
-pub const ABI_SYMBOL: &str = "ABI";
+/// The section (and so the map) of the object that holds the version it was built with, and nothing else.
+pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
@@ -322,6 +322,25 @@ pub enum OffenceKind {
     OwnControl = 7,
     /// Could not be read; [`Offence::detail`] is the [`Malformed`].
     Malformed = 8,
+}
+
+impl OffenceKind {
+    /// All kinds, in the order of their numbers, which begin at 1.
+    pub const ALL: [Self; 8] = [
+        Self::Duplicate,
+        Self::Reordered,
+        Self::BeyondWindow,
+        Self::Corrupt,
+        Self::Remarked,
+        Self::Logged,
+        Self::OwnControl,
+        Self::Malformed,
+    ];
+
+    /// The kind of that number, if there is one.
+    pub fn from_number(value: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == value)
+    }
 }
 
 /// A frame that may make a check fail.

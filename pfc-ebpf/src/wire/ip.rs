@@ -1,0 +1,183 @@
+//! IPv4 with options (RFC 791) and the base header of IPv6 (RFC 8200).
+
+use super::Octets;
+use crate::maps::Malformed;
+
+/// Protocol number of UDP.
+pub const UDP: u8 = 17;
+/// Length of an IPv4 header without options.
+const IPV4_LEN: usize = 20;
+/// Length of the IPv6 base header.
+const IPV6_LEN: usize = 40;
+/// More-fragments bit and fragment offset, beside the reserved and the don't-fragment bits.
+const FRAGMENT: u16 = 0x3fff;
+
+/// What a checksum of the payload covers of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where source and destination stand, one after the other.
+    pub at: usize,
+    /// Octets of both: 8 or 32.
+    pub length: usize,
+}
+
+/// A whole IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// DSCP, 0 to 63.
+    pub dscp: u8,
+    /// Protocol of the payload; for IPv6 the first next header, which may be an extension header.
+    pub protocol: u8,
+    /// A fragment: its payload cannot be read by itself.
+    pub fragment: bool,
+    /// Source and destination address.
+    pub addresses: Addresses,
+    /// Where the payload begins.
+    pub payload: usize,
+    /// Octets of payload, all of them in the frame.
+    pub length: usize,
+}
+
+/// Reads the IPv4 header at `at`.
+#[inline(always)]
+pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
+    let [first, traffic_class] = frame.get(at).ok_or(Malformed::Ipv4Truncated)?;
+    if first >> 4 != 4 {
+        return Err(Malformed::IpVersion);
+    }
+    let header = (first & 15) as usize * 4;
+    if header < IPV4_LEN {
+        return Err(Malformed::Ipv4Truncated);
+    }
+    let sum = frame.sum(at, header).ok_or(Malformed::Ipv4Truncated)?;
+    if sum != 0xffff {
+        return Err(Malformed::Ipv4Checksum);
+    }
+    let word = |offset| frame.word(at + offset).ok_or(Malformed::Ipv4Truncated);
+    let total = word(2)? as usize;
+    if total < header || at + total > frame.length() {
+        return Err(Malformed::Ipv4Truncated);
+    }
+    let [_, protocol] = word(8)?.to_be_bytes();
+    Ok(Header {
+        dscp: traffic_class >> 2,
+        protocol,
+        fragment: word(6)? & FRAGMENT != 0,
+        addresses: Addresses { at: at + 12, length: 8 },
+        payload: at + header,
+        length: total - header,
+    })
+}
+
+/// Reads the IPv6 header at `at`.
+#[inline(always)]
+pub fn parse_v6(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
+    let word = |offset| frame.word(at + offset).ok_or(Malformed::Ipv6Truncated);
+    let first = word(0)?;
+    if first >> 12 != 6 {
+        return Err(Malformed::IpVersion);
+    }
+    let length = word(4)? as usize;
+    let [protocol, _] = word(6)?.to_be_bytes();
+    if at + IPV6_LEN + length > frame.length() {
+        return Err(Malformed::Ipv6Truncated);
+    }
+    Ok(Header {
+        dscp: (first >> 6) as u8 & 63,
+        protocol,
+        fragment: false,
+        addresses: Addresses { at: at + 8, length: 32 },
+        payload: at + IPV6_LEN,
+        length,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A widely published checksum example, with its checksum 0xb861.
+    const V4: [u8; 20] =
+        [0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7];
+
+    fn v4() -> Vec<u8> {
+        let mut packet = V4.to_vec();
+        packet.resize(0x73, 0);
+        packet
+    }
+
+    fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
+        let header = (packet[0] & 15) as usize * 4;
+        packet[10..12].fill(0);
+        let sum = packet[..].sum(0, header).unwrap();
+        packet[10..12].copy_from_slice(&(!sum).to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn ipv4_is_read() {
+        let header = parse_v4(&*v4(), 0).unwrap();
+        assert_eq!(header.dscp, 0);
+        assert_eq!(header.protocol, UDP);
+        assert!(!header.fragment, "only don't-fragment is set");
+        assert_eq!((header.payload, header.length), (20, 0x73 - 20));
+    }
+
+    #[test]
+    fn options_move_the_payload() {
+        let mut packet = v4();
+        packet[0] = 0x4f;
+        let header = parse_v4(&*with_checksum(packet), 0).unwrap();
+        assert_eq!((header.payload, header.length), (60, 0x73 - 60));
+    }
+
+    #[test]
+    fn ecn_is_no_part_of_the_dscp() {
+        let mut packet = v4();
+        packet[1] = 0xb9;
+        assert_eq!(parse_v4(&*with_checksum(packet), 0).unwrap().dscp, 46);
+    }
+
+    #[test]
+    fn fragments_are_told() {
+        for flags in [[0x20, 0x00], [0x00, 0x01], [0x1f, 0xff]] {
+            let mut packet = v4();
+            packet[6..8].copy_from_slice(&flags);
+            assert!(parse_v4(&*with_checksum(packet), 0).unwrap().fragment);
+        }
+    }
+
+    #[test]
+    fn each_flipped_bit_of_an_ipv4_header_is_noticed() {
+        for bit in 0..160 {
+            let mut packet = v4();
+            packet[bit / 8] ^= 0x80 >> (bit % 8);
+            assert!(parse_v4(&*packet, 0).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn ipv4_lengths_have_to_fit() {
+        assert_eq!(parse_v4(&v4()[..0x72], 0), Err(Malformed::Ipv4Truncated));
+        assert_eq!(parse_v4(&v4()[..19], 0), Err(Malformed::Ipv4Truncated));
+        assert_eq!(parse_v4(&v4()[..1], 0), Err(Malformed::Ipv4Truncated));
+        let mut packet = v4();
+        packet[2..4].copy_from_slice(&[0, 19]);
+        assert_eq!(parse_v4(&*with_checksum(packet), 0), Err(Malformed::Ipv4Truncated));
+        let mut packet = v4();
+        packet[0] = 0x44;
+        assert_eq!(parse_v4(&*packet, 0), Err(Malformed::Ipv4Truncated));
+    }
+
+    #[test]
+    fn ipv6_is_read() {
+        let mut packet = vec![0u8; 48];
+        packet[..8].copy_from_slice(&[0x6b, 0x91, 0x23, 0x45, 0, 8, UDP, 64]);
+        let header = parse_v6(&*packet, 0).unwrap();
+        assert_eq!((header.dscp, header.protocol, header.payload, header.length), (46, UDP, 40, 8));
+        assert_eq!(parse_v6(&packet[..47], 0), Err(Malformed::Ipv6Truncated));
+        assert_eq!(parse_v6(&packet[..7], 0), Err(Malformed::Ipv6Truncated));
+        packet[0] = 0x4b;
+        assert_eq!(parse_v6(&*packet, 0), Err(Malformed::IpVersion));
+    }
+}

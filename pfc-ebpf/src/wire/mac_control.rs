@@ -1,0 +1,177 @@
+//! MAC control frames: PAUSE (IEEE 802.3, Annex 31B) and PFC (IEEE 802.3, Annex 31D; IEEE 802.1Qbb).
+
+use super::{Octets, ethernet};
+use crate::maps::Malformed;
+
+/// The address to which PAUSE and PFC frames are sent; bridges do not forward it.
+pub const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+/// Opcode of PAUSE.
+pub const PAUSE: u16 = 0x0001;
+/// Opcode of PFC.
+pub const PFC: u16 = 0x0101;
+/// Length of a frame that is sent: the shortest that Ethernet knows, without FCS.
+pub const LEN: usize = 60;
+/// Where the opcode stands: such frames carry no tag.
+const OPCODE: usize = 14;
+/// Where the time of PAUSE and the class-enable vector of PFC stand.
+const OPERANDS: usize = OPCODE + 2;
+/// Where the times of PFC stand.
+const TIMES: usize = OPERANDS + 2;
+
+/// What a PAUSE or PFC frame says. Times are in quanta of 512 bit times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MacControl {
+    /// Pauses the whole link.
+    Pause {
+        /// For how long; 0 ends the pause.
+        quanta: u16,
+    },
+    /// Pauses single priorities.
+    Pfc {
+        /// Bit per priority that is addressed; the high octet is reserved, and ignored as MACs do.
+        vector: u16,
+        /// For how long, by priority; 0 ends the pause of a priority that is addressed.
+        quanta: [u16; 8],
+    },
+}
+
+impl MacControl {
+    /// A PFC frame that gives each of `priorities` (0 to 7) the same time, and the others time 0 without addressing them.
+    pub fn pfc(priorities: impl IntoIterator<Item = crate::units::Priority>, time: crate::units::Quanta) -> Self {
+        let mut vector = 0;
+        let mut quanta = [0; 8];
+        for priority in priorities {
+            vector |= 1 << priority.get();
+            quanta[priority.index()] = time.0;
+        }
+        Self::Pfc { vector, quanta }
+    }
+
+    /// The opcode.
+    #[inline(always)]
+    pub const fn opcode(&self) -> u16 {
+        match self {
+            Self::Pause { .. } => PAUSE,
+            Self::Pfc { .. } => PFC,
+        }
+    }
+
+    /// Reads an untagged frame of EtherType 0x8808. One that is not padded to the minimal length is taken, as MACs do.
+    #[inline(always)]
+    pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Self, Malformed> {
+        let word = |offset| frame.word(offset).ok_or(Malformed::ControlTruncated);
+        let opcode = word(OPCODE)?;
+        let control = if opcode == PAUSE {
+            Self::Pause { quanta: word(OPERANDS)? }
+        } else if opcode == PFC {
+            let mut quanta = [0; 8];
+            let mut priority = 0;
+            while priority < 8 {
+                quanta[priority] = word(TIMES + 2 * priority)?;
+                priority += 1;
+            }
+            Self::Pfc { vector: word(OPERANDS)?, quanta }
+        } else {
+            return Err(Malformed::ControlOpcode);
+        };
+        if frame.get(0) == Some(DESTINATION) { Ok(control) } else { Err(Malformed::ControlDestination) }
+    }
+
+    /// The frame as it is sent, without FCS.
+    pub fn emit(&self, source: [u8; 6]) -> [u8; LEN] {
+        let mut frame = [0; LEN];
+        let mut put = |at: usize, octets: &[u8]| frame[at..at + octets.len()].copy_from_slice(octets);
+        put(0, &DESTINATION);
+        put(ethernet::SOURCE, &source);
+        put(OPCODE - 2, &ethernet::MAC_CONTROL.to_be_bytes());
+        put(OPCODE, &self.opcode().to_be_bytes());
+        match self {
+            Self::Pause { quanta } => put(OPERANDS, &quanta.to_be_bytes()),
+            Self::Pfc { vector, quanta } => {
+                put(OPERANDS, &vector.to_be_bytes());
+                for (priority, time) in quanta.iter().enumerate() {
+                    put(TIMES + 2 * priority, &time.to_be_bytes());
+                }
+            }
+        }
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Priority, Quanta};
+
+    /// Source address of the MAC that made [`GOLDEN`].
+    const MAC: [u8; 6] = [0x5a, 0x51, 0x52, 0x53, 0x54, 0x55];
+
+    /// Frames as two independent open hardware MACs sent them (register-transfer simulation), FCS taken off: the octets up
+    /// to the padding, which is zero, and their meaning.
+    fn golden() -> Vec<([u8; 6], &'static str, MacControl)> {
+        let times = [40960, 40961, 40962, 40963, 40964, 40965, 40966, 40967];
+        vec![
+            (MAC, "880801010008000000000000a003", MacControl::Pfc { vector: 8, quanta: [0, 0, 0, 40963, 0, 0, 0, 0] }),
+            (MAC, "880801010008", MacControl::Pfc { vector: 8, quanta: [0; 8] }),
+            (MAC, "8808010100ffa000a001a002a003a004a005a006a007", MacControl::Pfc { vector: 0xff, quanta: times }),
+            (
+                MAC,
+                "8808010100ff0000000000000000a004a005a006a007",
+                MacControl::Pfc { vector: 0xff, quanta: [0, 0, 0, 0, 40964, 40965, 40966, 40967] },
+            ),
+            (MAC, "8808010100f0", MacControl::Pfc { vector: 0xf0, quanta: [0; 8] }),
+            (MAC, "880800011234", MacControl::Pause { quanta: 4660 }),
+            (MAC, "880800010000", MacControl::Pause { quanta: 0 }),
+            ([2, 0, 0, 0, 0, 1], "880800011234", MacControl::Pause { quanta: 0x1234 }),
+        ]
+    }
+
+    fn frame(source: [u8; 6], tail: &str) -> Vec<u8> {
+        let octets = (0..tail.len()).step_by(2).map(|at| u8::from_str_radix(&tail[at..at + 2], 16).unwrap());
+        let mut frame: Vec<u8> = DESTINATION.into_iter().chain(source).chain(octets).collect();
+        frame.resize(LEN, 0);
+        frame
+    }
+
+    #[test]
+    fn frames_of_hardware_macs_are_read() {
+        for (source, octets, control) in golden() {
+            assert_eq!(MacControl::parse(&*frame(source, octets)), Ok(control), "{octets}");
+        }
+    }
+
+    #[test]
+    fn frames_are_sent_as_hardware_macs_send_them() {
+        for (source, octets, control) in golden() {
+            assert_eq!(control.emit(source)[..], frame(source, octets)[..], "{octets}");
+        }
+    }
+
+    #[test]
+    fn priorities_make_the_vector() {
+        let priorities = [3, 4].map(|priority| Priority::new(priority).unwrap());
+        assert_eq!(MacControl::pfc(priorities, Quanta::MAX), MacControl::Pfc { vector: 0x18, quanta: [0, 0, 0, 0xffff, 0xffff, 0, 0, 0] });
+    }
+
+    #[test]
+    fn unpadded_frames_are_taken_and_shorter_ones_are_truncated() {
+        let pause = MacControl::Pause { quanta: 5 };
+        assert_eq!(MacControl::parse(&pause.emit(MAC)[..18]), Ok(pause));
+        assert_eq!(MacControl::parse(&pause.emit(MAC)[..17]), Err(Malformed::ControlTruncated));
+        let pfc = MacControl::Pfc { vector: 0xff01, quanta: [7; 8] };
+        assert_eq!(MacControl::parse(&pfc.emit(MAC)[..34]), Ok(pfc));
+        assert_eq!(MacControl::parse(&pfc.emit(MAC)[..33]), Err(Malformed::ControlTruncated));
+        assert_eq!(MacControl::parse(&pfc.emit(MAC)[..15]), Err(Malformed::ControlTruncated));
+    }
+
+    #[test]
+    fn other_opcodes_and_destinations_are_malformed() {
+        let mut frame = MacControl::Pause { quanta: 5 }.emit(MAC);
+        frame[14] = 1;
+        frame[15] = 0;
+        assert_eq!(MacControl::parse(&frame[..]), Err(Malformed::ControlOpcode));
+        let mut frame = MacControl::Pause { quanta: 5 }.emit(MAC);
+        frame[..6].copy_from_slice(&MAC);
+        assert_eq!(MacControl::parse(&frame[..]), Err(Malformed::ControlDestination));
+    }
+}

@@ -1,0 +1,34 @@
+//! The values of the maps as plain old data.
+
+use std::ptr;
+
+use aya::Pod;
+use pfc_ebpf::maps::{Arrival, Config, Control, FlowConfig, FlowCounters, Offence, PortCounters, WindowCounters};
+
+/// A value of a map; its type is another crate's, as is the trait.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Plain<T>(pub T);
+
+macro_rules! plain {
+    ($($value:ty)*) => {$(
+        // SAFETY: `repr(C)`, made of integers alone, without padding between them: any octets are a value.
+        unsafe impl Pod for Plain<$value> {}
+    )*};
+}
+
+plain!(Arrival Config Control FlowConfig FlowCounters Offence PortCounters WindowCounters);
+
+impl<T: Copy> Plain<T>
+where
+    Self: Pod,
+{
+    /// The value in the octets of a record; `None` where they are too few.
+    pub fn read(octets: &[u8]) -> Option<T> {
+        if octets.len() < size_of::<T>() {
+            return None;
+        }
+        // SAFETY: the octets are there, and any are a value.
+        Some(unsafe { ptr::read_unaligned(octets.as_ptr().cast()) })
+    }
+}

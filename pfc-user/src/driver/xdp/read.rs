@@ -1,0 +1,257 @@
+//! Reading what the program counted, put together over all CPUs.
+
+use aya::maps::{MapData, RingBuf};
+use pfc_ebpf::maps::{
+    Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, Malformed, Offence, OffenceKind, PortCounters,
+    SNAP_LEN, counts_index,
+};
+use pfc_ebpf::stamp::Phase;
+
+use super::plain::Plain;
+use super::{Account, XdpError};
+use crate::evidence::pfc::{Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived};
+use crate::plan::Nanos;
+
+/// Records of single frames, in the order of their arrival.
+#[derive(Clone, Debug, Default)]
+pub struct Rings {
+    /// Arrivals of the flows and phases that are logged.
+    pub arrivals: Vec<Arrival>,
+    /// Arrivals that did not fit.
+    pub arrivals_lost: u64,
+    /// PAUSE and PFC frames; how many did not fit is in [`PortReceived::controls_lost`].
+    pub controls: Vec<ControlReceived>,
+    /// Offending frames; how many did not fit is in [`PortReceived::offences_lost`].
+    pub offences: Vec<OffendingFrame>,
+}
+
+/// A frame that may make a check fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OffendingFrame {
+    /// When it arrived.
+    pub time: Nanos,
+    /// Why it was kept.
+    pub kind: OffenceKind,
+    /// Why it could not be read, where the kind is that.
+    pub malformed: Option<Malformed>,
+    /// Its length, without FCS.
+    pub length: u16,
+    /// Its first octets.
+    pub octets: Vec<u8>,
+}
+
+const NO_CLASS_COUNTS: ClassCounters = ClassCounters { frames: 0, xoff: 0, xon: 0, last_quanta: 0, last: 0 };
+
+/// The counts of a port that saw nothing.
+pub(super) const NO_PORT_COUNTS: PortCounters = PortCounters {
+    frames: 0,
+    octets: 0,
+    test_frames: 0,
+    foreign_run: 0,
+    other: 0,
+    tagged: 0,
+    by_dscp: [0; 64],
+    by_priority: [0; 8],
+    malformed: [0; Malformed::COUNT],
+    pause: NO_CLASS_COUNTS,
+    pfc_frames: 0,
+    pfc_empty: 0,
+    pfc: [NO_CLASS_COUNTS; 8],
+    own_control: 0,
+    arrivals_lost: 0,
+    controls_lost: 0,
+    offences_lost: 0,
+};
+
+impl Account {
+    /// What arrived, by flow and phase; only where something did.
+    pub fn flows(&self) -> Result<Vec<FlowReceived>, XdpError> {
+        let mut flows = Vec::new();
+        for flow in 0..self.used.flows as u16 {
+            for phase in Phase::ALL {
+                let cpus = self.counts.get(&counts_index(flow, phase), 0)?;
+                let sum = cpus.iter().fold(FlowCounters::default(), |sum, cpu| add_flow(sum, &cpu.0));
+                if sum.received + sum.duplicate + sum.beyond_window > 0 {
+                    flows.push(flow_received(flow, phase, &sum));
+                }
+            }
+        }
+        Ok(flows)
+    }
+
+    /// Distinct frames of `phase` that arrived, of all flows.
+    pub fn received(&self, phase: Phase) -> Result<u64, XdpError> {
+        let mut received = 0;
+        for flow in 0..self.used.flows as u16 {
+            received += self.counts.get(&counts_index(flow, phase), 0)?.iter().map(|cpu| cpu.0.received).sum::<u64>();
+        }
+        Ok(received)
+    }
+
+    /// Distinct frames by window of their arrival and by priority.
+    pub fn windows(&self) -> Result<Vec<[u32; 8]>, XdpError> {
+        let window = |index| {
+            let cpus = self.windows.get(&index, 0)?;
+            Ok(std::array::from_fn(|priority| cpus.iter().map(|cpu| cpu.0.frames[priority]).sum()))
+        };
+        (0..self.used.windows).map(window).collect()
+    }
+
+    /// What arrived beside the flows. Its `controls` are empty: [`Account::take_rings`] gives them.
+    pub fn port(&self) -> Result<PortReceived, XdpError> {
+        let sum = self.port_counters()?;
+        Ok(PortReceived {
+            frames: sum.frames,
+            test_frames: sum.test_frames,
+            foreign_run: sum.foreign_run,
+            other: sum.other,
+            by_priority: sum.by_priority,
+            pause: class_received(&sum.pause),
+            pfc_frames: sum.pfc_frames,
+            pfc_empty: sum.pfc_empty,
+            pfc: sum.pfc.each_ref().map(class_received),
+            own_control: sum.own_control,
+            malformed: Malformed::ALL.into_iter().zip(sum.malformed).filter(|(_, count)| *count > 0).collect(),
+            controls: Vec::new(),
+            controls_lost: sum.controls_lost,
+            offences_lost: sum.offences_lost,
+        })
+    }
+
+    /// All counters of the port.
+    pub fn port_counters(&self) -> Result<PortCounters, XdpError> {
+        Ok(self.port.get(&0, 0)?.iter().fold(NO_PORT_COUNTS, |sum, cpu| add_port(sum, &cpu.0)))
+    }
+
+    /// Takes the records of single frames; later calls give later ones.
+    pub fn take_rings(&mut self) -> Result<Rings, XdpError> {
+        let mut rings = Rings { arrivals_lost: self.port_counters()?.arrivals_lost, ..Rings::default() };
+        drain(&mut self.arrivals, |octets| rings.arrivals.extend(Plain::read(octets).and_then(arrival)));
+        drain(&mut self.controls, |octets| rings.controls.extend(Plain::read(octets).map(control)));
+        drain(&mut self.offences, |octets| rings.offences.extend(Plain::read(octets).and_then(|record| offence(&record))));
+        // Several CPUs take their time before they take their place in the ring.
+        rings.arrivals.sort_by_key(|record| record.time);
+        rings.controls.sort_by_key(|record| record.time);
+        rings.offences.sort_by_key(|record| record.time);
+        Ok(rings)
+    }
+}
+
+fn drain(ring: &mut RingBuf<MapData>, mut take: impl FnMut(&[u8])) {
+    while let Some(record) = ring.next() {
+        take(&record);
+    }
+}
+
+fn arrival(record: ArrivalRecord) -> Option<Arrival> {
+    let phase = Phase::from_number(record.phase)?;
+    Some(Arrival { time: record.time, flow: record.flow, phase, latency: record.latency })
+}
+
+fn control(record: Control) -> ControlReceived {
+    ControlReceived { time: record.time, opcode: record.opcode, vector: record.vector, quanta: record.quanta }
+}
+
+fn offence(record: &Offence) -> Option<OffendingFrame> {
+    let kind = OffenceKind::from_number(record.kind)?;
+    let malformed = match kind {
+        OffenceKind::Malformed => Malformed::ALL.get(record.detail as usize).copied(),
+        _ => None,
+    };
+    let octets = record.snap[..(record.kept as usize).min(SNAP_LEN)].to_vec();
+    Some(OffendingFrame { time: record.time, kind, malformed, length: record.length, octets })
+}
+
+fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
+    FlowReceived {
+        flow,
+        phase,
+        frames: sum.received,
+        octets: sum.octets,
+        duplicate: sum.duplicate,
+        reordered: sum.reordered,
+        beyond_window: sum.beyond_window,
+        corrupt: sum.corrupt,
+        remarked: sum.remarked,
+        untagged: sum.untagged,
+        first: sum.first,
+        last: sum.last,
+        latency_max: sum.latency_max,
+        latency_mean: sum.latency_sum.checked_div(sum.received).unwrap_or(0),
+        latency: sum.latency,
+    }
+}
+
+/// Times are in quanta of 16 bits, as they were in the frame.
+fn class_received(sum: &ClassCounters) -> ClassReceived {
+    ClassReceived { xoff: sum.xoff, xon: sum.xon, last_quanta: sum.last_quanta as u16 }
+}
+
+fn add<const N: usize>(left: [u64; N], right: &[u64; N]) -> [u64; N] {
+    std::array::from_fn(|index| left[index] + right[index])
+}
+
+fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
+    FlowCounters {
+        received: sum.received + cpu.received,
+        octets: sum.octets + cpu.octets,
+        duplicate: sum.duplicate + cpu.duplicate,
+        reordered: sum.reordered + cpu.reordered,
+        beyond_window: sum.beyond_window + cpu.beyond_window,
+        corrupt: sum.corrupt + cpu.corrupt,
+        remarked: sum.remarked + cpu.remarked,
+        untagged: sum.untagged + cpu.untagged,
+        first: [sum.first, cpu.first].into_iter().filter(|time| *time > 0).min().unwrap_or(0),
+        last: sum.last.max(cpu.last),
+        latency_max: sum.latency_max.max(cpu.latency_max),
+        latency_sum: sum.latency_sum + cpu.latency_sum,
+        latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| sum.latency[bucket] + cpu.latency[bucket]),
+    }
+}
+
+fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
+    let latest = if cpu.last >= sum.last { cpu } else { sum };
+    ClassCounters {
+        frames: sum.frames + cpu.frames,
+        xoff: sum.xoff + cpu.xoff,
+        xon: sum.xon + cpu.xon,
+        last_quanta: latest.last_quanta,
+        last: latest.last,
+    }
+}
+
+fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
+    PortCounters {
+        frames: sum.frames + cpu.frames,
+        octets: sum.octets + cpu.octets,
+        test_frames: sum.test_frames + cpu.test_frames,
+        foreign_run: sum.foreign_run + cpu.foreign_run,
+        other: sum.other + cpu.other,
+        tagged: sum.tagged + cpu.tagged,
+        by_dscp: add(sum.by_dscp, &cpu.by_dscp),
+        by_priority: add(sum.by_priority, &cpu.by_priority),
+        malformed: add(sum.malformed, &cpu.malformed),
+        pause: add_class(&sum.pause, &cpu.pause),
+        pfc_frames: sum.pfc_frames + cpu.pfc_frames,
+        pfc_empty: sum.pfc_empty + cpu.pfc_empty,
+        pfc: std::array::from_fn(|priority| add_class(&sum.pfc[priority], &cpu.pfc[priority])),
+        own_control: sum.own_control + cpu.own_control,
+        arrivals_lost: sum.arrivals_lost + cpu.arrivals_lost,
+        controls_lost: sum.controls_lost + cpu.controls_lost,
+        offences_lost: sum.offences_lost + cpu.offences_lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_add_up_and_the_latest_time_wins() {
+        let class = |last, last_quanta| ClassCounters { frames: 1, xoff: 1, xon: 0, last_quanta, last };
+        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { frames: 2, xoff: 2, xon: 0, last_quanta: 7, last: 5 });
+        let flow = |first, last| FlowCounters { received: 1, first, last, ..FlowCounters::default() };
+        let sum = [flow(7, 9), FlowCounters::default(), flow(3, 4)].iter().fold(FlowCounters::default(), add_flow);
+        assert_eq!(sum, FlowCounters { received: 2, first: 3, last: 9, ..FlowCounters::default() });
+    }
+}
