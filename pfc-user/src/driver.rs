@@ -4,6 +4,8 @@ pub mod clock;
 pub mod control;
 pub mod link;
 pub mod netns;
+pub mod packet;
 pub mod process;
+pub mod realtime;
 pub mod traffic;
 pub mod xdp;

@@ -16,3 +16,8 @@ pub fn sleep_until(deadline: Nanos) {
     // EINTR is for the caller's loop, which looks at the time again.
     let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &time);
 }
+
+/// Sleeps until `deadline`, or until the thread is unparked; may also return early for no reason.
+pub fn park_until(deadline: Nanos) {
+    std::thread::park_timeout(std::time::Duration::from_nanos(deadline.saturating_sub(now())));
+}

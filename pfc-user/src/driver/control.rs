@@ -1,1 +1,32 @@
 //! PAUSE and PFC frames: single frames and storms.
+
+pub mod frame;
+pub mod storm;
+
+pub use self::frame::MacControl;
+pub use self::storm::Storm;
+use crate::driver::clock;
+use crate::driver::packet::{PacketError, PacketSocket};
+use crate::evidence::pfc::Departure;
+
+/// Sends PAUSE and PFC frames on one port.
+#[derive(Debug)]
+pub struct ControlSender {
+    socket: PacketSocket,
+    source: [u8; 6],
+}
+
+impl ControlSender {
+    /// Opens `interface` of the calling thread's network namespace; frames carry the source address `source`.
+    pub fn open(interface: &str, source: [u8; 6]) -> Result<Self, PacketError> {
+        Ok(Self { socket: PacketSocket::open(interface)?, source })
+    }
+
+    /// Sends one frame, and tells between which times it left.
+    pub fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
+        let frame = frame.emit(self.source);
+        let before = clock::now();
+        self.socket.send(&frame)?;
+        Ok(Departure { before, after: clock::now() })
+    }
+}

@@ -1,1 +1,111 @@
 //! Test traffic: stamped flows at layer-1 rates.
+//!
+//! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`] works on every interface.
+
+pub mod account;
+pub mod frame;
+pub mod pacing;
+pub mod sendmmsg;
+
+use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::LineRate;
+
+pub use self::frame::Addresses;
+use crate::driver::packet::PacketError;
+use crate::evidence::pfc::SenderReport;
+use crate::plan::{FlowPlan, Nanos};
+
+/// What all flows are to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Phase in the stamps.
+    pub phase: Phase,
+    /// When the token buckets start, empty.
+    pub from: Nanos,
+    /// No frame is stamped at or after this time.
+    pub to: Nanos,
+}
+
+/// A sender of test traffic. Sequence numbers go on from burst to burst.
+pub trait Source {
+    /// Begins a burst; an error while one is running.
+    fn start(&mut self, burst: Burst) -> Result<(), TrafficError>;
+    /// Waits until the burst is over, or for `deadline`; tells whether it is over. An error is what ended it early.
+    fn wait(&mut self, deadline: Nanos) -> Result<bool, TrafficError>;
+    /// Ends a burst at once; when it returns, no further frame leaves. An error is what had ended it before.
+    fn stop(&mut self) -> Result<(), TrafficError>;
+    /// Account of all bursts so far; waits for the one that is running.
+    fn report(&mut self) -> Result<Sent, TrafficError>;
+}
+
+/// A sender's account.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sent {
+    /// Frames by flow and phase, and what kept them from leaving.
+    pub report: SenderReport,
+    /// Frames by the window of their stamp, and by priority.
+    pub offered: Vec<[u32; 8]>,
+}
+
+/// Reads what PFC the port has received.
+pub trait PauseSource: Send {
+    /// State of `class`: a priority, 0 to 7.
+    fn state(&self, class: usize) -> PauseState;
+}
+
+/// Whether the sender holds back what the DUT's PFC pauses.
+pub enum FlowControl {
+    /// The sender looks before every batch.
+    Software(Box<dyn PauseSource>),
+    /// It does not; the text says why, or who does instead.
+    Unaware(String),
+}
+
+/// What a [`Source`] sends, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct TrafficPlan<'a> {
+    /// Interface of the tx port, in the calling thread's network namespace.
+    pub interface: &'a str,
+    /// Run number in the stamps.
+    pub run: u16,
+    /// Flows; all run in every burst.
+    pub flows: &'a [FlowPlan],
+    /// Their addresses.
+    pub addresses: Addresses,
+    /// Speed of the port.
+    pub line_rate: LineRate,
+    /// Most that may leave at once beyond the flows' rates, as time at line rate.
+    pub max_burst: Nanos,
+    /// Start of window 0.
+    pub epoch: Nanos,
+    /// Width of a window, not 0.
+    pub width: Nanos,
+    /// Windows, not 0; frames after the last count in the last.
+    pub windows: usize,
+    /// CPU to stay on.
+    pub cpu: Option<usize>,
+}
+
+/// Why traffic could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// A flow has no frames.
+    #[error(transparent)]
+    Frame(#[from] frame::FrameError),
+    /// The flows cannot be paced.
+    #[error(transparent)]
+    Pacing(#[from] pacing::PacingError),
+    /// The socket.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// No thread.
+    #[error("cannot start the sender's thread: {0}")]
+    Spawn(#[source] std::io::Error),
+    /// Two bursts at a time.
+    #[error("a burst is running; wait for its end or stop it before the next one")]
+    Running,
+    /// The sender's thread is gone.
+    #[error("the sender's thread ended unexpectedly; its message is on stderr")]
+    Died,
+}

@@ -1,0 +1,52 @@
+//! Scheduling of the threads whose lateness would be taken for the DUT's.
+//!
+//! A SCHED_FIFO thread that spins for 0.95 s is stopped for 50 ms by the kernel's throttling (sched_rt_runtime_us), and
+//! starves all else on its CPU meanwhile: whoever enters FIFO has to sleep in every round of its loop.
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// FIFO priority of a traffic sender. Below 50, where the kernel's threaded interrupts run.
+pub const SENDER: i32 = 10;
+/// FIFO priority of a storm, above the sender: a gap in the storm would void the repetition.
+pub const STORM: i32 = 20;
+
+/// Puts the calling thread under SCHED_FIFO at `priority` (1 to 99); `false` where that is not permitted (CAP_SYS_NICE), and
+/// then the thread at least wakes up from sleep without the default slack of 50 us.
+pub fn enter_fifo(priority: i32) -> bool {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: `parameters` is a valid sched_param for the whole call; 0 names the calling thread.
+    let permitted = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
+    if !permitted {
+        // Best effort like the above: the consequence, a late frame, is measured by the caller.
+        let _ = nix::sys::prctl::set_timerslack(1);
+    }
+    permitted
+}
+
+/// Keeps the calling thread on `cpu`; `false` where there is no such CPU for this process.
+pub fn pin(cpu: usize) -> bool {
+    let mut set = CpuSet::new();
+    set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sched::sched_getaffinity;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_pinned_to_a_cpu_that_it_may_use_and_to_no_other() {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let cpu = (0..CpuSet::count()).rev().find(|&cpu| allowed.is_set(cpu).unwrap()).unwrap();
+        std::thread::spawn(move || {
+            assert!(pin(cpu));
+            let now = sched_getaffinity(Pid::from_raw(0)).unwrap();
+            assert_eq!((0..CpuSet::count()).filter(|&cpu| now.is_set(cpu).unwrap()).collect::<Vec<_>>(), [cpu]);
+            assert!(!pin(CpuSet::count()));
+        })
+        .join()
+        .unwrap();
+    }
+}

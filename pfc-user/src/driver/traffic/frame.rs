@@ -1,0 +1,320 @@
+//! The frames of a flow: equal but for their stamp.
+
+use std::net::IpAddr;
+
+use pfc_ebpf::stamp::{self, Stamp};
+
+use crate::plan::FlowPlan;
+
+const ETHERTYPE_VLAN: u16 = 0x8100;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+const PROTOCOL_UDP: u8 = 17;
+const ETHERNET_LENGTH: usize = 14;
+const TAG_LENGTH: usize = 4;
+const UDP_LENGTH: usize = 8;
+/// ECN-capable transport (RFC 3168), so that a congested DUT marks instead of dropping early.
+const ECT_1: u8 = 0b01;
+const HOPS: u8 = 64;
+/// The first of the dynamic ports (RFC 6335), of which there are 16384.
+const FIRST_SOURCE_PORT: u16 = 49_152;
+
+/// From where to where test frames go. Both IP addresses are IPv4 or both are IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The tx port's MAC address.
+    pub source_mac: [u8; 6],
+    /// The rx port's, or the gateway's where the DUT routes.
+    pub destination_mac: [u8; 6],
+    /// The tx port's IP address.
+    pub source_ip: IpAddr,
+    /// The rx port's IP address.
+    pub destination_ip: IpAddr,
+}
+
+/// Why a flow has no frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Shorter than headers and stamp.
+    #[error("flow {flow}: frames must have at least {min} octets (without FCS) with these headers and the stamp, found {found}")]
+    TooShort {
+        /// Flow.
+        flow: u16,
+        /// Octets needed.
+        min: usize,
+        /// Octets asked for.
+        found: usize,
+    },
+    /// Longer than an IP packet can be.
+    #[error("flow {flow}: frames must have at most {max} octets (without FCS), the most that IP can say, found {found}")]
+    TooLong {
+        /// Flow.
+        flow: u16,
+        /// Octets possible.
+        max: usize,
+        /// Octets asked for.
+        found: usize,
+    },
+    /// One IPv4, one IPv6 address.
+    #[error("source and destination address must be of one IP version, found {source_ip} and {destination_ip}")]
+    MixedVersions {
+        /// Source.
+        source_ip: IpAddr,
+        /// Destination.
+        destination_ip: IpAddr,
+    },
+}
+
+/// The frame of a flow, complete but for the stamp.
+#[derive(Clone, Debug)]
+pub struct FrameTemplate {
+    octets: Vec<u8>,
+    stamp_at: usize,
+}
+
+impl FrameTemplate {
+    /// The frame of `flow`: Ethernet, the VLAN tag if it has a PCP (VLAN ID 0: a priority tag), IP, UDP, room for the stamp,
+    /// and a pattern up to its length.
+    pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
+        let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
+        let (ethertype, ip_length) = match addresses.source_ip {
+            IpAddr::V4(_) => (ETHERTYPE_IPV4, 20),
+            IpAddr::V6(_) => (ETHERTYPE_IPV6, 40),
+        };
+        let udp_at = ip_at + ip_length;
+        let stamp_at = udp_at + UDP_LENGTH;
+        let min = stamp_at + stamp::LEN;
+        let max = ip_at + usize::from(u16::MAX);
+        if flow.length < min {
+            return Err(FrameError::TooShort { flow: flow.id, min, found: flow.length });
+        }
+        if flow.length > max {
+            return Err(FrameError::TooLong { flow: flow.id, max, found: flow.length });
+        }
+
+        let mut octets = Vec::with_capacity(flow.length);
+        octets.extend(addresses.destination_mac);
+        octets.extend(addresses.source_mac);
+        if let Some(pcp) = flow.pcp {
+            octets.extend(ETHERTYPE_VLAN.to_be_bytes());
+            octets.extend((u16::from(pcp.get()) << 13).to_be_bytes());
+        }
+        octets.extend(ethertype.to_be_bytes());
+
+        let traffic_class = flow.dscp.get() << 2 | ECT_1;
+        let udp_length = (flow.length - udp_at) as u16;
+        let addresses_sum = match (addresses.source_ip, addresses.destination_ip) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                octets.extend([0x45, traffic_class]);
+                octets.extend(((flow.length - ip_at) as u16).to_be_bytes());
+                // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
+                octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+                octets.extend(source.octets());
+                octets.extend(destination.octets());
+                let checksum = !fold(sum(&octets[ip_at..]));
+                octets[ip_at + 10..ip_at + 12].copy_from_slice(&checksum.to_be_bytes());
+                sum(&octets[ip_at + 12..])
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
+                octets.extend(udp_length.to_be_bytes());
+                octets.extend([PROTOCOL_UDP, HOPS]);
+                octets.extend(source.octets());
+                octets.extend(destination.octets());
+                sum(&octets[ip_at + 8..])
+            }
+            (source_ip, destination_ip) => return Err(FrameError::MixedVersions { source_ip, destination_ip }),
+        };
+
+        octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
+        octets.extend(stamp::UDP_PORT.to_be_bytes());
+        octets.extend(udp_length.to_be_bytes());
+        octets.extend([0, 0]);
+        octets.resize(min, 0);
+        octets.extend((min..flow.length).map(|at| at as u8));
+        // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever the stamp, the
+        // checksum of the frame is the one without it.
+        let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(udp_length);
+        let checksum = match !fold(pseudo_header + sum(&octets[udp_at..])) {
+            // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
+            0 => 0xffff,
+            checksum => checksum,
+        };
+        octets[udp_at + 6..udp_at + 8].copy_from_slice(&checksum.to_be_bytes());
+        Ok(Self { octets, stamp_at })
+    }
+
+    /// Makes `frame` a frame of this flow, yet without a stamp.
+    pub fn copy_to(&self, frame: &mut Vec<u8>) {
+        frame.clear();
+        frame.extend_from_slice(&self.octets);
+    }
+
+    /// Stamps a frame that [`Self::copy_to`] made, in place of a stamp that it may have.
+    pub fn stamp(&self, frame: &mut [u8], stamp: &Stamp) {
+        frame[self.stamp_at..self.stamp_at + stamp::LEN].copy_from_slice(&stamp.emit());
+    }
+
+    /// Octets of the frame, without FCS.
+    pub fn length(&self) -> usize {
+        self.octets.len()
+    }
+}
+
+fn sum(octets: &[u8]) -> u64 {
+    octets.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum()
+}
+
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use pfc_ebpf::stamp::{MASK_48, Phase};
+    use pfc_ebpf::units::{Dscp, Priority};
+
+    use super::*;
+    use crate::plan::Role;
+
+    fn v4() -> Addresses {
+        Addresses {
+            source_mac: [2, 0, 0, 0, 0, 1],
+            destination_mac: [2, 0, 0, 0, 0, 2],
+            source_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
+            destination_ip: Ipv4Addr::new(198, 51, 100, 2).into(),
+        }
+    }
+
+    fn v6() -> Addresses {
+        let ip = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0xffff, 0xffff, 0xffff, last).into();
+        Addresses { source_ip: ip(1), destination_ip: ip(2), ..v4() }
+    }
+
+    fn flow(pcp: Option<u8>, length: usize) -> FlowPlan {
+        FlowPlan {
+            id: 9,
+            role: Role::Test,
+            priority: Priority::from_low_bits(3),
+            dscp: Dscp::new(46).unwrap(),
+            pcp: pcp.map(Priority::from_low_bits),
+            rate: 1_000_000,
+            length,
+        }
+    }
+
+    fn stamp(sequence: u64, time: u64) -> Stamp {
+        Stamp { run: 0xbeef, flow: 9, phase: Phase::Storm, sequence, time }
+    }
+
+    fn stamped(template: &FrameTemplate, stamp: &Stamp) -> Vec<u8> {
+        let mut frame = Vec::new();
+        template.copy_to(&mut frame);
+        template.stamp(&mut frame, stamp);
+        frame
+    }
+
+    /// Computed octet by octet, as RFC 768 words it, with the checksum field left in: it must come out as 0xffff.
+    fn udp_verifies(frame: &[u8], ip_at: usize) -> bool {
+        let v4 = frame[ip_at] >> 4 == 4;
+        let (addresses, udp_at) = if v4 { (ip_at + 12..ip_at + 20, ip_at + 20) } else { (ip_at + 8..ip_at + 40, ip_at + 40) };
+        let udp = &frame[udp_at..];
+        assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
+        assert_ne!(&udp[6..8], [0, 0]);
+        let mut message = frame[addresses].to_vec();
+        message.extend([0, 17]);
+        message.extend((udp.len() as u16).to_be_bytes());
+        message.extend(udp);
+        if message.len() % 2 == 1 {
+            message.push(0);
+        }
+        let mut total = 0u16;
+        for word in message.chunks_exact(2) {
+            let (next, carry) = total.overflowing_add(u16::from_be_bytes([word[0], word[1]]));
+            total = next + u16::from(carry);
+        }
+        total == 0xffff
+    }
+
+    #[test]
+    fn the_udp_checksum_is_right_for_every_stamp_length_and_header() {
+        for addresses in [v4(), v6()] {
+            for pcp in [None, Some(5)] {
+                for length in [88, 89, 1024, 1025, 9018] {
+                    let template = FrameTemplate::new(&flow(pcp, length), &addresses).unwrap();
+                    // Multiples of large odd numbers: all words change each time.
+                    for i in 0..500u64 {
+                        let stamp = stamp(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48, i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48);
+                        let frame = stamped(&template, &stamp);
+                        assert_eq!(frame.len(), length);
+                        assert!(udp_verifies(&frame, if pcp.is_some() { 18 } else { 14 }), "{addresses:?} {pcp:?} {length} {stamp:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_ffff() {
+        // With the last word of an address running through all values, at least one sum complements to zero.
+        let mut zeros = 0;
+        for word in 0..=u16::MAX {
+            let [high, low] = word.to_be_bytes();
+            let addresses = Addresses { source_ip: Ipv4Addr::new(10, 0, high, low).into(), ..v4() };
+            let octets = FrameTemplate::new(&flow(None, 64), &addresses).unwrap().octets;
+            if octets[40..42] == [0xff, 0xff] {
+                zeros += 1;
+                assert_eq!(fold(sum(&octets[26..40]) + 17 + 30 + sum(&octets[42..])), 0xffff);
+            }
+        }
+        assert!(zeros > 0);
+    }
+
+    #[test]
+    fn headers_are_laid_out_as_the_standards_say() {
+        let frame = stamped(&FrameTemplate::new(&flow(Some(5), 100), &v4()).unwrap(), &stamp(1, 2));
+        assert_eq!(frame[..18], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0xa0, 0, 8, 0]);
+        assert_eq!(frame[18..28], [0x45, 46 << 2 | 1, 0, 82, 0, 0, 0x40, 0, 64, 17]);
+        assert_eq!(fold(sum(&frame[18..38])), 0xffff);
+        assert_eq!(frame[38..44], [0xc0, 9, 0xc3, 0x50, 0, 62]);
+        assert_eq!(Stamp::parse(frame[46..68].try_into().unwrap()), Ok(stamp(1, 2)));
+
+        let frame = stamped(&FrameTemplate::new(&flow(None, 100), &v6()).unwrap(), &stamp(1, 2));
+        assert_eq!(frame[12..22], [0x86, 0xdd, 0x6b, 0x90, 0, 0, 0, 46, 17, 64]);
+        assert_eq!(Stamp::parse(frame[62..84].try_into().unwrap()), Ok(stamp(1, 2)));
+    }
+
+    #[test]
+    fn a_new_stamp_replaces_the_old_one_and_nothing_else() {
+        let template = FrameTemplate::new(&flow(None, 200), &v4()).unwrap();
+        let mut twice = stamped(&template, &stamp(1, 2));
+        template.stamp(&mut twice, &stamp(8, 9));
+        assert_eq!(twice, stamped(&template, &stamp(8, 9)));
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused_with_the_bound() {
+        let min = |pcp, addresses: &Addresses| match FrameTemplate::new(&flow(pcp, 60), addresses) {
+            Err(FrameError::TooShort { min, .. }) => min,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((min(None, &v4()), min(Some(0), &v4()), min(None, &v6()), min(Some(0), &v6())), (64, 68, 84, 88));
+        assert!(FrameTemplate::new(&flow(None, 64), &v4()).is_ok());
+        assert!(matches!(FrameTemplate::new(&flow(None, 65_550), &v4()), Err(FrameError::TooLong { max: 65_549, .. })));
+    }
+
+    #[test]
+    fn addresses_of_two_ip_versions_are_refused() {
+        let addresses = Addresses { destination_ip: v6().destination_ip, ..v4() };
+        let error = FrameTemplate::new(&flow(None, 100), &addresses).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "source and destination address must be of one IP version, found 192.0.2.1 and 2001:db8::ffff:ffff:ffff:2"
+        );
+    }
+}

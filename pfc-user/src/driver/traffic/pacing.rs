@@ -1,0 +1,383 @@
+//! When each flow's frames are due: one token bucket a flow, at layer-1 rate. No I/O; time is an argument.
+//!
+//! A bucket is kept as the time at which it will hold the next frame, in whole nanoseconds and a remainder, so that it
+//! neither drifts nor ever runs ahead: k frames of b bits are due no earlier than k * b / rate after the start.
+//!
+//! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority back: what the DUT asked
+//! us not to send is not owed afterwards.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use pfc_ebpf::units::{LineRate, Priority};
+
+use crate::plan::Nanos;
+
+const SECOND: u128 = 1_000_000_000;
+/// Catching up with less than this would lose frames to the sender's ordinary ticks.
+const MIN_LATENESS: Nanos = 1_000_000;
+
+/// What the pacing needs to know of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paced {
+    /// Priority that an XOFF holds back.
+    pub priority: Priority,
+    /// Layer-1 rate in bit/s.
+    pub rate: u64,
+    /// Bits of layer 1 in a frame.
+    pub bits: u64,
+}
+
+/// Why flows cannot be paced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacingError {
+    /// A rate of zero.
+    #[error("flow number {index} must have a rate above 0")]
+    NoRate {
+        /// Which, from 0.
+        index: usize,
+    },
+    /// More than the line takes.
+    #[error("the flows' rates must add up to at most the line rate, {line_rate}, found {found} bit/s")]
+    AboveLineRate {
+        /// Line rate.
+        line_rate: LineRate,
+        /// Sum of the rates.
+        found: u128,
+    },
+    /// One frame of each flow and the shortest time to catch up make more.
+    #[error("the largest burst must be at least {min} ns of line rate for these flows, found {found} ns")]
+    BurstTooSmall {
+        /// Nanoseconds needed.
+        min: Nanos,
+        /// Nanoseconds allowed.
+        found: Nanos,
+    },
+}
+
+/// Tells which flow's frame is due next.
+#[derive(Debug)]
+pub struct Pacer {
+    flows: Vec<Bucket>,
+    lanes: [Lane; Priority::COUNT],
+    now: Nanos,
+    max_lateness: Nanos,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    priority: Priority,
+    rate: u64,
+    /// Time for one frame: whole nanoseconds, and the rest in units of 1/rate ns.
+    step: Nanos,
+    step_rest: u64,
+    /// By the clock of its lane.
+    due: Nanos,
+    due_rest: u64,
+}
+
+/// The flows of a priority.
+#[derive(Debug, Default)]
+struct Lane {
+    due: BinaryHeap<Reverse<(Nanos, usize)>>,
+    withheld: bool,
+    /// For how long its clock has stood still.
+    behind: Nanos,
+}
+
+impl Bucket {
+    /// The first whole nanosecond at which the frame may leave.
+    fn ready(&self) -> Nanos {
+        self.due + Nanos::from(self.due_rest > 0)
+    }
+
+    fn advance(&mut self) {
+        self.due += self.step;
+        self.due_rest += self.step_rest;
+        if self.due_rest >= self.rate {
+            self.due_rest -= self.rate;
+            self.due += 1;
+        }
+    }
+}
+
+impl Pacer {
+    /// Buckets for `flows`. What is sent at once beyond the flows' rates never exceeds `max_burst` at line rate, over all
+    /// flows; tokens that would are lost.
+    pub fn new(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Result<Self, PacingError> {
+        if let Some(index) = flows.iter().position(|flow| flow.rate == 0) {
+            return Err(PacingError::NoRate { index });
+        }
+        let line = u128::from(line_rate.bits_per_second());
+        let rates = flows.iter().map(|flow| u128::from(flow.rate)).sum::<u128>();
+        if rates > line {
+            return Err(PacingError::AboveLineRate { line_rate, found: rates });
+        }
+        // A bucket holds at most one frame and what accrues in `max_lateness`.
+        let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum::<u128>() * SECOND;
+        let min = (frames + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
+        if max_burst < min {
+            return Err(PacingError::BurstTooSmall { min, found: max_burst });
+        }
+        let max_lateness = (u128::from(max_burst) * line - frames).checked_div(rates).unwrap_or(0);
+        let max_lateness = Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX);
+        let flows: Vec<_> = flows
+            .iter()
+            .map(|flow| {
+                let (cost, rate) = (u128::from(flow.bits) * SECOND, u128::from(flow.rate));
+                let (step, step_rest) = ((cost / rate) as Nanos, (cost % rate) as u64);
+                Bucket { priority: flow.priority, rate: flow.rate, step, step_rest, due: 0, due_rest: 0 }
+            })
+            .collect();
+        Ok(Self { flows, lanes: Default::default(), now: 0, max_lateness })
+    }
+
+    /// Begins at `now` with all buckets empty and no priority withheld.
+    pub fn start(&mut self, now: Nanos) {
+        self.now = now;
+        for lane in &mut self.lanes {
+            lane.due.clear();
+            lane.withheld = false;
+            lane.behind = 0;
+        }
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            (flow.due, flow.due_rest) = (now, 0);
+            flow.advance();
+            self.lanes[flow.priority.index()].due.push(Reverse((flow.ready(), index)));
+        }
+    }
+
+    /// Lets time pass to `now`, from when on the priorities of the bit mask `withheld` are. Returns the priorities whose
+    /// clock stood still since the last call: those withheld at either end, for it is not known when between them that
+    /// changed.
+    pub fn advance(&mut self, now: Nanos, withheld: u8) -> u8 {
+        let passed = now.saturating_sub(self.now);
+        self.now += passed;
+        let mut stood = 0;
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let bit = 1 << index;
+            if lane.withheld || withheld & bit != 0 {
+                lane.behind += passed;
+                stood |= bit;
+            }
+            lane.withheld = withheld & bit != 0;
+        }
+        stood
+    }
+
+    /// Takes the token of the flow whose frame has been due the longest, and returns its index; `None` when none is due.
+    pub fn pop(&mut self) -> Option<usize> {
+        let (ready, lane) = self.first()?;
+        if ready > self.now {
+            return None;
+        }
+        let lane = &mut self.lanes[lane];
+        let Reverse((_, index)) = lane.due.pop()?;
+        let flow = &mut self.flows[index];
+        let earliest = (self.now - lane.behind).saturating_sub(self.max_lateness);
+        if flow.due < earliest {
+            (flow.due, flow.due_rest) = (earliest, 0);
+        }
+        flow.advance();
+        lane.due.push(Reverse((flow.ready(), index)));
+        Some(index)
+    }
+
+    /// When the next frame of a priority that is not withheld is due; `None` when there is none.
+    pub fn next_due(&self) -> Option<Nanos> {
+        self.first().map(|(ready, _)| ready)
+    }
+
+    /// The earliest frame, and the index of its lane.
+    fn first(&self) -> Option<(Nanos, usize)> {
+        let free = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.withheld);
+        free.filter_map(|(index, lane)| lane.due.peek().map(|Reverse((ready, _))| (ready + lane.behind, index))).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIGABIT: u64 = 1_000_000_000;
+    const MS: Nanos = 1_000_000;
+    const START: Nanos = 123_456_789;
+
+    fn line() -> LineRate {
+        LineRate::from_bits_per_second(GIGABIT).unwrap()
+    }
+
+    fn flow(priority: u8, rate: u64, length: usize) -> Paced {
+        Paced { priority: Priority::new(priority).unwrap(), rate, bits: LineRate::frame_bits(length) }
+    }
+
+    fn pacer(flows: &[Paced]) -> Pacer {
+        let mut pacer = Pacer::new(flows, line(), 4 * MS).unwrap();
+        pacer.start(START);
+        pacer
+    }
+
+    fn drain(pacer: &mut Pacer) -> Vec<usize> {
+        std::iter::from_fn(|| pacer.pop()).collect()
+    }
+
+    /// A small generator (xorshift), so that the tests are the same each time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % bound
+        }
+    }
+
+    #[test]
+    fn frames_are_due_exactly_when_their_bits_have_accrued() {
+        // 8384 bits at 300 Mbit/s: 27946.67 ns.
+        let flow = flow(0, 300_000_000, 1024);
+        let mut pacer = pacer(&[flow]);
+        for k in 1..=100_000u128 {
+            let due = START + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
+            assert_eq!(pacer.next_due(), Some(due));
+            pacer.advance(due - 1, 0);
+            assert_eq!(pacer.pop(), None);
+            pacer.advance(due, 0);
+            assert_eq!(drain(&mut pacer), [0]);
+        }
+    }
+
+    #[test]
+    fn sixty_four_flows_fill_the_line_and_no_more() {
+        let flows: Vec<_> = (0..64).map(|i| flow(i % 8, GIGABIT / 64, 1024)).collect();
+        let mut pacer = pacer(&flows);
+        let mut sent = [0u64; 64];
+        let mut now = START;
+        while now < START + 1000 * MS {
+            now += 100_000;
+            pacer.advance(now, 0);
+            drain(&mut pacer).into_iter().for_each(|index| sent[index] += 1);
+        }
+        // floor(1 s * 15625000 bit/s / 8384 bit)
+        assert_eq!(sent, [1863; 64]);
+    }
+
+    #[test]
+    fn frames_come_in_the_order_in_which_they_are_due() {
+        let flows = [flow(0, 100_000_000, 1024), flow(1, 400_000_000, 1024), flow(1, 50_000_000, 100)];
+        let mut pacer = pacer(&flows);
+        pacer.advance(START + MS, 0);
+        let mut sent = [0u128; 3];
+        let mut last = 0;
+        for index in drain(&mut pacer) {
+            sent[index] += 1;
+            let due = (sent[index] * u128::from(flows[index].bits) * SECOND).div_ceil(u128::from(flows[index].rate));
+            assert!(due >= last);
+            last = due;
+        }
+        assert_eq!(sent, [11, 47, 50]);
+    }
+
+    #[test]
+    fn after_a_stall_no_more_than_the_largest_burst_leaves_and_the_rest_is_lost() {
+        let mut pacer = pacer(&[flow(0, GIGABIT / 2, 1024), flow(1, GIGABIT / 2, 1024)]);
+        pacer.advance(START + 100 * MS, 0);
+        let burst = drain(&mut pacer).len() as u64;
+        // 4 ms at 1 Gbit/s are 477.1 frames, one of each flow being kept for what had accrued before.
+        assert!((475..=477).contains(&burst), "{burst}");
+        pacer.advance(START + 110 * MS, 0);
+        let late = drain(&mut pacer).len() as u64;
+        assert!((475..=477).contains(&late), "{late}");
+    }
+
+    #[test]
+    fn a_short_stall_is_caught_up_with_in_full() {
+        let paced = flow(0, GIGABIT, 1024);
+        let mut pacer = pacer(&[paced]);
+        pacer.advance(START + 3 * MS, 0);
+        // A bit takes a nanosecond.
+        assert_eq!(drain(&mut pacer).len() as u64, 3 * MS / paced.bits);
+        pacer.advance(START + 1000 * MS, 0);
+        drain(&mut pacer);
+        pacer.advance(START + 1000 * MS + 10 * paced.bits, 0);
+        assert_eq!(drain(&mut pacer).len(), 10);
+    }
+
+    #[test]
+    fn a_withheld_priority_owes_nothing_afterwards_and_the_others_go_on() {
+        let paced = flow(3, GIGABIT / 10, 1024);
+        let mut pacer = pacer(&[paced, flow(4, GIGABIT / 10, 1024)]);
+        let ms = |n| START + n * MS;
+        assert_eq!(pacer.advance(ms(2), 0), 0);
+        assert_eq!(drain(&mut pacer).len(), 2 * 23);
+        // Withheld from some time after 2 ms to some time before 52 ms.
+        assert_eq!(pacer.advance(ms(3), 1 << 3), 1 << 3);
+        assert!(drain(&mut pacer).iter().all(|&index| index == 1));
+        for n in 4..52 {
+            assert_eq!(pacer.advance(ms(n), 1 << 3), 1 << 3);
+            assert!(drain(&mut pacer).iter().all(|&index| index == 1));
+        }
+        assert_eq!(pacer.advance(ms(52), 0), 1 << 3);
+        assert!(drain(&mut pacer).iter().all(|&index| index == 1));
+        assert_eq!(pacer.advance(ms(54), 0), 0);
+        let owed = drain(&mut pacer).iter().filter(|&&index| index == 0).count() as u64;
+        // 4 ms in all at 100 Mbit/s: 47 frames, of which 23 had left.
+        assert_eq!(owed, 4 * MS / 10 / paced.bits - 23);
+    }
+
+    #[test]
+    fn no_flow_is_ever_above_its_rate_and_no_burst_above_the_largest() {
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        for round in 0..40 {
+            let count = 1 + random.below(20);
+            let flows: Vec<_> = (0..count)
+                .map(|_| flow(random.below(8) as u8, 1 + random.below(GIGABIT / count), 60 + random.below(1500) as usize))
+                .collect();
+            let total: u128 = flows.iter().map(|flow| u128::from(flow.rate)).sum();
+            let mut pacer = pacer(&flows);
+            let mut now = START;
+            let mut sent = vec![0u128; flows.len()];
+            let mut free = [0u128; 8];
+            // Bits times a second, beyond what the flows' rates have let drain.
+            let mut excess = 0u128;
+            for _ in 0..500 {
+                let passed = if random.below(20) == 0 { random.below(30 * MS) } else { random.below(300_000) };
+                now += passed;
+                let withheld = if random.below(4) == 0 { random.below(256) as u8 } else { 0 };
+                let stood = pacer.advance(now, withheld);
+                (0..8).filter(|priority| stood & 1 << priority == 0).for_each(|priority: usize| free[priority] += u128::from(passed));
+                excess = excess.saturating_sub(total * u128::from(passed));
+                for _ in 0..random.below(400) {
+                    let Some(index) = pacer.pop() else { break };
+                    sent[index] += 1;
+                    excess += u128::from(flows[index].bits) * SECOND;
+                    let paced = flows[index];
+                    assert_eq!(withheld & 1 << paced.priority.get(), 0);
+                    assert!(
+                        sent[index] * u128::from(paced.bits) * SECOND <= u128::from(paced.rate) * free[paced.priority.index()],
+                        "round {round}"
+                    );
+                }
+                assert!(excess <= u128::from(4 * MS) * u128::from(GIGABIT), "round {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_paced_is_refused_with_the_figures() {
+        let refuse = |flows: &[Paced], burst| Pacer::new(flows, line(), burst).unwrap_err();
+        assert_eq!(refuse(&[flow(0, 1, 64), flow(0, 0, 64)], 4 * MS), PacingError::NoRate { index: 1 });
+        let error = refuse(&[flow(0, GIGABIT, 64), flow(0, 1, 64)], 4 * MS);
+        assert_eq!(error.to_string(), "the flows' rates must add up to at most the line rate, 1 Gbit/s, found 1000000001 bit/s");
+        let jumbo = [flow(0, GIGABIT / 64, 9000); 64];
+        assert_eq!(refuse(&jumbo, 4 * MS), PacingError::BurstTooSmall { min: 64 * 72_192 + MS, found: 4 * MS });
+    }
+
+    #[test]
+    fn without_flows_nothing_is_ever_due() {
+        let mut pacer = pacer(&[]);
+        pacer.advance(START + MS, 0);
+        assert_eq!((pacer.pop(), pacer.next_due()), (None, None));
+    }
+}
