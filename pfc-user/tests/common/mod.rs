@@ -59,4 +59,7 @@ fn in_path(tool: &str) -> bool {
 }
 
 // Each file of tests compiles this module anew, and few use all of it.
-const _: (fn(&str, &str), fn(&str) -> bool, fn(&str, &str) -> bool, &str) = (skip, need_root, need_tool, PYTHON);
+const _: fn(&str, &str) = skip;
+const _: fn(&str) -> bool = need_root;
+const _: fn(&str, &str) -> bool = need_tool;
+const _: &str = PYTHON;

@@ -44,9 +44,9 @@ pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
 }
 
 /// Makes a Linux bridge over `ports` in their namespace: a device that knows nothing of PFC. No STP, no multicast snooping, no
-/// VLANs. Returns when it forwards.
+/// VLAN filtering (off by default; not all kernels know the option). Returns when it forwards.
 pub fn create_bridge(namespace: &Namespace, name: &str, ports: &[&str]) -> Result<(), LinkError> {
-    let bridge = LinkBridge::new(name).down().stp_state(BridgeStpState::Disabled).mcast_snooping(false).vlan_filtering(false).build();
+    let bridge = LinkBridge::new(name).down().stp_state(BridgeStpState::Disabled).mcast_snooping(false).build();
     netlink(namespace, &format!("cannot make the bridge {name} in {namespace}"), async |handle, _| {
         handle.link().add(bridge).execute().await
     })?;
