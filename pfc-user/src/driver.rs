@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod control;
+pub mod journal;
 pub mod link;
 pub mod netns;
 pub mod packet;

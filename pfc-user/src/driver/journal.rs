@@ -1,0 +1,207 @@
+//! Settings of NICs that are changed for a run and put back after it. What is to be put back is written down before anything is
+//! changed, so that a later run can do it when this one is killed.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+
+use super::link::{self, Feature, LinkError};
+use super::netns::{Namespace, NamespaceError};
+
+/// Why a setting could not be changed or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The entry could not be written, read or removed; the setting has not been touched.
+    #[error("journal {}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The setting itself.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+/// A setting as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    /// Who changed it.
+    pid: u32,
+    /// Its start time in clock ticks since boot: numbers of processes come again.
+    started: u64,
+    /// Name of the namespace in /run/netns, if it has one.
+    namespace: Option<String>,
+    /// Number of the namespace: names come again.
+    inode: u64,
+    interface: String,
+    feature: Feature,
+    was: bool,
+}
+
+/// A folder of entries, one file each.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    folder: PathBuf,
+}
+
+/// A changed setting; put back when dropped.
+#[derive(Debug)]
+pub struct Change {
+    namespace: Namespace,
+    entry: Entry,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// The machine's journal, which a reboot empties as it does the settings: /run/validator for root.
+    pub fn open() -> Self {
+        let runtime = if geteuid().is_root() { None } else { env::var_os("XDG_RUNTIME_DIR") };
+        Self::at(Path::new(&runtime.unwrap_or_else(|| "/run".into())).join("validator"))
+    }
+
+    /// A journal in `folder`, which is made when needed.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Sets `feature`; `None` when it was so already.
+    pub fn change(&self, namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<Option<Change>, JournalError> {
+        let was = link::feature(namespace, interface, feature)?;
+        if was == on {
+            return Ok(None);
+        }
+        let pid = process::id();
+        let entry = Entry {
+            pid,
+            started: start_of(pid).unwrap_or_default(),
+            namespace: namespace.name().map(str::to_owned),
+            inode: namespace.inode()?,
+            interface: interface.to_owned(),
+            feature,
+            was,
+        };
+        let path = self.folder.join(format!("{pid}-{}-{interface}-{}.json", entry.inode, feature.name()));
+        let text = serde_json::to_vec(&entry).expect("plain data");
+        // Under another name first: an entry that is there is whole.
+        let draft = path.with_extension("draft");
+        let written = fs::create_dir_all(&self.folder).and_then(|()| fs::write(&draft, text)).and_then(|()| fs::rename(&draft, &path));
+        written.map_err(|source| JournalError::File { path: path.clone(), source })?;
+        let change = Change { namespace: namespace.try_clone()?, entry, path };
+        // Dropping `change` on an error takes the entry away.
+        link::set_feature(namespace, interface, feature, on)?;
+        Ok(Some(change))
+    }
+
+    /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
+    /// other namespaces without a name stay: they are out of reach, and mostly gone.
+    pub fn recover(&self) -> Result<Vec<String>, JournalError> {
+        let file_error = |path: &Path, source| JournalError::File { path: path.to_owned(), source };
+        let files = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| file_error(&self.folder, error))?,
+        };
+        let mut done = Vec::new();
+        for path in files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|is| is == "json")) {
+            let entry = fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Entry>(&text)?));
+            let entry = entry.map_err(|error| file_error(&path, error))?;
+            if start_of(entry.pid) == Some(entry.started) {
+                continue;
+            }
+            match entry.reach()? {
+                Reach::Here(namespace) => match entry.undo(&namespace) {
+                    Ok(()) => done.push(entry.to_string()),
+                    // Taken out or renamed; there is nothing to put back.
+                    Err(LinkError::Unknown { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Reach::Gone => {}
+                Reach::Elsewhere => continue,
+            }
+            fs::remove_file(&path).map_err(|error| file_error(&path, error))?;
+        }
+        Ok(done)
+    }
+}
+
+enum Reach {
+    Here(Namespace),
+    Gone,
+    Elsewhere,
+}
+
+impl Entry {
+    fn reach(&self) -> Result<Reach, NamespaceError> {
+        let namespace = match &self.namespace {
+            None => Namespace::current()?,
+            Some(name) => match Namespace::named(name) {
+                Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
+                other => other?,
+            },
+        };
+        Ok(match namespace.inode()? == self.inode {
+            true => Reach::Here(namespace),
+            false if self.namespace.is_some() => Reach::Gone,
+            false => Reach::Elsewhere,
+        })
+    }
+
+    fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
+        link::state(namespace, &self.interface)?;
+        link::set_feature(namespace, &self.interface, self.feature, self.was)
+    }
+}
+
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = if self.was { "on" } else { "off" };
+        write!(f, "{}: {} is {value} again, as it was before process {} was killed", self.interface, self.feature.name(), self.pid)
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        // An interface that is gone needs nothing; on any other error the entry stays for the next run.
+        if matches!(self.entry.undo(&self.namespace), Ok(()) | Err(LinkError::Unknown { .. })) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// When the process began (field 22 of /proc/PID/stat); `None` when there is none, or only its corpse.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so count from behind it: state is field 3.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    if state == "Z" { None } else { fields.nth(18)?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_start() {
+        let own = start_of(process::id()).unwrap();
+        assert!(own > 0);
+        // PID_MAX_LIMIT: numbers stay below it.
+        assert_eq!(start_of(1 << 22), None);
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Journal::at(folder.path().join("none")).recover().unwrap(), Vec::<String>::new());
+        fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
+        let message = Journal::at(folder.path()).recover().unwrap_err().to_string();
+        assert!(message.contains("1-2-eth0.json"), "{message}");
+    }
+}

@@ -1,0 +1,193 @@
+//! What `ethtool` does, for an interface of the calling thread's namespace. Private counters of drivers are only to be had
+//! by the SIOCETHTOOL ioctl, so all of it goes that way. Layouts are those of linux/ethtool.h.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+
+const GSET: u32 = 0x01;
+const GDRVINFO: u32 = 0x03;
+const GSTRINGS: u32 = 0x1b;
+const GSTATS: u32 = 0x1d;
+const GFLAGS: u32 = 0x25;
+const SFLAGS: u32 = 0x26;
+/// `ETH_SS_STATS`: the names of GSTATS' values.
+const NAMES_OF_STATS: u32 = 1;
+/// `ETH_GSTRING_LEN`.
+const NAME_LEN: usize = 32;
+
+/// An offload that changes what frames look like to the tester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// VLAN tags leave beside the frame, not in it.
+    TxVlan,
+    /// VLAN tags are taken out of received frames, where XDP cannot see them.
+    RxVlan,
+    /// Generic receive offload: frames are merged.
+    Gro,
+    /// Generic segmentation offload: frames leave merged.
+    Gso,
+    /// TCP segmentation offload.
+    Tso,
+    /// Checksums of sent frames are left to the device.
+    TxChecksum,
+}
+
+/// How the kernel is asked for a feature.
+enum Access {
+    /// One bit of GFLAGS and SFLAGS.
+    Flag(u32),
+    /// A pair of commands for a value of 0 or 1.
+    Commands { get: u32, set: u32 },
+}
+
+impl Feature {
+    /// The name that `ethtool -k` has for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TxVlan => "tx-vlan-offload",
+            Self::RxVlan => "rx-vlan-offload",
+            Self::Gro => "generic-receive-offload",
+            Self::Gso => "generic-segmentation-offload",
+            Self::Tso => "tcp-segmentation-offload",
+            Self::TxChecksum => "tx-checksumming",
+        }
+    }
+
+    const fn access(self) -> Access {
+        match self {
+            Self::TxVlan => Access::Flag(1 << 7),
+            Self::RxVlan => Access::Flag(1 << 8),
+            Self::Gro => Access::Commands { get: 0x2b, set: 0x2c },
+            Self::Gso => Access::Commands { get: 0x23, set: 0x24 },
+            Self::Tso => Access::Commands { get: 0x1e, set: 0x1f },
+            Self::TxChecksum => Access::Commands { get: 0x16, set: 0x17 },
+        }
+    }
+}
+
+/// Whether `feature` is on.
+pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
+    match feature.access() {
+        Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
+        Access::Commands { get, .. } => Ok(value(interface, get, 0)? != 0),
+    }
+}
+
+/// Sets `feature` on or off. The kernel may take it and yet leave a fixed feature as it was: read it back.
+pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()> {
+    match feature.access() {
+        Access::Flag(bit) => {
+            let flags = value(interface, GFLAGS, 0)?;
+            value(interface, SFLAGS, if on { flags | bit } else { flags & !bit })?;
+        }
+        Access::Commands { set, .. } => {
+            value(interface, set, on.into())?;
+        }
+    }
+    Ok(())
+}
+
+/// Name of the driver.
+pub fn driver(interface: &str) -> io::Result<String> {
+    let info = driver_info(interface)?;
+    Ok(text(&info.octets()[4..36]))
+}
+
+/// Speed in bit/s; `None` where the driver does not know it, as without carrier.
+pub fn speed(interface: &str) -> io::Result<Option<u64>> {
+    // struct ethtool_cmd: the low half of the Mbit/s is at 12, the high half at 28.
+    let mut settings = Request::new(GSET, 44);
+    settings.send(interface)?;
+    let half = |at: usize| u32::from(u16::from_ne_bytes([settings.octets()[at], settings.octets()[at + 1]]));
+    let megabits = half(28) << 16 | half(12);
+    // SPEED_UNKNOWN is all ones, of which drivers with 16 bits leave the low half.
+    Ok((!matches!(megabits, 0 | 0xffff | u32::MAX)).then(|| u64::from(megabits) * 1_000_000))
+}
+
+/// The driver's private counters, as `ethtool -S` shows them.
+pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
+    // struct ethtool_drvinfo: n_stats is at 180.
+    let count = driver_info(interface)?.word(180) as usize;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // The kernel writes as many as there are by then: a change of the queues in between must find room.
+    let room = 2 * count + 4096;
+    let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
+    names.set_word(4, NAMES_OF_STATS);
+    names.send(interface)?;
+    let mut values = Request::new(GSTATS, 8 + room * 8);
+    values.send(interface)?;
+    let (names_found, values_found) = (names.word(8), values.word(4));
+    if names_found != values_found {
+        return Err(io::Error::other(format!(
+            "{interface} changed its counters from {names_found} to {values_found} while they were read"
+        )));
+    }
+    let names = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
+    let values = values.octets()[8..].as_chunks().0.iter().map(|octets| u64::from_ne_bytes(*octets));
+    Ok(names.zip(values).take(values_found as usize).collect())
+}
+
+fn driver_info(interface: &str) -> io::Result<Request> {
+    let mut info = Request::new(GDRVINFO, 196);
+    info.send(interface)?;
+    Ok(info)
+}
+
+/// A struct ethtool_value: command and value.
+fn value(interface: &str, command: u32, value: u32) -> io::Result<u32> {
+    let mut request = Request::new(command, 8);
+    request.set_word(4, value);
+    request.send(interface)?;
+    Ok(request.word(4))
+}
+
+fn text(octets: &[u8]) -> String {
+    let end = octets.iter().position(|&octet| octet == 0).unwrap_or(octets.len());
+    String::from_utf8_lossy(&octets[..end]).into_owned()
+}
+
+/// Octets that the kernel reads and overwrites; the first four are the command.
+struct Request(Vec<u8>);
+
+impl Request {
+    fn new(command: u32, length: usize) -> Self {
+        let mut request = Self(vec![0; length]);
+        request.set_word(0, command);
+        request
+    }
+
+    fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four octets"))
+    }
+
+    fn set_word(&mut self, at: usize, value: u32) {
+        self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn send(&mut self, interface: &str) -> io::Result<()> {
+        let name = interface.as_bytes();
+        if name.len() >= libc::IFNAMSIZ {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
+        // Any socket will do; the namespace is the one that it was made in.
+        let socket = UnixDatagram::unbound()?;
+        // SAFETY: the kernel reads and writes no more than the command's structure, for which every caller in this file has made
+        // `self.0` long enough; ifreq and buffer outlive the call.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,65 @@
+//! What tests that need more than a plain user's machine have in common. A test that cannot run says so and why:
+//!
+//! ```ignore
+//! if !common::need_root("root_frames_cross_a_veth") {
+//!     return;
+//! }
+//! ```
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, io};
+
+/// The Python that Debian's packages, scapy among them, are installed for; another one may come first in `PATH`.
+pub const PYTHON: &str = "/usr/bin/python3";
+
+/// Notes that `test` did not run. `cargo xtask test` counts and lists what is in the file named by `VALIDATOR_SKIPS`.
+pub fn skip(test: &str, reason: &str) {
+    let line = format!("{test}: {reason}\n");
+    match env::var_os("VALIDATOR_SKIPS") {
+        // One write in append mode, so that lines of tests in parallel do not mix.
+        Some(file) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("VALIDATOR_SKIPS names {}: {error}", file.display())),
+        None => print!("skipped: {line}"),
+    }
+}
+
+/// Whether the test is run by root; where not, it is noted as skipped.
+pub fn need_root(test: &str) -> bool {
+    need(test, nix::unistd::geteuid().is_root(), "needs root")
+}
+
+/// Whether `tool` is there: `scapy`, or a program in `PATH` or in the system's folders; where not, `test` is noted as skipped.
+pub fn need_tool(test: &str, tool: &str) -> bool {
+    let found = if tool == "scapy" { imports("scapy").unwrap_or(false) } else { in_path(tool) };
+    need(test, found, &format!("needs {tool}, which `cargo xtask setup` installs"))
+}
+
+fn need(test: &str, met: bool, reason: &str) -> bool {
+    if !met {
+        skip(test, reason);
+    }
+    met
+}
+
+fn imports(module: &str) -> io::Result<bool> {
+    let status = Command::new(PYTHON).args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status()?;
+    Ok(status.success())
+}
+
+fn in_path(tool: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|folder| folder.join(tool).is_file())
+}
+
+// Each file of tests compiles this module anew, and few use all of it.
+const _: fn(&str, &str) = skip;
+const _: fn(&str) -> bool = need_root;
+const _: fn(&str, &str) -> bool = need_tool;
+const _: &str = PYTHON;
