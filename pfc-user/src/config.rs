@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 
 pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
-pub use testbed::{Addresses, Destination, DscpMap, Dut, Hooks, Limits, Port, Testbed, XdpMode};
+pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
 pub use units::{Octets, Span};
 
 use document::Document;

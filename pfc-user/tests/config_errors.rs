@@ -294,7 +294,7 @@ fn plans_that_make_no_sense() {
             SIM,
             &plan(single, "{ lossless = [3] }, { lossless = [4] }, { lossless = [3] }"),
             &[],
-            "p.toml:4:56: case[0].repetitions[2]: repetition `lossless 3` is listed twice",
+            "p.toml:4:56: case[0].repetitions[2]: the same repetition is listed twice",
         ),
         (
             SIM,
@@ -349,7 +349,7 @@ fn plans_that_make_no_sense() {
             SIM,
             &plan(multi, "{ lossless = [3, 4] }, { lossless = [4, 3], storm = [3, 4] }"),
             &[],
-            "p.toml:4:39: case[0].repetitions[1]: repetition `lossless 3,4` is listed twice",
+            "p.toml:4:39: case[0].repetitions[1]: the same repetition is listed twice",
         ),
         (
             SIM,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use validator::config::{self, BUILT_IN_PLANS, Config, Destination, DscpMap, Dut, PlanChoice, Port, XdpMode};
+use validator::config::{self, BUILT_IN_PLANS, Config, Destination, Dut, PlanChoice, PlannedRepetition, Port, XdpMode};
 use validator::plan::Durations;
 
 const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
@@ -28,16 +28,25 @@ fn priorities(numbers: &[u8]) -> Vec<Priority> {
     numbers.iter().map(|number| Priority::new(*number).unwrap()).collect()
 }
 
+fn mod_8() -> [Priority; 64] {
+    std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8))
+}
+
+/// Cases with the lossless priorities of each repetition, and those stormed where that is a part.
 fn repetitions(config: &Config) -> Vec<(&str, Vec<String>)> {
-    config.plan.cases.iter().map(|case| (case.id.as_str(), case.repetitions.iter().map(ToString::to_string).collect())).collect()
+    let join = |set: &[Priority]| set.iter().map(Priority::to_string).collect::<String>();
+    let name = |set: &PlannedRepetition| {
+        join(&set.lossless) + &set.storm.as_ref().map_or(String::new(), |storm| format!(" storm {}", join(storm)))
+    };
+    config.plan.cases.iter().map(|case| (case.id.as_str(), case.repetitions.iter().map(name).collect())).collect()
 }
 
 #[test]
 fn the_pfc_plan_has_every_repetition_that_the_test_plan_asks_for() {
     let config = sim("pfc", &[]);
-    let each: Vec<_> = (0..8).map(|number| format!("lossless {number}")).collect();
-    let sets = ["0,1", "2,3", "4,5", "6,7", "0,1,2,3,4,5,6", "3,4 storm 3"].map(|set| format!("lossless {set}")).to_vec();
-    let expected = [(CASES[0], each.clone()), (CASES[1], sets), (CASES[2], each), (CASES[3], vec!["lossless 3,4".to_owned()])];
+    let each: Vec<_> = (0..8).map(|number| number.to_string()).collect();
+    let sets = ["01", "23", "45", "67", "0123456", "34 storm 3"].map(str::to_owned).to_vec();
+    let expected = [(CASES[0], each.clone()), (CASES[1], sets), (CASES[2], each), (CASES[3], vec!["34".to_owned()])];
     assert_eq!(repetitions(&config), expected);
 
     let second =
@@ -50,13 +59,9 @@ fn the_pfc_plan_has_every_repetition_that_the_test_plan_asks_for() {
 #[test]
 fn the_smoke_plan_has_all_four_cases_in_short() {
     let config = sim("smoke", &[]);
-    let owned = |names: &[&str]| names.iter().map(|name| format!("lossless {name}")).collect::<Vec<_>>();
-    let expected = [
-        (CASES[0], owned(&["3", "4"])),
-        (CASES[1], owned(&["3,4", "3,4 storm 3"])),
-        (CASES[2], owned(&["3"])),
-        (CASES[3], owned(&["3,4"])),
-    ];
+    let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let expected =
+        [(CASES[0], owned(&["3", "4"])), (CASES[1], owned(&["34", "34 storm 3"])), (CASES[2], owned(&["3"])), (CASES[3], owned(&["34"]))];
     assert_eq!(repetitions(&config), expected);
     assert!(config.plan.cases.iter().all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS));
     assert_eq!(config.plan.cases[1].repetitions[1].storm, Some(priorities(&[3])));
@@ -89,7 +94,7 @@ fn the_simulated_testbed_has_the_defaults() {
     let testbed = sim("smoke", &[]).testbed;
     assert_eq!(testbed.dut, Dut::Sim { faults: vec![], args: vec![] });
     assert_eq!(testbed.line_rate.map(LineRate::bits_per_second), Some(1_000_000_000));
-    assert_eq!((testbed.xdp, testbed.trust, testbed.dscp_map), (XdpMode::Auto, Trust::Dscp, DscpMap::mod_8()));
+    assert_eq!((testbed.xdp, testbed.trust, testbed.dscp_map), (XdpMode::Auto, Trust::Dscp, mod_8()));
     assert_eq!(testbed.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.watchdog.as_deref(), Some("off"));
     assert_eq!(testbed.addresses.destination, Destination::RxPort);
@@ -111,7 +116,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
     let port = |interface: &str| Port { interface: interface.to_owned(), namespace: None };
     assert_eq!(example.dut, Dut::External { tx: port("eth1"), rx: port("eth2") });
     assert_eq!((example.line_rate, example.watchdog.as_deref(), example.hooks.timeout), (None, Some("off"), 10_000 * MS));
-    assert_eq!((example.dscp_map, example.limits.load), (DscpMap::sonic(), 0.9998));
+    assert_eq!((example.dscp_map[48], example.limits.load), (Priority::from_low_bits(6), 0.9998));
 
     let text = std::fs::read_to_string(file("testbeds/lab-example.toml")).unwrap();
     let lines = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = \"")).unwrap_or(line));
@@ -141,7 +146,7 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
     let Config { testbed, plan } = sim("pfc", &sets);
     assert_eq!(testbed.limits.max_response, 3 * MS);
     assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".to_owned()], args: vec![] });
-    assert_eq!((testbed.dscp_map, testbed.watchdog.as_deref()), (DscpMap::sonic(), Some("on")));
+    assert_eq!((testbed.dscp_map[46], testbed.watchdog.as_deref()), (Priority::from_low_bits(5), Some("on")));
     assert!(testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", testbed.toml);
     assert_eq!((plan.cases[0].durations.traffic, plan.cases[0].frame), (2000 * MS, 512));
     assert_eq!(plan.cases[3].durations.traffic, 5000 * MS, "a case's own value is nearer than the plan's");

@@ -1,6 +1,5 @@
 //! The plan file: which cases, with which repetitions, for how long.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
@@ -74,16 +73,6 @@ impl Storm {
             None => Ok((pause / 3).max(1)),
             Some(interval) if interval < pause => Ok(interval),
             Some(interval) => Err(IntervalTooLong { interval, pause, line_rate }),
-        }
-    }
-}
-
-impl fmt::Display for PlannedRepetition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lossless {}", list(&self.lossless))?;
-        match &self.storm {
-            Some(storm) => write!(f, " storm {}", list(storm)),
-            None => Ok(()),
         }
     }
 }
@@ -248,7 +237,7 @@ fn repetitions(document: &Document, at: &str, sets: &Sets, tables: Vec<Repetitio
         let at = format!("{at}.repetitions[{index}]");
         let repetition = repetition(document, &at, sets, &table)?;
         if repetitions.contains(&repetition) {
-            return Err(document.error(&at, format!("repetition `{repetition}` is listed twice")));
+            return Err(document.error(&at, "the same repetition is listed twice"));
         }
         repetitions.push(repetition);
     }

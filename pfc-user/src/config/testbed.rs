@@ -28,8 +28,8 @@ pub struct Testbed {
     pub xdp: XdpMode,
     /// The field that tells the DUT a frame's priority.
     pub trust: Trust,
-    /// How it does so where that is the DSCP.
-    pub dscp_map: DscpMap,
+    /// Priority by DSCP, where that is the field.
+    pub dscp_map: [Priority; Dscp::COUNT],
     /// Lossless priorities that the DUT has without being configured, in ascending order.
     pub lossless: Vec<Priority>,
     /// Addresses of the test frames.
@@ -85,10 +85,6 @@ pub enum XdpMode {
     /// In the generic path.
     Skb,
 }
-
-/// The priority that a DUT gives to each DSCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DscpMap([Priority; Dscp::COUNT]);
 
 /// Addresses of the test frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,42 +164,6 @@ impl Limits {
     }
 }
 
-impl DscpMap {
-    /// DSCP d has priority d mod 8.
-    pub fn mod_8() -> Self {
-        Self(std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)))
-    }
-
-    /// DSCP d has priority d / 8: the class selector.
-    pub fn high_bits() -> Self {
-        Self(std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8 >> 3)))
-    }
-
-    /// SONiC's default map, `AZURE`: everything is priority 1 but for six code points; none is priority 7.
-    pub fn sonic() -> Self {
-        let mut map = [Priority::from_low_bits(1); Dscp::COUNT];
-        for (dscp, priority) in [(3, 3), (4, 4), (5, 2), (8, 0), (46, 5), (48, 6)] {
-            map[dscp] = Priority::from_low_bits(priority);
-        }
-        Self(map)
-    }
-
-    /// The priority of `dscp`.
-    pub fn priority(&self, dscp: Dscp) -> Priority {
-        self.0[dscp.index()]
-    }
-
-    /// The code points of `priority` in ascending order; there may be none.
-    pub fn dscps(&self, priority: Priority) -> impl Iterator<Item = Dscp> {
-        Dscp::all().filter(move |dscp| self.priority(*dscp) == priority)
-    }
-
-    /// Numbers by DSCP, as [`pfc_ebpf::maps::Config::dscp_to_priority`] wants them.
-    pub fn numbers(&self) -> [u8; Dscp::COUNT] {
-        self.0.map(Priority::get)
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -278,6 +238,24 @@ enum Preset {
     #[serde(rename = "dscp-mod-8")]
     DscpMod8,
     DscpHighBits,
+}
+
+impl Preset {
+    fn map(self) -> [Priority; Dscp::COUNT] {
+        match self {
+            // SONiC's default map, `AZURE`: all but six code points have priority 1, and none has 7.
+            Self::Sonic => {
+                let mut map = [Priority::from_low_bits(1); Dscp::COUNT];
+                for (dscp, priority) in [(3, 3), (4, 4), (5, 2), (8, 0), (46, 5), (48, 6)] {
+                    map[dscp] = Priority::from_low_bits(priority);
+                }
+                map
+            }
+            Self::DscpMod8 => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+            // The class selector.
+            Self::DscpHighBits => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8 >> 3)),
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -391,15 +369,14 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
     }
 }
 
-fn dscp_map(document: &Document, value: Option<DscpMapValue>) -> Result<DscpMap, ConfigError> {
-    Ok(match value {
-        None | Some(DscpMapValue::Preset(Preset::DscpMod8)) => DscpMap::mod_8(),
-        Some(DscpMapValue::Preset(Preset::Sonic)) => DscpMap::sonic(),
-        Some(DscpMapValue::Preset(Preset::DscpHighBits)) => DscpMap::high_bits(),
-        Some(DscpMapValue::Explicit(priorities)) => DscpMap(priorities.try_into().map_err(|found: Vec<_>| {
+fn dscp_map(document: &Document, value: Option<DscpMapValue>) -> Result<[Priority; Dscp::COUNT], ConfigError> {
+    match value {
+        None => Ok(Preset::DscpMod8.map()),
+        Some(DscpMapValue::Preset(preset)) => Ok(preset.map()),
+        Some(DscpMapValue::Explicit(priorities)) => priorities.try_into().map_err(|found: Vec<_>| {
             document.error("qos.dscp_map", format!("expected 64 priorities, one for each DSCP from 0; found {}", found.len()))
-        })?),
-    })
+        }),
+    }
 }
 
 fn lossless(document: &Document, given: Option<Vec<Priority>>, made_by_us: bool) -> Result<Vec<Priority>, ConfigError> {
@@ -489,22 +466,24 @@ pub(super) fn positive(document: &Document, key: &str, given: Option<Span>, defa
 mod tests {
     use super::*;
 
+    /// Code points of that priority.
+    fn dscps(preset: Preset, priority: u8) -> Vec<u8> {
+        let map = preset.map();
+        (0..64).filter(|dscp| map[usize::from(*dscp)].get() == priority).collect()
+    }
+
     #[test]
     fn the_sonic_map_has_no_dscp_for_priority_7() {
-        let dscps = |number| DscpMap::sonic().dscps(Priority::from_low_bits(number)).map(Dscp::get).collect::<Vec<_>>();
-        assert_eq!(dscps(3), [3]);
-        assert_eq!(dscps(4), [4]);
-        assert_eq!(dscps(7), []);
-        assert_eq!(dscps(1).len(), 58);
+        let found: Vec<_> = [0, 2, 3, 4, 5, 6, 7].map(|priority| dscps(Preset::Sonic, priority)).to_vec();
+        assert_eq!(found, [vec![8], vec![5], vec![3], vec![4], vec![46], vec![48], vec![]]);
+        assert_eq!(dscps(Preset::Sonic, 1).len(), 58);
     }
 
     #[test]
     fn the_other_presets_have_eight_dscps_for_each_priority() {
-        for priority in Priority::all() {
-            let number = priority.get();
-            let dscps = |map: DscpMap| map.dscps(priority).map(Dscp::get).collect::<Vec<_>>();
-            assert_eq!(dscps(DscpMap::mod_8()), (0..8).map(|n| 8 * n + number).collect::<Vec<_>>());
-            assert_eq!(dscps(DscpMap::high_bits()), (0..8).map(|n| 8 * number + n).collect::<Vec<_>>());
+        for priority in 0..8 {
+            assert_eq!(dscps(Preset::DscpMod8, priority), (0..8).map(|n| 8 * n + priority).collect::<Vec<_>>());
+            assert_eq!(dscps(Preset::DscpHighBits, priority), (0..8).map(|n| 8 * priority + n).collect::<Vec<_>>());
         }
     }
 }
