@@ -1,1 +1,164 @@
 //! Arguments; no I/O.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{DEFAULT_PLAN, PlanChoice};
+use crate::dut::switch::args::SwitchArgs;
+
+/// An open conformance tester for lossless networks.
+#[derive(Debug, Parser)]
+#[command(name = "validator", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  at least one case passed, and every other passed or was not applicable
+    1  some case failed
+    2  usage or configuration error
+    3  none failed, but some were inconclusive or an error, or none applied
+  130  interrupted; what was measured is reported";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show every case: id, requirement, source document, checks.
+    List(ListArgs),
+    /// Run cases on a testbed and judge them.
+    Run(RunArgs),
+    /// Judge the evidence of an earlier run again.
+    Judge(StoredArgs),
+    /// Write the reports of an earlier run again, from its evidence.
+    Report(StoredArgs),
+    /// Simulated devices under test.
+    Dut {
+        /// Which.
+        #[command(subcommand)]
+        device: DutCommand,
+    },
+}
+
+/// Arguments of `validator list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `validator run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Where the ports are and what the DUT is.
+    #[arg(long, value_name = "FILE")]
+    pub testbed: PathBuf,
+    /// Cases and their parameters: all, pfc, smoke, or a plan file.
+    #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN)]
+    plan: String,
+    /// Run only these cases, as the plan `all` has them.
+    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
+    case: Vec<String>,
+    /// Directory for report.json, junit.xml, evidence.json and captures.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a value of the testbed or the plan, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print the steps, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to write the result.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of commands on an earlier run.
+#[derive(Debug, Args)]
+pub struct StoredArgs {
+    /// What was given to `validator run --out`.
+    pub dir: PathBuf,
+    /// How to write the result.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// How a result is written to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Simulated devices.
+#[derive(Debug, Subcommand)]
+pub enum DutCommand {
+    /// A lossless switch between two interfaces.
+    Switch(SwitchArgs),
+}
+
+impl RunArgs {
+    /// Which cases to run.
+    pub fn choice(&self) -> PlanChoice {
+        if self.case.is_empty() { PlanChoice::Plan(self.plan.clone()) } else { PlanChoice::Cases(self.case.clone()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    fn run(line: &str) -> RunArgs {
+        match parse(line).unwrap().command {
+            Command::Run(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_plan_everything_is_run() {
+        let args = run("validator run --testbed t.toml");
+        assert_eq!((args.choice(), args.format, args.dry_run), (PlanChoice::Plan("all".into()), Format::Text, false));
+    }
+
+    #[test]
+    fn cases_and_settings_may_be_repeated() {
+        let args = run("validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o --dry-run --format json");
+        assert_eq!(args.choice(), PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec()));
+        assert_eq!((args.set, args.out, args.dry_run, args.format), (vec!["x=1".into(), "y=2".into()], Some("o".into()), true, Format::Json));
+    }
+
+    #[test]
+    fn misuse_ends_with_exit_code_2() {
+        for (line, kind) in [
+            ("validator run", ErrorKind::MissingRequiredArgument),
+            ("validator run --testbed t --plan smoke --case a", ErrorKind::ArgumentConflict),
+            ("validator run --testbed t --speed 3", ErrorKind::UnknownArgument),
+            ("validator list --format xml", ErrorKind::InvalidValue),
+            ("validator judge", ErrorKind::MissingRequiredArgument),
+            ("validator frobnicate", ErrorKind::InvalidSubcommand),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
+        }
+    }
+}

@@ -1,1 +1,138 @@
 //! Testbed and plan files -> typed and checked; the only reader of files.
+
+mod address;
+mod document;
+mod plan;
+mod testbed;
+mod units;
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
+pub use units::{Octets, Span};
+
+use document::Document;
+
+/// The plans that the tool brings along, by name.
+pub const BUILT_IN_PLANS: [(&str, &str); 3] = [
+    ("all", include_str!("../../configs/plans/all.toml")),
+    ("pfc", include_str!("../../configs/plans/pfc.toml")),
+    ("smoke", include_str!("../../configs/plans/smoke.toml")),
+];
+
+/// The plan that is run when none is asked for.
+pub const DEFAULT_PLAN: &str = "all";
+
+/// Which cases to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanChoice {
+    /// A built-in plan by its name, or a plan file by its path.
+    Plan(String),
+    /// These cases of [`DEFAULT_PLAN`].
+    Cases(Vec<String>),
+}
+
+/// A testbed and a plan that fit each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where the ports are and what the DUT is.
+    pub testbed: Testbed,
+    /// What to run.
+    pub plan: Plan,
+}
+
+/// What is wrong with the configuration, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{file}: cannot be read: {error}")]
+    Unreadable {
+        /// File as it was named.
+        file: String,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// Something in a file, or in a `--set` argument that changes it.
+    #[error("{place}: {problem}")]
+    At {
+        /// `file:line:column`, or the `--set` argument.
+        place: String,
+        /// Key, what was expected, what was found.
+        problem: String,
+    },
+    /// A command line argument.
+    #[error("{argument}: {problem}")]
+    Argument {
+        /// The argument as it was written.
+        argument: String,
+        /// What was expected, what was found.
+        problem: String,
+    },
+}
+
+/// Reads testbed and plan, applies the `--set key=value` arguments in `sets`, and checks the whole.
+///
+/// `known_cases` are the ids of all cases that the tool has.
+pub fn load(testbed: &Path, choice: &PlanChoice, sets: &[String], known_cases: &[&str]) -> Result<Config, ConfigError> {
+    let testbed_file = testbed.display().to_string();
+    let testbed_text = read(&testbed_file)?;
+    let mut testbed = Document::parse(&testbed_file, &testbed_text)?;
+    let (plan_file, plan_text) = match choice {
+        PlanChoice::Plan(name) => find_plan(name)?,
+        PlanChoice::Cases(_) => find_plan(DEFAULT_PLAN)?,
+    };
+    let mut plan = Document::parse(&plan_file, &plan_text)?;
+    for argument in sets {
+        apply(argument, &mut testbed, &mut plan)?;
+    }
+    let testbed = testbed::read(&testbed)?;
+    let mut plan = plan::read(&plan, known_cases, &testbed)?;
+    if let PlanChoice::Cases(ids) = choice {
+        plan.cases = select(&plan.cases, ids)?;
+    }
+    Ok(Config { testbed, plan })
+}
+
+fn read(file: &str) -> Result<String, ConfigError> {
+    fs::read_to_string(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })
+}
+
+/// A plan's name in errors, and its text.
+fn find_plan(name: &str) -> Result<(String, Cow<'static, str>), ConfigError> {
+    if let Some((_, text)) = BUILT_IN_PLANS.iter().find(|(known, _)| *known == name) {
+        return Ok((format!("built-in plan {name}"), Cow::Borrowed(text)));
+    }
+    match read(name) {
+        Ok(text) => Ok((name.to_owned(), Cow::Owned(text))),
+        Err(ConfigError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => Err(ConfigError::Argument {
+            argument: format!("--plan {name}"),
+            problem: format!("neither a file nor a built-in plan ({})", BUILT_IN_PLANS.map(|(name, _)| name).join(", ")),
+        }),
+        Err(other) => Err(other),
+    }
+}
+
+fn apply<'a>(argument: &'a str, testbed: &mut Document<'a>, plan: &mut Document<'a>) -> Result<(), ConfigError> {
+    let wrong = |problem: &str| ConfigError::Argument { argument: format!("--set {argument}"), problem: problem.to_owned() };
+    let (key, value) = argument.split_once('=').ok_or_else(|| wrong("expected key=value, such as testbed.limits.max_response=2ms"))?;
+    match key.split_once('.') {
+        Some(("testbed", path)) => testbed.set(path, value, argument),
+        Some(("plan", path)) => plan.set(path, value, argument),
+        _ => Err(wrong("the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s")),
+    }
+}
+
+fn select(cases: &[PlannedCase], ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
+    if let Some(unknown) = ids.iter().find(|id| !cases.iter().any(|case| case.id == **id)) {
+        let known: Vec<_> = cases.iter().map(|case| case.id.as_str()).collect();
+        return Err(ConfigError::Argument {
+            argument: format!("--case {unknown}"),
+            problem: format!("unknown case; expected one of {}", known.join(", ")),
+        });
+    }
+    Ok(cases.iter().filter(|case| ids.contains(&case.id)).cloned().collect())
+}

@@ -1,0 +1,168 @@
+//! A TOML document that knows where each of its values came from, so that every error names file, line, column and key.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::ConfigError;
+
+/// A parsed file with the `--set` arguments applied to it.
+pub(super) struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+    root: Spanned<DeTable<'a>>,
+    /// `--set` arguments in their order. Values from argument n carry the span that begins at `text.len() + 1 + n`,
+    /// behind all that comes from the file.
+    sets: Vec<&'a str>,
+}
+
+impl<'a> Document<'a> {
+    /// Parses `text`; `file` is its name in errors.
+    pub fn parse(file: &'a str, text: &'a str) -> Result<Self, ConfigError> {
+        let root = DeTable::parse(text).map_err(|error| {
+            let start = error.span().map_or(text.len(), |span| span.start);
+            let line = text.lines().nth(text[..start].matches('\n').count()).unwrap_or_default().trim();
+            ConfigError::At { place: place(file, text, start), problem: format!("{} in `{line}`", error.message()) }
+        })?;
+        Ok(Self { file, text, root, sets: Vec::new() })
+    }
+
+    /// The file's text, followed by the `--set` arguments as comments.
+    pub fn record(&self) -> String {
+        let mut record = self.text.to_owned();
+        for set in &self.sets {
+            record.push_str(&format!("# --set {set}\n"));
+        }
+        record
+    }
+
+    /// Gives the key at `path` (dotted) another value: TOML, or else a string without its quotes.
+    pub fn set(&mut self, path: &'a str, value: &'a str, argument: &'a str) -> Result<(), ConfigError> {
+        let wrong = |problem: String| ConfigError::Argument { argument: format!("--set {argument}"), problem };
+        let start = self.text.len() + 1 + self.sets.len();
+        let span = start..start + 1;
+        let value = DeValue::parse(value).map_or_else(|_| DeValue::String(value.into()), Spanned::into_inner);
+        let value = respan(value, &span);
+
+        let mut keys: Vec<&str> = path.split('.').collect();
+        let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| wrong("expected a key before `=`".to_owned()))?;
+        let mut table = self.root.get_mut();
+        for key in keys {
+            let entry = table
+                .entry(Spanned::new(span.clone(), Cow::Borrowed(key)))
+                .or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
+            let kind = entry.get_ref().type_str();
+            let DeValue::Table(inner) = entry.get_mut() else {
+                return Err(wrong(format!("`{key}` is no table but of type {kind}")));
+            };
+            table = inner;
+        }
+        table.insert(Spanned::new(span, Cow::Borrowed(last)), value);
+        self.sets.push(argument);
+        Ok(())
+    }
+
+    /// The document as a `T`.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| {
+            let span = error.span().unwrap_or_else(|| self.root.span());
+            // The root has no key of its own, and a `--set` argument names its key itself.
+            let named = span == self.root.span() || span.start > self.text.len();
+            let key = if named { None } else { key_at(self.root.get_ref(), span.start) };
+            // What the parser says where a word of a fixed choice should stand.
+            let problem = error.message().replace("wanted string or table", "expected a string");
+            self.at(span.start, &key.unwrap_or_default(), &problem)
+        })
+    }
+
+    /// An error about the value at `key`, such as `case[1].repetitions[0].lossless`; where it is absent, about the closest
+    /// table that would hold it.
+    pub fn error(&self, key: &str, problem: impl AsRef<str>) -> ConfigError {
+        let mut start = 0;
+        let mut next = Some(Node::Table(self.root.get_ref()));
+        for step in key.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
+            let Some(found) = next.and_then(|node| node.child(step)) else { break };
+            start = found.span().start;
+            next = Node::of(found.get_ref());
+        }
+        self.at(start, key, problem.as_ref())
+    }
+
+    fn at(&self, start: usize, key: &str, problem: &str) -> ConfigError {
+        let place = match start.checked_sub(self.text.len() + 1).and_then(|index| self.sets.get(index)) {
+            Some(argument) => format!("--set {argument}"),
+            None => place(self.file, self.text, start),
+        };
+        let problem = if key.is_empty() { problem.to_owned() } else { format!("{key}: {problem}") };
+        ConfigError::At { place, problem }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Table(&'a DeTable<'a>),
+    Array(&'a [Spanned<DeValue<'a>>]),
+}
+
+impl<'a> Node<'a> {
+    fn of(value: &'a DeValue<'a>) -> Option<Self> {
+        match value {
+            DeValue::Table(table) => Some(Self::Table(table)),
+            DeValue::Array(array) => Some(Self::Array(array)),
+            _ => None,
+        }
+    }
+
+    fn child(self, step: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        match self {
+            Self::Table(table) => table.get(step),
+            Self::Array(array) => array.get(step.parse::<usize>().ok()?),
+        }
+    }
+}
+
+/// `value`, said to stand at `span` with all that is in it.
+fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
+    let value = match value {
+        DeValue::Array(array) => DeValue::Array(array.into_iter().map(|item| respan(item.into_inner(), span)).collect()),
+        DeValue::Table(table) => DeValue::Table(
+            table.into_iter().map(|(key, item)| (Spanned::new(span.clone(), key.into_inner()), respan(item.into_inner(), span))).collect(),
+        ),
+        other => other,
+    };
+    Spanned::new(span.clone(), value)
+}
+
+/// The innermost key whose name or value spans `offset`. A table's span is its header alone, so that every branch is searched.
+fn key_at(table: &DeTable<'_>, offset: usize) -> Option<String> {
+    let join = |name: &str, inner: String| {
+        if inner.is_empty() || inner.starts_with('[') { format!("{name}{inner}") } else { format!("{name}.{inner}") }
+    };
+    table.iter().find_map(|(name, value)| {
+        let here = name.span().contains(&offset).then(String::new);
+        here.or_else(|| key_in(value, offset)).map(|inner| join(name.get_ref(), inner))
+    })
+}
+
+fn key_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
+    let inner = match value.get_ref() {
+        DeValue::Table(table) => key_at(table, offset),
+        DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
+            let inner = key_in(item, offset)?;
+            let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
+            Some(format!("[{index}]{dot}{inner}"))
+        }),
+        _ => None,
+    };
+    inner.or_else(|| value.span().contains(&offset).then(String::new))
+}
+
+fn place(file: &str, text: &str, offset: usize) -> String {
+    let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{file}:{line}:{column}")
+}

@@ -1,0 +1,182 @@
+//! The testbeds and plans that the tool brings along, and what becomes of them.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use validator::config::{self, BUILT_IN_PLANS, Config, Destination, Dut, PlanChoice, PlannedRepetition, Port, XdpMode};
+use validator::plan::Durations;
+
+const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
+const MS: u64 = 1_000_000;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(name)
+}
+
+fn load(testbed: &Path, plan: &str, sets: &[&str]) -> Config {
+    let sets: Vec<_> = sets.iter().map(|set| set.to_string()).collect();
+    config::load(testbed, &PlanChoice::Plan(plan.to_owned()), &sets, &CASES).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn sim(plan: &str, sets: &[&str]) -> Config {
+    load(&file("testbeds/sim.toml"), plan, sets)
+}
+
+fn priorities(numbers: &[u8]) -> Vec<Priority> {
+    numbers.iter().map(|number| Priority::new(*number).unwrap()).collect()
+}
+
+fn mod_8() -> [Priority; 64] {
+    std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8))
+}
+
+/// Cases with the lossless priorities of each repetition, and those stormed where that is a part.
+fn repetitions(config: &Config) -> Vec<(&str, Vec<String>)> {
+    let join = |set: &[Priority]| set.iter().map(Priority::to_string).collect::<String>();
+    let name = |set: &PlannedRepetition| {
+        join(&set.lossless) + &set.storm.as_ref().map_or(String::new(), |storm| format!(" storm {}", join(storm)))
+    };
+    config.plan.cases.iter().map(|case| (case.id.as_str(), case.repetitions.iter().map(name).collect())).collect()
+}
+
+#[test]
+fn the_pfc_plan_has_every_repetition_that_the_test_plan_asks_for() {
+    let config = sim("pfc", &[]);
+    let each: Vec<_> = (0..8).map(|number| number.to_string()).collect();
+    let sets = ["01", "23", "45", "67", "0123456", "34 storm 3"].map(str::to_owned).to_vec();
+    let expected = [(CASES[0], each.clone()), (CASES[1], sets), (CASES[2], each), (CASES[3], vec!["34".to_owned()])];
+    assert_eq!(repetitions(&config), expected);
+
+    let second =
+        Durations { baseline: 300 * MS, lead: 1000 * MS, traffic: 1000 * MS, tail: 200 * MS, resume: 1000 * MS, drain_max: 2000 * MS };
+    assert_eq!(config.plan.cases[0].durations, second);
+    assert_eq!(config.plan.cases[3].durations, Durations { traffic: 5000 * MS, ..second });
+    assert!(config.plan.cases.iter().all(|case| case.frame == 1024 && case.storm.quanta == Quanta::MAX));
+}
+
+#[test]
+fn the_smoke_plan_has_all_four_cases_in_short() {
+    let config = sim("smoke", &[]);
+    let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let expected =
+        [(CASES[0], owned(&["3", "4"])), (CASES[1], owned(&["34", "34 storm 3"])), (CASES[2], owned(&["3"])), (CASES[3], owned(&["34"]))];
+    assert_eq!(repetitions(&config), expected);
+    assert!(config.plan.cases.iter().all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS));
+    assert_eq!(config.plan.cases[1].repetitions[1].storm, Some(priorities(&[3])));
+}
+
+#[test]
+fn the_default_plan_has_all_that_the_others_have() {
+    assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, sim("pfc", &[]).plan.cases);
+    assert!(CASES.iter().all(|id| sim(config::DEFAULT_PLAN, &[]).plan.cases.iter().any(|case| case.id == *id)));
+}
+
+#[test]
+fn built_in_plans_are_the_files_of_the_same_name() {
+    for (name, _) in BUILT_IN_PLANS {
+        let path = file(&format!("plans/{name}.toml"));
+        assert_eq!(sim(path.to_str().unwrap(), &[]).plan, sim(name, &[]).plan);
+        assert_eq!(sim(name, &[]).plan.name, name);
+    }
+}
+
+#[test]
+fn chosen_cases_come_from_the_default_plan_in_its_order() {
+    let choice = PlanChoice::Cases(vec![CASES[3].to_owned(), CASES[2].to_owned(), CASES[3].to_owned()]);
+    let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
+    assert_eq!(config.plan.cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), CASES[2..]);
+}
+
+#[test]
+fn the_simulated_testbed_has_the_defaults() {
+    let testbed = sim("smoke", &[]).testbed;
+    assert_eq!(testbed.dut, Dut::Sim { faults: vec![], args: vec![] });
+    assert_eq!(testbed.line_rate.map(LineRate::bits_per_second), Some(1_000_000_000));
+    assert_eq!((testbed.xdp, testbed.trust, testbed.dscp_map), (XdpMode::Auto, Trust::Dscp, mod_8()));
+    assert_eq!(testbed.lossless, priorities(&[3, 4]));
+    assert_eq!(testbed.watchdog.as_deref(), Some("off"));
+    assert_eq!(testbed.addresses.destination, Destination::RxPort);
+    let limits = testbed.limits.at(testbed.line_rate.unwrap());
+    assert_eq!((limits.max_response, limits.headroom, limits.max_residence, limits.max_burst), (MS, 1 << 20, 1000 * MS, 4 * MS));
+    assert_eq!((limits.min_throughput, testbed.limits.load), (0.99, 1.0));
+    assert_eq!(testbed.record().dut, "sim");
+}
+
+#[test]
+fn the_bridge_testbed_differs_in_the_dut() {
+    let testbed = load(&file("testbeds/bridge.toml"), "smoke", &[]).testbed;
+    assert_eq!((testbed.dut.clone(), testbed.record().dut.as_str()), (Dut::Bridge, "bridge"));
+}
+
+#[test]
+fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
+    let example = load(&file("testbeds/lab-example.toml"), "pfc", &[]).testbed;
+    let port = |interface: &str| Port { interface: interface.to_owned(), namespace: None };
+    assert_eq!(example.dut, Dut::External { tx: port("eth1"), rx: port("eth2") });
+    assert_eq!((example.line_rate, example.watchdog.as_deref(), example.hooks.timeout), (None, Some("off"), 10_000 * MS));
+    assert_eq!((example.dscp_map[48], example.limits.load), (Priority::from_low_bits(6), 0.9998));
+
+    let text = std::fs::read_to_string(file("testbeds/lab-example.toml")).unwrap();
+    let lines = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = \"")).unwrap_or(line));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lab.toml");
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let full = load(&path, "pfc", &[]).testbed;
+    assert_eq!(full.line_rate.map(LineRate::bits_per_second), Some(25_000_000_000));
+    assert_eq!(full.addresses.source_ip, "198.18.1.2".parse::<IpAddr>().unwrap());
+    assert_eq!(full.addresses.destination, Destination::Gateway([2, 0, 0, 0, 0, 0xfe]));
+    assert!(full.hooks.configure.is_some() && full.hooks.counters.is_some());
+}
+
+#[test]
+fn set_arguments_win_over_the_files_and_are_recorded() {
+    let sets = [
+        "testbed.limits.max_response=2ms",
+        "testbed.dut.faults=[\"leaks=100\"]",
+        "testbed.qos.dscp_map=sonic",
+        "testbed.facts.watchdog=on",
+        "testbed.limits.max_response=3ms",
+        "plan.durations.traffic=2s",
+        "plan.traffic.frame=512",
+        "plan.storm.quanta=0x1fff",
+        "plan.storm.interval=1ms",
+    ];
+    let Config { testbed, plan } = sim("pfc", &sets);
+    assert_eq!(testbed.limits.max_response, 3 * MS);
+    assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".to_owned()], args: vec![] });
+    assert_eq!((testbed.dscp_map[46], testbed.watchdog.as_deref()), (Priority::from_low_bits(5), Some("on")));
+    assert!(testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", testbed.toml);
+    assert_eq!((plan.cases[0].durations.traffic, plan.cases[0].frame), (2000 * MS, 512));
+    assert_eq!(plan.cases[3].durations.traffic, 5000 * MS, "a case's own value is nearer than the plan's");
+    assert_eq!((plan.cases[0].storm.quanta, plan.cases[0].storm.interval), (Quanta(0x1fff), Some(MS)));
+}
+
+#[test]
+fn the_storm_comes_three_times_in_a_pause_unless_said_otherwise() {
+    let rate = |bits| LineRate::from_bits_per_second(bits).unwrap();
+    let storm = sim("smoke", &[]).plan.cases[0].storm;
+    assert_eq!(storm.interval_at(rate(1_000_000_000)), Ok(33_553_920 / 3));
+    let storm = sim("smoke", &["plan.storm.interval=10ms"]).plan.cases[0].storm;
+    assert_eq!(storm.interval_at(rate(1_000_000_000)), Ok(10 * MS));
+    assert_eq!(
+        storm.interval_at(rate(100_000_000_000)).unwrap_err().to_string(),
+        "expected an interval below the pause time, which is 335.539us at 100 Gbit/s; found 10ms"
+    );
+}
+
+#[test]
+fn ipv6_and_pcp_testbeds_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.toml");
+    let text = "name = \"t\"\ndut.kind = \"external\"\n[ports]\ntx = { interface = \"p\", namespace = \"a\" }\nrx = { interface = \"p\", namespace = \"b\" }\n\
+                xdp = \"skb\"\n[qos]\ntrust = \"pcp\"\nlossless = [4, 3]\n[addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
+                source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
+    std::fs::write(&path, text).unwrap();
+    let testbed = load(&path, "smoke", &["plan.traffic.frame=91"]).testbed;
+    assert_eq!((testbed.trust, testbed.xdp, testbed.watchdog), (Trust::Pcp, XdpMode::Skb, None));
+    assert_eq!(testbed.lossless, priorities(&[3, 4]));
+    assert_eq!(testbed.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
+    assert_eq!(testbed.addresses.destination, Destination::Mac([2, 0, 0, 0, 0, 2]));
+}
