@@ -2,11 +2,14 @@
 
 pub mod clock;
 pub mod control;
+pub mod interrupt;
 pub mod journal;
 pub mod link;
 pub mod netns;
 pub mod packet;
 pub mod process;
+pub mod promiscuous;
 pub mod realtime;
+pub mod testbed;
 pub mod traffic;
 pub mod xdp;

@@ -1,1 +1,101 @@
-fn main() {}
+//! Exit codes, and which part of the tool does what the command line says.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use pfc_ebpf::units::LineRate;
+use validator::case::{CaseResult, Exit};
+use validator::cli::{Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
+use validator::config::{self, Config};
+use validator::driver::interrupt::Interrupt;
+use validator::driver::testbed;
+use validator::evidence::Evidence;
+use validator::report::{self, progress::Progress};
+use validator::{cases, dut, run};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::List(args) => list(&args),
+        Command::Run(args) => run_cases(&args),
+        Command::Judge(args) => stored(&args, false),
+        Command::Report(args) => stored(&args, true),
+        Command::Dut { device: DutCommand::Switch(args) } => {
+            dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
+        }
+    };
+    match outcome {
+        Ok(exit) => ExitCode::from(exit as u8),
+        // The reader of a pipe has seen enough.
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("validator: {error:#}");
+            ExitCode::from(Exit::Usage as u8)
+        }
+    }
+}
+
+fn list(args: &ListArgs) -> Result<Exit> {
+    let text = match args.format {
+        Format::Text => report::list::text(&cases::all()),
+        Format::Json => report::list::json(&cases::all())?,
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(Exit::Passed)
+}
+
+fn run_cases(args: &RunArgs) -> Result<Exit> {
+    let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
+    let config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
+    if args.dry_run {
+        return dry_run(&config);
+    }
+    if let Some(dir) = &args.out {
+        // Before anything is sent: what is measured must not be lost for want of a place.
+        std::fs::create_dir_all(dir).with_context(|| format!("the directory {} of --out cannot be made", dir.display()))?;
+    }
+    let mut interrupt = Interrupt::install()?;
+    let mut progress = Progress::on_stderr();
+    let evidence = run::run(&config, &mut interrupt, &mut |event| progress.show(&event))?;
+    let results = cases::judge(&evidence);
+    let exit = Exit::of(&results, evidence.interrupted);
+    if let Some(dir) = &args.out {
+        report::write(dir, &evidence, &results, exit)?;
+    }
+    show(args.format, &evidence, &results, exit)
+}
+
+fn dry_run(config: &Config) -> Result<Exit> {
+    let line_rate: LineRate = testbed::planned_line_rate(&config.testbed)?;
+    let mut out = io::stdout().lock();
+    for planned in run::plan(config, &run::surroundings(config, line_rate)) {
+        for plan in &planned.repetitions {
+            write!(out, "{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
+        }
+        for omitted in &planned.omitted {
+            writeln!(out, "{} {}: not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+/// Judges the evidence of an earlier run again; with `write`, also renders its reports again.
+fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
+    let evidence = report::read_evidence(&args.dir)?;
+    let results = cases::judge(&evidence);
+    let exit = Exit::of(&results, evidence.interrupted);
+    if write {
+        report::render(&args.dir, &evidence, &results, exit)?;
+    }
+    show(args.format, &evidence, &results, exit)
+}
+
+fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
+    let mut out = io::stdout().lock();
+    match format {
+        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::layout::colour(&io::stdout())).as_bytes())?,
+        Format::Json => report::json::write(&mut out, evidence, results, exit)?,
+    }
+    Ok(exit)
+}

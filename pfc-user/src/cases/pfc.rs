@@ -3,6 +3,7 @@
 mod checks;
 mod global_pause;
 mod judge;
+pub mod live;
 mod lossy;
 mod multi_lossless;
 pub mod planning;

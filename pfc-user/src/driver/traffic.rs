@@ -25,6 +25,8 @@ pub struct Burst {
     pub from: Nanos,
     /// No frame is stamped at or after this time.
     pub to: Nanos,
+    /// Share of each flow's rate, 1 to 100 percent.
+    pub load: u8,
 }
 
 /// A sender of test traffic. Sequence numbers go on from burst to burst.

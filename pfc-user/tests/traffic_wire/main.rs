@@ -75,7 +75,7 @@ fn open(flows: &[FlowPlan]) -> Sendmmsg {
 /// Runs a burst of that length to its end.
 fn burst(sender: &mut Sendmmsg, phase: Phase, length: Nanos) -> Burst {
     let from = clock::now() + MS;
-    let burst = Burst { phase, from, to: from + length };
+    let burst = Burst { phase, from, to: from + length, load: 100 };
     sender.start(burst).unwrap();
     assert!(sender.wait(clock::now() + HOUR).unwrap());
     burst
@@ -197,7 +197,7 @@ fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
         let capture = Capture::open();
         let mut sender = open(&flows);
         let from = clock::now();
-        let endless = Burst { phase: Phase::Baseline, from, to: from + HOUR };
+        let endless = Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 };
         sender.start(endless).unwrap();
         assert!(matches!(sender.start(endless), Err(TrafficError::Running)));
         let first = capture.next_test_frame().expect("traffic runs");
@@ -209,7 +209,7 @@ fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
         // What had left at the stop is all there is; then a burst that has yet to begin is stopped.
         let mut frames = vec![first];
         frames.extend(capture.test_frames(stopped - 1));
-        sender.start(Burst { phase: Phase::Storm, from: clock::now() + HOUR, to: clock::now() + 2 * HOUR }).unwrap();
+        sender.start(Burst { phase: Phase::Storm, from: clock::now() + HOUR, to: clock::now() + 2 * HOUR, load: 100 }).unwrap();
         sender.stop().unwrap();
         burst(&mut sender, Phase::Resume, 10 * MS);
         let sent = sender.report().unwrap();
@@ -227,7 +227,7 @@ fn root_refused_frames_are_errors_and_leave_no_gap() {
         let pause = FakePause::default();
         let mut sender = Sendmmsg::open(&plan(&flows, v4(), clock::now()), FlowControl::Software(Box::new(pause.clone()))).unwrap();
         let from = clock::now();
-        sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR }).unwrap();
+        sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
         let mut frames = vec![capture.next_test_frame().expect("traffic runs")];
         ip("link set dev b down");
         // Each of the sender's rounds reads all eight states at least once, and has frames to send.
@@ -256,7 +256,7 @@ fn root_what_the_interface_does_not_take_is_named() {
         let error = |length| {
             let mut sender = open(&[flow(0, 3, None, 100_000_000, length)]);
             let from = clock::now();
-            sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR }).unwrap();
+            sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
             let error = sender.wait(from + HOUR).unwrap_err();
             assert_eq!(total(&sender.report().unwrap()), 0);
             error

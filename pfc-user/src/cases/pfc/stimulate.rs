@@ -3,6 +3,7 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 
+use crate::driver::traffic::Burst;
 use crate::evidence::pfc::{Departure, PhaseSpan, ProbeReport, StormReport};
 use crate::plan::{Nanos, RepetitionPlan};
 
@@ -14,19 +15,6 @@ const PROBE_ATTEMPTS: usize = 3;
 const PROBE_QUIET: Nanos = 20_000_000;
 /// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays and hides the response.
 const PROBE_LOAD: u8 = 50;
-
-/// Traffic of one phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burst {
-    /// Phase in the stamps.
-    pub phase: Phase,
-    /// First due time.
-    pub from: Nanos,
-    /// No frame is due at or after this.
-    pub to: Nanos,
-    /// Share of each flow's rate in percent.
-    pub load: u8,
-}
 
 /// Why a repetition ended before its time.
 #[derive(Debug)]

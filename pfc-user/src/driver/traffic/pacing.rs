@@ -67,6 +67,9 @@ pub struct Pacer {
 #[derive(Debug)]
 struct Bucket {
     priority: Priority,
+    /// Layer-1 rate at full load, and bits of a frame.
+    full: u64,
+    bits: u64,
     rate: u64,
     /// Time for one frame: whole nanoseconds, and the rest in units of 1/rate ns.
     step: Nanos,
@@ -89,6 +92,15 @@ impl Bucket {
     /// The first whole nanosecond at which the frame may leave.
     fn ready(&self) -> Nanos {
         self.due + Nanos::from(self.due_rest > 0)
+    }
+
+    /// Empty at `now`; one frame's worth of tokens is `step` away.
+    fn begin(&mut self, now: Nanos, load: u8) {
+        self.rate = (self.full * u64::from(load.clamp(1, 100)) / 100).max(1);
+        let (cost, rate) = (u128::from(self.bits) * SECOND, u128::from(self.rate));
+        (self.step, self.step_rest) = ((cost / rate) as Nanos, (cost % rate) as u64);
+        (self.due, self.due_rest) = (now, 0);
+        self.advance();
     }
 
     fn advance(&mut self) {
@@ -123,17 +135,22 @@ impl Pacer {
         let max_lateness = Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX);
         let flows: Vec<_> = flows
             .iter()
-            .map(|flow| {
-                let (cost, rate) = (u128::from(flow.bits) * SECOND, u128::from(flow.rate));
-                let (step, step_rest) = ((cost / rate) as Nanos, (cost % rate) as u64);
-                Bucket { priority: flow.priority, rate: flow.rate, step, step_rest, due: 0, due_rest: 0 }
+            .map(|flow| Bucket {
+                priority: flow.priority,
+                full: flow.rate,
+                bits: flow.bits,
+                rate: flow.rate,
+                step: 0,
+                step_rest: 0,
+                due: 0,
+                due_rest: 0,
             })
             .collect();
         Ok(Self { flows, lanes: Default::default(), now: 0, max_lateness })
     }
 
-    /// Begins at `now` with all buckets empty and no priority withheld.
-    pub fn start(&mut self, now: Nanos) {
+    /// Begins at `now` with all buckets empty and no priority withheld, at `load` percent (1 to 100) of the flows' rates.
+    pub fn start(&mut self, now: Nanos, load: u8) {
         self.now = now;
         for lane in &mut self.lanes {
             lane.due.clear();
@@ -141,8 +158,7 @@ impl Pacer {
             lane.behind = 0;
         }
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            (flow.due, flow.due_rest) = (now, 0);
-            flow.advance();
+            flow.begin(now, load);
             self.lanes[flow.priority.index()].due.push(Reverse((flow.ready(), index)));
         }
     }
@@ -213,7 +229,7 @@ mod tests {
 
     fn pacer(flows: &[Paced]) -> Pacer {
         let mut pacer = Pacer::new(flows, line(), 4 * MS).unwrap();
-        pacer.start(START);
+        pacer.start(START, 100);
         pacer
     }
 

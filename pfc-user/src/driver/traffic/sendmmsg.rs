@@ -185,7 +185,7 @@ impl Engine {
     /// Sends until the burst's end or an order to stop.
     fn run(&mut self, burst: Burst) -> Result<(), PacketError> {
         self.account.begin(burst.phase, burst.from);
-        self.pacer.start(burst.from);
+        self.pacer.start(burst.from, burst.load);
         self.sleep(burst.from);
         let mut last = burst.from;
         let mut rested = burst.from;

@@ -1,0 +1,323 @@
+//! A repetition on real frames: the bench of drivers, and the evidence that it collects.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use pfc_ebpf::maps::{self, Trust};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Priority, Quanta};
+
+use super::stimulate::{self, Bench, Stimulus, Stop};
+use crate::case::Event;
+use crate::config::{self, Destination};
+use crate::driver::clock;
+use crate::driver::control::{ControlSender, MacControl, Storm};
+use crate::driver::interrupt::Interrupt;
+use crate::driver::process;
+use crate::driver::testbed::{Testbed, WINDOW};
+use crate::driver::traffic::sendmmsg::Sendmmsg;
+use crate::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Source, TrafficPlan};
+use crate::driver::xdp::PauseView;
+use crate::evidence::pfc::{Arrivals, Departure, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows};
+use crate::plan::{Durations, Nanos, RepetitionPlan};
+
+/// How often the counters are looked at while waiting for the last frames.
+const SETTLE_POLL: Nanos = 2_000_000;
+/// The sender's thread ends a burst within this of its time.
+const SENDER_END: Nanos = 1_000_000_000;
+/// The simulated DUT prints its report within this.
+const DUT_END: Duration = Duration::from_secs(5);
+
+/// Everything that a repetition needs beside its plan.
+pub struct Live<'l> {
+    /// The testbed's file.
+    pub config: &'l config::Testbed,
+    /// The testbed brought up.
+    pub testbed: &'l mut Testbed,
+    /// The user's wish to stop.
+    pub interrupt: &'l mut Interrupt,
+    /// Where events go.
+    pub events: &'l mut dyn FnMut(Event),
+    /// Number of the repetition in this run: tells its frames from earlier ones.
+    pub run: u16,
+}
+
+/// Runs one repetition; the evidence says whether it was interrupted.
+pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
+    let limits = live.testbed.limits.clone();
+    let mut hooks = Vec::new();
+    if let Some(command) = &live.config.hooks.configure {
+        let output = hook(live.config, "configure", "before", command, plan)?;
+        let failed = output.status != 0;
+        let said = output.stderr.trim().to_owned();
+        hooks.push(output);
+        anyhow::ensure!(!failed, "the hook `configure` failed for {}: {said}", plan.name);
+    }
+    let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
+    counters_hook(live.config, "before", plan, &mut hooks)?;
+    let before = live.testbed.counters()?;
+    let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
+    let storm_source = live.testbed.rx.state.mac;
+    let epoch = clock::now();
+    configure(live, plan, epoch, storm_source)?;
+    let sender = open_sender(live, plan, epoch)?;
+    let control = open_control(live.testbed)?;
+    let mut bench = LiveBench { live, plan, sender, control, storm: None };
+    let mut done = Stimulus::default();
+    let outcome = stimulate::run(&mut bench, plan, limits.pause_time(plan.storm.quanta), limits.max_response, &mut done);
+    let interrupted = match outcome {
+        Ok(()) => false,
+        Err(Stop::Interrupted) => true,
+        Err(Stop::Failed(error)) => return Err(error),
+    };
+    bench.sender.stop()?;
+    let sent = bench.sender.report()?;
+    drop(bench);
+    let dut = match device.take() {
+        Some(child) => Some(dut_report(child)?),
+        None => None,
+    };
+    let after = live.testbed.counters()?;
+    counters_hook(live.config, "after", plan, &mut hooks)?;
+    let mut ports = Ports { tx: facts.0, rx: facts.1, watchdog: watchdog(live) };
+    ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
+    ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
+    let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
+    let (rx_port, arrivals, more) = read_port(live.testbed, Side::Rx)?;
+    offences.extend(more);
+    Ok(PfcEvidence {
+        plan: plan.clone(),
+        limits,
+        ports,
+        phases: done.phases,
+        sender: sent.report,
+        received: live.testbed.rx.account.flows()?,
+        windows: Windows { epoch, width: WINDOW, offered: sent.offered, received: live.testbed.rx.account.windows()? },
+        storm: done.storm,
+        probes: done.probes,
+        arrivals,
+        tx_port,
+        rx_port,
+        offences,
+        accounting: before.rises(&after),
+        dut,
+        hooks,
+        interrupted,
+    })
+}
+
+/// How long all phases of a repetition take at the longest, nanoseconds.
+pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
+    let d = durations;
+    d.baseline + d.lead + d.traffic + d.tail + d.resume + 10 * pause_time + 4 * d.drain_max + 1_000_000_000
+}
+
+fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source: [u8; 6]) -> Result<()> {
+    let limits = &live.testbed.limits;
+    let config = maps::Config {
+        abi: 0,
+        flows: 0,
+        epoch,
+        window: WINDOW,
+        windows: live.testbed.windows,
+        run: live.run,
+        trust: live.config.trust as u8,
+        _pad: 0,
+        line_rate: limits.line_rate.bits_per_second(),
+        storm_source,
+        _pad2: [0; 2],
+        dscp_to_priority: live.config.dscp_map.map(Priority::get),
+    };
+    let probed = |priority: Priority| plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&priority));
+    // Latency round a probe is told by one flow that the probe does not pause.
+    let witness = plan.flows.iter().find(|flow| !probed(flow.priority)).map(|flow| flow.id);
+    let flows: Vec<_> = plan
+        .flows
+        .iter()
+        .map(|flow| {
+            let mut log_phases = 0;
+            if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
+                log_phases |= Phase::Storm.bit();
+            }
+            if probed(flow.priority) || witness == Some(flow.id) {
+                log_phases |= Phase::Probe.bit();
+            }
+            let mark = if live.config.trust == Trust::Pcp { flow.priority.get() } else { flow.dscp.get() };
+            maps::FlowConfig { mark, log_phases, priority: flow.priority.get(), _pad: 0 }
+        })
+        .collect();
+    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
+        port.account.configure(&config, &flows)?;
+    }
+    Ok(())
+}
+
+fn addresses(config: &config::Testbed, testbed: &Testbed) -> Addresses {
+    let wanted = &config.addresses;
+    Addresses {
+        source_mac: wanted.source_mac.unwrap_or(testbed.tx.state.mac),
+        destination_mac: match wanted.destination {
+            Destination::RxPort => testbed.rx.state.mac,
+            Destination::Mac(mac) | Destination::Gateway(mac) => mac,
+        },
+        source_ip: wanted.source_ip,
+        destination_ip: wanted.destination_ip,
+    }
+}
+
+fn open_sender(live: &Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Sendmmsg> {
+    let testbed = &live.testbed;
+    let traffic = TrafficPlan {
+        interface: &testbed.tx.interface,
+        run: live.run,
+        flows: &plan.flows,
+        addresses: addresses(live.config, testbed),
+        line_rate: testbed.limits.line_rate,
+        max_burst: testbed.limits.max_burst,
+        epoch,
+        width: WINDOW,
+        windows: testbed.windows as usize,
+        cpu: Some(0),
+    };
+    let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
+    Ok(testbed.tx.namespace.run(|| Sendmmsg::open(&traffic, flow_control))??)
+}
+
+/// Socket and address of the storm, and of single pause frames.
+fn open_control(testbed: &Testbed) -> Result<ControlSender> {
+    let rx = &testbed.rx;
+    Ok(rx.namespace.run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
+}
+
+impl PauseSource for PauseView {
+    fn state(&self, class: usize) -> maps::PauseState {
+        PauseView::state(self, class)
+    }
+}
+
+fn watchdog(live: &Live) -> Option<String> {
+    live.config.watchdog.clone().or_else(|| live.testbed.is_own_device().then(|| "off".into()))
+}
+
+fn hook(config: &config::Testbed, hook: &str, when: &str, command: &str, plan: &RepetitionPlan) -> Result<HookOutput> {
+    let lossless = plan.lossless.iter().map(Priority::to_string).collect::<Vec<_>>().join(",");
+    process::run_hook(hook, when, command, &[("VALIDATOR_LOSSLESS", &lossless)], Duration::from_nanos(config.hooks.timeout))
+        .with_context(|| format!("the hook `{hook}` could not be run"))
+}
+
+fn counters_hook(config: &config::Testbed, when: &str, plan: &RepetitionPlan, hooks: &mut Vec<HookOutput>) -> Result<()> {
+    if let Some(command) = &config.hooks.counters {
+        hooks.push(hook(config, "counters", when, command, plan)?);
+    }
+    Ok(())
+}
+
+fn dut_report(child: process::Child) -> Result<DutReport> {
+    let output = child.finish(DUT_END).context("the simulated DUT did not end as it should")?;
+    let line = output.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(line).with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
+}
+
+enum Side {
+    Tx,
+    Rx,
+}
+
+fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrivals, Vec<Offence>)> {
+    let (name, port) = match side {
+        Side::Tx => ("tx", &mut testbed.tx),
+        Side::Rx => ("rx", &mut testbed.rx),
+    };
+    let rings = port.account.take_rings()?;
+    let mut received = port.account.port()?;
+    received.controls = rings.controls;
+    let offences = rings
+        .offences
+        .into_iter()
+        .map(|offence| Offence {
+            port: name.into(),
+            time: offence.time,
+            kind: offence.kind,
+            length: offence.length,
+            octets: offence.octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+        })
+        .collect();
+    Ok((received, Arrivals { records: rings.arrivals, lost: rings.arrivals_lost }, offences))
+}
+
+struct LiveBench<'b, 'l> {
+    live: &'b mut Live<'l>,
+    plan: &'b RepetitionPlan,
+    sender: Sendmmsg,
+    control: ControlSender,
+    storm: Option<Storm>,
+}
+
+impl LiveBench<'_, '_> {
+    /// Storm and traffic stop at once.
+    fn interrupted(&mut self) -> Stop {
+        // What ended the traffic before the user did no longer matters.
+        let _ = self.sender.stop();
+        self.storm = None;
+        Stop::Interrupted
+    }
+}
+
+impl Bench for LiveBench<'_, '_> {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
+        if self.live.interrupt.wait_until(deadline) { Err(self.interrupted()) } else { Ok(()) }
+    }
+
+    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
+        self.sender.start(burst).map_err(|error| Stop::Failed(error.into()))
+    }
+
+    fn finish_traffic(&mut self) -> Result<(), Stop> {
+        match self.sender.wait(clock::now() + SENDER_END) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Stop::Failed(anyhow::anyhow!("the sender did not come to the end of its traffic"))),
+            Err(error) => Err(Stop::Failed(error.into())),
+        }
+    }
+
+    fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
+        let report = self.sender.report().map_err(|error| Stop::Failed(error.into()))?.report;
+        let sent: u64 = report.flows.iter().filter(|sent| sent.phase == phase).map(|sent| sent.frames).sum();
+        loop {
+            if self.live.testbed.rx.account.received(phase).map_err(|error| Stop::Failed(error.into()))? >= sent {
+                return Ok(());
+            }
+            let now = clock::now();
+            if now >= deadline {
+                return Ok(());
+            }
+            self.wait_until(deadline.min(now + SETTLE_POLL))?;
+        }
+    }
+
+    fn start_storm(&mut self) -> Result<(), Stop> {
+        let control = open_control(self.live.testbed)?;
+        self.storm =
+            Some(Storm::start(control, &self.plan.storm, self.live.testbed.limits.line_rate).map_err(|error| Stop::Failed(error.into()))?);
+        Ok(())
+    }
+
+    fn stop_storm(&mut self) -> Result<StormReport, Stop> {
+        match self.storm.take() {
+            Some(storm) => Ok(storm.stop()),
+            None => Err(Stop::Interrupted),
+        }
+    }
+
+    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+        self.control.send(&MacControl::pfc(priorities, quanta)).map_err(|error| Stop::Failed(error.into()))
+    }
+
+    fn announce(&mut self, phase: &'static str) {
+        (self.live.events)(Event::PhaseBegins { phase });
+    }
+}

@@ -1,0 +1,286 @@
+//! The testbed brought up: the tester's two ports with their programs, and the device between them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use pfc_ebpf::maps;
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+
+use super::control::{ControlSender, MacControl};
+use super::link::{self, End, LinkState, create_bridge, create_veth};
+use super::netns::Namespace;
+use super::process::Child;
+use super::promiscuous::Promiscuous;
+use super::xdp::{Account, Mode, Sizes};
+use crate::config::{self, Dut, XdpMode};
+use crate::evidence::pfc::{DropCounter, PortFacts};
+use crate::plan::{Limits, Nanos};
+
+/// Width of the windows in which arrivals are counted.
+pub const WINDOW: Nanos = 10_000_000;
+/// MTU of the links that the tool makes: room for the largest test frame; XDP on veth takes no more than one page.
+const MTU: u32 = 3400;
+/// Ethernet addresses of the links that the tool makes: locally administered.
+const TX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+const RX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
+const DUT_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0x01], [0x02, 0, 0, 0, 1, 0x02]];
+/// Source of the self-test's frames: neither the storm's nor the DUT's.
+const SELF_TEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
+const DUT_PORTS: [&str; 2] = ["p0", "p1"];
+const SELF_TEST_FRAMES: u64 = 8;
+/// A simulated DUT is up within this, or something is wrong.
+const DUT_START: Duration = Duration::from_secs(10);
+
+/// A port of the tester.
+pub struct TesterPort {
+    /// Interface.
+    pub interface: String,
+    /// Where it is.
+    pub namespace: Namespace,
+    /// Its state at the start.
+    pub state: LinkState,
+    /// The program on it.
+    pub account: Account,
+    /// How PAUSE/PFC frames were shown to reach the program.
+    pub pfc_visible: Option<String>,
+    /// Held while the port is used: frames of all addresses come in.
+    _promiscuous: Promiscuous,
+}
+
+enum Device {
+    Sim { namespace: Namespace, faults: Vec<String>, args: Vec<String> },
+    Bridge { namespace: Namespace },
+    External,
+}
+
+/// A testbed, ready to be used.
+pub struct Testbed {
+    /// The sending port.
+    pub tx: TesterPort,
+    /// The receiving port; the storm leaves here.
+    pub rx: TesterPort,
+    /// What verdicts rest on.
+    pub limits: Limits,
+    /// Windows that the programs count in.
+    pub windows: u32,
+    device: Device,
+}
+
+/// Counters of lost frames, at one time.
+pub struct Counters(Vec<(String, Vec<(String, u64)>)>);
+
+impl Testbed {
+    /// Makes or finds the ports, attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
+    pub fn bring_up(config: &config::Testbed, sizes: Sizes) -> Result<Self> {
+        let (device, tx, rx) = match &config.dut {
+            Dut::External { tx, rx } => (Device::External, find(tx)?, find(rx)?),
+            own => {
+                let (tester, dut) = (Namespace::new()?, Namespace::new()?);
+                for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
+                    let near = End { namespace: &tester, name, mac };
+                    create_veth(near, End { namespace: &dut, name: DUT_PORTS[port], mac: DUT_MACS[port] }, MTU)?;
+                }
+                let rx = Found { interface: "rx".into(), namespace: tester.try_clone()? };
+                let tx = Found { interface: "tx".into(), namespace: tester };
+                let device = match own {
+                    Dut::Sim { faults, args } => Device::Sim { namespace: dut, faults: faults.clone(), args: args.clone() },
+                    _ => Device::Bridge { namespace: dut },
+                };
+                (device, tx, rx)
+            }
+        };
+        let mut tx = tx.open(config.xdp, sizes)?;
+        let mut rx = rx.open(config.xdp, sizes)?;
+        let line_rate = line_rate(config, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
+        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &device {
+            for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
+                self_test(port, namespace, peer, line_rate)?;
+            }
+        }
+        if let Device::Bridge { namespace } = &device {
+            create_bridge(namespace, "bridge", &DUT_PORTS)?;
+        }
+        Ok(Self { tx, rx, limits: config.limits.at(line_rate), windows: sizes.windows, device })
+    }
+
+    /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
+    pub fn start_device(&self, config: &config::Testbed, lossless: &[Priority]) -> Result<Option<Child>> {
+        let Device::Sim { namespace, faults, args } = &self.device else { return Ok(None) };
+        let list = |numbers: Vec<String>| numbers.join(",");
+        let program = std::env::current_exe().context("the tester's own program cannot be found")?;
+        let mut command = std::process::Command::new(program);
+        command.args(["dut", "switch", "--port", DUT_PORTS[0], "--port", DUT_PORTS[1]]);
+        command.arg("--line-rate").arg(self.limits.line_rate.bits_per_second().to_string());
+        command.arg("--lossless").arg(list(lossless.iter().map(Priority::to_string).collect()));
+        command.arg("--trust").arg(if config.trust == maps::Trust::Pcp { "pcp" } else { "dscp" });
+        command.arg("--dscp-map").arg(list(config.dscp_map.iter().map(Priority::to_string).collect()));
+        for fault in faults {
+            command.arg("--fault").arg(fault);
+        }
+        command.args(args);
+        let mut child = Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
+        let line = child.read_line(DUT_START).context("the simulated DUT did not get ready")?;
+        if !line.contains("ready") {
+            bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
+        }
+        Ok(Some(child))
+    }
+
+    /// The device is ours, so that nothing like a PFC watchdog is hidden in it.
+    pub fn is_own_device(&self) -> bool {
+        !matches!(self.device, Device::External)
+    }
+
+    /// Counters of lost frames of both ports, of their other ends where these are ours, and of the kernel between.
+    pub fn counters(&self) -> Result<Counters> {
+        let mut counters = Vec::new();
+        for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
+            counters.push((format!("{name} port {}", port.interface), link::statistics(&port.namespace, &port.interface)?));
+        }
+        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
+            for port in DUT_PORTS {
+                counters.push((format!("DUT's end {port}"), link::statistics(namespace, port)?));
+            }
+        }
+        counters.push(("kernel".into(), vec![("softnet dropped".into(), link::softnet_dropped()?)]));
+        Ok(Counters(counters))
+    }
+}
+
+impl Counters {
+    /// By how much each rose until `after`.
+    pub fn rises(&self, after: &Self) -> Vec<DropCounter> {
+        self.0.iter().zip(&after.0).flat_map(|((place, before), (_, after))| link::drop_rises(place, before, after)).collect()
+    }
+}
+
+impl TesterPort {
+    /// What is recorded of it; carrier is read anew.
+    pub fn facts(&self) -> Result<PortFacts> {
+        let now = link::state(&self.namespace, &self.interface)?;
+        Ok(PortFacts {
+            interface: self.interface.clone(),
+            driver: self.state.driver.clone(),
+            carrier: now.carrier,
+            speed: real_speed(&now),
+            xdp: self.account.mode().into(),
+            pfc_visible: self.pfc_visible.clone(),
+        })
+    }
+}
+
+struct Found {
+    interface: String,
+    namespace: Namespace,
+}
+
+fn find(port: &config::Port) -> Result<Found> {
+    let namespace = match &port.namespace {
+        Some(name) => Namespace::named(name)?,
+        None => Namespace::current()?,
+    };
+    let state = link::state(&namespace, &port.interface)?;
+    if !state.up {
+        bail!("{} in {namespace} is down; set it up with `ip link set {} up`", port.interface, port.interface);
+    }
+    if !state.carrier {
+        bail!("{} in {namespace} has no carrier: is the cable in, and the other end up?", port.interface);
+    }
+    Ok(Found { interface: port.interface.clone(), namespace })
+}
+
+impl Found {
+    fn open(self, mode: XdpMode, sizes: Sizes) -> Result<TesterPort> {
+        let Self { interface, namespace } = self;
+        let state = link::state(&namespace, &interface)?;
+        let mode = match mode {
+            XdpMode::Auto => Mode::Auto,
+            XdpMode::Driver => Mode::Driver,
+            XdpMode::Skb => Mode::Skb,
+        };
+        let account = namespace.run(|| Account::attach(&interface, mode, sizes))??;
+        let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
+        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous })
+    }
+}
+
+/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s whatever they are.
+fn real_speed(state: &LinkState) -> Option<u64> {
+    if state.kind.is_some() { None } else { state.speed }
+}
+
+/// The line rate that a run would take, without bringing anything up.
+pub fn planned_line_rate(config: &config::Testbed) -> Result<LineRate> {
+    let speed = |port: &config::Port| -> Result<(String, LinkState)> {
+        let found = find(port)?;
+        Ok((found.interface.clone(), link::state(&found.namespace, &found.interface)?))
+    };
+    match &config.dut {
+        Dut::External { tx, rx } => line_rate(config, [speed(tx)?, speed(rx)?]),
+        _ => config.line_rate.context("ports.line_rate is missing"),
+    }
+}
+
+fn line_rate(config: &config::Testbed, ports: [(String, LinkState); 2]) -> Result<LineRate> {
+    let [tx, rx] = ports.map(|(interface, state)| (interface, real_speed(&state), state.driver));
+    let mbits = |speed: u64| speed / 1_000_000;
+    match (config.line_rate, tx.1, rx.1) {
+        (Some(rate), ..) => {
+            for (interface, speed, _) in [tx, rx] {
+                if let Some(speed) = speed.filter(|speed| rate.bits_per_second() > *speed) {
+                    bail!(
+                        "line_rate {rate} is above the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken",
+                        mbits(speed)
+                    );
+                }
+            }
+            Ok(rate)
+        }
+        (None, Some(tx_speed), Some(rx_speed)) if tx_speed == rx_speed => {
+            LineRate::from_bits_per_second(tx_speed).with_context(|| format!("the speed of {}", tx.0))
+        }
+        (None, Some(tx_speed), Some(rx_speed)) => bail!(
+            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants equal ones",
+            tx.0,
+            mbits(tx_speed),
+            rx.0,
+            mbits(rx_speed)
+        ),
+        (None, tx_speed, _) => {
+            let (interface, _, driver) = if tx_speed.is_none() { tx } else { rx };
+            bail!(
+                "{interface} ({driver}) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
+            )
+        }
+    }
+}
+
+/// Sends PFC frames from the other end of our own wire and sees the program count them.
+fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line_rate: LineRate) -> Result<()> {
+    let config = maps::Config {
+        abi: 0,
+        flows: 0,
+        epoch: super::clock::now(),
+        window: WINDOW,
+        windows: 1,
+        run: 0,
+        trust: maps::Trust::Dscp as u8,
+        _pad: 0,
+        line_rate: line_rate.bits_per_second(),
+        storm_source: [0; 6],
+        _pad2: [0; 2],
+        dscp_to_priority: [0; 64],
+    };
+    port.account.configure(&config, &[maps::FlowConfig::default()])?;
+    let sender = peer.run(|| ControlSender::open(peer_interface, SELF_TEST_MAC))??;
+    let frame = MacControl::pfc(&Priority::all().collect::<Vec<_>>(), Quanta(1));
+    for _ in 0..SELF_TEST_FRAMES {
+        sender.send(&frame)?;
+    }
+    let seen = port.account.port()?;
+    // A veth hands frames over within the send; what is not counted now was not seen.
+    if seen.pfc_frames == SELF_TEST_FRAMES && seen.pfc.iter().all(|class| class.xoff == SELF_TEST_FRAMES) {
+        port.pfc_visible = Some(format!("self-test: {SELF_TEST_FRAMES} PFC frames sent from the other end, all counted"));
+    }
+    Ok(())
+}

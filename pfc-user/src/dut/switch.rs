@@ -1,1 +1,0 @@
-//! The lossless switch: a sans-IO model, and the process that puts it on two ports.

@@ -1,0 +1,163 @@
+//! What the kernel program counts, counted in a simple way: whole sets of sequence numbers instead of windows and bitmaps.
+
+use std::collections::{BTreeMap, HashSet};
+
+use pfc_ebpf::stamp::{LEN, Phase, Stamp};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use validator::evidence::pfc::{Arrival, ClassReceived, FlowReceived, PortReceived};
+use validator::plan::{Nanos, RepetitionPlan};
+
+const STAMP_AT: usize = 14 + 20 + 8;
+
+/// One port.
+pub struct Accounting {
+    epoch: Nanos,
+    window: Nanos,
+    line_rate: LineRate,
+    storm_mac: [u8; 6],
+    priorities: Vec<Priority>,
+    marks: Vec<u8>,
+    flows: BTreeMap<(u16, Phase), FlowReceived>,
+    seen: HashSet<(u16, u64)>,
+    next: Vec<u64>,
+    windows: Vec<[u32; 8]>,
+    arrivals: Vec<Arrival>,
+    port: PortReceived,
+    paused_until: [Nanos; 8],
+}
+
+fn sum(octets: &[u8]) -> u32 {
+    octets.chunks(2).map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low))).sum()
+}
+
+fn udp_checksum_is_right(frame: &[u8]) -> bool {
+    let length = frame.len() as u32 - 34;
+    let mut total = sum(&frame[26..34]) + 17 + length + sum(&frame[34..]);
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total == 0xffff
+}
+
+impl Accounting {
+    pub fn new(plan: &RepetitionPlan, line_rate: LineRate, epoch: Nanos, window: Nanos, storm_mac: [u8; 6]) -> Self {
+        Self {
+            epoch,
+            window,
+            line_rate,
+            storm_mac,
+            priorities: plan.flows.iter().map(|flow| flow.priority).collect(),
+            marks: plan.flows.iter().map(|flow| flow.dscp.get()).collect(),
+            flows: BTreeMap::new(),
+            seen: HashSet::new(),
+            next: vec![0; plan.flows.len()],
+            windows: vec![[0; 8]; 1000],
+            arrivals: Vec::new(),
+            port: PortReceived::default(),
+            paused_until: [0; 8],
+        }
+    }
+
+    pub fn epoch(&self) -> Nanos {
+        self.epoch
+    }
+
+    pub fn paused_until(&self, priority: Priority) -> Nanos {
+        self.paused_until[priority.index()]
+    }
+
+    pub fn received(&self, phase: Phase) -> u64 {
+        self.flows.iter().filter(|((_, of), _)| *of == phase).map(|(_, flow)| flow.frames).sum()
+    }
+
+    pub fn flows(&self) -> Vec<FlowReceived> {
+        self.flows.values().cloned().collect()
+    }
+
+    pub fn windows(&self) -> Vec<[u32; 8]> {
+        self.windows.clone()
+    }
+
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.arrivals.clone()
+    }
+
+    pub fn port(&self) -> PortReceived {
+        self.port.clone()
+    }
+
+    pub fn receive(&mut self, time: Nanos, frame: &[u8]) {
+        self.port.frames += 1;
+        if frame[12..14] == [0x88, 0x08] {
+            self.control(time, frame);
+        } else {
+            self.test_frame(time, frame);
+        }
+    }
+
+    fn control(&mut self, time: Nanos, frame: &[u8]) {
+        if frame[6..12] == self.storm_mac {
+            self.port.own_control += 1;
+        }
+        let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let count = |class: &mut ClassReceived, quanta: u16| {
+            if quanta > 0 {
+                class.xoff += 1
+            } else {
+                class.xon += 1
+            }
+            class.last_quanta = quanta;
+        };
+        if word(14) == 1 {
+            return count(&mut self.port.pause, word(16));
+        }
+        self.port.pfc_frames += 1;
+        for class in (0..8).filter(|class| frame[17] & 1 << class != 0) {
+            let quanta = word(18 + 2 * class);
+            count(&mut self.port.pfc[class], quanta);
+            self.paused_until[class] = time + Quanta(quanta).nanos(self.line_rate);
+        }
+    }
+
+    fn test_frame(&mut self, time: Nanos, frame: &[u8]) {
+        let stamp = Stamp::parse(frame[STAMP_AT..STAMP_AT + LEN].try_into().unwrap()).expect("no fault damages the stamp");
+        self.port.test_frames += 1;
+        let latency = time - stamp.time;
+        let flow = self.flows.entry((stamp.flow, stamp.phase)).or_insert_with(|| FlowReceived {
+            flow: stamp.flow,
+            phase: stamp.phase,
+            frames: 0,
+            octets: 0,
+            duplicate: 0,
+            reordered: 0,
+            beyond_window: 0,
+            corrupt: 0,
+            remarked: 0,
+            untagged: 0,
+            first: time,
+            last: time,
+            latency_max: 0,
+            latency_mean: 0,
+            latency: [0; 32],
+        });
+        let index = usize::from(stamp.flow);
+        if self.seen.insert((stamp.flow, stamp.sequence)) {
+            flow.frames += 1;
+            flow.octets += frame.len() as u64;
+            if stamp.sequence < self.next[index] {
+                flow.reordered += 1;
+            }
+            self.next[index] = self.next[index].max(stamp.sequence + 1);
+            self.windows[((time - self.epoch) / self.window) as usize][self.priorities[index].index()] += 1;
+        } else {
+            flow.duplicate += 1;
+        }
+        flow.corrupt += u64::from(!udp_checksum_is_right(frame));
+        flow.remarked += u64::from(frame[15] >> 2 != self.marks[index]);
+        flow.last = time;
+        flow.latency_max = flow.latency_max.max(latency);
+        if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
+            self.arrivals.push(Arrival { time, flow: stamp.flow, phase: stamp.phase, latency: latency.min(u64::from(u32::MAX)) as u32 });
+        }
+    }
+}

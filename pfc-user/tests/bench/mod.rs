@@ -1,0 +1,363 @@
+//! The PFC cases in virtual time: the real steps, pacing and switch model, joined by a wire without delay, and an accounting
+//! of its own in place of the kernel program's. No sleep, no noise: the same evidence each time.
+
+mod accounting;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use accounting::Accounting;
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::stamp::{Phase, Stamp};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use validator::cases::pfc::planning::{Ask, Surroundings};
+use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
+use validator::cases::pfc::{CASES, PfcCase};
+use validator::driver::traffic::Burst;
+use validator::driver::traffic::frame::{Addresses, FrameTemplate};
+use validator::driver::traffic::pacing::{Paced, Pacer};
+use validator::dut::switch::config::{Priorities, SwitchConfig};
+use validator::dut::switch::fault::Fault;
+use validator::dut::switch::model::Switch;
+use validator::evidence::pfc::*;
+use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
+
+const MS: Nanos = 1_000_000;
+const WINDOW: Nanos = 10 * MS;
+const TX: usize = 0;
+const RX: usize = 1;
+const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// Short, but long enough for the windows of 100 ms and the pauses of 33.5 ms at 1 Gbit/s.
+pub const DURATIONS: Durations =
+    Durations { baseline: 100 * MS, lead: 20 * MS, traffic: 200 * MS, tail: 50 * MS, resume: 50 * MS, drain_max: 500 * MS };
+
+pub fn priorities(list: &[u8]) -> Vec<Priority> {
+    list.iter().map(|number| Priority::new(*number).unwrap()).collect()
+}
+
+pub fn case(id: &str) -> &'static PfcCase {
+    CASES.iter().find(|case| case.case.id == id).unwrap()
+}
+
+pub fn surroundings() -> Surroundings {
+    Surroundings {
+        line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+        load: 1.0,
+        trust: Trust::Dscp,
+        dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+    }
+}
+
+/// A repetition of a case with these lossless priorities, and the storm on some of them where named.
+pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
+    let (lossless, storm) = (priorities(lossless), storm.map(priorities));
+    let ask = Ask { lossless: &lossless, storm: storm.as_deref(), durations: DURATIONS, frame: 1024, quanta: Quanta::MAX, interval: None };
+    (case(id).plan)(&surroundings(), &ask).unwrap()
+}
+
+fn limits() -> Limits {
+    Limits {
+        line_rate: surroundings().line_rate,
+        max_response: MS,
+        headroom: 1 << 20,
+        max_residence: 1000 * MS,
+        min_throughput: 0.99,
+        max_burst: 4 * MS,
+    }
+}
+
+/// Runs the repetition against a switch with these faults.
+pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    let mut lossless = Priorities::default();
+    plan.lossless.iter().for_each(|priority| lossless.insert(*priority));
+    let config = SwitchConfig::new(limits().line_rate, lossless);
+    let addresses = Addresses {
+        source_mac: [2, 0, 0, 0, 0, 1],
+        destination_mac: STORM_MAC,
+        source_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        destination_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+    };
+    let templates = plan.flows.iter().map(|flow| FrameTemplate::new(flow, &addresses).unwrap()).collect();
+    let now = 1_000 * MS;
+    let mut bench = VirtualBench {
+        now,
+        plan,
+        switch: Switch::new(config, faults),
+        templates,
+        pacer: None,
+        burst: None,
+        sequences: vec![0; plan.flows.len()],
+        sent: Vec::new(),
+        offered: vec![[0; 8]; 1000],
+        withheld: Vec::new(),
+        withheld_since: [None; 8],
+        rx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
+        tx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
+        storm: None,
+    };
+    let mut done = Stimulus::default();
+    stimulate::run(&mut bench, plan, limits().pause_time(plan.storm.quanta), limits().max_response, &mut done)
+        .unwrap_or_else(|stop| panic!("{stop:?}"));
+    bench.evidence(done)
+}
+
+struct RunningStorm {
+    next: Nanos,
+    frame: Vec<u8>,
+    report: Option<StormReport>,
+}
+
+struct VirtualBench<'p> {
+    now: Nanos,
+    plan: &'p RepetitionPlan,
+    switch: Switch,
+    templates: Vec<FrameTemplate>,
+    pacer: Option<Pacer>,
+    burst: Option<Burst>,
+    sequences: Vec<u64>,
+    sent: Vec<FlowSent>,
+    offered: Vec<[u32; 8]>,
+    withheld: Vec<Withheld>,
+    withheld_since: [Option<Nanos>; 8],
+    rx: Accounting,
+    tx: Accounting,
+    storm: Option<RunningStorm>,
+}
+
+/// PFC by the layout of the test plan, written down here once more so that it does not rest on the tester's own codec.
+fn pfc(classes: &[Priority], quanta: Quanta) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
+    frame[6..12].copy_from_slice(&STORM_MAC);
+    frame[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
+    for class in classes {
+        frame[17] |= 1 << class.get();
+        frame[18 + 2 * class.index()..20 + 2 * class.index()].copy_from_slice(&quanta.0.to_be_bytes());
+    }
+    frame
+}
+
+fn pause(quanta: Quanta) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
+    frame[6..12].copy_from_slice(&STORM_MAC);
+    frame[12..16].copy_from_slice(&[0x88, 0x08, 0x00, 0x01]);
+    frame[16..18].copy_from_slice(&quanta.0.to_be_bytes());
+    frame
+}
+
+impl VirtualBench<'_> {
+    fn deliver(&mut self) {
+        while let Some(departure) = self.switch.pop_departure() {
+            let side = if departure.port == RX { &mut self.rx } else { &mut self.tx };
+            side.receive(departure.at, &departure.frame);
+        }
+    }
+
+    fn held_back(&self) -> u8 {
+        Priority::all().filter(|priority| self.tx.paused_until(*priority) > self.now).fold(0, |mask, priority| mask | 1 << priority.get())
+    }
+
+    /// The time of whatever happens next, at most `deadline`.
+    fn next(&self, deadline: Nanos) -> Nanos {
+        let due = match (&self.pacer, self.burst) {
+            (Some(pacer), Some(burst)) => pacer.next_due().filter(|due| *due < burst.to),
+            _ => None,
+        };
+        let storm = self.storm.as_ref().map(|storm| storm.next);
+        // A pause of the tx port that runs out lets flows go on without an event of their own.
+        let expiry = Priority::all().map(|priority| self.tx.paused_until(priority)).filter(|until| *until > self.now).min();
+        [due, storm, self.switch.next_event(), expiry].into_iter().flatten().min().unwrap_or(deadline).clamp(self.now, deadline)
+    }
+
+    fn pass_until(&mut self, deadline: Nanos) {
+        loop {
+            self.now = self.next(deadline);
+            self.switch.advance(self.now);
+            self.deliver();
+            if self.storm.as_ref().is_some_and(|storm| storm.next <= self.now) {
+                self.storm_frame();
+            }
+            self.traffic();
+            if self.now >= deadline {
+                return;
+            }
+        }
+    }
+
+    fn storm_frame(&mut self) {
+        let interval = self.plan.storm.interval;
+        let now = self.now;
+        let storm = self.storm.as_mut().unwrap();
+        let departure = Departure { before: now, after: now };
+        let report = storm.report.get_or_insert_with(|| StormReport {
+            method: "virtual".into(),
+            frames: 0,
+            errors: 0,
+            first: departure,
+            last: departure,
+            max_gap: 0,
+            gaps: Vec::new(),
+            histogram: vec![0; 40],
+        });
+        report.frames += 1;
+        report.max_gap = report.max_gap.max(now - report.last.before);
+        report.last = departure;
+        storm.next = now + interval;
+        let frame = storm.frame.clone();
+        self.switch.ingress(RX, now, frame);
+    }
+
+    fn traffic(&mut self) {
+        let (now, held) = (self.now, self.held_back());
+        let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else { return };
+        pacer.advance(now.min(burst.to), held);
+        self.note_withheld(held, burst.phase);
+        while let Some(index) = self.pacer.as_mut().and_then(Pacer::pop) {
+            if now >= burst.to {
+                break;
+            }
+            self.frame(index, burst.phase);
+        }
+    }
+
+    /// Spans of the priorities in `held`, from the moment that they are to the moment that they are no more.
+    fn note_withheld(&mut self, held: u8, phase: Phase) {
+        for priority in Priority::all() {
+            let since = &mut self.withheld_since[priority.index()];
+            match (*since, held & 1 << priority.get() != 0) {
+                (None, true) => *since = Some(self.now),
+                (Some(from), false) => {
+                    self.withheld.push(Withheld { priority, phase, from, to: self.now });
+                    *since = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn frame(&mut self, index: usize, phase: Phase) {
+        let flow: &FlowPlan = &self.plan.flows[index];
+        let mut frame = Vec::new();
+        self.templates[index].copy_to(&mut frame);
+        let stamp = Stamp { run: 1, flow: flow.id, phase, sequence: self.sequences[index], time: self.now };
+        self.templates[index].stamp(&mut frame, &stamp);
+        self.sequences[index] += 1;
+        let now = self.now;
+        match self.sent.iter_mut().find(|sent| sent.flow == flow.id && sent.phase == phase) {
+            Some(sent) => {
+                sent.frames += 1;
+                sent.last = now;
+            }
+            None => self.sent.push(FlowSent { flow: flow.id, phase, frames: 1, first: now, last: now }),
+        }
+        self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.switch.ingress(TX, now, frame);
+    }
+
+    fn evidence(mut self, done: Stimulus) -> PfcEvidence {
+        let facts = |name: &str| PortFacts {
+            interface: name.into(),
+            driver: "virtual".into(),
+            carrier: true,
+            speed: None,
+            xdp: "virtual".into(),
+            pfc_visible: Some("every frame is seen".into()),
+        };
+        let counters = self.switch.counters();
+        let dut = DutReport {
+            received: counters.received,
+            sent: counters.sent,
+            model_drops: counters.drops.iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
+            xoff_sent: self.switch.xoff_sent(),
+            ..DutReport::default()
+        };
+        PfcEvidence {
+            plan: self.plan.clone(),
+            limits: limits(),
+            ports: Ports { tx: facts("tx"), rx: facts("rx"), watchdog: Some("off".into()) },
+            phases: done.phases,
+            sender: SenderReport {
+                method: "virtual".into(),
+                honours_pfc: "virtual".into(),
+                flows: std::mem::take(&mut self.sent),
+                withheld: self.withheld,
+                ..SenderReport::default()
+            },
+            received: self.rx.flows(),
+            windows: Windows { epoch: self.rx.epoch(), width: WINDOW, offered: self.offered, received: self.rx.windows() },
+            storm: done.storm,
+            probes: done.probes,
+            arrivals: Arrivals { records: self.rx.arrivals(), lost: 0 },
+            tx_port: self.tx.port(),
+            rx_port: self.rx.port(),
+            offences: Vec::new(),
+            accounting: vec![DropCounter { place: "wire".into(), counter: "lost".into(), rise: 0 }],
+            dut: Some(dut),
+            hooks: Vec::new(),
+            interrupted: false,
+        }
+    }
+}
+
+impl Bench for VirtualBench<'_> {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
+        self.pass_until(deadline.max(self.now));
+        Ok(())
+    }
+
+    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
+        let flows: Vec<Paced> = self
+            .plan
+            .flows
+            .iter()
+            .map(|flow| Paced { priority: flow.priority, rate: flow.rate, bits: LineRate::frame_bits(flow.length) })
+            .collect();
+        let mut pacer = Pacer::new(&flows, limits().line_rate, limits().max_burst).unwrap();
+        pacer.start(burst.from, burst.load);
+        self.pacer = Some(pacer);
+        self.burst = Some(burst);
+        Ok(())
+    }
+
+    fn finish_traffic(&mut self) -> Result<(), Stop> {
+        if let Some(burst) = self.burst.take() {
+            self.note_withheld(0, burst.phase);
+        }
+        self.pacer = None;
+        Ok(())
+    }
+
+    fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
+        let sent: u64 = self.sent.iter().filter(|sent| sent.phase == phase).map(|sent| sent.frames).sum();
+        while self.rx.received(phase) < sent && self.now < deadline {
+            self.pass_until((self.now + MS).min(deadline));
+        }
+        Ok(())
+    }
+
+    fn start_storm(&mut self) -> Result<(), Stop> {
+        let frame = match &self.plan.storm.kind {
+            StormKind::Pfc(priorities) => pfc(priorities, self.plan.storm.quanta),
+            StormKind::Pause => pause(self.plan.storm.quanta),
+        };
+        self.storm = Some(RunningStorm { next: self.now, frame, report: None });
+        Ok(())
+    }
+
+    fn stop_storm(&mut self) -> Result<StormReport, Stop> {
+        self.storm.take().and_then(|storm| storm.report).ok_or(Stop::Interrupted)
+    }
+
+    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+        self.switch.ingress(RX, self.now, pfc(priorities, quanta));
+        self.deliver();
+        Ok(Departure { before: self.now, after: self.now })
+    }
+
+    fn announce(&mut self, _phase: &'static str) {}
+}
