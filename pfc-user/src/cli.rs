@@ -144,7 +144,10 @@ mod tests {
     fn cases_and_settings_may_be_repeated() {
         let args = run("validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o --dry-run --format json");
         assert_eq!(args.choice(), PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec()));
-        assert_eq!((args.set, args.out, args.dry_run, args.format), (vec!["x=1".into(), "y=2".into()], Some("o".into()), true, Format::Json));
+        assert_eq!(
+            (args.set, args.out, args.dry_run, args.format),
+            (vec!["x=1".into(), "y=2".into()], Some("o".into()), true, Format::Json)
+        );
     }
 
     #[test]
