@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
-pub use units::{Octets, Span};
+pub use units::Span;
 
 use document::Document;
 
