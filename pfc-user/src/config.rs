@@ -1,6 +1,7 @@
 //! Testbed and plan files -> typed and checked; the only reader of files.
 
 mod address;
+mod checks;
 mod document;
 mod plan;
 mod testbed;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
-pub use units::{Octets, Span};
+pub use units::Span;
 
 use document::Document;
 

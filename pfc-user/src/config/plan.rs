@@ -6,8 +6,9 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::checks::{positive, priority_set};
 use super::document::Document;
-use super::testbed::{Testbed, positive, priority_set};
+use super::testbed::Testbed;
 use super::units::Span;
 use crate::plan::{Durations, Nanos};
 

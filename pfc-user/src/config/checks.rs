@@ -1,0 +1,30 @@
+//! Checks that testbed and plan have in common.
+
+use pfc_ebpf::units::Priority;
+
+use super::ConfigError;
+use super::document::Document;
+use super::units::Span;
+use crate::plan::Nanos;
+
+/// `given` in ascending order; an error when a priority is in it twice, or none at all.
+pub(super) fn priority_set(document: &Document, key: &str, given: &[Priority]) -> Result<Vec<Priority>, ConfigError> {
+    let mut set = given.to_vec();
+    set.sort();
+    if let Some(pair) = set.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(document.error(key, format!("priority {} is listed twice", pair[0])));
+    }
+    if set.is_empty() {
+        return Err(document.error(key, "expected at least one priority (0 to 7), found none"));
+    }
+    Ok(set)
+}
+
+/// `given` or `default`; an error when that is no time at all.
+pub(super) fn positive(document: &Document, key: &str, given: Option<Span>, default: Nanos) -> Result<Nanos, ConfigError> {
+    match given {
+        Some(Span(0)) => Err(document.error(key, "expected a time above 0")),
+        Some(Span(nanos)) => Ok(nanos),
+        None => Ok(default),
+    }
+}

@@ -1,0 +1,317 @@
+//! The testbed file, and what makes no sense in it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::{Dscp, Priority};
+use serde::Deserialize;
+
+use super::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
+use crate::config::ConfigError;
+use crate::config::address::UnicastMac;
+use crate::config::checks::{positive, priority_set};
+use crate::config::document::Document;
+use crate::config::units::{Octets, Rate, Span};
+use crate::plan::Nanos;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    dut: DutTable,
+    #[serde(default)]
+    ports: PortsTable,
+    #[serde(default)]
+    qos: QosTable,
+    #[serde(default)]
+    addresses: AddressesTable,
+    #[serde(default)]
+    limits: LimitsTable,
+    #[serde(default)]
+    facts: FactsTable,
+    #[serde(default)]
+    hooks: HooksTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DutTable {
+    kind: Kind,
+    faults: Option<Vec<String>>,
+    args: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Sim,
+    Bridge,
+    External,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortsTable {
+    tx: Option<Port>,
+    rx: Option<Port>,
+    line_rate: Option<Rate>,
+    #[serde(default)]
+    xdp: XdpMode,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QosTable {
+    trust: Option<TrustWord>,
+    dscp_map: Option<DscpMapValue>,
+    lossless: Option<Vec<Priority>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TrustWord {
+    Dscp,
+    Pcp,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 priorities (0 to 7)")]
+enum DscpMapValue {
+    Preset(Preset),
+    Explicit(Vec<Priority>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Preset {
+    Sonic,
+    #[serde(rename = "dscp-mod-8")]
+    DscpMod8,
+    DscpHighBits,
+}
+
+impl Preset {
+    fn map(self) -> [Priority; Dscp::COUNT] {
+        match self {
+            // SONiC's default map, `AZURE`: all but six code points have priority 1, and none has 7.
+            Self::Sonic => {
+                let mut map = [Priority::from_low_bits(1); Dscp::COUNT];
+                for (dscp, priority) in [(3, 3), (4, 4), (5, 2), (8, 0), (46, 5), (48, 6)] {
+                    map[dscp] = Priority::from_low_bits(priority);
+                }
+                map
+            }
+            Self::DscpMod8 => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+            // The class selector.
+            Self::DscpHighBits => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8 >> 3)),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressesTable {
+    source_ip: Option<IpAddr>,
+    destination_ip: Option<IpAddr>,
+    source_mac: Option<UnicastMac>,
+    destination_mac: Option<UnicastMac>,
+    gateway_mac: Option<UnicastMac>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsTable {
+    max_response: Option<Span>,
+    headroom: Option<Octets>,
+    max_residence: Option<Span>,
+    min_throughput: Option<f64>,
+    load: Option<f64>,
+    max_burst: Option<Span>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FactsTable {
+    watchdog: Option<Switched>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Switched {
+    Off,
+    On,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HooksTable {
+    configure: Option<String>,
+    counters: Option<String>,
+    timeout: Option<Span>,
+}
+
+/// The testbed in `document`, checked.
+pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigError> {
+    let file: File = document.decode()?;
+    let kind = file.dut.kind;
+    let made_by_us = kind != Kind::External;
+    if made_by_us && file.ports.line_rate.is_none() {
+        return Err(document.error("ports.line_rate", "missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""));
+    }
+    let trust = match file.qos.trust.unwrap_or(TrustWord::Dscp) {
+        TrustWord::Dscp => Trust::Dscp,
+        TrustWord::Pcp => Trust::Pcp,
+    };
+    if !made_by_us && trust == Trust::Dscp && file.qos.dscp_map.is_none() {
+        return Err(document.error("qos.dscp_map", "missing: say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\""));
+    }
+    Ok(Testbed {
+        line_rate: file.ports.line_rate.map(|rate| rate.0),
+        xdp: file.ports.xdp,
+        dut: dut(document, file.dut, file.ports)?,
+        trust,
+        dscp_map: dscp_map(document, file.qos.dscp_map)?,
+        lossless: lossless(document, file.qos.lossless, made_by_us)?,
+        addresses: addresses(document, &file.addresses)?,
+        limits: limits(document, &file.limits)?,
+        watchdog: match file.facts.watchdog {
+            Some(Switched::On) => Some("on".to_owned()),
+            Some(Switched::Off) => Some("off".to_owned()),
+            None => made_by_us.then(|| "off".to_owned()),
+        },
+        hooks: Hooks {
+            configure: file.hooks.configure,
+            counters: file.hooks.counters,
+            timeout: positive(document, "hooks.timeout", file.hooks.timeout, 10_000_000_000)?,
+        },
+        name: file.name,
+        toml: document.record(),
+    })
+}
+
+fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, ConfigError> {
+    for (key, given) in [("dut.faults", &dut.faults), ("dut.args", &dut.args)] {
+        if dut.kind != Kind::Sim && given.is_some() {
+            return Err(document.error(key, "only a DUT of kind \"sim\" takes it"));
+        }
+    }
+    if dut.kind != Kind::External {
+        for (key, given) in [("ports.tx", &ports.tx), ("ports.rx", &ports.rx)] {
+            if given.is_some() {
+                return Err(
+                    document.error(key, "the tool makes its own ports for this kind of DUT; remove it, or set dut.kind = \"external\"")
+                );
+            }
+        }
+    }
+    match dut.kind {
+        Kind::Sim => Ok(Dut::Sim { faults: dut.faults.unwrap_or_default(), args: dut.args.unwrap_or_default() }),
+        Kind::Bridge => Ok(Dut::Bridge),
+        Kind::External => {
+            let missing = |key| document.error(key, "missing: an external DUT needs both ports, such as { interface = \"eth1\" }");
+            let tx = ports.tx.ok_or_else(|| missing("ports.tx"))?;
+            let rx = ports.rx.ok_or_else(|| missing("ports.rx"))?;
+            if tx == rx {
+                return Err(document.error("ports.rx", format!("port {} is used twice; tx and rx must be different ports", rx.interface)));
+            }
+            Ok(Dut::External { tx, rx })
+        }
+    }
+}
+
+fn dscp_map(document: &Document, value: Option<DscpMapValue>) -> Result<[Priority; Dscp::COUNT], ConfigError> {
+    match value {
+        None => Ok(Preset::DscpMod8.map()),
+        Some(DscpMapValue::Preset(preset)) => Ok(preset.map()),
+        Some(DscpMapValue::Explicit(priorities)) => priorities.try_into().map_err(|found: Vec<_>| {
+            document.error("qos.dscp_map", format!("expected 64 priorities, one for each DSCP from 0; found {}", found.len()))
+        }),
+    }
+}
+
+fn lossless(document: &Document, given: Option<Vec<Priority>>, made_by_us: bool) -> Result<Vec<Priority>, ConfigError> {
+    match given {
+        Some(priorities) => priority_set(document, "qos.lossless", &priorities),
+        None if made_by_us => Ok(vec![Priority::from_low_bits(3), Priority::from_low_bits(4)]),
+        None => Err(document.error("qos.lossless", "missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]")),
+    }
+}
+
+fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, ConfigError> {
+    // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
+    let source_ip = table.source_ip.unwrap_or(Ipv4Addr::new(198, 18, 0, 1).into());
+    let destination_ip = table.destination_ip.unwrap_or(Ipv4Addr::new(198, 18, 0, 2).into());
+    if source_ip.is_ipv4() != destination_ip.is_ipv4() {
+        let key = if table.destination_ip.is_some() { "addresses.destination_ip" } else { "addresses.source_ip" };
+        return Err(document.error(key, format!("source {source_ip} and destination {destination_ip} must be of one family, IPv4 or IPv6")));
+    }
+    if source_ip == destination_ip {
+        return Err(document.error("addresses.destination_ip", format!("source and destination must differ, both are {source_ip}")));
+    }
+    for (key, address) in [("addresses.source_ip", source_ip), ("addresses.destination_ip", destination_ip)] {
+        if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+            return Err(document.error(key, format!("expected the unicast address of a host, found {address}")));
+        }
+    }
+    let destination = match (table.destination_mac, table.gateway_mac) {
+        (None, None) => Destination::RxPort,
+        (Some(mac), None) => Destination::Mac(mac.0),
+        (None, Some(mac)) => Destination::Gateway(mac.0),
+        (Some(_), Some(_)) => {
+            return Err(document.error(
+                "addresses.gateway_mac",
+                "expected either destination_mac (the DUT bridges) or gateway_mac (the DUT routes), found both",
+            ));
+        }
+    };
+    Ok(Addresses { source_ip, destination_ip, source_mac: table.source_mac.map(|mac| mac.0), destination })
+}
+
+fn limits(document: &Document, table: &LimitsTable) -> Result<Limits, ConfigError> {
+    const MAX_BURST: Nanos = 4_000_000;
+    let limits = Limits {
+        max_response: positive(document, "limits.max_response", table.max_response, 1_000_000)?,
+        headroom: table.headroom.unwrap_or(Octets(1 << 20)).0,
+        max_residence: positive(document, "limits.max_residence", table.max_residence, 1_000_000_000)?,
+        min_throughput: share(document, "limits.min_throughput", table.min_throughput, 0.99)?,
+        load: share(document, "limits.load", table.load, 1.0)?,
+        max_burst: positive(document, "limits.max_burst", table.max_burst, MAX_BURST)?,
+    };
+    if limits.max_burst > MAX_BURST {
+        return Err(document.error("limits.max_burst", format!("expected at most {}, found {}", Span(MAX_BURST), Span(limits.max_burst))));
+    }
+    Ok(limits)
+}
+
+fn share(document: &Document, key: &str, given: Option<f64>, default: f64) -> Result<f64, ConfigError> {
+    match given.unwrap_or(default) {
+        share if share > 0.0 && share <= 1.0 => Ok(share),
+        found => Err(document.error(key, format!("expected a share above 0 and at most 1, found {found}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code points of that priority.
+    fn dscps(preset: Preset, priority: u8) -> Vec<u8> {
+        let map = preset.map();
+        (0..64).filter(|dscp| map[usize::from(*dscp)].get() == priority).collect()
+    }
+
+    #[test]
+    fn the_sonic_map_has_no_dscp_for_priority_7() {
+        let found: Vec<_> = [0, 2, 3, 4, 5, 6, 7].map(|priority| dscps(Preset::Sonic, priority)).to_vec();
+        assert_eq!(found, [vec![8], vec![5], vec![3], vec![4], vec![46], vec![48], vec![]]);
+        assert_eq!(dscps(Preset::Sonic, 1).len(), 58);
+    }
+
+    #[test]
+    fn the_other_presets_have_eight_dscps_for_each_priority() {
+        for priority in 0..8 {
+            assert_eq!(dscps(Preset::DscpMod8, priority), (0..8).map(|n| 8 * n + priority).collect::<Vec<_>>());
+            assert_eq!(dscps(Preset::DscpHighBits, priority), (0..8).map(|n| 8 * priority + n).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The result for programs: `report.json`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::case::{Assertion, CaseResult, Exit, Figure, Verdict};
+use crate::evidence::{Evidence, Host, Testbed};
+
+/// Layout version of `report.json`.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    tool: Tool<'a>,
+    started: u64,
+    seconds: f64,
+    host: &'a Host,
+    testbed: &'a Testbed,
+    verdict: Verdict,
+    exit_code: u8,
+    interrupted: bool,
+    cases: Vec<Case<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'static str,
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+struct Case<'a> {
+    case: &'a str,
+    verdict: Verdict,
+    reason: &'a str,
+    checks: Vec<Check<'a>>,
+    figures: &'a [Figure],
+}
+
+#[derive(Serialize)]
+struct Check<'a> {
+    check: &'a str,
+    verdict: Verdict,
+    repetitions: Vec<Outcome<'a>>,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    repetition: &'a str,
+    verdict: Verdict,
+    reason: &'a str,
+    assertions: &'a [Assertion],
+}
+
+/// Writes the report.
+pub fn write(mut out: impl Write, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> io::Result<()> {
+    let report = Report {
+        schema: SCHEMA,
+        tool: Tool { name: "validator", version: &evidence.version },
+        started: evidence.started,
+        seconds: evidence.seconds,
+        host: &evidence.host,
+        testbed: &evidence.testbed,
+        verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
+        exit_code: exit as u8,
+        interrupted: evidence.interrupted,
+        cases: results.iter().map(case).collect(),
+    };
+    serde_json::to_writer_pretty(&mut out, &report)?;
+    out.write_all(b"\n")
+}
+
+fn case(result: &CaseResult) -> Case<'_> {
+    let mut checks: Vec<Check> = Vec::new();
+    for found in &result.checks {
+        let outcome =
+            Outcome { repetition: &found.repetition, verdict: found.verdict, reason: &found.reason, assertions: &found.assertions };
+        match checks.iter_mut().find(|check| check.check == found.check) {
+            Some(check) => check.repetitions.push(outcome),
+            None => checks.push(Check { check: &found.check, verdict: found.verdict, repetitions: vec![outcome] }),
+        }
+    }
+    for check in &mut checks {
+        check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
+    }
+    Case { case: &result.case, verdict: result.verdict, reason: &result.reason, checks, figures: &result.figures }
+}

@@ -1,0 +1,56 @@
+//! The result for CI systems: `junit.xml`, a test suite for each case, a test case for each check in each repetition.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::text::sentence;
+use crate::case::{CaseResult, CheckResult, Verdict};
+use crate::evidence::Evidence;
+
+/// Writes the report.
+pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io::Result<()> {
+    let mut report = Report::new("validator");
+    report.set_time(Duration::try_from_secs_f64(evidence.seconds).unwrap_or_default());
+    report.add_test_suites(results.iter().map(|result| suite(evidence, result)));
+    report.serialize(out).map_err(io::Error::other)
+}
+
+fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
+    let mut suite = TestSuite::new(&result.case);
+    suite.add_property(Property::new("validator", &evidence.version));
+    suite.add_property(Property::new("testbed", &evidence.testbed.name));
+    suite.add_property(Property::new("kernel", &evidence.host.kernel));
+    // What is said of the case alone would be lost among the checks.
+    if !result.reason.is_empty() || result.checks.is_empty() {
+        suite.add_test_case(test_case(&result.case, "case", result.verdict, &result.reason, String::new()));
+    }
+    suite.add_test_cases(result.checks.iter().map(|check| {
+        let name = format!("{} [{}]", check.check, check.repetition);
+        test_case(&result.case, &name, check.verdict, &check.reason, description(check))
+    }));
+    suite
+}
+
+fn test_case(class: &str, name: &str, verdict: Verdict, reason: &str, description: String) -> TestCase {
+    let mut status = match verdict {
+        Verdict::Pass => TestCaseStatus::success(),
+        Verdict::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        Verdict::Inconclusive | Verdict::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
+        Verdict::Skipped | Verdict::NotApplicable => TestCaseStatus::skipped(),
+    };
+    let reason = if reason.is_empty() { verdict.word() } else { reason };
+    status.set_type(verdict.word()).set_message(reason);
+    if !description.is_empty() {
+        status.set_description(description);
+    }
+    let mut case = TestCase::new(name, status);
+    case.set_classname(class);
+    case
+}
+
+/// The comparisons, one a line.
+fn description(check: &CheckResult) -> String {
+    check.assertions.iter().map(|assertion| format!("{}  {}\n", assertion.verdict, sentence(assertion))).collect()
+}

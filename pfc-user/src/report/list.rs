@@ -1,0 +1,58 @@
+//! `validator list`: what there is to check, before anything is run.
+
+use serde::Serialize;
+
+use super::layout::paragraph;
+use crate::case::{Case, Check};
+
+/// Layout version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// For people.
+pub fn text(cases: &[&'static Case]) -> String {
+    let mut out = String::new();
+    for case in cases {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&format!("{}\n", case.id));
+        paragraph(&mut out, "  title        ", case.title);
+        paragraph(&mut out, "  requirement  ", case.requirement);
+        paragraph(&mut out, "  document     ", case.document);
+        out.push_str("  steps\n");
+        for step in case.steps {
+            paragraph(&mut out, "    - ", step);
+        }
+        out.push_str("  checks (+: beyond the document)\n");
+        for row in case.checks {
+            check(&mut out, row);
+        }
+    }
+    out
+}
+
+fn check(out: &mut String, check: &Check) {
+    out.push_str(&format!("    {}{}\n", check.id, if check.beyond { " (+)" } else { "" }));
+    let (preconditions, depends_on) = (check.preconditions.join(", "), check.depends_on.join(", "));
+    let rows = [
+        ("step", check.step),
+        ("passes when", check.passes_when),
+        ("tolerance", check.tolerance),
+        ("needs", &preconditions),
+        ("depends on", &depends_on),
+        ("fault", check.fault),
+    ];
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
+        paragraph(out, &format!("      {name:11}  "), value);
+    }
+}
+
+/// For programs.
+pub fn json(cases: &[&'static Case]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct List<'a> {
+        schema: u32,
+        cases: &'a [&'static Case],
+    }
+    serde_json::to_string_pretty(&List { schema: SCHEMA, cases })
+}

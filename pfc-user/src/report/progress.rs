@@ -1,0 +1,103 @@
+//! What goes on, while it goes on: a bar on a terminal, else a line for each repetition.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::layout::{colour, paint};
+use crate::case::Event;
+
+/// How often the elapsed time is drawn; seldom, since the tester needs the CPU.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Shows events.
+pub struct Progress<W> {
+    out: W,
+    bar: Option<ProgressBar>,
+    colour: bool,
+    repetitions: usize,
+    done: usize,
+    repetition: String,
+}
+
+impl Progress<io::Stderr> {
+    /// On standard error.
+    pub fn on_stderr() -> Self {
+        let mut progress = Self::plain(io::stderr());
+        progress.colour = colour(&io::stderr());
+        if io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.set_style(ProgressStyle::with_template("{prefix} {pos}/{len} {wide_msg} {elapsed}").expect("a constant template"));
+            progress.bar = Some(bar);
+        }
+        progress
+    }
+}
+
+impl<W: Write> Progress<W> {
+    /// Lines to `out`.
+    pub fn plain(out: W) -> Self {
+        Self { out, bar: None, colour: false, repetitions: 0, done: 0, repetition: String::new() }
+    }
+
+    /// Shows `event`. That nobody reads it is no reason to end a run, so that errors of the stream are ignored.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::CaseBegins { case, repetitions } => {
+                (self.repetitions, self.done) = (*repetitions, 0);
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_length(*repetitions as u64);
+                        bar.set_prefix(case.id);
+                        bar.set_message("");
+                        bar.reset();
+                        bar.enable_steady_tick(TICK);
+                    }
+                    None => self.line(&format!("{}: {repetitions} repetitions", case.id)),
+                }
+            }
+            Event::RepetitionBegins { name, seconds } => {
+                self.repetition = format!("{name} (at least {seconds:.1} s)");
+                match &self.bar {
+                    Some(bar) => bar.set_message(self.repetition.clone()),
+                    None => self.line(&format!("  {}/{} {}", self.done + 1, self.repetitions, self.repetition)),
+                }
+            }
+            Event::PhaseBegins { phase } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(format!("{}: {phase}", self.repetition));
+                }
+            }
+            Event::RepetitionEnds => {
+                self.done += 1;
+                if let Some(bar) = &self.bar {
+                    bar.set_position(self.done as u64);
+                }
+            }
+            Event::CaseEnds { result } => {
+                self.line(&format!("{}: {}", result.case, paint(result.verdict.word(), result.verdict, self.colour)));
+                if let Some(bar) = &self.bar {
+                    bar.disable_steady_tick();
+                    bar.finish_and_clear();
+                }
+            }
+            Event::Note(text) => self.line(text),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| drop(writeln!(self.out, "{text}"))),
+            None => drop(writeln!(self.out, "{text}")),
+        }
+    }
+}
+
+impl<W> Drop for Progress<W> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The result for people.
+
+use super::layout::{paint, paragraph};
+use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
+use crate::evidence::Evidence;
+
+/// Verdicts in the order in which they matter to a reader.
+const ORDER: [Verdict; 6] = [Verdict::Fail, Verdict::Error, Verdict::Inconclusive, Verdict::Pass, Verdict::Skipped, Verdict::NotApplicable];
+
+/// The summary of a run: each check with its counts, everything that did not pass with its reason, and the verdict.
+pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    let mut out = String::new();
+    let Evidence { version, testbed, host, seconds, .. } = evidence;
+    let line = format!(
+        "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
+        testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
+    );
+    paragraph(&mut out, "", &line);
+    for result in results {
+        out.push('\n');
+        case(&mut out, result, colour);
+    }
+    out.push('\n');
+    out.push_str(&conclusion(results, exit, colour));
+    out
+}
+
+fn case(out: &mut String, result: &CaseResult, colour: bool) {
+    out.push_str(&format!("{}  {}\n", result.case, paint(result.verdict.word(), result.verdict, colour)));
+    if !result.reason.is_empty() {
+        paragraph(out, "  ", &result.reason);
+    }
+    let ids = check_ids(result);
+    let width = ids.iter().map(|id| id.len()).max().unwrap_or(0);
+    for id in &ids {
+        let verdicts: Vec<_> = result.checks.iter().filter(|check| check.check == *id).map(|check| check.verdict).collect();
+        out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
+    }
+    for group in groups(result) {
+        shortfall(out, &group, ids.len(), colour);
+    }
+    figures(out, result);
+}
+
+/// Ids of a case's checks in the order of their table.
+fn check_ids(result: &CaseResult) -> Vec<&str> {
+    let mut ids: Vec<&str> = Vec::new();
+    for check in &result.checks {
+        if !ids.contains(&check.check.as_str()) {
+            ids.push(&check.check);
+        }
+    }
+    ids
+}
+
+/// Such as `fail 1/8, pass 7/8`.
+fn counts(verdicts: &[Verdict], colour: bool) -> String {
+    let of = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
+    ORDER
+        .into_iter()
+        .filter(|verdict| of(*verdict) > 0)
+        .map(|verdict| paint(&format!("{verdict} {}/{}", of(verdict), verdicts.len()), verdict, colour))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Results that say the same of a check in several repetitions, or of several checks in one.
+struct Group<'a> {
+    first: &'a CheckResult,
+    checks: Vec<&'a str>,
+    repetitions: Vec<&'a str>,
+}
+
+/// What did not pass; what is the same is said once.
+fn groups(result: &CaseResult) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for check in ORDER.into_iter().flat_map(|verdict| result.checks.iter().filter(move |check| check.verdict == verdict)) {
+        if check.verdict == Verdict::Pass {
+            continue;
+        }
+        let same = |group: &&mut Group| {
+            let first = group.first;
+            let alike = first.verdict == check.verdict && first.reason == check.reason && first.assertions == check.assertions;
+            let (one_check, one_repetition) = (group.checks == [check.check.as_str()], group.repetitions == [check.repetition.as_str()]);
+            alike && (one_check || one_repetition)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) if group.checks == [check.check.as_str()] => group.repetitions.push(&check.repetition),
+            Some(group) => group.checks.push(&check.check),
+            None => groups.push(Group { first: check, checks: vec![&check.check], repetitions: vec![&check.repetition] }),
+        }
+    }
+    groups
+}
+
+fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
+    let first = group.first;
+    let all = checks > 1 && group.checks.len() == checks;
+    let names = if all { "all checks".to_owned() } else { group.checks.join(", ") };
+    let title = format!("{names} [{}]:", group.repetitions.join("; "));
+    let word = first.verdict.word();
+    let mut line = String::new();
+    paragraph(&mut line, &format!("  {word}  "), &title);
+    out.push_str(&line.replacen(word, &paint(word, first.verdict, colour), 1));
+    if !first.reason.is_empty() {
+        paragraph(out, "      ", &first.reason);
+    }
+    for assertion in first.assertions.iter().filter(|assertion| assertion.verdict != Verdict::Pass) {
+        let line = sentence(assertion);
+        if line != first.reason {
+            paragraph(out, &format!("      {}  ", assertion.verdict), &line);
+        }
+    }
+}
+
+/// What was compared, in a sentence.
+pub(super) fn sentence(assertion: &Assertion) -> String {
+    format!("{}: expected {}, found {}", assertion.what, assertion.expected, assertion.actual)
+}
+
+/// The figures of one repetition: the first that has something to explain, else the first.
+fn figures(out: &mut String, result: &CaseResult) {
+    let troubled = result.checks.iter().find(|check| matches!(check.verdict, Verdict::Fail | Verdict::Error | Verdict::Inconclusive));
+    let of = |repetition: &str| result.figures.iter().filter(|figure| figure.repetition == repetition).collect::<Vec<_>>();
+    let mut shown = troubled.map(|check| of(&check.repetition)).unwrap_or_default();
+    if shown.is_empty() {
+        shown = result.figures.first().map(|figure| of(&figure.repetition)).unwrap_or_default();
+    }
+    let Some(first) = shown.first() else { return };
+    let others = result.figures.len() > shown.len();
+    let note = if others { format!(" (the other repetitions: {})", super::REPORT) } else { String::new() };
+    out.push_str(&format!("  figures of {}{note}\n", first.repetition));
+    let width = shown.iter().map(|figure| figure.name.chars().count()).max().unwrap_or(0);
+    for figure in &shown {
+        paragraph(out, &format!("      {:width$}  ", figure.name), &figure.value);
+    }
+}
+
+/// The last line: the verdict on the whole, and how many cases have which.
+fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
+    let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
+    let of_cases = if results.is_empty() { "no case was run".to_owned() } else { format!("cases: {}", counts(&verdicts, colour)) };
+    let interrupted = if exit == Exit::Interrupted { ", interrupted" } else { "" };
+    format!("verdict: {}{interrupted} ({of_cases}; exit code {})\n", paint(verdict.word(), verdict, colour), exit as u8)
+}

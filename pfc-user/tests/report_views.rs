@@ -1,0 +1,187 @@
+//! What is shown before and during a run.
+
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use validator::case::{Case, CaseResult, Check, Event, Verdict};
+use validator::plan::{Durations, FlowPlan, Limits, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan};
+use validator::report::progress::Progress;
+use validator::report::{dry_run, list};
+
+static CASE: Case = Case {
+    id: "pfc.x",
+    title: "A title",
+    requirement: "What the DUT has to do.",
+    document: "A document",
+    steps: &["1  do", "2  verify"],
+    checks: &[
+        Check {
+            id: "paused",
+            step: "4",
+            beyond: false,
+            passes_when: "nothing is received",
+            tolerance: "2 quanta",
+            preconditions: &["ports", "rate"],
+            depends_on: &[],
+            fault: "ignores-pfc",
+        },
+        Check {
+            id: "resume",
+            step: "7",
+            beyond: true,
+            passes_when: "everything is received",
+            tolerance: "",
+            preconditions: &[],
+            depends_on: &["paused"],
+            fault: "never-resumes",
+        },
+    ],
+};
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn the_list_shows_each_check_with_all_that_is_said_of_it() {
+    let expected = "\
+pfc.x
+  title        A title
+  requirement  What the DUT has to do.
+  document     A document
+  steps
+    - 1 do
+    - 2 verify
+  checks (+: beyond the document)
+    paused
+      step         4
+      passes when  nothing is received
+      tolerance    2 quanta
+      needs        ports, rate
+      fault        ignores-pfc
+    resume (+)
+      step         7
+      passes when  everything is received
+      depends on   paused
+      fault        never-resumes
+";
+    assert_eq!(list::text(&[&CASE]), expected);
+}
+
+#[test]
+fn the_list_for_programs_says_the_same() {
+    let list: serde_json::Value = serde_json::from_str(&list::json(&[&CASE]).unwrap()).unwrap();
+    assert_eq!(list["schema"], 1);
+    let case = &list["cases"][0];
+    assert_eq!((case["id"].as_str(), case["document"].as_str()), (Some("pfc.x"), Some("A document")));
+    assert_eq!(case["checks"][1]["depends_on"], serde_json::json!(["paused"]));
+    assert_eq!(case["checks"][0]["preconditions"], serde_json::json!(["ports", "rate"]));
+}
+
+#[test]
+fn every_case_of_the_tool_can_be_listed_within_100_columns() {
+    let cases = validator::cases::all();
+    let text = list::text(&cases);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!cases.is_empty() && cases.iter().all(|case| text.contains(&format!("{}\n", case.id))));
+}
+
+fn priority(number: u8) -> Priority {
+    Priority::new(number).unwrap()
+}
+
+fn plan() -> RepetitionPlan {
+    let flow = |id: u16, role, number| FlowPlan {
+        id,
+        role,
+        priority: priority(number),
+        dscp: Dscp::new(number).unwrap(),
+        pcp: None,
+        rate: 250_000_000,
+        length: 1024,
+    };
+    RepetitionPlan {
+        name: "lossless 3".to_owned(),
+        lossless: vec![priority(3)],
+        flows: vec![flow(0, Role::Test, 3), flow(1, Role::Background, 0), flow(2, Role::Background, 1)],
+        storm: StormPlan { kind: StormKind::Pfc(vec![priority(3)]), quanta: Quanta::MAX, interval: 11 * MS },
+        probe: Some(ProbePlan { priorities: vec![priority(3)], quanta: Quanta(1000), xon: true }),
+        probe_first: false,
+        durations: Durations {
+            baseline: 300 * MS,
+            lead: 1000 * MS,
+            traffic: 1500 * MS,
+            tail: 200 * MS,
+            resume: 400 * MS,
+            drain_max: 2000 * MS,
+        },
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+        max_response: MS,
+        headroom: 1 << 20,
+        max_residence: 1000 * MS,
+        min_throughput: 0.99,
+        max_burst: 4 * MS,
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_sent_and_for_how_long() {
+    let expected = "\
+pfc.x [lossless 3]
+      test traffic: 1 flow, 250.000 Mbit/s in all (25.00 % of the line), 1024 octets a frame,
+                    priority 3, DSCP 3
+      background traffic: 2 flows, 500.000 Mbit/s in all (50.00 % of the line), 1024 octets a frame,
+                          priority 0, 1, DSCP 0, 1
+   1  baseline: send all flows for 300ms without a storm, and wait for their frames
+   2  storm: from the rx port send PFC for priority 3, 65535 quanta (a pause of 33.55392ms), every
+      11ms
+   3  after 1s start all flows; send for 1.5s
+   4  200ms after the last frame stop the storm
+   5  drain: wait for what the DUT holds, at most 2s
+   6  resume: send all flows for 400ms, and wait for their frames
+   7  probe: on running traffic send one XOFF for priority 3, 1000 quanta (a pause of 512us), then
+      another that an XON ends; the DUT has 1ms to respond
+";
+    assert_eq!(dry_run::steps("pfc.x", &plan(), &limits()), expected);
+}
+
+#[test]
+fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_early() {
+    let mut plan = plan();
+    plan.durations.resume = 0;
+    plan.probe_first = true;
+    plan.storm.kind = StormKind::Pause;
+    let text = dry_run::steps("pfc.x", &plan, &limits());
+    assert!(!text.contains("resume:"), "{text}");
+    assert!(text.contains("   2  probe:") && text.contains("   3  storm: from the rx port send 802.3x PAUSE,"), "{text}");
+}
+
+#[test]
+fn without_a_terminal_progress_is_a_line_for_each_repetition() {
+    let mut out = Vec::new();
+    let mut progress = Progress::plain(&mut out);
+    let begins = |name: &str| Event::RepetitionBegins { name: name.to_owned(), seconds: 2.5 };
+    let result = CaseResult { case: "pfc.x".to_owned(), verdict: Verdict::Fail, reason: String::new(), checks: vec![], figures: vec![] };
+    for event in [
+        Event::CaseBegins { case: &CASE, repetitions: 2 },
+        begins("lossless 3"),
+        Event::PhaseBegins { phase: "storm" },
+        Event::RepetitionEnds,
+        Event::Note("eth1 has no hardware counters".to_owned()),
+        begins("lossless 4"),
+        Event::RepetitionEnds,
+        Event::CaseEnds { result },
+    ] {
+        progress.show(&event);
+    }
+    drop(progress);
+    let expected = "\
+pfc.x: 2 repetitions
+  1/2 lossless 3 (at least 2.5 s)
+eth1 has no hardware counters
+  2/2 lossless 4 (at least 2.5 s)
+pfc.x: fail
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
