@@ -190,6 +190,30 @@ fn root_a_withheld_priority_sends_nothing_and_the_others_go_on() {
     });
 }
 
+/// Whenever it is asked one more XOFF has come, of one pause that is always just over.
+struct RestlessPause(AtomicU64);
+
+impl PauseSource for RestlessPause {
+    fn state(&self, _class: usize) -> PauseState {
+        PauseState { until: 0, since: 7, xoff: self.0.fetch_add(1, Ordering::SeqCst), xon: 0 }
+    }
+}
+
+#[test]
+fn root_what_left_while_an_xoff_came_counts_as_sent_after_it() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, 200_000_000, 1024), flow(1, 4, None, 100_000_000, 500)];
+        let pause = FlowControl::Software(Box::new(RestlessPause(AtomicU64::new(0))));
+        let mut sender = Sendmmsg::open(&plan(&flows, v4(), clock::now()), pause).unwrap();
+        burst(&mut sender, Phase::Baseline, 100 * MS);
+        let sent = sender.report().unwrap();
+        let octets = |flow| {
+            sent.report.flows.iter().find(|sent| sent.flow == flow).expect("some left").frames * flows[usize::from(flow)].length as u64
+        };
+        assert_eq!(sent.report.after_xoff, [0, 0, 0, octets(0), octets(1), 0, 0, 0]);
+    });
+}
+
 #[test]
 fn root_stop_ends_a_burst_and_the_next_goes_on_in_sequence() {
     on_a_wire(|| {
