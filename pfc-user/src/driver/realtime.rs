@@ -37,6 +37,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_answer_is_the_policy_that_the_thread_then_has() {
+        std::thread::spawn(|| {
+            let permitted = enter_fifo(SENDER);
+            // SAFETY: plain system call without pointers; 0 names the calling thread.
+            assert_eq!(permitted, unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO);
+            assert!(!enter_fifo(1000));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn a_thread_is_pinned_to_a_cpu_that_it_may_use_and_to_no_other() {
         let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
         let cpu = (0..CpuSet::count()).rev().find(|&cpu| allowed.is_set(cpu).unwrap()).unwrap();

@@ -21,7 +21,7 @@ use crate::plan::{FlowPlan, Nanos};
 pub struct Burst {
     /// Phase in the stamps.
     pub phase: Phase,
-    /// When the token buckets start, empty.
+    /// When the token buckets start, empty. To be some milliseconds ahead: a start in the past is a stall.
     pub from: Nanos,
     /// No frame is stamped at or after this time.
     pub to: Nanos,

@@ -48,11 +48,7 @@ impl Storm {
 
     /// Stops at once and returns the account. When not a single frame left, the departures in it are zero.
     pub fn stop(mut self) -> StormReport {
-        match self.end() {
-            Some(Ok(report)) => report,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => unreachable!("the thread is taken only here and in drop"),
-        }
+        self.end().expect("ended only here and in drop").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn end(&mut self) -> Option<thread::Result<StormReport>> {
