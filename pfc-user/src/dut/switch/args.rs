@@ -1,0 +1,155 @@
+//! Arguments of `validator dut switch`.
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+
+use super::config::SwitchConfig;
+use super::fault::Fault;
+use super::process::SwitchOptions;
+
+/// A lossless switch with two ports, simulated on two interfaces of the current network namespace.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = Fault::help())]
+pub struct SwitchArgs {
+    /// Interfaces of the two ports.
+    #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
+    ports: Vec<String>,
+    /// Emulated speed of the ports: bit/s, or with K, M, G or T.
+    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = line_rate)]
+    line_rate: LineRate,
+    /// Lossless priorities, such as 3,4; none unless given.
+    #[arg(long, value_name = "PRIORITY", value_delimiter = ',', value_parser = priority)]
+    lossless: Vec<Priority>,
+    /// The field that tells a frame's priority: dscp or pcp.
+    #[arg(long, value_name = "FIELD", default_value = "dscp", value_parser = trust)]
+    trust: Trust,
+    /// Priorities of the 64 DSCPs, separated by commas; DSCP mod 8 unless given.
+    #[arg(long, value_name = "PRIORITIES", value_parser = dscp_map)]
+    dscp_map: Option<DscpMap>,
+    /// Octets held of a lossless priority above which XOFF is sent (512 KiB unless given).
+    #[arg(long, value_name = "OCTETS")]
+    xoff: Option<u64>,
+    /// Octets at or below which XON is sent (256 KiB unless given).
+    #[arg(long, value_name = "OCTETS")]
+    xon: Option<u64>,
+    /// Octets taken on top of XOFF's (1 MiB unless given).
+    #[arg(long, value_name = "OCTETS")]
+    headroom: Option<u64>,
+    /// Octets held of a lossy priority (4 MiB unless given).
+    #[arg(long, value_name = "OCTETS")]
+    lossy_queue: Option<u64>,
+    /// Do something wrong; may be given several times.
+    #[arg(long = "fault", value_name = "NAME[=VALUE]")]
+    faults: Vec<Fault>,
+}
+
+/// Priority by DSCP.
+#[derive(Clone, Copy, Debug)]
+struct DscpMap([Priority; Dscp::COUNT]);
+
+impl SwitchArgs {
+    /// What is to be run; an error unless there are two ports.
+    pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
+        let ports = self.ports.try_into().map_err(|ports: Vec<_>| anyhow::anyhow!("--port must be given twice, found {}", ports.len()))?;
+        let mut config = SwitchConfig::new(self.line_rate, self.lossless.into_iter().collect());
+        config.trust = self.trust;
+        config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
+        config.xoff = self.xoff.unwrap_or(config.xoff);
+        config.xon = self.xon.unwrap_or(config.xon);
+        config.headroom = self.headroom.unwrap_or(config.headroom);
+        config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
+        Ok(SwitchOptions { ports, config, faults: self.faults })
+    }
+}
+
+fn line_rate(text: &str) -> Result<LineRate, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'K')) => (&text[..at], 1e3),
+        Some((at, 'M')) => (&text[..at], 1e6),
+        Some((at, 'G')) => (&text[..at], 1e9),
+        Some((at, 'T')) => (&text[..at], 1e12),
+        _ => (text, 1.0),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("expected a rate such as 1G or 2.5G, found {text:?}"))?;
+    LineRate::from_bits_per_second((number * unit).round() as u64).map_err(|error| error.to_string())
+}
+
+fn priority(text: &str) -> Result<Priority, String> {
+    let number = text.parse().map_err(|_| format!("expected a priority of 0 to 7, found {text:?}"))?;
+    Priority::new(number).map_err(|error| error.to_string())
+}
+
+fn trust(text: &str) -> Result<Trust, String> {
+    match text {
+        "dscp" => Ok(Trust::Dscp),
+        "pcp" => Ok(Trust::Pcp),
+        _ => Err("expected dscp or pcp".into()),
+    }
+}
+
+fn dscp_map(text: &str) -> Result<DscpMap, String> {
+    let priorities: Vec<Priority> = text.split(',').map(priority).collect::<Result<_, _>>()?;
+    let found = priorities.len();
+    priorities.try_into().map(DscpMap).map_err(|_| format!("expected 64 priorities, found {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::config::Priorities;
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        switch: SwitchArgs,
+    }
+
+    fn options(line: &str) -> Result<SwitchOptions, String> {
+        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        command.switch.into_options().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn two_ports_are_enough() {
+        let rate = LineRate::from_bits_per_second(1_000_000_000).unwrap();
+        let options = options("switch --port a --port b").unwrap();
+        assert_eq!(options.ports, ["a", "b"]);
+        assert_eq!(options.config, SwitchConfig::new(rate, Priorities::default()));
+        assert!(options.faults.is_empty());
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let map = (0..64).map(|dscp| (dscp / 8).to_string()).collect::<Vec<_>>().join(",");
+        let line = format!(
+            "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} --xoff 9 --xon 8 --headroom 7 \
+             --lossy-queue 6 --fault leaks=5 --fault dips"
+        );
+        let options = options(&line).unwrap();
+        let mut expected = SwitchConfig::new(LineRate::from_bits_per_second(2_500_000_000).unwrap(), Priorities(0b11000));
+        expected.trust = Trust::Pcp;
+        expected.dscp_to_priority = std::array::from_fn(|dscp| Priority::new(dscp as u8 / 8).unwrap());
+        (expected.xoff, expected.xon, expected.headroom, expected.lossy_queue) = (9, 8, 7, 6);
+        assert_eq!(options.config, expected);
+        assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
+    }
+
+    #[test]
+    fn wrong_values_say_what_was_expected() {
+        for (flags, message) in [
+            ("", "--port must be given twice, found 1"),
+            ("--port b --port c", "--port must be given twice, found 3"),
+            ("--port b --lossless 8", "priority must be 0 to 7, found 8"),
+            ("--port b --trust vlan", "expected dscp or pcp"),
+            ("--port b --line-rate fast", "expected a rate such as 1G or 2.5G, found \"fast\""),
+            ("--port b --line-rate 0", "line rate in bit/s must be 1000000 to"),
+            ("--port b --dscp-map 1,2", "expected 64 priorities, found 2"),
+            ("--port b --fault nothing", "no fault is called \"nothing\""),
+        ] {
+            let error = options(&format!("switch --port a {flags}")).unwrap_err();
+            assert!(error.contains(message), "{flags}: {error}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a switch is configured to do.
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use thiserror::Error;
+
+/// A set of priorities, bit n for priority n: the shape of a class-enable vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priorities(pub u8);
+
+/// Configuration of a switch with two ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// Speed of both ports.
+    pub line_rate: LineRate,
+    /// Priorities with PFC enabled; the others are lossy.
+    pub lossless: Priorities,
+    /// Which field tells a frame's priority.
+    pub trust: Trust,
+    /// Priority by DSCP.
+    pub dscp_to_priority: [Priority; Dscp::COUNT],
+    /// Octets held of a port's lossless priority above which XOFF is sent.
+    pub xoff: u64,
+    /// Octets at or below which XON is sent.
+    pub xon: u64,
+    /// Octets above `xoff` that are still taken: what is on its way when XOFF is sent.
+    pub headroom: u64,
+    /// Octets held of a port's lossy priority; what comes on top is dropped.
+    pub lossy_queue: u64,
+    /// Addresses of the ports: the source of PFC frames.
+    pub macs: [[u8; 6]; 2],
+}
+
+/// A configuration that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// XON would be sent before XOFF.
+    #[error("xon must not be above xoff ({xoff} octets), found {xon}: lower xon")]
+    Hysteresis {
+        /// Configured threshold.
+        xoff: u64,
+        /// Configured threshold.
+        xon: u64,
+    },
+}
+
+impl Priorities {
+    /// All eight.
+    pub const ALL: Self = Self(0xff);
+
+    /// The set of `priority` alone.
+    pub const fn only(priority: Priority) -> Self {
+        Self(1 << priority.get())
+    }
+
+    /// Whether `priority` is in the set.
+    pub const fn contains(self, priority: Priority) -> bool {
+        self.0 & Self::only(priority).0 != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Adds `priority`.
+    pub const fn insert(&mut self, priority: Priority) {
+        self.0 |= Self::only(priority).0;
+    }
+
+    /// Takes `priority` out.
+    pub const fn remove(&mut self, priority: Priority) {
+        self.0 &= !Self::only(priority).0;
+    }
+
+    /// What is in both sets.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The priorities in the set, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = Priority> {
+        Priority::all().filter(move |priority| self.contains(*priority))
+    }
+}
+
+impl FromIterator<Priority> for Priorities {
+    fn from_iter<I: IntoIterator<Item = Priority>>(priorities: I) -> Self {
+        let mut set = Self::default();
+        priorities.into_iter().for_each(|priority| set.insert(priority));
+        set
+    }
+}
+
+impl SwitchConfig {
+    /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP mod 8); XOFF above
+    /// 512 KiB, XON at 256 KiB, headroom 1 MiB, lossy queues of 4 MiB.
+    pub fn new(line_rate: LineRate, lossless: Priorities) -> Self {
+        Self {
+            line_rate,
+            lossless,
+            trust: Trust::Dscp,
+            dscp_to_priority: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+            xoff: 512 << 10,
+            xon: 256 << 10,
+            headroom: 1 << 20,
+            lossy_queue: 4 << 20,
+            macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
+        }
+    }
+
+    /// An error when the thresholds contradict each other.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.xon > self.xoff { Err(ConfigError::Hysteresis { xoff: self.xoff, xon: self.xon }) } else { Ok(()) }
+    }
+}

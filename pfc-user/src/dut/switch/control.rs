@@ -1,0 +1,125 @@
+//! MAC control frames as a MAC takes and makes them (IEEE 802.3 Annexes 31A, 31B, 31D).
+//!
+//! Not the tester's own reader: what the tester reads wrongly, its DUT must not read wrongly alike.
+
+use pfc_ebpf::units::{Priority, Quanta};
+
+use super::config::Priorities;
+
+const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
+const ETHERTYPE: u16 = 0x8808;
+const PAUSE: u16 = 0x0001;
+const PFC: u16 = 0x0101;
+/// The shortest frame of Ethernet, without FCS.
+const MIN_FRAME: usize = 60;
+
+/// What a MAC control frame asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// 802.3x: stop sending.
+    Pause(Quanta),
+    /// 802.1Qbb: stop sending frames of the enabled classes.
+    Pfc {
+        /// Class-enable vector; its high octet is reserved and not looked at.
+        enabled: Priorities,
+        /// Time of each class.
+        times: [Quanta; Priority::COUNT],
+    },
+}
+
+/// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than 01-80-C2-00-00-01, an
+/// unknown opcode, too short for its opcode.
+pub fn parse(frame: &[u8]) -> Option<Control> {
+    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    if frame.get(..6)? != DESTINATION || word(12)? != ETHERTYPE {
+        return None;
+    }
+    match word(14)? {
+        PAUSE => Some(Control::Pause(Quanta(word(16)?))),
+        PFC => {
+            let mut times = [Quanta::ZERO; Priority::COUNT];
+            for (class, time) in times.iter_mut().enumerate() {
+                *time = Quanta(word(18 + 2 * class)?);
+            }
+            Some(Control::Pfc { enabled: Priorities(word(16)? as u8), times })
+        }
+        _ => None,
+    }
+}
+
+/// A PFC frame from `source` with a time for each class that is enabled.
+pub fn pfc(source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(MIN_FRAME);
+    frame.extend(DESTINATION);
+    frame.extend(source);
+    frame.extend(ETHERTYPE.to_be_bytes());
+    frame.extend(PFC.to_be_bytes());
+    let enabled: Priorities = Priority::all().filter(|class| classes[class.index()].is_some()).collect();
+    frame.extend([0, enabled.0]);
+    for time in classes {
+        frame.extend(time.unwrap_or(Quanta::ZERO).0.to_be_bytes());
+    }
+    frame.resize(MIN_FRAME, 0);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames that the RTL of an open-source 10G MAC sent, FCS included.
+    const XOFF_3: &str = "0180c20000015a51525354558808010100080000000000000000a0030000000000000000000000000000000000000000000000000000000000000000000090e4450e";
+    const XOFF_ALL: &str =
+        "0180c20000015a51525354558808010100ffa000a001a002a003a004a005a006a0070000000000000000000000000000000000000000000000000000352ae782";
+    const PAUSE_1234: &str =
+        "0180c20000015a51525354558808000112340000000000000000000000000000000000000000000000000000000000000000000000000000000000008d9c4ba8";
+
+    fn octets(hex: &str) -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn frames_of_a_real_mac_are_read() {
+        let times = |times: [u16; 8]| times.map(Quanta);
+        let only_3 = Control::Pfc { enabled: Priorities(8), times: times([0, 0, 0, 0xa003, 0, 0, 0, 0]) };
+        assert_eq!(parse(&octets(XOFF_3)), Some(only_3));
+        let all = [0xa000, 0xa001, 0xa002, 0xa003, 0xa004, 0xa005, 0xa006, 0xa007];
+        assert_eq!(parse(&octets(XOFF_ALL)), Some(Control::Pfc { enabled: Priorities::ALL, times: times(all) }));
+        assert_eq!(parse(&octets(PAUSE_1234)), Some(Control::Pause(Quanta(0x1234))));
+    }
+
+    #[test]
+    fn frames_are_made_as_a_real_mac_makes_them() {
+        let mut classes = [None; 8];
+        classes[3] = Some(Quanta(0xa003));
+        assert_eq!(pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &classes), octets(XOFF_3)[..60]);
+        let all = std::array::from_fn(|class| Some(Quanta(0xa000 + class as u16)));
+        assert_eq!(pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &all), octets(XOFF_ALL)[..60]);
+    }
+
+    #[test]
+    fn padding_and_the_reserved_octet_of_the_vector_do_not_matter() {
+        let frame = octets(XOFF_3);
+        let expected = parse(&frame);
+        assert_eq!(parse(&frame[..34]), expected, "unpadded");
+        assert_eq!(parse(&[&frame[..60], &[0; 68]].concat()), expected, "128 octets");
+        let mut reserved = frame;
+        reserved[16] = 0xff;
+        assert_eq!(parse(&reserved), expected);
+    }
+
+    #[test]
+    fn what_a_mac_ignores_is_not_read() {
+        let changed = |change: fn(&mut Vec<u8>)| {
+            let mut frame = octets(XOFF_3);
+            change(&mut frame);
+            parse(&frame)
+        };
+        assert_eq!(changed(|frame| frame.truncate(33)), None, "cut within the times");
+        assert_eq!(changed(|frame| frame.truncate(13)), None, "cut within the header");
+        assert_eq!(changed(|frame| frame[0] = 0x02), None, "unicast");
+        assert_eq!(changed(|frame| frame[5] = 2), None, "another reserved address");
+        assert_eq!(changed(|frame| frame[15] = 0), None, "opcode 0x0100");
+        assert_eq!(changed(|frame| drop(frame.splice(12..12, [0x81, 0, 0x60, 0]))), None, "VLAN tag");
+    }
+}

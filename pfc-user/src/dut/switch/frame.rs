@@ -1,0 +1,124 @@
+//! What a switch reads of a frame, and the fields that faulty ones spoil.
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::stamp;
+use pfc_ebpf::units::{Dscp, Priority};
+
+/// Ethernet's two addresses and the EtherType.
+pub const HEADER: usize = 14;
+const VLAN: [u16; 2] = [0x8100, 0x88a8];
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const MAC_CONTROL: u16 = 0x8808;
+const UDP: u8 = 17;
+
+/// Where a frame's headers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    tagged: bool,
+    ethertype: u16,
+    /// Offset of what follows the EtherType.
+    payload: usize,
+}
+
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]))
+}
+
+impl Layout {
+    /// Reads the Ethernet header and up to two VLAN tags; `None` when the frame ends before.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let mut at = HEADER - 2;
+        let mut ethertype = word(frame, at)?;
+        for _ in 0..2 {
+            if VLAN.contains(&ethertype) {
+                at += 4;
+                ethertype = word(frame, at)?;
+            }
+        }
+        Some(Self { tagged: at > HEADER - 2, ethertype, payload: at + 2 })
+    }
+
+    /// Whether it is a MAC control frame; those are never forwarded, acted on or not.
+    pub fn is_mac_control(self) -> bool {
+        self.ethertype == MAC_CONTROL
+    }
+
+    /// The priority of `frame`; 0, a port's default priority, where the trusted field is missing.
+    pub fn priority(self, frame: &[u8], trust: Trust, dscp_to_priority: &[Priority; Dscp::COUNT]) -> Priority {
+        let read = match trust {
+            Trust::Pcp => self.tagged.then(|| Priority::from_low_bits(frame[HEADER] >> 5)),
+            Trust::Dscp => self.traffic_class(frame).map(|octet| dscp_to_priority[Dscp::from_traffic_class(octet).index()]),
+        };
+        read.unwrap_or(Priority::from_low_bits(0))
+    }
+
+    /// DSCP and ECN in one octet.
+    fn traffic_class(self, frame: &[u8]) -> Option<u8> {
+        match self.ethertype {
+            IPV4 => frame.get(self.payload + 1).copied(),
+            IPV6 => Some((word(frame, self.payload)? >> 4) as u8),
+            _ => None,
+        }
+    }
+
+    /// Offset of the transport header, its protocol, and where the addresses are.
+    fn transport(self, frame: &[u8]) -> Option<(usize, u8, std::ops::Range<usize>)> {
+        let ip = self.payload;
+        match self.ethertype {
+            IPV4 => Some((ip + usize::from(frame.get(ip)? & 15) * 4, *frame.get(ip + 9)?, ip + 12..ip + 20)),
+            IPV6 => Some((ip + 40, *frame.get(ip + 6)?, ip + 8..ip + 40)),
+            _ => None,
+        }
+    }
+
+    /// What tells a flow from another: traffic class, protocol, addresses and ports; empty for what is not IP.
+    pub fn flow(self, frame: &[u8]) -> Vec<u8> {
+        let key = || {
+            let (at, protocol, addresses) = self.transport(frame)?;
+            let start = [self.traffic_class(frame)?, protocol];
+            Some([&start, frame.get(addresses)?, frame.get(at..at + 4)?].concat())
+        };
+        key().unwrap_or_default()
+    }
+
+    /// Flips the last bit of a UDP payload; false where that has nothing beyond a test frame's stamp.
+    pub fn corrupt(self, frame: &mut [u8]) -> bool {
+        let last = || {
+            let (udp, protocol, _) = self.transport(frame)?;
+            let length = usize::from(word(frame, udp + 4)?);
+            (protocol == UDP && length > 8 + stamp::LEN && udp + length <= frame.len()).then_some(udp + length - 1)
+        };
+        let Some(last) = last() else { return false };
+        frame[last] ^= 1;
+        true
+    }
+
+    /// Sets another mark in the trusted field: the PCP's low bit, or the DSCP's bit of value 8, so that DSCPs stay apart
+    /// by their value mod 8. False where the field is missing.
+    pub fn remark(self, frame: &mut [u8], trust: Trust) -> bool {
+        const DSCP_8: u8 = 8 << 2;
+        let ip = self.payload;
+        match (trust, self.ethertype) {
+            (Trust::Pcp, _) if self.tagged => frame[HEADER] ^= 1 << 5,
+            (Trust::Dscp, IPV4) if frame.len() >= ip + 20 => {
+                let before = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
+                frame[ip + 1] ^= DSCP_8;
+                let after = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
+                let checksum = u16::from_be_bytes([frame[ip + 10], frame[ip + 11]]);
+                frame[ip + 10..ip + 12].copy_from_slice(&update_checksum(checksum, before, after).to_be_bytes());
+            }
+            // The Traffic Class begins in the middle of the first octet.
+            (Trust::Dscp, IPV6) if frame.len() >= ip + 40 => frame[ip] ^= DSCP_8 >> 4,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// RFC 1624, equation 3: the header checksum after one word has changed.
+fn update_checksum(checksum: u16, before: u16, after: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}

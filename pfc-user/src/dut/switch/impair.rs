@@ -1,0 +1,164 @@
+//! Faults that lose or change frames on their way in. Counters stand in for chance, so that a run can be repeated.
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::Priority;
+
+use super::fault::{Fault, OneIn, Scope};
+use super::frame::Layout;
+use crate::plan::Nanos;
+
+/// How long a frame that is to be swapped waits for the next one of its flow.
+const SWAP_WAIT: Nanos = 10_000_000;
+
+/// Counts events and tells one in so many.
+#[derive(Clone, Copy, Debug)]
+struct Every {
+    n: OneIn,
+    seen: u64,
+}
+
+/// What the switch knows of a frame that has come in.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Its priority.
+    pub priority: Priority,
+    /// Whether that is lossless.
+    pub lossless: bool,
+    /// Whether its priority is paused on the port it is to leave by.
+    pub paused: bool,
+    /// Whether that port is in a PFC storm, for whatever priority.
+    pub in_storm: bool,
+    /// Whether that priority was paused there by a storm that is over.
+    pub had_storm: bool,
+}
+
+/// A frame kept back so that the next one of its flow overtakes it.
+#[derive(Clone, Debug)]
+struct Overtaken {
+    flow: Vec<u8>,
+    until: Nanos,
+    arrival: Arrival,
+    frame: Vec<u8>,
+}
+
+/// The frames to be queued in place of one that came in, in order.
+pub type Admitted = [Option<(Arrival, Vec<u8>)>; 3];
+
+/// The faults in force for the frames of one port.
+#[derive(Clone, Debug, Default)]
+pub struct Impairments {
+    drops: Option<(Scope, Every)>,
+    drops_lossy_in_storm: Option<Every>,
+    loses_held: Option<Every>,
+    dies_after_pause: bool,
+    leaks: Option<Every>,
+    duplicates: Option<Every>,
+    reorders: Option<Every>,
+    corrupts: Option<Every>,
+    remarks: Option<Every>,
+    overtaken: Option<Overtaken>,
+}
+
+impl Every {
+    fn new(n: OneIn) -> Self {
+        Self { n, seen: 0 }
+    }
+
+    fn hit(&mut self) -> bool {
+        self.hit_if(|| true)
+    }
+
+    /// Tries again with the next event when what is to be done cannot be done with this one.
+    fn hit_if(&mut self, done: impl FnOnce() -> bool) -> bool {
+        self.seen += 1;
+        let hit = self.seen >= self.n.get() && done();
+        if hit {
+            self.seen = 0;
+        }
+        hit
+    }
+}
+
+/// Counts only where `condition` holds.
+fn hits(every: &mut Option<Every>, condition: bool) -> bool {
+    condition && every.as_mut().is_some_and(Every::hit)
+}
+
+impl Scope {
+    fn covers(self, arrival: &Arrival) -> bool {
+        match self {
+            Self::All => true,
+            Self::Lossless => arrival.lossless,
+            Self::Lossy => !arrival.lossless,
+            Self::Priority(priority) => arrival.priority == priority,
+        }
+    }
+}
+
+impl Impairments {
+    /// Those among `faults` that act here.
+    pub fn new(faults: &[Fault]) -> Self {
+        let mut set = Self::default();
+        for fault in faults {
+            match *fault {
+                Fault::Drops(scope, n) => set.drops = Some((scope, Every::new(n))),
+                Fault::DropsLossyInStorm(n) => set.drops_lossy_in_storm = Some(Every::new(n)),
+                Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
+                Fault::DiesAfterPause => set.dies_after_pause = true,
+                Fault::Leaks(n) => set.leaks = Some(Every::new(n)),
+                Fault::Duplicates(n) => set.duplicates = Some(Every::new(n)),
+                Fault::Reorders(n) => set.reorders = Some(Every::new(n)),
+                Fault::Corrupts(n) => set.corrupts = Some(Every::new(n)),
+                Fault::Remarks(n) => set.remarks = Some(Every::new(n)),
+                _ => {}
+            }
+        }
+        set
+    }
+
+    /// Whether the frame is lost.
+    pub fn loses(&mut self, arrival: &Arrival) -> bool {
+        self.drops.as_mut().is_some_and(|(scope, every)| scope.covers(arrival) && every.hit())
+            || hits(&mut self.drops_lossy_in_storm, !arrival.lossless && arrival.in_storm)
+            || hits(&mut self.loses_held, arrival.paused)
+            || self.dies_after_pause && arrival.had_storm
+    }
+
+    /// Whether the frame's arrival lets one of its queue leave despite the pause.
+    pub fn leaks(&mut self, arrival: &Arrival) -> bool {
+        hits(&mut self.leaks, arrival.paused)
+    }
+
+    /// Changes, doubles or keeps back a frame.
+    pub fn admit(&mut self, arrival: Arrival, layout: Layout, trust: Trust, mut frame: Vec<u8>, now: Nanos) -> Admitted {
+        if let Some(every) = &mut self.corrupts {
+            every.hit_if(|| layout.corrupt(&mut frame));
+        }
+        if let Some(every) = &mut self.remarks {
+            every.hit_if(|| layout.remark(&mut frame, trust));
+        }
+        let twin = hits(&mut self.duplicates, true).then(|| (arrival, frame.clone()));
+        if self.reorders.is_none() {
+            return [twin, Some((arrival, frame)), None];
+        }
+        let flow = layout.flow(&frame);
+        if let Some(overtaken) = self.overtaken.take_if(|overtaken| overtaken.flow == flow) {
+            return [twin, Some((arrival, frame)), Some((overtaken.arrival, overtaken.frame))];
+        }
+        if self.overtaken.is_none() && hits(&mut self.reorders, !flow.is_empty()) {
+            self.overtaken = Some(Overtaken { flow, until: now + SWAP_WAIT, arrival, frame });
+            return [twin, None, None];
+        }
+        [twin, Some((arrival, frame)), None]
+    }
+
+    /// When a frame kept back is to go on though none has overtaken it.
+    pub fn release_at(&self) -> Option<Nanos> {
+        self.overtaken.as_ref().map(|overtaken| overtaken.until)
+    }
+
+    /// That frame, if its time has come.
+    pub fn release(&mut self, now: Nanos) -> Option<(Arrival, Vec<u8>)> {
+        self.overtaken.take_if(|overtaken| overtaken.until <= now).map(|overtaken| (overtaken.arrival, overtaken.frame))
+    }
+}

@@ -1,0 +1,200 @@
+//! The switch as a state machine: frames and times in, frames and times out, no clock and no sockets of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pfc_ebpf::units::Priority;
+
+use super::config::SwitchConfig;
+use super::control::{self, Control};
+use super::fault::Fault;
+use super::frame::Layout;
+use super::impair::{Arrival, Impairments};
+use super::pause::Reaction;
+use super::port::Port;
+use crate::plan::Nanos;
+
+/// Of two ports, the other one.
+pub const fn other(port: usize) -> usize {
+    1 - port
+}
+
+/// A frame that has left the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Port, 0 or 1.
+    pub port: usize,
+    /// When its time on the wire was over.
+    pub at: Nanos,
+    /// Octets, without FCS.
+    pub frame: Vec<u8>,
+}
+
+/// A switch with two ports; what comes in at one goes out at the other.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    config: SwitchConfig,
+    reaction: Reaction,
+    forwards_control: bool,
+    /// All events before this time have taken place.
+    now: Nanos,
+    ports: [Port; 2],
+    /// Faults in the frames that come in, by port.
+    impairments: [Impairments; 2],
+    /// PFC not yet acted on: when, on which port.
+    deferred: VecDeque<(Nanos, usize, Control)>,
+    departures: VecDeque<Departure>,
+    drops: BTreeMap<&'static str, u64>,
+}
+
+impl Switch {
+    /// A switch with these faults, at time 0.
+    pub fn new(config: SwitchConfig, faults: &[Fault]) -> Self {
+        Self {
+            reaction: Reaction::new(&config, faults),
+            forwards_control: faults.contains(&Fault::ForwardsControl),
+            now: 0,
+            ports: config.macs.map(|mac| Port::new(&config, mac, faults)),
+            impairments: [Impairments::new(faults), Impairments::new(faults)],
+            deferred: VecDeque::new(),
+            departures: VecDeque::new(),
+            drops: BTreeMap::new(),
+            config,
+        }
+    }
+
+    /// The time up to which everything has taken place.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Frames dropped, by reason.
+    pub fn drops(&self) -> &BTreeMap<&'static str, u64> {
+        &self.drops
+    }
+
+    /// XOFF frames sent by both ports, by priority.
+    pub fn xoff_sent(&self) -> [u64; Priority::COUNT] {
+        std::array::from_fn(|priority| self.ports.iter().map(|port| port.upstream.xoff_sent[priority]).sum())
+    }
+
+    /// A frame has come in whole at `port`, at time `at`. What has happened before that time happens first; a time that
+    /// has passed already is taken for the present.
+    pub fn ingress(&mut self, port: usize, at: Nanos, frame: Vec<u8>) {
+        self.run_before(at);
+        self.now = self.now.max(at);
+        let Some(layout) = Layout::of(&frame) else {
+            self.drop_frame("runt");
+            return;
+        };
+        if layout.is_mac_control() {
+            if let Some(control) = control::parse(&frame) {
+                self.deferred.push_back((self.now + self.reaction.delay, port, control));
+                self.act();
+            }
+            if !self.forwards_control {
+                return;
+            }
+        }
+        self.forward(port, layout, frame);
+    }
+
+    /// When the next thing happens by itself, if anything does.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let ports = self.ports.iter().filter_map(|port| port.next_event(self.now));
+        let releases = self.impairments.iter().filter_map(Impairments::release_at);
+        ports.chain(releases).chain(self.deferred.front().map(|deferred| deferred.0)).min()
+    }
+
+    /// Lets everything take place up to and including `now`.
+    pub fn advance(&mut self, now: Nanos) {
+        self.run_before(now + 1);
+        self.now = self.now.max(now);
+    }
+
+    /// The next frame that has left, in the order of departure.
+    pub fn pop_departure(&mut self) -> Option<Departure> {
+        self.departures.pop_front()
+    }
+
+    fn run_before(&mut self, end: Nanos) {
+        while let Some(next) = self.next_event().filter(|next| *next < end) {
+            self.now = self.now.max(next);
+            self.step();
+        }
+    }
+
+    /// All that happens at `self.now`. PFC first: what takes effect now is known before a frame starts now.
+    fn step(&mut self) {
+        let now = self.now;
+        self.act();
+        for port in [0, 1] {
+            if let Some((arrival, frame)) = self.impairments[port].release(now) {
+                self.enqueue(port, arrival, frame);
+            }
+        }
+        for port in [0, 1] {
+            if let Some((at, frame)) = self.ports[port].finish(now) {
+                self.departures.push_back(Departure { port, at, frame });
+            }
+            self.ports[port].upstream.refresh(now);
+            if let Some(priority) = self.ports[port].start(now) {
+                let octets = self.ports[port].queues.octets(priority);
+                self.ports[other(port)].upstream.drained(priority, octets);
+            }
+        }
+    }
+
+    /// Acts on the PFC whose time has come.
+    fn act(&mut self) {
+        while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= self.now) {
+            self.reaction.act(&control, self.now, &mut self.ports[port].pauses);
+        }
+    }
+
+    fn forward(&mut self, port: usize, layout: Layout, frame: Vec<u8>) {
+        let now = self.now;
+        let priority = layout.priority(&frame, self.config.trust, &self.config.dscp_to_priority);
+        let pauses = &self.ports[other(port)].pauses;
+        let arrival = Arrival {
+            priority,
+            lossless: self.config.lossless.contains(priority),
+            paused: pauses.is_paused(priority, now),
+            in_storm: pauses.in_storm(now),
+            had_storm: pauses.had_storm(priority, now),
+        };
+        if self.impairments[port].loses(&arrival) {
+            self.drop_frame("fault");
+            return;
+        }
+        if self.impairments[port].leaks(&arrival) {
+            self.ports[other(port)].queues.leak(priority);
+        }
+        let admitted = self.impairments[port].admit(arrival, layout, self.config.trust, frame, now);
+        for (arrival, frame) in admitted.into_iter().flatten() {
+            self.enqueue(port, arrival, frame);
+        }
+    }
+
+    /// Buffers a frame that came in at `port`. As there is one way out, what a port's priority holds is the queue of that
+    /// priority at the other port.
+    fn enqueue(&mut self, port: usize, arrival: Arrival, frame: Vec<u8>) {
+        let queues = &mut self.ports[other(port)].queues;
+        let octets = queues.octets(arrival.priority) + frame.len() as u64;
+        let (limit, reason) = if arrival.lossless {
+            (self.config.xoff + self.config.headroom, "headroom-overflow")
+        } else {
+            (self.config.lossy_queue, "lossy-queue-full")
+        };
+        if octets > limit {
+            self.drop_frame(reason);
+            return;
+        }
+        queues.push(arrival.priority, frame);
+        let upstream = &mut self.ports[port].upstream;
+        if arrival.lossless { upstream.filled(arrival.priority, octets, self.now) } else { upstream.lossy(arrival.priority) }
+    }
+
+    fn drop_frame(&mut self, reason: &'static str) {
+        *self.drops.entry(reason).or_default() += 1;
+    }
+}

@@ -1,0 +1,143 @@
+//! How a port acts on PFC that it receives: a timer for each priority.
+
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+
+use super::config::{Priorities, SwitchConfig};
+use super::control::Control;
+use super::fault::Fault;
+use crate::plan::Nanos;
+
+/// A pause of this length or more is a storm's, and no probe's.
+const LONG_PAUSE: Nanos = 100_000_000;
+
+/// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for lossless priorities only.
+#[derive(Clone, Debug)]
+pub struct Reaction {
+    line_rate: LineRate,
+    /// What PFC for a class pauses, by class.
+    by_class: [Priorities; Priority::COUNT],
+    /// What 802.3x PAUSE pauses.
+    by_pause: Priorities,
+    /// How much later than it is received a frame takes effect.
+    pub delay: Nanos,
+    halves: bool,
+    ignores_xon: bool,
+    ignores_refresh: bool,
+    never_resumes: bool,
+}
+
+/// When a priority is paused: from `since` until just before `until`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timer {
+    since: Nanos,
+    until: Nanos,
+}
+
+/// The timers of one port.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses {
+    timers: [Timer; Priority::COUNT],
+    /// When the longest time of any PFC received, obeyed or not, is over.
+    storm_until: Nanos,
+}
+
+impl Reaction {
+    /// Of a switch with that configuration and those faults.
+    pub fn new(config: &SwitchConfig, faults: &[Fault]) -> Self {
+        let mut reaction = Self {
+            line_rate: config.line_rate,
+            by_class: [Priorities::default(); Priority::COUNT],
+            by_pause: Priorities::default(),
+            delay: 0,
+            halves: false,
+            ignores_xon: false,
+            ignores_refresh: false,
+            never_resumes: false,
+        };
+        let has = |fault| faults.contains(&fault);
+        for class in Priority::all() {
+            let off_by_one = has(Fault::OffByOneClass) as u8;
+            let acted_on = Priorities::only(Priority::from_low_bits(class.get() + off_by_one));
+            let obeyed = if has(Fault::LossyObeysPfc) { Priorities::ALL } else { config.lossless };
+            reaction.by_class[class.index()] = if has(Fault::IgnoresPfc) {
+                Priorities::default()
+            } else if has(Fault::PfcPausesAll) {
+                Priorities::ALL
+            } else if has(Fault::PausesOtherLossless) && config.lossless.contains(class) {
+                config.lossless
+            } else {
+                acted_on.and(obeyed)
+            };
+        }
+        for fault in faults {
+            match *fault {
+                Fault::ObeysPause => reaction.by_pause = Priorities::ALL,
+                Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
+                Fault::ResumesEarly => reaction.halves = true,
+                Fault::IgnoresXon => reaction.ignores_xon = true,
+                Fault::IgnoresRefresh => reaction.ignores_refresh = true,
+                Fault::NeverResumes => reaction.never_resumes = true,
+                _ => {}
+            }
+        }
+        reaction
+    }
+
+    /// Acts on a frame that takes effect at `now`: a new time replaces the old one at once, be it longer or shorter.
+    pub fn act(&self, control: &Control, now: Nanos, pauses: &mut Pauses) {
+        match control {
+            Control::Pause(quanta) => self.set(self.by_pause, *quanta, now, pauses),
+            Control::Pfc { enabled, times } => {
+                for class in enabled.iter() {
+                    let quanta = times[class.index()];
+                    pauses.storm_until = pauses.storm_until.max(now + quanta.nanos(self.line_rate));
+                    self.set(self.by_class[class.index()], quanta, now, pauses);
+                }
+            }
+        }
+    }
+
+    fn set(&self, priorities: Priorities, quanta: Quanta, now: Nanos, pauses: &mut Pauses) {
+        let xon = quanta == Quanta::ZERO;
+        for priority in priorities.iter() {
+            let paused = pauses.is_paused(priority, now);
+            if xon && self.ignores_xon || !xon && paused && self.ignores_refresh {
+                continue;
+            }
+            let timer = &mut pauses.timers[priority.index()];
+            if !paused && !xon {
+                timer.since = now;
+            }
+            timer.until = match quanta.nanos(self.line_rate) {
+                // What was not paused keeps its last pause.
+                0 if xon => timer.until.min(now),
+                _ if self.never_resumes => Nanos::MAX,
+                time if self.halves => now + time / 2,
+                time => now + time,
+            };
+        }
+    }
+}
+
+impl Pauses {
+    /// The first time, `now` or later, at which a frame of `priority` may start.
+    pub fn resumes(&self, priority: Priority, now: Nanos) -> Nanos {
+        self.timers[priority.index()].until.max(now)
+    }
+
+    /// Whether a frame of `priority` may not start at `now`.
+    pub fn is_paused(&self, priority: Priority, now: Nanos) -> bool {
+        self.timers[priority.index()].until > now
+    }
+
+    /// Whether the last pause of `priority` is over and was a storm's.
+    pub fn had_storm(&self, priority: Priority, now: Nanos) -> bool {
+        let timer = self.timers[priority.index()];
+        timer.until <= now && timer.until >= timer.since + LONG_PAUSE
+    }
+
+    /// Whether any PFC received, obeyed or not, is still in force.
+    pub fn in_storm(&self, now: Nanos) -> bool {
+        self.storm_until > now
+    }
+}

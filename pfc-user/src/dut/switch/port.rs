@@ -1,0 +1,92 @@
+//! The sending side of a port: what waits, what is on the wire, and what holds it back.
+
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::config::SwitchConfig;
+use super::fault::Fault;
+use super::pause::Pauses;
+use super::queue::Queues;
+use super::upstream::Upstream;
+use super::wire::Wire;
+use crate::plan::Nanos;
+
+/// How often, and for how long, a switch with dips sends no data.
+const DIP_EVERY: Nanos = 250_000_000;
+const DIP: Nanos = 20_000_000;
+
+/// One of the two ports.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Data to be sent.
+    pub queues: Queues,
+    /// What the other end has asked for.
+    pub pauses: Pauses,
+    /// What is asked of the other end; it goes ahead of data.
+    pub upstream: Upstream,
+    wire: Wire,
+    /// The frame on the wire, and when its time there is over.
+    sending: Option<(Nanos, Vec<u8>)>,
+    dips: bool,
+}
+
+impl Port {
+    /// An idle port with that address.
+    pub fn new(config: &SwitchConfig, mac: [u8; 6], faults: &[Fault]) -> Self {
+        let throttled = |percent: u64| LineRate::from_bits_per_second(config.line_rate.bits_per_second() * percent / 100).ok();
+        let rate = faults.iter().find_map(|fault| match fault {
+            Fault::Throttles(percent) => throttled(percent.get().into()),
+            _ => None,
+        });
+        Self {
+            queues: Queues::default(),
+            pauses: Pauses::default(),
+            upstream: Upstream::new(config, mac, faults),
+            wire: Wire::new(rate.unwrap_or(config.line_rate)),
+            sending: None,
+            dips: faults.contains(&Fault::Dips),
+        }
+    }
+
+    /// When the port has something to do, `now` or later.
+    pub fn next_event(&self, now: Nanos) -> Option<Nanos> {
+        let send = match &self.sending {
+            Some((end, _)) => Some(*end),
+            None if self.upstream.has_pending() => Some(now),
+            None => self.queues.ready_at(&self.pauses, now).map(|ready| self.after_dip(ready)),
+        };
+        send.into_iter().chain(self.upstream.refresh_at()).min()
+    }
+
+    /// The frame whose time on the wire is over, and when it was.
+    pub fn finish(&mut self, now: Nanos) -> Option<(Nanos, Vec<u8>)> {
+        self.sending.take_if(|(end, _)| *end <= now)
+    }
+
+    /// Puts the next frame on the wire, if that is free and a frame may start. Returns the priority of a data frame: its
+    /// queue has shrunk.
+    pub fn start(&mut self, now: Nanos) -> Option<Priority> {
+        if self.sending.is_some() {
+            return None;
+        }
+        if let Some(frame) = self.upstream.take() {
+            self.send(frame, now);
+            return None;
+        }
+        if self.after_dip(now) > now {
+            return None;
+        }
+        let (priority, frame) = self.queues.pop(&self.pauses, now)?;
+        self.send(frame, now);
+        Some(priority)
+    }
+
+    fn send(&mut self, frame: Vec<u8>, now: Nanos) {
+        self.sending = Some((self.wire.send(now, frame.len()), frame));
+    }
+
+    /// `time`, or the end of the dip that it falls into.
+    fn after_dip(&self, time: Nanos) -> Nanos {
+        let into = time % DIP_EVERY;
+        if self.dips && into < DIP { (time - into).saturating_add(DIP) } else { time }
+    }
+}

@@ -1,0 +1,245 @@
+//! The simulated switch as a process on veths, seen from outside: what goes in comes out.
+
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::thread::JoinHandleExt;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+
+use clap::Parser;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt};
+use nix::sys::time::TimeVal;
+use validator::dut::switch::args::SwitchArgs;
+use validator::dut::switch::process;
+use validator::evidence::pfc::DutReport;
+
+/// Seconds; nothing here waits this long unless a frame is missing.
+const PATIENCE: i64 = 20;
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    switch: SwitchArgs,
+}
+
+/// A namespace of this thread's own with two veths: `left` and `right` are the tester's ends, `p0` and `p1` the switch's.
+/// The kernel removes all of it when the threads in it have ended.
+fn lab() {
+    unshare(CloneFlags::CLONE_NEWNET).expect("root");
+    // Neighbour discovery would add frames of its own.
+    std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+    for pair in [["left", "p0"], ["right", "p1"]] {
+        ip(&format!("link add {} type veth peer name {}", pair[0], pair[1]));
+        for end in pair {
+            ip(&format!("link set {end} up"));
+        }
+    }
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// A packet socket on an interface of the lab.
+struct End(OwnedFd);
+
+impl End {
+    fn of(interface: &str) -> Self {
+        let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
+        let mut addresses = nix::ifaddrs::getifaddrs().unwrap().filter(|address| address.interface_name == interface);
+        let address = addresses.find_map(|address| address.address?.as_link_addr().copied()).expect("an interface of the lab");
+        bind(fd.as_raw_fd(), &address).unwrap();
+        setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0)).unwrap();
+        setsockopt(&fd, sockopt::RcvBufForce, &(16 << 20)).unwrap();
+        Self(fd)
+    }
+
+    fn send(&self, frame: &[u8]) {
+        assert_eq!(send(self.0.as_raw_fd(), frame, MsgFlags::empty()), Ok(frame.len()));
+    }
+
+    /// The next test frame.
+    fn receive(&self) -> Vec<u8> {
+        let mut frame = [0; 2048];
+        loop {
+            let length = recv(self.0.as_raw_fd(), &mut frame, MsgFlags::empty()).expect("a frame in time");
+            if frame[..6] == DESTINATION {
+                return frame[..length].to_vec();
+            }
+        }
+    }
+
+    /// The numbers of the next test frames.
+    fn receive_ids<const N: usize>(&self) -> [u32; N] {
+        [(); N].map(|()| id(&self.receive()))
+    }
+}
+
+/// Not the address of any port, so that it takes promiscuous ones.
+const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 0x22];
+
+/// A frame with that DSCP in an IPv4 header; `id` tells it from others.
+fn ipv4(dscp: u8, id: u32, length: usize) -> Vec<u8> {
+    let mut frame = DESTINATION.to_vec();
+    frame.extend([2, 0, 0, 0, 0, 0x11, 0x08, 0x00, 0x45, dscp << 2]);
+    frame.extend(id.to_be_bytes());
+    frame.extend((frame.len()..length).map(|at| at as u8));
+    frame
+}
+
+fn id(frame: &[u8]) -> u32 {
+    u32::from_be_bytes(frame[16..20].try_into().unwrap())
+}
+
+fn pfc(priority: u8, quanta: u16) -> Vec<u8> {
+    let mut frame = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 0x11, 0x88, 0x08, 1, 1, 0, 1 << priority];
+    frame.extend((0..8).flat_map(|class| if class == priority { quanta } else { 0 }.to_be_bytes()));
+    frame.resize(60, 0);
+    frame
+}
+
+/// `validator dut switch` in a thread of the lab.
+struct Running {
+    thread: JoinHandle<anyhow::Result<()>>,
+    stdin: PipeWriter,
+    stdout: BufReader<PipeReader>,
+}
+
+impl Running {
+    /// Starts it; its first line, if there is one, has been read.
+    fn start(flags: &str) -> (Self, String) {
+        let args = CommandLine::parse_from(["switch"].into_iter().chain(flags.split_whitespace())).switch;
+        let (its_stdin, stdin) = pipe().unwrap();
+        let (stdout, its_stdout) = pipe().unwrap();
+        let thread = thread::spawn(move || process::main(args, its_stdin, its_stdout));
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        (Self { thread, stdin, stdout }, line)
+    }
+
+    /// Starts it on `p0` and `p1`, and waits until it is ready.
+    fn ready(flags: &str) -> Self {
+        let (running, line) = Self::start(&format!("--port p0 --port p1 {flags}"));
+        assert_eq!(line, "{\"ready\":true}\n");
+        running
+    }
+
+    /// Ends its standard input.
+    fn stop(self) -> DutReport {
+        drop(self.stdin);
+        Self::report(self.thread, self.stdout)
+    }
+
+    /// Sends it SIGTERM.
+    fn terminate(self) -> DutReport {
+        // SAFETY: the thread has not been joined.
+        assert_eq!(unsafe { libc::pthread_kill(self.thread.as_pthread_t(), libc::SIGTERM) }, 0);
+        Self::report(self.thread, self.stdout)
+    }
+
+    fn report(thread: JoinHandle<anyhow::Result<()>>, mut stdout: BufReader<PipeReader>) -> DutReport {
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        thread.join().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+#[test]
+fn root_what_goes_in_comes_out_unchanged_both_ways() {
+    const FRAMES: u32 = 5000;
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let switch = Running::ready("--lossless 3,4");
+    let frames: Vec<_> = (0..FRAMES).map(|n| ipv4(n as u8 % 64, n, 60 + n as usize % 1400)).collect();
+    for (from, to) in [(&left, &right), (&right, &left)] {
+        frames.iter().for_each(|frame| from.send(frame));
+        let mut received: Vec<_> = frames.iter().map(|_| to.receive()).collect();
+        let of_priority = |priority| received.iter().filter(move |frame| frame[15] >> 2 & 7 == priority);
+        assert!((0..8).all(|priority| of_priority(priority).is_sorted_by_key(|frame| id(frame))));
+        received.sort_by_key(|frame| id(frame));
+        assert!(received == frames);
+    }
+    let report = switch.stop();
+    assert_eq!((report.received, report.sent), ([FRAMES.into(); 2], [FRAMES.into(); 2]));
+    assert_eq!((report.overruns, report.send_errors, report.model_drops), (0, 0, vec![]));
+}
+
+#[test]
+fn root_vlan_tags_stay_in_place() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let switch = Running::ready("--line-rate 1M --trust pcp --lossless 6");
+    let untagged = ipv4(0, 1, 100);
+    let tagged = |tags: &[u8]| [&untagged[..12], tags, &untagged[12..]].concat();
+    let (inner, outer) = ([0x81, 0x00, 0x60, 0x05], [0x88, 0xa8, 0xc0, 0x07]);
+    right.send(&pfc(6, 0xffff));
+    left.send(&tagged(&[outer, inner].concat()));
+    left.send(&tagged(&[inner, outer].concat()));
+    // Each time a frame is received the kernel takes its outer tag out: these two left the switch with both tags.
+    assert_eq!(right.receive(), tagged(&outer), "PCP 3 is not paused");
+    right.send(&pfc(6, 0));
+    assert_eq!(right.receive(), tagged(&inner), "PCP 6 was");
+    switch.stop();
+}
+
+#[test]
+fn root_pfc_holds_its_priority_back_until_xon() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    // At 1 Mbit/s the pause lasts 33 s, longer than this test waits for a frame.
+    let switch = Running::ready("--line-rate 1M --lossless 3");
+    right.send(&pfc(3, 0xffff));
+    left.send(&ipv4(3, 1, 60));
+    left.send(&ipv4(4, 2, 60));
+    left.send(&ipv4(4, 3, 60));
+    assert_eq!(right.receive_ids(), [2, 3], "priority 3 is paused, 4 is not");
+    right.send(&pfc(3, 0));
+    assert_eq!(right.receive_ids(), [1]);
+    let report = switch.terminate();
+    assert_eq!((report.received, report.sent), ([3, 2], [0, 3]), "PFC is not forwarded");
+}
+
+#[test]
+fn root_a_full_buffer_asks_for_a_pause() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let switch = Running::ready("--line-rate 1M --lossless 3 --xoff 1000 --xon 500");
+    right.send(&pfc(3, 0xffff));
+    (0..11).for_each(|n| left.send(&ipv4(3, n, 100)));
+    right.send(&pfc(3, 0));
+    assert_eq!(right.receive_ids(), std::array::from_fn::<_, 11, _>(|n| n as u32));
+    let report = switch.stop();
+    assert_eq!(report.xoff_sent, [0, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(report.sent, [2, 11], "XOFF and XON");
+}
+
+#[test]
+fn root_faults_are_in_force_and_in_the_report() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let switch = Running::ready("--fault drops=5:2 --fault forwards-control");
+    (0..5).for_each(|n| left.send(&ipv4(5, n, 60)));
+    assert_eq!(right.receive_ids(), [0, 2, 4]);
+    let report = switch.stop();
+    assert_eq!(report.faults, ["drops=5:2", "forwards-control"]);
+    assert_eq!(report.model_drops, [("fault".to_owned(), 2)]);
+}
+
+#[test]
+fn root_a_port_that_cannot_be_used_is_named() {
+    lab();
+    for (ports, message) in [
+        ("--port p0 --port nowhere", "cannot use nowhere as a port: "),
+        ("--port p0 --port p0", "p0 is given as both ports"),
+        ("--port p0 --port p1 --xon 9 --xoff 8", "xon must not be above xoff (8 octets), found 9"),
+    ] {
+        let (running, line) = Running::start(ports);
+        assert_eq!(line, "");
+        let error = running.thread.join().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
