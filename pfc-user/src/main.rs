@@ -69,7 +69,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate: LineRate = testbed::planned_line_rate(&config.testbed)?;
     let mut out = io::stdout().lock();
-    for planned in run::plan(config, &run::surroundings(config, line_rate)) {
+    for planned in run::plan(config, &run::surroundings(config, line_rate))? {
         for plan in &planned.repetitions {
             write!(out, "{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
         }
@@ -94,7 +94,7 @@ fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
 fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
     let mut out = io::stdout().lock();
     match format {
-        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::layout::colour(&io::stdout())).as_bytes())?,
+        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::colour(&io::stdout())).as_bytes())?,
         Format::Json => report::json::write(&mut out, evidence, results, exit)?,
     }
     Ok(exit)

@@ -135,6 +135,12 @@ impl Limits {
 }
 
 impl RepetitionPlan {
+    /// The same without traffic after the drain, for cases that have no such step.
+    pub fn without_resume(mut self) -> Self {
+        self.durations.resume = 0;
+        self
+    }
+
     /// Whether `priority` is lossless.
     pub fn is_lossless(&self, priority: Priority) -> bool {
         self.lossless.contains(&priority)

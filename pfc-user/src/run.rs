@@ -27,12 +27,15 @@ pub struct Planned {
 }
 
 /// Plans all repetitions for a testbed whose ports have that speed. Sends nothing.
-pub fn plan(config: &Config, surroundings: &Surroundings) -> Vec<Planned> {
-    config.plan.cases.iter().filter_map(|planned| plan_case(config, surroundings, planned)).collect()
+///
+/// An error when what the plan asks cannot be had at that speed.
+pub fn plan(config: &Config, surroundings: &Surroundings) -> Result<Vec<Planned>> {
+    config.plan.cases.iter().map(|planned| plan_case(config, surroundings, planned)).collect()
 }
 
-fn plan_case(config: &Config, surroundings: &Surroundings, planned: &PlannedCase) -> Option<Planned> {
-    let case = pfc::CASES.iter().find(|case| case.case.id == planned.id)?;
+fn plan_case(config: &Config, surroundings: &Surroundings, planned: &PlannedCase) -> Result<Planned> {
+    let case = pfc::CASES.iter().find(|case| case.case.id == planned.id).with_context(|| format!("no case is called {}", planned.id))?;
+    let interval = planned.storm.interval_at(surroundings.line_rate).with_context(|| planned.id.clone())?;
     let mut result = Planned { case, repetitions: Vec::new(), omitted: Vec::new() };
     for PlannedRepetition { lossless, storm } in &planned.repetitions {
         let ask = Ask {
@@ -41,7 +44,7 @@ fn plan_case(config: &Config, surroundings: &Surroundings, planned: &PlannedCase
             durations: planned.durations,
             frame: planned.frame,
             quanta: planned.storm.quanta,
-            interval: planned.storm.interval,
+            interval,
         };
         let name = pfc::planning::name(&ask);
         let external = matches!(config.testbed.dut, crate::config::Dut::External { .. });
@@ -57,7 +60,7 @@ fn plan_case(config: &Config, surroundings: &Surroundings, planned: &PlannedCase
             Ok(plan) => result.repetitions.push(plan),
         }
     }
-    Some(result)
+    Ok(result)
 }
 
 /// What planning needs to know of a testbed.
@@ -84,7 +87,7 @@ pub fn run(config: &Config, interrupt: &mut Interrupt, events: &mut dyn FnMut(Ev
     };
     // The process number tells our frames from those of an earlier run that may still be under way.
     let mut run = std::process::id() as u16;
-    for planned in plan(config, &surroundings) {
+    for planned in plan(config, &surroundings)? {
         events(Event::CaseBegins { case: &planned.case.case, repetitions: planned.repetitions.len() });
         let mut case = CaseEvidence { case: planned.case.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
         for plan in &planned.repetitions {

@@ -51,7 +51,8 @@ pub fn surroundings() -> Surroundings {
 /// A repetition of a case with these lossless priorities, and the storm on some of them where named.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
-    let ask = Ask { lossless: &lossless, storm: storm.as_deref(), durations: DURATIONS, frame: 1024, quanta: Quanta::MAX, interval: None };
+    let ask =
+        Ask { lossless: &lossless, storm: storm.as_deref(), durations: DURATIONS, frame: 1024, quanta: Quanta::MAX, interval: 11 * MS };
     (case(id).plan)(&surroundings(), &ask).unwrap()
 }
 

@@ -37,5 +37,6 @@ fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApp
     }
     let lossless: Vec<_> = ask.lossless.iter().map(|priority| (Role::Background, *priority)).collect();
     let probe = ProbePlan { priorities: ask.lossless.to_vec(), quanta: Quanta::MAX, xon: false };
-    Ok(builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(StormKind::Pfc(stormed), probe, true))
+    let plan = builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(StormKind::Pfc(stormed), probe, true);
+    Ok(plan.without_resume())
 }

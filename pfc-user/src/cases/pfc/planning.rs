@@ -31,8 +31,8 @@ pub struct Ask<'a> {
     pub frame: usize,
     /// Pause time in each storm frame.
     pub quanta: Quanta,
-    /// Time between storm frames; `None`: a third of the pause time.
-    pub interval: Option<Nanos>,
+    /// Time between storm frames.
+    pub interval: Nanos,
 }
 
 /// Why a repetition makes no sense here.
@@ -100,12 +100,11 @@ impl<'a> Builder<'a> {
 
     pub(super) fn build(self, kind: StormKind, probe: ProbePlan, probe_first: bool) -> RepetitionPlan {
         let ask = self.ask;
-        let interval = ask.interval.unwrap_or(ask.quanta.nanos(self.surroundings.line_rate) / 3);
         RepetitionPlan {
             name: name(ask),
             lossless: ask.lossless.to_vec(),
             flows: self.flows,
-            storm: StormPlan { kind, quanta: ask.quanta, interval },
+            storm: StormPlan { kind, quanta: ask.quanta, interval: ask.interval },
             probe: Some(probe),
             probe_first,
             durations: ask.durations,
