@@ -1,17 +1,15 @@
 //! Each counter of the XDP program, by BPF_PROG_TEST_RUN: the program as the kernel runs it, without an interface.
 
-mod xdp;
-
 use pfc_ebpf::maps::{Config, FlowConfig, Malformed, OffenceKind, Trust};
 use pfc_ebpf::stamp::{self, Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
 use validator::driver::xdp::{Account, Sizes, XdpError};
 use validator::evidence::pfc::FlowReceived;
-use xdp::{RUN, STORM_SOURCE, TestFrame, WINDOW, config, flows, hex, loaded, stamp};
 
-const DROP: u32 = 1;
-const PASS: u32 = 2;
+use crate::frames::TestFrame;
+use crate::{DROP, PASS, RUN, STORM_SOURCE, WINDOW, config, flows, hex, loaded, stamp};
+
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 
 fn run(account: &Account, frame: &[u8]) -> u32 {
@@ -487,4 +485,19 @@ fn root_more_than_was_loaded_for_is_refused() {
     let wide = Config { windows: 9, ..config(Trust::Dscp) };
     assert_eq!(message(account.configure(&wide, &[FlowConfig::default()])), "windows must be 1 to 8, found 9");
     assert!(matches!(Account::load(Sizes { flows: 4097, windows: 1 }), Err(XdpError::OutOfRange(_))));
+}
+
+#[test]
+fn root_frames_on_several_cpus_at_once_are_each_counted_once() {
+    let account = loaded(Trust::Dscp);
+    // All send the same frames: each is received once, by whichever CPU came first.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| run_all(&account, 0..1000));
+        }
+    });
+    let flow = only_flow(&account);
+    assert_eq!((flow.frames, flow.duplicate, flow.beyond_window), (1000, 3000, 0));
+    assert_eq!(flow.latency.iter().sum::<u32>(), 1000);
+    assert_eq!(account.port().unwrap().test_frames, 4000);
 }
