@@ -113,17 +113,26 @@ impl Frames {
         }
     }
 
+    fn control(&mut self) -> Vec<u8> {
+        let control = if self.below(2) == 0 {
+            MacControl::Pause { quanta: self.below(3) as u16 }
+        } else {
+            MacControl::Pfc { vector: self.below(512) as u16, quanta: std::array::from_fn(|_| self.below(3) as u16) }
+        };
+        let mut frame = control.emit([2, 0, 0, 0, 0, self.below(2) as u8]).to_vec();
+        if self.below(8) == 0 {
+            frame.splice(12..12, [0x81, 0x00, 0x60, 0x01]);
+        }
+        frame
+    }
+
     fn whole(&mut self) -> Vec<u8> {
         match self.below(8) {
             0 => {
                 let length = self.below(200);
                 self.octets(length)
             }
-            1 => MacControl::Pause { quanta: self.below(3) as u16 }.emit([2, 0, 0, 0, 0, self.below(2) as u8]).to_vec(),
-            2 => {
-                let (vector, quanta) = (self.below(512) as u16, std::array::from_fn(|_| self.below(3) as u16));
-                MacControl::Pfc { vector, quanta }.emit([2, 0, 0, 0, 0, self.below(2) as u8]).to_vec()
-            }
+            1 | 2 => self.control(),
             _ => {
                 let tags = (0..self.below(4)).map(|_| ([0x8100, 0x88a8][self.below(2)], self.below(1 << 16) as u16)).collect();
                 let options = self.below(11) * 4 * self.below(2);
