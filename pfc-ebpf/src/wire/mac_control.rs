@@ -2,6 +2,7 @@
 
 use super::{Octets, ethernet};
 use crate::maps::Malformed;
+use crate::units::{Priority, Quanta};
 
 /// The address to which PAUSE and PFC frames are sent; bridges do not forward it.
 pub const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
@@ -36,8 +37,8 @@ pub enum MacControl {
 }
 
 impl MacControl {
-    /// A PFC frame that gives each of `priorities` (0 to 7) the same time, and the others time 0 without addressing them.
-    pub fn pfc(priorities: impl IntoIterator<Item = crate::units::Priority>, time: crate::units::Quanta) -> Self {
+    /// A PFC frame that gives each of `priorities` the same time and does not address the others.
+    pub fn pfc(priorities: impl IntoIterator<Item = Priority>, time: Quanta) -> Self {
         let mut vector = 0;
         let mut quanta = [0; 8];
         for priority in priorities {
@@ -101,7 +102,6 @@ impl MacControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Priority, Quanta};
 
     /// Source address of the MAC that made [`GOLDEN`].
     const MAC: [u8; 6] = [0x5a, 0x51, 0x52, 0x53, 0x54, 0x55];

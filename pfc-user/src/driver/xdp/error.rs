@@ -136,3 +136,36 @@ impl From<MapError> for XdpError {
         number.and_then(|error| known(error, "make a BPF map")).unwrap_or(Self::Map(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_call(number: i32) -> XdpError {
+        let io_error = io::Error::from_raw_os_error(number);
+        XdpError::from(MapError::CreateError { name: "PORT".to_owned(), io_error })
+    }
+
+    #[test]
+    fn missing_capabilities_are_named() {
+        let message = of_call(libc::EPERM).to_string();
+        assert_eq!(message, "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN");
+    }
+
+    #[test]
+    fn a_kernel_without_bpf_is_named() {
+        assert_eq!(of_call(libc::ENOSYS).to_string(), "this kernel lacks the system call bpf (CONFIG_BPF_SYSCALL)");
+    }
+
+    #[test]
+    fn the_verifiers_refusal_is_no_lack_of_permission() {
+        assert!(matches!(of_call(libc::EACCES), XdpError::Map(_)));
+    }
+
+    #[test]
+    fn an_abi_mismatch_says_what_to_do() {
+        let message = |found| XdpError::Abi { found, expected: 2 }.to_string();
+        assert_eq!(message(Some(1)), "the XDP program has ABI 1, expected 2; run `cargo xtask build-ebpf`, then build again");
+        assert!(message(None).contains("ABI none"));
+    }
+}

@@ -1,0 +1,155 @@
+//! The program in the kernel against the classifier on the host, on arbitrary frames.
+
+use std::collections::HashMap;
+
+use pfc_ebpf::classify::{Class, Classified, classify};
+use pfc_ebpf::maps::{ClassCounters, Malformed, PortCounters, SEEN_WINDOW, Trust};
+use pfc_ebpf::stamp::Stamp;
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::xdp::Account;
+
+use crate::frames::Frames;
+use crate::{DROP, PASS, RUN, STORM_SOURCE, hex, loaded};
+
+/// Flows of [`loaded`].
+const FLOWS: u16 = 8;
+
+/// What the flows count, all together.
+#[derive(Debug, Default, PartialEq)]
+struct Tested {
+    received: u64,
+    duplicate: u64,
+    reordered: u64,
+    beyond_window: u64,
+    corrupt: u64,
+    remarked: u64,
+    untagged: u64,
+}
+
+/// What the program should count.
+struct Model {
+    trust: Trust,
+    port: PortCounters,
+    tested: Tested,
+    /// The highest sequence number by flow and place in the window.
+    seen: HashMap<(u16, u64), u64>,
+    /// The highest sequence number by flow.
+    highest: HashMap<u16, u64>,
+}
+
+impl Model {
+    /// The action on a frame, which is counted.
+    fn add(&mut self, octets: &[u8]) -> u32 {
+        let frame = classify(octets);
+        let port = &mut self.port;
+        port.frames += 1;
+        port.octets += octets.len() as u64;
+        port.tagged += (frame.tags > 0) as u64;
+        if let Some(dscp) = frame.dscp {
+            port.by_dscp[dscp as usize] += 1;
+        }
+        let priority = if self.trust == Trust::Pcp { frame.pcp } else { frame.dscp.map(|dscp| dscp % 8) };
+        if let Some(priority) = priority {
+            port.by_priority[priority as usize] += 1;
+        }
+        match frame.class {
+            Class::Test { stamp, .. } if stamp.run != RUN => port.foreign_run += 1,
+            Class::Test { stamp, .. } if stamp.flow >= FLOWS => port.malformed[Malformed::Stamp as usize] += 1,
+            Class::Test { stamp, intact } => self.test(&frame, &stamp, intact),
+            Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
+            Class::Other => port.other += 1,
+            Class::Malformed(reason) => port.malformed[reason as usize] += 1,
+        }
+        if frame.class.is_consumed() { DROP } else { PASS }
+    }
+
+    fn test(&mut self, frame: &Classified, stamp: &Stamp, intact: bool) {
+        self.port.test_frames += 1;
+        let tested = &mut self.tested;
+        let place = (stamp.flow, stamp.sequence % SEEN_WINDOW);
+        match self.seen.get(&place) {
+            Some(seen) if *seen > stamp.sequence => {
+                tested.beyond_window += 1;
+                return;
+            }
+            Some(seen) if *seen == stamp.sequence => tested.duplicate += 1,
+            _ => {
+                tested.received += 1;
+                self.seen.insert(place, stamp.sequence);
+                let highest = self.highest.entry(stamp.flow).or_insert(stamp.sequence);
+                tested.reordered += (*highest > stamp.sequence) as u64;
+                *highest = stamp.sequence.max(*highest);
+            }
+        }
+        let mark = if self.trust == Trust::Pcp { frame.pcp } else { frame.dscp };
+        tested.corrupt += !intact as u64;
+        tested.remarked += (mark != Some(stamp.flow as u8)) as u64;
+        tested.untagged += mark.is_none() as u64;
+    }
+
+    fn control(&mut self, control: &MacControl, own: bool) {
+        self.port.own_control += own as u64;
+        match *control {
+            MacControl::Pause { quanta } => add_class(&mut self.port.pause, quanta),
+            MacControl::Pfc { vector, quanta } => {
+                self.port.pfc_frames += 1;
+                self.port.pfc_empty += (vector & 0xff == 0) as u64;
+                for priority in (0..8).filter(|priority| vector & 1 << priority != 0) {
+                    add_class(&mut self.port.pfc[priority], quanta[priority]);
+                }
+            }
+        }
+    }
+}
+
+fn add_class(counts: &mut ClassCounters, quanta: u16) {
+    counts.frames += 1;
+    counts.xoff += (quanta > 0) as u64;
+    counts.xon += (quanta == 0) as u64;
+    counts.last_quanta = quanta as u64;
+}
+
+/// The port's counts without what the model does not know: times, and records that did not fit.
+fn port(account: &Account) -> PortCounters {
+    let mut port = account.port_counters().unwrap();
+    for class in port.pfc.iter_mut().chain([&mut port.pause]) {
+        class.last = 0;
+    }
+    PortCounters { arrivals_lost: 0, controls_lost: 0, offences_lost: 0, ..port }
+}
+
+fn tested(account: &Account) -> Tested {
+    account.flows().unwrap().iter().fold(Tested::default(), |sum, flow| Tested {
+        received: sum.received + flow.frames,
+        duplicate: sum.duplicate + flow.duplicate,
+        reordered: sum.reordered + flow.reordered,
+        beyond_window: sum.beyond_window + flow.beyond_window,
+        corrupt: sum.corrupt + flow.corrupt,
+        remarked: sum.remarked + flow.remarked,
+        untagged: sum.untagged + flow.untagged,
+    })
+}
+
+fn agree(trust: Trust, seed: u64, count: usize) {
+    let account = loaded(trust);
+    let (seen, highest) = (HashMap::new(), HashMap::new());
+    let mut model = Model { trust, port: port(&account), tested: Tested::default(), seen, highest };
+    // The kernel takes none shorter than an Ethernet header here.
+    for octets in Frames::new(seed).filter(|octets| octets.len() >= 14).take(count) {
+        let action = model.add(&octets);
+        assert_eq!(account.test_run(&octets, 1).unwrap().action, action, "{}", hex(&octets));
+        assert_eq!(port(&account), model.port, "{}", hex(&octets));
+    }
+    assert_eq!(tested(&account), model.tested);
+    let Tested { received, duplicate, reordered, beyond_window, corrupt, remarked, untagged } = model.tested;
+    assert!([received, duplicate, reordered, beyond_window, corrupt, remarked].iter().all(|count| *count > 0));
+    assert_eq!(untagged > 0, trust == Trust::Pcp);
+}
+
+#[test]
+fn root_kernel_and_host_agree_on_arbitrary_frames() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| agree(Trust::Dscp, 11, 60_000));
+        scope.spawn(|| agree(Trust::Pcp, 12, 60_000));
+    });
+}

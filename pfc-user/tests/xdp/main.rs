@@ -1,0 +1,57 @@
+//! The XDP program in the kernel: each counter, frames of others' making, the host's classifier beside it, and attaching.
+//! All of it needs root and the object that `cargo xtask build-ebpf` makes.
+
+mod account;
+mod attach;
+mod differential;
+#[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
+mod frames;
+mod scapy;
+
+use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
+use validator::driver::clock;
+use validator::driver::xdp::{Account, Sizes};
+
+const RUN: u16 = 7;
+const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];
+const WINDOW: u64 = 1_000_000_000;
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+
+fn config(trust: Trust) -> Config {
+    Config {
+        abi: 0,
+        flows: 0,
+        epoch: clock::now(),
+        window: WINDOW,
+        windows: 8,
+        run: RUN,
+        trust: trust as u8,
+        _pad: 0,
+        line_rate: 1_000_000_000,
+        storm_source: STORM_SOURCE,
+        _pad2: [0; 2],
+        dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+    }
+}
+
+/// Flow n is sent with DSCP (or PCP) n and counts under priority n.
+fn flows(count: u8) -> Vec<FlowConfig> {
+    (0..count).map(|mark| FlowConfig { mark, log_phases: 0, priority: mark % 8, _pad: 0 }).collect()
+}
+
+/// A program that is not attached, with eight flows.
+fn loaded(trust: Trust) -> Account {
+    let mut account = Account::load(Sizes { flows: 8, windows: 8 }).unwrap();
+    account.configure(&config(trust), &flows(8)).unwrap();
+    account
+}
+
+fn stamp(flow: u16, sequence: u64) -> Stamp {
+    Stamp { run: RUN, flow, phase: Phase::Storm, sequence, time: clock::now() & MASK_48 }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
