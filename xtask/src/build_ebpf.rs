@@ -9,12 +9,17 @@ use anyhow::{Context, Result, bail};
 use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
-/// Builds the object, puts it where pfc-user's build script looks for it, and builds `target/release/validator`.
+/// Builds the object and `target/release/validator`.
 pub fn run(root: &Path) -> Result<()> {
-    step("XDP programs", || build_object(root))?;
+    object(root)?;
     step("target/release/validator", || {
         step::run(step::cargo().args(["build", "--release", "--package", "pfc-user", "--bin", "validator"]).current_dir(root))
     })
+}
+
+/// Builds the object and puts it where pfc-user's build script looks for it.
+pub fn object(root: &Path) -> Result<()> {
+    step("XDP programs", || build_object(root))
 }
 
 fn build_object(root: &Path) -> Result<()> {

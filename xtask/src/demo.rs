@@ -9,16 +9,16 @@ use crate::setup::{self, Group};
 use crate::{build_ebpf, step};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub struct Demo {
     #[command(flatten)]
-    setup: setup::Options,
+    pub setup: setup::Install,
     /// Passed on to `validator run`, such as --out DIR
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<String>,
+    pub arguments: Vec<String>,
 }
 
 /// Ends with the validator's own exit code.
-pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
+pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
     if !step::is_root() {
         bail!("the demo needs root: it makes network namespaces and loads XDP programs; run it with sudo or as root");
     }

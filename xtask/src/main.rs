@@ -22,13 +22,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Install what is missing to build and test, saying what and why
-    Setup(setup::Options),
+    Setup(setup::Install),
     /// Build the XDP programs and target/release/validator with them in it
     BuildEbpf,
     /// Set up, build, and run the plan on the simulated device (as root)
-    Demo(demo::Options),
+    Demo(demo::Demo),
     /// Set up, build, and run every test; what needs root is skipped without it
-    Test(test::Options),
+    Test(test::Test),
 }
 
 fn main() -> ExitCode {
@@ -43,4 +43,24 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_demo_passes_on_what_is_not_its_own() {
+        let arguments = Arguments::parse_from(["xtask", "demo", "--no-install", "--out", "x", "--no-install"]);
+        let Command::Demo(demo) = arguments.command else { panic!("another command") };
+        assert!(demo.setup.no_install);
+        assert_eq!(demo.arguments, ["--out", "x", "--no-install"]);
+    }
 }

@@ -21,7 +21,7 @@ pub enum Group {
 pub const EVERYTHING: [Group; 2] = [Group::Build, Group::Test];
 
 #[derive(clap::Args)]
-pub struct Options {
+pub struct Install {
     /// Say what is missing, and how to get it, and install nothing
     #[arg(long)]
     pub no_install: bool,
@@ -58,7 +58,7 @@ enum Source {
 }
 
 /// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error with what to do.
-pub fn run(groups: &[Group], options: &Options) -> Result<()> {
+pub fn run(groups: &[Group], options: &Install) -> Result<()> {
     let missing = missing(groups);
     if missing.is_empty() {
         println!("==> setup: nothing is missing");

@@ -12,12 +12,12 @@ use crate::setup::{self, EVERYTHING};
 use crate::step::{self, step};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub struct Test {
     /// The long tests too
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    setup: setup::Options,
+    setup: setup::Install,
 }
 
 /// Tests that may be skipped where CI is true, which makes any other skip a failure.
@@ -38,13 +38,13 @@ impl fmt::Display for Tally {
 }
 
 /// Goes through all steps, also after one that failed.
-pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
+pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     let skips = root.join("target/skipped-tests");
     if skips.exists() {
         fs::remove_file(&skips).with_context(|| format!("cannot remove {}", skips.display()))?;
     }
     let mut suite = Suite { root, full: options.full, skips, tally: Tally::default(), failures: Vec::new() };
-    let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::run(root));
+    let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::object(root));
     match ready {
         Ok(()) => suite.run(),
         Err(error) => suite.failed("setup and build", &error),
