@@ -1,0 +1,55 @@
+//! `cargo xtask build-ebpf`: the XDP programs, and the validator with them in it.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+
+use crate::step::{self, step};
+use crate::toolchain::{Toolchain, without_outer_cargo};
+
+/// Builds the object and `target/release/validator`.
+pub fn run(root: &Path) -> Result<()> {
+    object(root)?;
+    step("target/release/validator", || {
+        step::run(step::cargo().args(["build", "--release", "--package", "pfc-user", "--bin", "validator"]).current_dir(root))
+    })
+}
+
+/// Builds the object and puts it where pfc-user's build script looks for it.
+pub fn object(root: &Path) -> Result<()> {
+    step("XDP programs", || build_object(root))
+}
+
+fn build_object(root: &Path) -> Result<()> {
+    let advice = "`cargo xtask setup` installs it; everything else can be built without";
+    let Some(toolchain) = Toolchain::find() else { bail!("no Rust compiler here has the sources of core: {advice}") };
+    if !toolchain.has_linker() {
+        bail!("there is no bpf-linker in {}: {advice}", toolchain.linker_root().display());
+    }
+    let (target, endian) = if cfg!(target_endian = "little") { ("bpfel-unknown-none", "BPFEL") } else { ("bpfeb-unknown-none", "BPFEB") };
+    let mut cargo = toolchain.cargo.as_ref().map_or_else(step::cargo, Command::new);
+    without_outer_cargo(&mut cargo).current_dir(root);
+    cargo.args(["build", "--release", "--package", "pfc-ebpf", "--bin", "account", "--features", "bpf"]);
+    cargo.args(["-Z", "build-std=core", "--target", target, "--target-dir", "target/ebpf"]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([toolchain.linker_root().join("bin")].into_iter().chain(env::split_paths(&path)))?;
+    // Flags of the BPF target alone; build scripts are for the host.
+    let flags = format!("--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf", env::consts::ARCH);
+    cargo.env("PATH", path).env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
+    cargo.env(format!("CARGO_TARGET_{endian}_UNKNOWN_NONE_RUSTFLAGS"), flags);
+    step::run(&mut cargo)?;
+    let built = root.join("target/ebpf").join(target).join("release/account");
+    copy_if_changed(&built, &root.join("target/ebpf-object/account"))
+}
+
+/// Leaves an equal file alone, so that cargo builds nothing anew for it.
+fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
+    let new = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    if fs::read(to).is_ok_and(|old| old == new) {
+        return Ok(());
+    }
+    let write = fs::create_dir_all(to.parent().expect("a file")).and_then(|()| fs::write(to, new));
+    write.with_context(|| format!("cannot write {}", to.display()))
+}
