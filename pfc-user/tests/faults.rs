@@ -40,3 +40,14 @@ fn not_passed(faults: &[Fault]) -> Vec<String> {
 fn a_switch_without_faults_passes_every_check() {
     assert_eq!(not_passed(&[]), Vec::<String>::new());
 }
+
+#[test]
+fn each_fault_fails_exactly_its_checks() {
+    for fault in Fault::CATALOGUE {
+        println!("== {}", fault.name);
+        let text = if fault.name == "drops" { "drops=lossy" } else { fault.name };
+        for line in not_passed(&[text.parse().unwrap()]) {
+            println!("   {line}");
+        }
+    }
+}

@@ -29,7 +29,7 @@ const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Short, but long enough for the windows of 100 ms and the pauses of 33.5 ms at 1 Gbit/s.
 pub const DURATIONS: Durations =
-    Durations { baseline: 100 * MS, lead: 20 * MS, traffic: 200 * MS, tail: 50 * MS, resume: 50 * MS, drain_max: 500 * MS };
+    Durations { baseline: 150 * MS, lead: 20 * MS, traffic: 400 * MS, tail: 50 * MS, resume: 50 * MS, drain_max: 500 * MS };
 
 pub fn priorities(list: &[u8]) -> Vec<Priority> {
     list.iter().map(|number| Priority::new(*number).unwrap()).collect()
@@ -265,11 +265,8 @@ impl VirtualBench<'_> {
             xdp: "virtual".into(),
             pfc_visible: Some("every frame is seen".into()),
         };
-        let counters = self.switch.counters();
         let dut = DutReport {
-            received: counters.received,
-            sent: counters.sent,
-            model_drops: counters.drops.iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
+            model_drops: self.switch.drops().iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
             xoff_sent: self.switch.xoff_sent(),
             ..DutReport::default()
         };

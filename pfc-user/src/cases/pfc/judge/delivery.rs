@@ -4,6 +4,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};
 use super::preconditions::{lost_by_tester, pfc_visible, stalled, storm_end};
+use crate::case::Verdict;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
@@ -26,12 +27,22 @@ fn name(flow: &FlowPlan) -> String {
     }
 }
 
-/// Expects each frame of `flows` that left in `phase` to have arrived.
-fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase: Phase) {
+/// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done next.
+fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
+    let Some(span) = e.span(phase) else { return 0 };
+    if phase == Phase::Storm {
+        return e.span(Phase::Drain).map_or(Nanos::MAX, |drain| drain.to);
+    }
+    e.phases.iter().map(|other| other.from).filter(|from| *from > span.from).min().unwrap_or(Nanos::MAX)
+}
+
+/// Expects each frame of `flows` that left in `phase` to have arrived within the bounded wait.
+pub(super) fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase: Phase) {
     if e.span(phase).is_none() {
         return;
     }
     let (explained, _) = lost_by_tester(e);
+    let end = end_of_wait(e, phase);
     for flow in flows {
         let (sent, received) = (sent(e, flow, phase), received(e, flow, phase));
         finding.expect(
@@ -41,6 +52,11 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
             received == sent,
             sent.abs_diff(received) > explained,
         );
+        let late = e.received(flow.id, phase).map_or(0, |received| received.last.saturating_sub(end));
+        if late > 0 {
+            let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
+            finding.expect(what, "within the wait", format!("{} after its end", ms(late)), false, late > stalled(e));
+        }
     }
 }
 
@@ -68,9 +84,13 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
 
 fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
     let mut finding = Finding::new();
-    for phase in [Phase::Baseline, Phase::Storm, Phase::Probe] {
+    for phase in [Phase::Baseline, Phase::Storm] {
         expect_all(&mut finding, e, flows, phase);
     }
+    // What becomes of the flows that the probe pauses is the check `response`.
+    let probed = |flow: &FlowPlan| e.plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&flow.priority));
+    let others: Vec<&FlowPlan> = flows.iter().copied().filter(|flow| !probed(flow)).collect();
+    expect_all(&mut finding, e, &others, Phase::Probe);
     expect_during_storm(&mut finding, e, flows);
     finding
 }
@@ -153,16 +173,28 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
 pub(super) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let test = flows(e, Role::Test);
-    for phase in [Phase::Baseline, Phase::Storm, Phase::Probe] {
+    for phase in [Phase::Baseline, Phase::Storm] {
         expect_all(&mut finding, e, &test, phase);
     }
-    if finding.verdict == crate::case::Verdict::Fail
-        && let Err(excuse) = honoured(e, &test)
+    excuse_loss(&mut finding, e, &test);
+    finding
+}
+
+/// Expects no loss of the frames that the probe held back.
+pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) {
+    let test = flows(e, Role::Test);
+    expect_all(finding, e, &test, Phase::Probe);
+    excuse_loss(finding, e, &test);
+}
+
+/// A loss is not the DUT's where the tester did not honour its XOFF.
+fn excuse_loss(finding: &mut Finding, e: &PfcEvidence, test: &[&FlowPlan]) {
+    if finding.verdict == Verdict::Fail
+        && let Err(excuse) = honoured(e, test)
     {
-        finding.verdict = crate::case::Verdict::Inconclusive;
+        finding.verdict = Verdict::Inconclusive;
         finding.reason = format!("frames were lost, but {excuse}");
     }
-    finding
 }
 
 /// Whether the tester honoured the DUT's XOFF, so that it need not have lost anything.

@@ -51,6 +51,16 @@ impl Finding {
         self.assertions.push(assertion);
     }
 
+    /// Adds another finding on the same check: the worse verdict counts.
+    pub(in crate::cases::pfc) fn merge(&mut self, other: Self) {
+        if Verdict::of_parts([self.verdict, other.verdict]) != self.verdict {
+            self.verdict = other.verdict;
+            self.reason = other.reason;
+        }
+        self.certain |= other.certain && other.verdict == Verdict::Fail;
+        self.assertions.extend(other.assertions);
+    }
+
     /// Records a comparison that could not be made.
     pub(in crate::cases::pfc) fn undecided(&mut self, what: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) {
         let assertion = Assertion { what: what.into(), expected: expected.into(), actual: actual.into(), verdict: Verdict::Inconclusive };

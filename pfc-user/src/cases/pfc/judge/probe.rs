@@ -2,6 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
+use super::delivery;
 use super::finding::{Finding, ms};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
@@ -80,7 +81,9 @@ fn judge_attempts(e: &PfcEvidence, mut judge: impl FnMut(&mut Finding, &ProbeRep
 
 /// `response`.
 pub(super) fn response(e: &PfcEvidence) -> Finding {
-    judge_attempts(e, |finding, probe, traffic| {
+    let mut losses = Finding::new();
+    delivery::expect_none_lost_by_probe(&mut losses, e);
+    let mut finding = judge_attempts(e, |finding, probe, traffic| {
         quick_enough(e, traffic, probe.xoff)?;
         let allowed = probe.xoff.after + e.limits.max_response;
         let expiry = expiry(e, probe, probe.xoff);
@@ -100,16 +103,13 @@ pub(super) fn response(e: &PfcEvidence) -> Finding {
             early.is_empty(),
             true,
         );
-        let resumed = traffic.paused.iter().any(|arrival| arrival.time >= expiry);
-        finding.expect(
-            "test frames after the quanta",
-            "some, or silence proves nothing",
-            if resumed { "some" } else { "none" },
-            resumed,
-            false,
-        );
+        if !traffic.paused.iter().any(|arrival| arrival.time >= expiry) {
+            finding.undecided("test frames after the quanta", "some, or the silence before proves nothing", "none");
+        }
         Ok(())
-    })
+    });
+    finding.merge(losses);
+    finding
 }
 
 /// `xon`.
@@ -143,15 +143,24 @@ pub(super) fn xon(e: &PfcEvidence) -> Finding {
     })
 }
 
-/// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act.
+/// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act: in the first half of the
+/// pause less than half of the frames came that had come before, while other flows went on. How well it acts is not asked.
 pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
     for probe in &e.probes {
         let traffic = traffic(e, probe);
-        let from = probe.xoff.after + e.limits.max_response;
-        let to = expiry(e, probe, probe.xoff);
-        let ran = !within(&traffic.paused, probe.xoff.before.saturating_sub(vicinity(e)), probe.xoff.before).is_empty();
-        let resumed = traffic.paused.iter().any(|arrival| arrival.time >= to);
-        if ran && resumed && within(&traffic.paused, from, to).is_empty() && e.arrivals.lost == 0 {
+        let half = e.limits.pause_time(probe.quanta) / 2;
+        let (from, to) = (probe.xoff.after + e.limits.max_response, probe.xoff.before + half);
+        if e.arrivals.lost > 0 || from >= to {
+            break;
+        }
+        // Frames in the pause for each that came in as long a time just before it.
+        let share = |arrivals: &[&Arrival]| {
+            let before =
+                within(arrivals, probe.xoff.before.saturating_sub(vicinity(e)), probe.xoff.before).len() as f64 / vicinity(e) as f64;
+            let during = within(arrivals, from, to).len() as f64 / (to - from) as f64;
+            if before > 0.0 { Some(during / before) } else { None }
+        };
+        if share(&traffic.paused).is_some_and(|share| share < 0.5) && share(&traffic.others).is_some_and(|share| share >= 0.5) {
             return Ok(());
         }
     }

@@ -6,23 +6,37 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::finding::{Finding, ms};
 use super::preconditions::{lost_by_tester, stalled, withheld};
 use crate::case::Figure;
-use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::evidence::pfc::PfcEvidence;
 use crate::plan::Nanos;
 
 /// Width of the windows of `no-dip`.
 const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
-/// Edge of the measurement of `throughput`.
+/// Largest edge of a measurement.
 const EDGE: Nanos = 100_000_000;
+
+/// How late the tester's own part may have made frames: the sender's burst after a delay, the simulated DUT's lateness, stalls.
+fn own_lateness(e: &PfcEvidence) -> Nanos {
+    let dut = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
+    (e.sender.max_burst + dut + stalled(e)).min(EDGE)
+}
 
 /// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is at `epoch`.
 fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
     windows.get(range).unwrap_or(&[]).iter().map(|window| group.iter().map(|p| u64::from(window[p.index()])).sum::<u64>()).sum()
 }
 
-fn stall_in(e: &PfcEvidence, from: Nanos, to: Nanos) -> Option<Stall> {
-    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).copied().find(|stall| stall.from < to && stall.to > from)
+/// Why a window between these times that received too little says nothing about the DUT, if so.
+fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<String> {
+    let mut stalls = e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls));
+    if let Some(stall) = stalls.find(|stall| stall.from < to && stall.to > from) {
+        return Some(format!("the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)));
+    }
+    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for.
+    let late = e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
+    let missing = ((1.0 - share) * DIP_WINDOW as f64) as Nanos;
+    (missing <= late).then(|| format!("the tester's own lateness of up to {} explains it", ms(late)))
 }
 
 /// `no-dip`.
@@ -44,13 +58,13 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
                 let received = sum(&e.windows.received, start..start + many, group);
                 let share = if offered == 0 { 1.0 } else { received as f64 / offered as f64 };
                 let from = e.windows.epoch + start as Nanos * width;
-                if share < DIP_SHARE
-                    && let Some(stall) = stall_in(e, from.saturating_sub(width), from + DIP_WINDOW + width)
-                {
+                let excuse =
+                    if share >= DIP_SHARE { None } else { dip_excuse(e, share, from.saturating_sub(width), from + DIP_WINDOW + width) };
+                if let Some(excuse) = excuse {
                     finding.undecided(
                         format!("share received of the {name} frames offered in window {} of phase {phase:?}", (start - first) / many),
                         format!(">= {DIP_SHARE}"),
-                        format!("{share:.4}, but the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)),
+                        format!("{share:.4}, but {excuse}"),
                     );
                 } else if worst.is_none_or(|(least, _)| share < least) {
                     worst = Some((share, (start - first) / many));
@@ -85,7 +99,7 @@ fn rates(e: &PfcEvidence) -> Option<(f64, f64)> {
         offered += flow.rate as f64 * withheld(e, flow, Phase::Storm) as f64 / 1e9;
         if let Some(arrived) = e.received(flow.id, Phase::Storm) {
             received += arrived.frames as f64 * bits;
-            last = last.max(arrived.last.saturating_sub(EDGE));
+            last = last.max(arrived.last.saturating_sub(own_lateness(e)));
         }
     }
     let sending = (span.to - span.from).max(1) as f64 / 1e9;
@@ -106,7 +120,7 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
         format!(">= {}", e.limits.min_throughput),
         format!("{share:.4} ({:.1} of {:.1} Mbit/s)", received / 1e6, offered / 1e6),
         share >= e.limits.min_throughput,
-        lost_by_tester(e).0 == 0 && stalled(e) < EDGE,
+        lost_by_tester(e).0 == 0 && own_lateness(e) < EDGE,
     );
     finding
 }
