@@ -22,3 +22,6 @@ mod realtime;
 mod socket;
 mod upstream;
 mod wire;
+
+#[cfg(test)]
+mod tests;

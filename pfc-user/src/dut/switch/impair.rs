@@ -3,6 +3,7 @@
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::Priority;
 
+use super::config::Priorities;
 use super::fault::{Fault, OneIn, Scope};
 use super::frame::Layout;
 use crate::plan::Nanos;
@@ -50,7 +51,8 @@ pub struct Impairments {
     drops: Option<(Scope, Every)>,
     drops_lossy_in_storm: Option<Every>,
     loses_held: Option<Every>,
-    dies_after_pause: bool,
+    /// Priorities that have died, where they do.
+    dead: Option<Priorities>,
     leaks: Option<Every>,
     duplicates: Option<Every>,
     reorders: Option<Every>,
@@ -104,7 +106,7 @@ impl Impairments {
                 Fault::Drops(scope, n) => set.drops = Some((scope, Every::new(n))),
                 Fault::DropsLossyInStorm(n) => set.drops_lossy_in_storm = Some(Every::new(n)),
                 Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
-                Fault::DiesAfterPause => set.dies_after_pause = true,
+                Fault::DiesAfterPause => set.dead = Some(Priorities::default()),
                 Fault::Leaks(n) => set.leaks = Some(Every::new(n)),
                 Fault::Duplicates(n) => set.duplicates = Some(Every::new(n)),
                 Fault::Reorders(n) => set.reorders = Some(Every::new(n)),
@@ -121,7 +123,12 @@ impl Impairments {
         self.drops.as_mut().is_some_and(|(scope, every)| scope.covers(arrival) && every.hit())
             || hits(&mut self.drops_lossy_in_storm, !arrival.lossless && arrival.in_storm)
             || hits(&mut self.loses_held, arrival.paused)
-            || self.dies_after_pause && arrival.had_storm
+            || self.dead.as_mut().is_some_and(|dead| {
+                if arrival.had_storm {
+                    dead.insert(arrival.priority);
+                }
+                dead.contains(arrival.priority)
+            })
     }
 
     /// Whether the frame's arrival lets one of its queue leave despite the pause.

@@ -26,7 +26,7 @@ use crate::plan::Nanos;
 
 /// Time from one round to the next under load: frames are read and sent in batches, and leave so much later at most.
 const ROUND: Nanos = 100_000;
-/// The least sleep, so that a thread of real-time priority never keeps its CPU for good.
+/// The least sleep of a process that keeps up: at real-time priority it must not keep its CPU for good.
 const MIN_SLEEP: Nanos = 20_000;
 /// Time for the kernel to begin to stamp frames: it does so from a work queue and tells nobody (`net_enable_timestamp`).
 /// Until then the time of a frame is the time at which it is read, and PFC would not be acted on when it came.
@@ -85,20 +85,21 @@ pub fn run(options: &SwitchOptions, stop: &[PollFd<'_>], ready: impl FnOnce() ->
     let mut events: Vec<_> = stop.to_vec();
     events.extend(sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)));
     thread::sleep(SETTLE);
+    process.since = clock::now();
     ready()?;
 
     let mut sleep = Sleep { until: None, for_frames: true };
     let mut asleep_since = clock::now();
     loop {
         let begun = clock::now();
-        process.receive(begun)?;
-        process.note_stall(process.due(sleep, asleep_since), begun);
-        sleep = process.serve(begun);
+        let known = process.receive(begun)?;
+        let due = process.due(sleep, asleep_since);
+        note_stall(&mut process.report.stalls, due, begun);
+        sleep = process.serve(known, begun);
         asleep_since = clock::now();
-        process.note_stall(begun, asleep_since);
 
         let watched = if sleep.for_frames { events.len() } else { stop.len() };
-        let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since).max(MIN_SLEEP));
+        let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
         let timeout = timeout.map(|nanos| TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64));
         match ppoll(&mut events[..watched], timeout, None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
@@ -127,6 +128,8 @@ struct Process<'a> {
     sockets: &'a [PacketSocket; 2],
     batch: Batch,
     received: Vec<Received>,
+    /// When the ports were ready; what came before counts as come then.
+    since: Nanos,
     /// Frames for the switch, by time.
     arrived: VecDeque<Arrived>,
     /// Frames for the kernel, by port.
@@ -154,26 +157,32 @@ impl<'a> Process<'a> {
             sockets,
             batch: Batch::new(),
             received: Vec::new(),
+            since: 0,
             arrived: VecDeque::new(),
             departed: Default::default(),
             report: DutReport { faults, ..DutReport::default() },
         })
     }
 
-    /// Reads what has come in, in the order of its time.
-    fn receive(&mut self, begun: Nanos) -> io::Result<()> {
+    /// Reads what has come in, and puts it in the order of its time. Returns the time up to which everything is known:
+    /// `begun`, when the round began, or that of the last frame read where more may be waiting.
+    fn receive(&mut self, begun: Nanos) -> io::Result<Nanos> {
         let ahead = realtime_ahead();
+        let mut known = begun;
         for port in [0, 1] {
-            self.sockets[port].receive(&mut self.batch, &mut self.received)?;
+            let more = self.sockets[port].receive(&mut self.batch, &mut self.received)?;
             self.report.received[port] += self.received.len() as u64;
-            let arrived = self.received.drain(..).map(|received| (received.realtime.saturating_sub(ahead), port, received.frame));
-            self.arrived.extend(arrived);
+            // A clock that was set while a frame waited must not put it into the future.
+            let now = clock::now();
+            for Received { realtime, frame } in self.received.drain(..) {
+                self.arrived.push_back((realtime.saturating_sub(ahead).clamp(self.since, now), port, frame));
+            }
+            if let Some((last, ..)) = self.arrived.back().filter(|_| more) {
+                known = known.min(*last);
+            }
         }
-        // A clock that was set while a frame waited must not put it into the future.
-        let now = clock::now().max(begun);
-        self.arrived.iter_mut().for_each(|(at, ..)| *at = (*at).min(now));
         self.arrived.make_contiguous().sort_by_key(|(at, ..)| *at);
-        Ok(())
+        Ok(known)
     }
 
     /// When the round should have begun.
@@ -182,16 +191,16 @@ impl<'a> Process<'a> {
         sleep.until.into_iter().chain(frame).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Lets everything happen up to `begun`, and sends what has left by then. What came in later waits for the next
-    /// round: something of the other port that came in earlier may not have been read yet.
-    fn serve(&mut self, begun: Nanos) -> Sleep {
+    /// Lets everything happen up to `known`, and sends what has left by then. What came in later waits for the next round:
+    /// something of the other port that came in earlier may not have been read yet.
+    fn serve(&mut self, known: Nanos, begun: Nanos) -> Sleep {
         let mut idle = self.arrived.is_empty();
-        while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= begun) {
+        while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= known) {
             // The kernel itself may hand a frame over late.
-            self.note_stall(at, self.switch.now());
+            note_stall(&mut self.report.stalls, at, self.switch.now());
             self.switch.ingress(port, at, frame);
         }
-        self.switch.advance(begun);
+        self.switch.advance(known);
         while let Some(departure) = self.switch.pop_departure() {
             self.departed[departure.port].push_back(departure);
         }
@@ -199,10 +208,12 @@ impl<'a> Process<'a> {
             self.send(port);
             idle &= self.departed[port].is_empty();
         }
-        if idle {
+        if known < begun {
+            Sleep { until: Some(begun), for_frames: false }
+        } else if idle {
             Sleep { until: self.switch.next_event().map(|next| next.max(begun + ROUND)), for_frames: true }
         } else {
-            Sleep { until: Some(begun + ROUND), for_frames: false }
+            Sleep { until: Some((begun + ROUND).max(clock::now() + MIN_SLEEP)), for_frames: false }
         }
     }
 
@@ -212,10 +223,13 @@ impl<'a> Process<'a> {
             let frames: Vec<&[u8]> = departed.iter().take(SEND_BATCH).map(|departure| &*departure.frame).collect();
             let (sent, error) = self.sockets[port].send(&frames);
             let now = clock::now();
-            for departure in departed.drain(..sent) {
-                self.report.max_lateness = self.report.max_lateness.max(now.saturating_sub(departure.at));
+            if sent > 0 {
+                let first = departed[0].at;
+                self.report.max_lateness = self.report.max_lateness.max(now.saturating_sub(first));
+                self.report.sent[port] += sent as u64;
+                note_stall(&mut self.report.stalls, first, now);
+                departed.drain(..sent);
             }
-            self.report.sent[port] += sent as u64;
             let Some(error) = error else { continue };
             let no_room = error.raw_os_error() == Some(libc::ENOBUFS);
             if no_room && departed.front().is_some_and(|departure| now < departure.at + PATIENCE) {
@@ -223,18 +237,6 @@ impl<'a> Process<'a> {
             }
             departed.pop_front();
             self.report.send_errors += 1;
-        }
-    }
-
-    /// Takes down that the process should have run from `from` on and did not until `to`.
-    fn note_stall(&mut self, from: Nanos, to: Nanos) {
-        if to.saturating_sub(from) <= STALL {
-            return;
-        }
-        let full = self.report.stalls.len() >= MAX_STALLS;
-        match self.report.stalls.last_mut() {
-            Some(last) if full || from <= last.to => *last = Stall { from: last.from.min(from), to: last.to.max(to) },
-            _ => self.report.stalls.push(Stall { from, to }),
         }
     }
 
@@ -246,6 +248,18 @@ impl<'a> Process<'a> {
         self.report.model_drops = self.switch.drops().iter().map(|(reason, frames)| ((*reason).to_owned(), *frames)).collect();
         self.report.xoff_sent = self.switch.xoff_sent();
         Ok(self.report)
+    }
+}
+
+/// Takes down that the process should have done something at `from` and did it at `to`, if that is a stall.
+fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
+    if to.saturating_sub(from) <= STALL {
+        return;
+    }
+    let full = stalls.len() >= MAX_STALLS;
+    match stalls.last_mut() {
+        Some(last) if full || from <= last.to => *last = Stall { from: last.from.min(from), to: last.to.max(to) },
+        _ => stalls.push(Stall { from, to }),
     }
 }
 

@@ -101,48 +101,42 @@ impl PacketSocket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Appends all frames that wait, in the order in which they came.
-    pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<()> {
-        loop {
-            let Batch { slots, control, truncated } = &mut *batch;
-            let mut parts: Vec<IoSliceMut<'_>> = slots.chunks_exact_mut(SLOT).map(IoSliceMut::new).collect();
-            let mut headers: Vec<libc::mmsghdr> = parts
-                .iter_mut()
-                .zip(control.iter_mut())
-                .map(|(part, control)| {
-                    // SAFETY: all-zero is a valid mmsghdr: no name, no parts, no control buffer.
-                    let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
-                    // An IoSliceMut is an iovec (guaranteed by the standard library).
-                    header.msg_hdr.msg_iov = ptr::from_mut(part).cast();
-                    header.msg_hdr.msg_iovlen = 1;
-                    header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-                    header.msg_hdr.msg_controllen = CONTROL;
-                    header
-                })
-                .collect();
-            // SAFETY: every header points to one part and one control buffer of its own, which outlive the call.
-            let count = unsafe {
-                libc::recvmmsg(self.fd.as_raw_fd(), headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT, ptr::null_mut())
+    /// Appends the frames that wait, in the order in which they came, a batch of them at most. True: more may be waiting.
+    pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<bool> {
+        let Batch { slots, control, truncated } = batch;
+        let mut parts: Vec<IoSliceMut<'_>> = slots.chunks_exact_mut(SLOT).map(IoSliceMut::new).collect();
+        let mut headers: Vec<libc::mmsghdr> = parts
+            .iter_mut()
+            .zip(control.iter_mut())
+            .map(|(part, control)| {
+                // SAFETY: all-zero is a valid mmsghdr: no name, no parts, no control buffer.
+                let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
+                // An IoSliceMut is an iovec (guaranteed by the standard library).
+                header.msg_hdr.msg_iov = ptr::from_mut(part).cast();
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = CONTROL;
+                header
+            })
+            .collect();
+        // SAFETY: every header points to one part and one control buffer of its own, which outlive the call.
+        let count =
+            unsafe { libc::recvmmsg(self.fd.as_raw_fd(), headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT, ptr::null_mut()) };
+        let Ok(count) = usize::try_from(count) else {
+            return match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+                error => Err(error),
             };
-            let count = match usize::try_from(count) {
-                Ok(count) => count,
-                Err(_) => match io::Error::last_os_error() {
-                    error if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                    error if error.kind() == io::ErrorKind::Interrupted => continue,
-                    error => return Err(error),
-                },
-            };
-            for (header, part) in headers.iter().zip(&parts).take(count) {
-                if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
-                    *truncated += 1;
-                    continue;
-                }
-                received.push(read(&header.msg_hdr, &part[..header.msg_len as usize]));
+        };
+        for (header, part) in headers.iter().zip(&parts).take(count) {
+            if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+                *truncated += 1;
+                continue;
             }
-            if count < BATCH {
-                return Ok(());
-            }
+            received.push(read(&header.msg_hdr, &part[..header.msg_len as usize]));
         }
+        Ok(count == BATCH)
     }
 
     /// Hands frames to the interface, past its queueing discipline; returns how many it took. Fewer than there are: the

@@ -1,0 +1,8 @@
+//! The switch model with a virtual clock.
+
+mod fault_figures;
+mod faults;
+mod forwarding;
+mod lab;
+mod pfc;
+mod random;
