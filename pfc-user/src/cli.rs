@@ -66,7 +66,7 @@ pub struct RunArgs {
     /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
     case: Vec<String>,
-    /// Directory for report.json, junit.xml, evidence.json, and captures of frames that made a check fail.
+    /// Directory for report.json, junit.xml, evidence.json, and captures of the frames that checks rest on.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Change a value of the testbed or the plan, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
