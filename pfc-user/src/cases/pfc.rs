@@ -45,7 +45,7 @@ pub struct PfcCase {
 pub static CASES: [PfcCase; 4] =
     [single_lossless::SINGLE_LOSSLESS, multi_lossless::MULTI_LOSSLESS, lossy::LOSSY, global_pause::GLOBAL_PAUSE];
 
-/// Judges one repetition: a result for each check of the case's table, in its order.
+/// Judges one repetition: a result for each check of the case's table, in its order; and informational figures.
 pub fn judge(case: &Case, evidence: &PfcEvidence) -> (Vec<CheckResult>, Vec<Figure>) {
-    (judge::repetition(case, evidence), judge::figures(evidence))
+    judge::repetition(case, evidence)
 }

@@ -1,5 +1,6 @@
 //! From evidence to checks: pure, so that stored evidence gives the same verdict again.
 
+mod consistency;
 mod delivery;
 mod finding;
 mod integrity;
@@ -9,7 +10,7 @@ mod throughput;
 
 use finding::Finding;
 
-use crate::case::{Case, Check, CheckResult, Figure, Verdict};
+use crate::case::{Assertion, Case, Check, CheckResult, Figure, Verdict};
 use crate::evidence::pfc::PfcEvidence;
 
 /// The function behind a check of that name; `None` if there is no such check.
@@ -36,54 +37,53 @@ fn judge_of(check: &str) -> Option<fn(&PfcEvidence) -> Finding> {
 }
 
 /// Judges one repetition by the case's table, in its order.
-pub(super) fn repetition(case: &Case, e: &PfcEvidence) -> Vec<CheckResult> {
+pub(super) fn repetition(case: &Case, e: &PfcEvidence) -> (Vec<CheckResult>, Vec<Figure>) {
     let mut results: Vec<CheckResult> = Vec::new();
+    if let Err(contradiction) = consistency::check(e) {
+        let reason = format!("the evidence contradicts itself: {contradiction}");
+        results.extend(case.checks.iter().map(|check| result(check, e, Verdict::Error, reason.clone(), Vec::new())));
+        return (results, Vec::new());
+    }
     for check in case.checks {
         let result = judge(check, e, &results);
         results.push(result);
     }
-    results
+    (results, throughput::figures(e))
 }
 
-/// Informational figures of one repetition.
-pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
-    throughput::figures(e)
+fn result(check: &Check, e: &PfcEvidence, verdict: Verdict, reason: String, assertions: Vec<Assertion>) -> CheckResult {
+    CheckResult { check: check.id.into(), repetition: e.plan.name.clone(), verdict, reason, assertions }
 }
 
 fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult {
-    let result = |verdict, reason: String, assertions| CheckResult {
-        check: check.id.into(),
-        repetition: e.plan.name.clone(),
-        verdict,
-        reason,
-        assertions,
-    };
     let unmet = check
         .depends_on
         .iter()
         .find_map(|id| earlier.iter().find(|result| result.check == *id && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)));
     if let Some(on) = unmet {
-        return result(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check), Vec::new());
+        return result(check, e, Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check), Vec::new());
     }
     if e.interrupted {
-        return result(Verdict::Inconclusive, "the repetition was interrupted".into(), Vec::new());
+        return result(check, e, Verdict::Inconclusive, "the repetition was interrupted".into(), Vec::new());
     }
     let Some(judge) = judge_of(check.id) else {
-        return result(Verdict::Error, format!("the check `{}` has no judge", check.id), Vec::new());
+        return result(check, e, Verdict::Error, format!("the check `{}` has no judge", check.id), Vec::new());
     };
-    let finding = judge(e);
-    if finding.verdict == Verdict::NotApplicable || (finding.verdict == Verdict::Fail && finding.certain) {
-        return result(finding.verdict, finding.reason, finding.assertions);
+    let Finding { verdict, reason, assertions, certain } = judge(e);
+    if verdict == Verdict::NotApplicable {
+        return result(check, e, verdict, reason, assertions);
     }
+    let proven = verdict == Verdict::Fail && certain;
     let unmet: Vec<String> = check
         .preconditions
         .iter()
+        .filter(|name| !proven || preconditions::explains(name, check.id))
         .filter_map(|name| preconditions::met(name, check.id, e).err().map(|why| format!("{name}: {why}")))
         .collect();
     if unmet.is_empty() {
-        return result(finding.verdict, finding.reason, finding.assertions);
+        return result(check, e, verdict, reason, assertions);
     }
-    result(Verdict::Inconclusive, unmet.join("; "), finding.assertions)
+    result(check, e, Verdict::Inconclusive, unmet.join("; "), assertions)
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};
-use super::preconditions::{lost_by_tester, pfc_visible, stalled, storm_end};
-use crate::case::Verdict;
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use super::preconditions::{has_narrow_gap, lost_by_tester, name, pfc_visible, shortest_pause, stalled, storm_end};
+use crate::evidence::pfc::{Departure, PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
@@ -20,13 +19,6 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
     e.received(flow.id, phase).map_or(0, |received| received.frames)
 }
 
-fn name(flow: &FlowPlan) -> String {
-    match flow.pcp {
-        Some(pcp) => format!("flow {} (PCP {pcp})", flow.id),
-        None => format!("flow {} (DSCP {})", flow.id, flow.dscp),
-    }
-}
-
 /// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done next.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     let Some(span) = e.span(phase) else { return 0 };
@@ -36,61 +28,75 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     e.phases.iter().map(|other| other.from).filter(|from| *from > span.from).min().unwrap_or(Nanos::MAX)
 }
 
-/// Expects each frame of `flows` that left in `phase` to have arrived within the bounded wait.
-pub(super) fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase: Phase) {
-    if e.span(phase).is_none() {
-        return;
-    }
-    let (explained, _) = lost_by_tester(e);
-    let end = end_of_wait(e, phase);
-    for flow in flows {
-        let (sent, received) = (sent(e, flow, phase), received(e, flow, phase));
-        finding.expect(
-            format!("frames of {} sent in phase {phase:?} and received", name(flow)),
-            sent.to_string(),
-            received.to_string(),
-            received == sent,
-            sent.abs_diff(received) > explained,
-        );
-        let late = e.received(flow.id, phase).map_or(0, |received| received.last.saturating_sub(end));
-        if late > 0 {
-            let what = format!("last frame of {} sent in phase {phase:?}", name(flow));
-            finding.expect(what, "within the wait", format!("{} after its end", ms(late)), false, late > stalled(e));
+/// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded wait.
+fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phases: &[Phase]) {
+    let phases = phases.iter().copied().filter(|phase| e.span(*phase).is_some());
+    let counted: Vec<_> = phases
+        .flat_map(|phase| flows.iter().map(move |flow| (*flow, phase)))
+        .map(|(flow, phase)| (flow, phase, sent(e, flow, phase), received(e, flow, phase)))
+        .collect();
+    let excuse = |flow: &FlowPlan, phase, sent: u64, received: u64| (received < sent).then(|| excuse(e, flow, phase)).flatten();
+    let lost = |(flow, phase, sent, received): &(&FlowPlan, Phase, u64, u64)| match excuse(flow, *phase, *sent, *received) {
+        Some(_) => 0,
+        None => sent.saturating_sub(*received),
+    };
+    // The tester's own losses are explained once, and not once a flow.
+    let unexplained = counted.iter().map(lost).sum::<u64>() > lost_by_tester(e).0;
+    for (flow, phase, sent, received) in counted {
+        let what = format!("frames of {} sent in phase {phase:?} and received", name(flow));
+        if sent == 0 {
+            finding.undecided(what, "some", "none left the tester");
+        } else if received > sent {
+            finding.undecided(what, sent.to_string(), format!("{received}, more than the sender knows of"));
+        } else if let Some(excuse) = excuse(flow, phase, sent, received) {
+            finding.undecided(what, sent.to_string(), format!("{received}, but {excuse}"));
+        } else {
+            finding.expect(what, sent.to_string(), received.to_string(), received == sent, unexplained);
         }
+        let late = e.received(flow.id, phase).map_or(0, |received| received.last.saturating_sub(end_of_wait(e, phase)));
+        if late > 0 {
+            expect_in_time(finding, e, format!("last frame of {} sent in phase {phase:?}", name(flow)), "within the wait", late);
+        }
+    }
+}
+
+/// A frame came `late`: a failure, unless the tester or the simulated DUT stalled for that long.
+fn expect_in_time(finding: &mut Finding, e: &PfcEvidence, what: String, expected: &str, late: Nanos) {
+    let stalled = stalled(e);
+    if late <= stalled {
+        let actual = format!("{} after its end, but the tester or the simulated DUT stalled for {}", ms(late), ms(stalled));
+        finding.undecided(what, expected, actual);
+    } else {
+        finding.expect(what, expected, format!("{} after its end", ms(late)), false, true);
     }
 }
 
 /// Expects the storm-phase frames of `flows` to have arrived while the storm still ran.
 fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan]) {
-    let Some(storm) = &e.storm else {
-        finding.undecided("the storm", "a storm", "none was sent");
+    let (Some(storm), Some(data)) = (&e.storm, e.span(Phase::Storm)) else {
+        finding.undecided("the storm", "traffic during a storm", "none");
         return;
     };
     let end = storm_end(e, storm);
-    // A frame held up by a stall of the tester or the simulated DUT is late without the device's doing.
-    let stalled = stalled(e);
+    if storm.last.before < data.to {
+        // What came after such a storm may have been sent after it.
+        finding.undecided("the storm", "longer than the traffic", format!("{} shorter", ms(data.to - storm.last.before)));
+        return;
+    }
     for flow in flows {
         let Some(arrived) = e.received(flow.id, Phase::Storm) else { continue };
-        let late = arrived.last.saturating_sub(end);
-        finding.expect(
-            format!("last storm-phase frame of {} received", name(flow)),
-            "while the storm still runs",
-            if late == 0 { format!("{} before its end", ms(end - arrived.last)) } else { format!("{} after its end", ms(late)) },
-            late == 0,
-            late > stalled,
-        );
+        let (what, expected) = (format!("last storm-phase frame of {} received", name(flow)), "while the storm still runs");
+        if arrived.last <= end {
+            finding.expect(what, expected, format!("{} before its end", ms(end - arrived.last)), true, false);
+        } else {
+            expect_in_time(finding, e, what, expected, arrived.last - end);
+        }
     }
 }
 
 fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
     let mut finding = Finding::new();
-    for phase in [Phase::Baseline, Phase::Storm] {
-        expect_all(&mut finding, e, flows, phase);
-    }
-    // What becomes of the flows that the probe pauses is the check `response`.
-    let probed = |flow: &FlowPlan| e.plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&flow.priority));
-    let others: Vec<&FlowPlan> = flows.iter().copied().filter(|flow| !probed(flow)).collect();
-    expect_all(&mut finding, e, &others, Phase::Probe);
+    expect_all(&mut finding, e, flows, &[Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe]);
     expect_during_storm(&mut finding, e, flows);
     finding
 }
@@ -114,17 +120,22 @@ pub(super) fn test_undisturbed(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Test))
 }
 
-/// Spans in which frames of the stormed priorities may have been let go because the storm had a gap.
+/// Spans in which frames of the stormed priorities may have been let go because the storm had a gap, or had not begun.
 fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
-    let quanta = e.plan.storm.quanta;
+    if has_narrow_gap(e, storm) {
+        return vec![(0, Nanos::MAX)];
+    }
     let path = flows(e, Role::Test)
         .iter()
         .filter_map(|flow| e.received(flow.id, Phase::Baseline))
         .map(|received| received.latency_max)
         .max()
         .unwrap_or(0);
-    let pause = e.limits.pause_time(quanta).saturating_sub(e.limits.pause_tolerance(quanta));
-    storm.gaps.iter().map(|(before, after)| (before.before + pause, after.after + e.limits.max_response + path)).collect()
+    // What the simulated DUT let go in the gap it may have sent later, where its process came late.
+    let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
+    let stops = |frame: Departure| frame.after + e.limits.max_response + path + lateness;
+    let gaps = storm.gaps.iter().map(|(before, after)| (before.before + shortest_pause(e), stops(*after)));
+    gaps.chain([(0, stops(storm.first))]).collect()
 }
 
 /// `paused`.
@@ -160,7 +171,11 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
                 finding.expect(what, "0", actual, false, true);
             }
             (None, 0, Some(first)) if first < end => {
-                finding.undecided(what, "0", format!("some, the first at {}, but their records are missing", ms(first - data.from)));
+                finding.undecided(
+                    what,
+                    "0",
+                    format!("some, the first at {}, but their records are missing", ms(first.saturating_sub(data.from))),
+                );
             }
             (None, 0, _) => finding.expect(what, "0", "0", true, false),
             (None, count, _) => finding.undecided(what, "0", format!("{count}, all where the storm had a gap")),
@@ -169,57 +184,42 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// `delivered`: with the conditions under which a loss is the DUT's.
+/// `delivered`.
 pub(super) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let test = flows(e, Role::Test);
-    for phase in [Phase::Baseline, Phase::Storm] {
-        expect_all(&mut finding, e, &test, phase);
-    }
-    excuse_loss(&mut finding, e, &test);
+    expect_all(&mut finding, e, &flows(e, Role::Test), &[Phase::Baseline, Phase::Storm]);
     finding
 }
 
 /// Expects no loss of the frames that the probe held back.
 pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) {
-    let test = flows(e, Role::Test);
-    expect_all(finding, e, &test, Phase::Probe);
-    excuse_loss(finding, e, &test);
+    expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
 }
 
-/// A loss is not the DUT's where the tester did not honour its XOFF.
-fn excuse_loss(finding: &mut Finding, e: &PfcEvidence, test: &[&FlowPlan]) {
-    if finding.verdict == Verdict::Fail
-        && let Err(excuse) = honoured(e, test)
-    {
-        finding.verdict = Verdict::Inconclusive;
-        finding.reason = format!("frames were lost, but {excuse}");
+/// The precondition `honoured`: why a loss of `flow` in `phase` need not be the DUT's, if so. What the tester sends despite
+/// the DUT's XOFF it may drop, and what has to wait for longer than it can hold anything.
+fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
+    if !e.plan.is_lossless(flow.priority) {
+        return None;
     }
-}
-
-/// Whether the tester honoured the DUT's XOFF, so that it need not have lost anything.
-fn honoured(e: &PfcEvidence, test: &[&FlowPlan]) -> Result<(), String> {
-    for flow in test {
-        let after = e.sender.after_xoff[flow.priority.index()];
-        if after > e.limits.headroom {
-            return Err(format!(
-                "{after} octets of priority {} left after the DUT's XOFF, its headroom is {}",
-                flow.priority, e.limits.headroom
-            ));
-        }
-        // What was sent first had to wait the longest: until the storm's pause ended.
-        let sent = e.sent(flow.id, Phase::Storm).map(|sent| sent.first);
-        let waited = e.storm.as_ref().zip(sent).map_or(0, |(storm, first)| storm_end(e, storm).saturating_sub(first));
-        if waited > e.limits.max_residence {
-            return Err(format!(
-                "the storm made frames of {} wait {}, longer than max_residence {}: shorten it or declare what the DUT can hold",
-                name(flow),
-                ms(waited),
-                ms(e.limits.max_residence)
-            ));
-        }
+    let after = e.sender.after_xoff[flow.priority.index()];
+    if after > e.limits.headroom {
+        return Some(format!(
+            "{after} octets of priority {} left after the DUT's XOFF, its headroom is {}",
+            flow.priority, e.limits.headroom
+        ));
     }
-    pfc_visible(e)
+    // What was sent first had to wait the longest: until the storm's pause ended.
+    let first = e.sent(flow.id, phase).filter(|_| phase == Phase::Storm && e.plan.is_stormed(flow.priority)).map(|sent| sent.first);
+    let waited = e.storm.as_ref().zip(first).map_or(0, |(storm, first)| storm_end(e, storm).saturating_sub(first));
+    if waited > e.limits.max_residence {
+        return Some(format!(
+            "the storm made frames wait {}, longer than max_residence {}: shorten it or declare what the DUT can hold",
+            ms(waited),
+            ms(e.limits.max_residence)
+        ));
+    }
+    pfc_visible(e).err()
 }
 
 /// `resume`.
@@ -229,10 +229,6 @@ pub(super) fn resume(e: &PfcEvidence) -> Finding {
     if e.span(Phase::Resume).is_none() {
         finding.undecided("resume", "traffic after the drain", "none was sent");
     }
-    for flow in &test {
-        let sent = sent(e, flow, Phase::Resume);
-        finding.expect(format!("frames of {} sent in phase Resume", name(flow)), "more than 0", sent.to_string(), sent > 0, false);
-    }
-    expect_all(&mut finding, e, &test, Phase::Resume);
+    expect_all(&mut finding, e, &test, &[Phase::Resume]);
     finding
 }

@@ -18,12 +18,21 @@ pub(super) fn met(name: &str, check: &str, e: &PfcEvidence) -> Result<(), String
         "storm-continuity" => storm_continuity(e),
         "storm-arrival" => probe::storm_arrival(e),
         "pfc-visible" => pfc_visible(e),
-        // Excuses a loss and nothing else; the check `delivered` weighs it itself.
+        // Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
         "honoured" => Ok(()),
         // Weighed attempt by attempt by the checks of the probe.
         "probe-latency" => Ok(()),
         other => Err(format!("the precondition `{other}` is not known")),
     }
+}
+
+/// Whether the precondition of that name, where it is not met, explains even a failure of `check` that no loss or lateness
+/// of the tester's own does: without carrier, at another speed or with a watchdog at work, a pause does not last as long as
+/// was asked, and frames are lost. None of these makes a DUT double, damage, re-mark, send or forward a frame.
+pub(super) fn explains(name: &str, check: &str) -> bool {
+    const ON_WHAT_ARRIVED: [&str; 6] =
+        ["no-pfc-on-lossy", "no-duplicate", "no-reorder", "no-corruption", "no-remark", "no-mac-control-forwarded"];
+    name == "ports" && !ON_WHAT_ARRIVED.contains(&check)
 }
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
@@ -36,6 +45,13 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
         && tx != rx
     {
         return Err(format!("the ports differ in speed: tx {tx} bit/s, rx {rx} bit/s"));
+    }
+    for port in [&e.ports.tx, &e.ports.rx] {
+        // A quantum is 512 bit times of the link, whatever the testbed says.
+        if let Some(speed) = port.speed.filter(|speed| *speed != e.limits.line_rate.bits_per_second()) {
+            let (name, line_rate) = (&port.interface, e.limits.line_rate);
+            return Err(format!("{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave ports.line_rate out"));
+        }
     }
     match e.ports.watchdog.as_deref() {
         Some("off") => Ok(()),
@@ -65,13 +81,21 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
 
 /// How long tester and simulated DUT stalled in all.
 pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
-    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).map(|stall| stall.to - stall.from).sum()
+    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).map(|stall| stall.to - stall.from).fold(0, Nanos::saturating_add)
 }
 
 fn accounting(e: &PfcEvidence) -> Result<(), String> {
     match lost_by_tester(e) {
         (0, _) => Ok(()),
         (_, places) => Err(format!("drops on the tester's own side: {places}")),
+    }
+}
+
+/// A flow as a reader knows it.
+pub(super) fn name(flow: &FlowPlan) -> String {
+    match flow.pcp {
+        Some(pcp) => format!("flow {} (PCP {pcp})", flow.id),
+        None => format!("flow {} (DSCP {})", flow.id, flow.dscp),
     }
 }
 
@@ -89,12 +113,12 @@ fn subject<'e>(e: &'e PfcEvidence, check: &str) -> impl Iterator<Item = &'e Flow
 fn baseline(e: &PfcEvidence, check: &str) -> Result<(), String> {
     let dead: Vec<String> = subject(e, check)
         .filter(|flow| e.received(flow.id, Phase::Baseline).is_none_or(|received| received.frames == 0))
-        .map(|flow| format!("{} (DSCP {})", flow.id, flow.dscp))
+        .map(name)
         .collect();
     if dead.is_empty() {
         return Ok(());
     }
-    Err(format!("nothing was received in the baseline, so that a count of zero proves nothing: flow {}", dead.join(", ")))
+    Err(format!("nothing was received in the baseline, so that a count of zero proves nothing: {}", dead.join(", ")))
 }
 
 /// Frames of `flow` that `rate` allows in `span`.
@@ -107,7 +131,8 @@ pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos 
     if !e.plan.is_lossless(flow.priority) {
         return 0;
     }
-    e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase).map(|held| held.to - held.from).sum()
+    let spans = e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase);
+    spans.map(|held| held.to - held.from).fold(0, Nanos::saturating_add)
 }
 
 fn rate(e: &PfcEvidence) -> Result<(), String> {
@@ -124,7 +149,7 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
             if phase == Phase::Storm && e.plan.is_stormed(flow.priority) && e.plan.is_lossless(flow.priority) {
                 // The DUT withholds these; the baseline shows that the sender keeps their rate.
                 if sent == 0 {
-                    return Err(format!("no storm-phase frame of flow {} (DSCP {}) left", flow.id, flow.dscp));
+                    return Err(format!("no storm-phase frame of {} left", name(flow)));
                 }
                 continue;
             }
@@ -132,36 +157,51 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
             let target = target(flow, time);
             // A count is a whole number: one frame either way.
             if (sent as f64) < target * 0.99 - 1.0 || sent as f64 > target + 1.0 {
-                return Err(format!(
-                    "flow {} (DSCP {}) missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave",
-                    flow.id, flow.dscp
-                ));
+                let name = name(flow);
+                return Err(format!("{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave"));
             }
         }
     }
     Ok(())
 }
 
+/// How long a pause of the storm lasts at the least: a DUT's clock may be fast.
+pub(super) fn shortest_pause(e: &PfcEvidence) -> Nanos {
+    let quanta = e.plan.storm.quanta;
+    e.limits.pause_time(quanta).saturating_sub(e.limits.pause_tolerance(quanta))
+}
+
 /// When the pause of the storm's last frame ends, at the earliest.
 pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
-    let quanta = e.plan.storm.quanta;
-    (storm.last.before + e.limits.pause_time(quanta)).saturating_sub(e.limits.pause_tolerance(quanta))
+    storm.last.before + shortest_pause(e)
+}
+
+/// A gap that lets a DUT with a fast clock go on, but is not above the pause time, so that it is not known where it was.
+pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
+    storm.gaps.is_empty() && storm.max_gap > shortest_pause(e)
 }
 
 fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     let Some(storm) = &e.storm else { return Err("there was no storm".into()) };
     let Some(data) = e.span(Phase::Storm) else { return Err("there was no traffic during the storm".into()) };
+    if storm.frames == 0 {
+        return Err(format!("not one frame of the storm left, {} were refused", storm.errors));
+    }
     if storm.last.before < data.to {
         return Err("the storm ended before the traffic".into());
     }
-    let gaps: Vec<_> = storm.gaps.iter().filter(|(before, after)| after.after >= data.from && before.before <= storm.last.before).collect();
+    if storm.first.after + e.limits.max_response > data.from {
+        return Err("the storm did not begin by max_response before the traffic".into());
+    }
+    let pause = ms(e.limits.pause_time(e.plan.storm.quanta));
+    if has_narrow_gap(e, storm) {
+        let gap = ms(storm.max_gap);
+        return Err(format!("the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"));
+    }
+    let gaps: Vec<_> = storm.gaps.iter().filter(|(_, after)| after.after >= data.from).collect();
     let Some((before, after)) = gaps.iter().max_by_key(|(before, after)| after.after - before.before) else { return Ok(()) };
-    Err(format!(
-        "the storm had {} gaps above its pause time of {}, the largest {}",
-        gaps.len(),
-        ms(e.limits.pause_time(e.plan.storm.quanta)),
-        ms(after.after - before.before)
-    ))
+    let largest = ms(after.after - before.before);
+    Err(format!("the storm had {} gaps above its pause time of {pause}, the largest {largest}", gaps.len()))
 }
 
 /// Whether PAUSE/PFC frames were shown to reach the tx port's counters.

@@ -1,27 +1,33 @@
 //! Checks on single XOFF and XON frames: `response`, `xon`; and the proof that the tester's pause frames reach the DUT.
 
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Priority;
 
 use super::delivery;
 use super::finding::{Finding, ms};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
 
-/// Arrivals of the probe phase, split by whether the probe pauses their flow.
+/// Arrivals of the probe phase: of each priority that the probe pauses, and of all others.
 struct Traffic<'e> {
-    paused: Vec<&'e Arrival>,
+    paused: Vec<(Priority, Vec<&'e Arrival>)>,
     others: Vec<&'e Arrival>,
 }
 
 fn traffic<'e>(e: &'e PfcEvidence, probe: &ProbeReport) -> Traffic<'e> {
-    let stopped: Vec<bool> = e.plan.flows.iter().map(|flow| probe.priorities.contains(&flow.priority)).collect();
-    let (paused, others) = e
-        .arrivals
-        .records
-        .iter()
-        .filter(|arrival| arrival.phase == Phase::Probe)
-        .partition(|arrival| stopped.get(usize::from(arrival.flow)).copied().unwrap_or(false));
-    Traffic { paused, others }
+    let in_use = |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
+    let mut traffic = Traffic {
+        paused: probe.priorities.iter().filter(|priority| in_use(priority)).map(|priority| (*priority, Vec::new())).collect(),
+        others: Vec::new(),
+    };
+    for arrival in e.arrivals.records.iter().filter(|arrival| arrival.phase == Phase::Probe) {
+        let Some(flow) = e.plan.flows.iter().find(|flow| flow.id == arrival.flow) else { continue };
+        match traffic.paused.iter_mut().find(|(priority, _)| *priority == flow.priority) {
+            Some((_, arrivals)) => arrivals.push(arrival),
+            None => traffic.others.push(arrival),
+        }
+    }
+    traffic
 }
 
 fn within<'e>(arrivals: &[&'e Arrival], from: Nanos, to: Nanos) -> Vec<&'e Arrival> {
@@ -33,23 +39,31 @@ fn vicinity(e: &PfcEvidence) -> Nanos {
     5 * e.limits.max_response
 }
 
-/// Whether the measurement was quick enough round `frame`: traffic that is not paused shows the latency of everything else.
-fn quick_enough(e: &PfcEvidence, traffic: &Traffic, frame: Departure) -> Result<(), String> {
-    let (from, to) = (frame.before.saturating_sub(vicinity(e)), frame.after + vicinity(e));
-    let round = within(&traffic.others, from, to);
-    let Some(worst) = round.iter().map(|arrival| Nanos::from(arrival.latency)).max() else {
-        return Err("no background frame arrived round the pause frame".into());
-    };
+/// Whether traffic that is not paused arrived at all between these times.
+fn heard(traffic: &Traffic, from: Nanos, to: Nanos, place: &str) -> Result<(), String> {
+    if within(&traffic.others, from, to).is_empty() { Err(format!("no background frame arrived {place}")) } else { Ok(()) }
+}
+
+/// Whether traffic that is not paused got through quickly enough between these times: it shows the latency of all else.
+fn quick(e: &PfcEvidence, traffic: &Traffic, from: Nanos, to: Nanos, place: &str) -> Result<(), String> {
     let limit = e.limits.max_response / 2;
-    if worst >= limit {
-        return Err(format!("background latency round the pause frame was {}, has to be below {}", ms(worst), ms(limit)));
+    match within(&traffic.others, from, to).iter().map(|arrival| Nanos::from(arrival.latency)).max() {
+        Some(worst) if worst < limit => Ok(()),
+        Some(worst) => Err(format!("background latency {place} was {}, has to be below {}", ms(worst), ms(limit))),
+        None => Err(format!("no background frame arrived {place}")),
     }
-    let uncertainty = frame.after - frame.before;
+}
+
+/// Whether the measurement was quick enough round the XOFF `frame`, and all priorities were flowing.
+fn quick_enough(e: &PfcEvidence, traffic: &Traffic, frame: Departure) -> Result<(), String> {
+    let from = frame.before.saturating_sub(vicinity(e));
+    quick(e, traffic, from, frame.after + vicinity(e), "round the pause frame")?;
+    let (uncertainty, limit) = (frame.after - frame.before, e.limits.max_response / 2);
     if uncertainty >= limit {
         return Err(format!("the pause frame's departure is uncertain by {}, has to be below {}", ms(uncertainty), ms(limit)));
     }
-    if within(&traffic.paused, from, frame.before).is_empty() {
-        return Err("no test frame arrived just before the pause frame, so that its end could not be seen".into());
+    if let Some((priority, _)) = traffic.paused.iter().find(|(_, arrivals)| within(arrivals, from, frame.before).is_empty()) {
+        return Err(format!("no frame of priority {priority} arrived just before the pause frame, so that its end could not be seen"));
     }
     Ok(())
 }
@@ -84,27 +98,34 @@ pub(super) fn response(e: &PfcEvidence) -> Finding {
     let mut losses = Finding::new();
     delivery::expect_none_lost_by_probe(&mut losses, e);
     let mut finding = judge_attempts(e, |finding, probe, traffic| {
-        quick_enough(e, traffic, probe.xoff)?;
         let allowed = probe.xoff.after + e.limits.max_response;
         let expiry = expiry(e, probe, probe.xoff);
-        let early = within(&traffic.paused, allowed, expiry);
-        let last = traffic.paused.iter().rev().find(|arrival| arrival.time <= allowed).map_or(0, |arrival| arrival.time);
-        finding.expect(
-            "test frames between max_response after the XOFF and the end of its quanta",
-            "0",
-            match early.first() {
-                Some(first) => {
-                    format!("{}, the first {} after the XOFF (quanta last {})", early.len(), ms(first.time - probe.xoff.before), {
-                        ms(e.limits.pause_time(probe.quanta))
-                    })
-                }
-                None => format!("0 (last frame {} after the XOFF)", ms(last.saturating_sub(probe.xoff.before))),
-            },
-            early.is_empty(),
-            true,
-        );
-        if !traffic.paused.iter().any(|arrival| arrival.time >= expiry) {
-            finding.undecided("test frames after the quanta", "some, or the silence before proves nothing", "none");
+        if allowed >= expiry {
+            return Err(too_short(e, probe));
+        }
+        quick_enough(e, traffic, probe.xoff)?;
+        // Silence is the DUT's doing only while something else is heard.
+        heard(traffic, allowed, expiry.min(allowed + vicinity(e)), "while the pause was in force")?;
+        for (priority, arrivals) in &traffic.paused {
+            let early = within(arrivals, allowed, expiry);
+            let last = arrivals.iter().rev().find(|arrival| arrival.time <= allowed).map_or(0, |arrival| arrival.time);
+            finding.expect(
+                format!("frames of priority {priority} between max_response after the XOFF and the end of its quanta"),
+                "0",
+                match early.first() {
+                    Some(first) => {
+                        let (first, quanta) = (ms(first.time - probe.xoff.before), ms(e.limits.pause_time(probe.quanta)));
+                        format!("{}, the first {first} after the XOFF (quanta last {quanta})", early.len())
+                    }
+                    None => format!("0 (last frame {} after the XOFF)", ms(last.saturating_sub(probe.xoff.before))),
+                },
+                early.is_empty(),
+                true,
+            );
+            if !arrivals.iter().any(|arrival| arrival.time >= expiry) {
+                let what = format!("frames of priority {priority} after the quanta");
+                finding.undecided(what, "some, or the silence before proves nothing", "none");
+            }
         }
         Ok(())
     });
@@ -112,33 +133,41 @@ pub(super) fn response(e: &PfcEvidence) -> Finding {
     finding
 }
 
+/// At high speeds even the longest pause is short.
+fn too_short(e: &PfcEvidence, probe: &ProbeReport) -> String {
+    let (pause, response) = (ms(e.limits.pause_time(probe.quanta)), ms(e.limits.max_response));
+    format!(
+        "a pause of {pause} is too short to be told from none by a max_response of {response}; set limits.max_response to what the DUT needs"
+    )
+}
+
 /// `xon`.
 pub(super) fn xon(e: &PfcEvidence) -> Finding {
     judge_attempts(e, |finding, probe, traffic| {
         let Some((xoff, xon)) = probe.xon else { return Err("no XON was sent".into()) };
-        quick_enough(e, traffic, xoff)?;
-        let limit = e.limits.max_response / 2;
-        let slow = within(&traffic.others, xon.before, xon.after + vicinity(e)).iter().map(|arrival| Nanos::from(arrival.latency)).max();
-        match slow {
-            Some(worst) if worst < limit => {}
-            Some(worst) => return Err(format!("background latency after the XON was {}, has to be below {}", ms(worst), ms(limit))),
-            None => return Err("no background frame arrived after the XON".into()),
-        }
         let deadline = xon.after + e.limits.max_response;
         if deadline >= expiry(e, probe, xoff) {
-            return Err("the pause is too short to tell an XON from its end".into());
+            return Err(too_short(e, probe));
         }
-        if !within(&traffic.paused, xoff.after + e.limits.max_response, xon.before).is_empty() {
-            return Err("the DUT did not keep still until the XON".into());
+        quick_enough(e, traffic, xoff)?;
+        // The sender was at work, so that the DUT holds frames that an XON can let go.
+        heard(traffic, xoff.after + e.limits.max_response, xon.before, "between XOFF and XON")?;
+        quick(e, traffic, xon.before, xon.after + vicinity(e), "after the XON")?;
+        for (priority, arrivals) in &traffic.paused {
+            if !within(arrivals, xoff.after + e.limits.max_response, xon.before).is_empty() {
+                return Err(format!("the DUT did not keep priority {priority} still until the XON"));
+            }
         }
-        let first = traffic.paused.iter().find(|arrival| arrival.time >= xon.before).map(|arrival| arrival.time);
-        finding.expect(
-            "first test frame after the XON",
-            format!("within {}", ms(e.limits.max_response)),
-            first.map_or("never".into(), |first| ms(first - xon.before)),
-            first.is_some_and(|first| first <= deadline),
-            true,
-        );
+        for (priority, arrivals) in &traffic.paused {
+            let first = arrivals.iter().map(|arrival| arrival.time).filter(|time| *time >= xon.before).min();
+            finding.expect(
+                format!("first frame of priority {priority} after the XON"),
+                format!("within {}", ms(e.limits.max_response)),
+                first.map_or("never".into(), |first| ms(first - xon.before)),
+                first.is_some_and(|first| first <= deadline),
+                true,
+            );
+        }
         Ok(())
     })
 }
@@ -146,11 +175,17 @@ pub(super) fn xon(e: &PfcEvidence) -> Finding {
 /// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act: in the first half of the
 /// pause less than half of the frames came that had come before, while other flows went on. How well it acts is not asked.
 pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
+    let mut reason = "a lossless priority did not stop for one".to_owned();
     for probe in &e.probes {
         let traffic = traffic(e, probe);
         let half = e.limits.pause_time(probe.quanta) / 2;
         let (from, to) = (probe.xoff.after + e.limits.max_response, probe.xoff.before + half);
-        if e.arrivals.lost > 0 || from >= to {
+        if from >= to {
+            reason = too_short(e, probe);
+            break;
+        }
+        if e.arrivals.lost > 0 {
+            reason = format!("{} records of the probe did not fit", e.arrivals.lost);
             break;
         }
         // Frames in the pause for each that came in as long a time just before it.
@@ -160,9 +195,10 @@ pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
             let during = within(arrivals, from, to).len() as f64 / (to - from) as f64;
             if before > 0.0 { Some(during / before) } else { None }
         };
-        if share(&traffic.paused).is_some_and(|share| share < 0.5) && share(&traffic.others).is_some_and(|share| share >= 0.5) {
+        let paused: Vec<&Arrival> = traffic.paused.iter().flat_map(|(_, arrivals)| arrivals).copied().collect();
+        if share(&paused).is_some_and(|share| share < 0.5) && share(&traffic.others).is_some_and(|share| share >= 0.5) {
             return Ok(());
         }
     }
-    Err("it was not shown that pause frames of the rx port reach the DUT: a lossless priority did not stop for one".into())
+    Err(format!("it was not shown that pause frames of the rx port reach the DUT: {reason}"))
 }

@@ -1,0 +1,141 @@
+//! Whether evidence can be judged at all. It is input from a file: what the tester could not have measured, such as a phase
+//! that ends before it begins, would make nonsense of every figure, so that no check is judged by it.
+
+use pfc_ebpf::units::LineRate;
+
+use crate::evidence::pfc::{Departure, PfcEvidence};
+use crate::plan::Nanos;
+
+/// No clock or span of a run comes near it: 36 years of nanoseconds. Sums of a few of them fit.
+const MAX_TIME: Nanos = 1 << 60;
+/// No count comes near it: 89 years of the smallest frames at 100 Gbit/s. Sums of all of them fit.
+const MAX_COUNT: u64 = 1 << 38;
+/// Octets, bits a second.
+const MAX_QUANTITY: u64 = 1 << 48;
+/// The longest frame that IP can ask for, and its headers.
+const MAX_LENGTH: usize = 1 << 17;
+
+/// What contradicts itself, if anything does.
+pub(super) fn check(e: &PfcEvidence) -> Result<(), String> {
+    plan(e)?;
+    sender(e)?;
+    receiver(e)?;
+    pauses(e)
+}
+
+fn time(what: &str, time: Nanos) -> Result<(), String> {
+    if time <= MAX_TIME { Ok(()) } else { Err(format!("{what} is {time} ns")) }
+}
+
+fn count(what: &str, count: u64) -> Result<(), String> {
+    if count <= MAX_COUNT { Ok(()) } else { Err(format!("{what}: {count}")) }
+}
+
+fn span(what: &str, from: Nanos, to: Nanos) -> Result<(), String> {
+    time(what, to)?;
+    if from <= to { Ok(()) } else { Err(format!("{what} begins at {from} ns and ends at {to} ns")) }
+}
+
+fn departure(what: &str, departure: Departure) -> Result<(), String> {
+    span(what, departure.before, departure.after)
+}
+
+fn plan(e: &PfcEvidence) -> Result<(), String> {
+    let limits = &e.limits;
+    LineRate::from_bits_per_second(limits.line_rate.bits_per_second()).map_err(|error| error.to_string())?;
+    for (what, limit) in [("max_response", limits.max_response), ("max_residence", limits.max_residence), ("max_burst", limits.max_burst)] {
+        time(what, limit)?;
+    }
+    for flow in &e.plan.flows {
+        if flow.length > MAX_LENGTH || flow.rate > MAX_QUANTITY {
+            return Err(format!("flow {} has frames of {} octets at {} bit/s", flow.id, flow.length, flow.rate));
+        }
+    }
+    for phase in &e.phases {
+        let what = format!("phase {:?}", phase.phase);
+        span(&what, phase.from, phase.to)?;
+        span(&format!("the time from window 0 to {what}"), e.windows.epoch, phase.from)?;
+    }
+    time("the width of a window", e.windows.width)
+}
+
+fn sender(e: &PfcEvidence) -> Result<(), String> {
+    let sender = &e.sender;
+    for sent in &sender.flows {
+        count("frames sent", sent.frames)?;
+        span("sending", sent.first, sent.last)?;
+    }
+    for held in &sender.withheld {
+        span("a span withheld", held.from, held.to)?;
+    }
+    for stall in sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)) {
+        span("a stall", stall.from, stall.to)?;
+    }
+    for counter in &e.accounting {
+        count(&counter.counter, counter.rise)?;
+    }
+    if let Some(dut) = &e.dut {
+        count("overruns", dut.overruns)?;
+        count("refused sends", dut.send_errors)?;
+        time("the simulated DUT's lateness", dut.max_lateness)?;
+    }
+    time("the largest burst", sender.max_burst)
+}
+
+fn receiver(e: &PfcEvidence) -> Result<(), String> {
+    for received in &e.received {
+        for (what, found) in [
+            ("frames received", received.frames),
+            ("duplicates", received.duplicate),
+            ("frames out of order", received.reordered),
+            ("frames beyond the window", received.beyond_window),
+            ("corrupt frames", received.corrupt),
+            ("frames re-marked", received.remarked),
+        ] {
+            count(what, found)?;
+        }
+        if received.untagged > received.remarked {
+            return Err(format!("{} frames came without a tag, but only {} without theirs", received.untagged, received.remarked));
+        }
+        span("receiving", received.first, received.last)?;
+        time("a latency", received.latency_max)?;
+        time("a latency", received.latency_mean)?;
+    }
+    for arrival in &e.arrivals.records {
+        time("an arrival", arrival.time)?;
+    }
+    for port in [&e.tx_port, &e.rx_port] {
+        count("PFC frames", port.pfc_frames)?;
+        for class in port.pfc.iter().chain([&port.pause]) {
+            count("XOFF frames", class.xoff)?;
+            count("XON frames", class.xon)?;
+        }
+        for (_, found) in &port.malformed {
+            count("malformed frames", *found)?;
+        }
+    }
+    Ok(())
+}
+
+fn pauses(e: &PfcEvidence) -> Result<(), String> {
+    if let Some(storm) = &e.storm {
+        departure("the storm's first frame", storm.first)?;
+        departure("the storm's last frame", storm.last)?;
+        span("the storm", storm.first.before, storm.last.before)?;
+        time("the storm's largest gap", storm.max_gap)?;
+        for (before, after) in &storm.gaps {
+            departure("the frame before a gap", *before)?;
+            departure("the frame after a gap", *after)?;
+            span("a gap", before.before, after.after)?;
+        }
+    }
+    for probe in &e.probes {
+        departure("a probe's XOFF", probe.xoff)?;
+        if let Some((xoff, xon)) = probe.xon {
+            departure("a probe's second XOFF", xoff)?;
+            departure("a probe's XON", xon)?;
+            span("the pause that an XON ends", xoff.before, xon.before)?;
+        }
+    }
+    Ok(())
+}
