@@ -207,11 +207,12 @@ fn honoured(e: &PfcEvidence, test: &[&FlowPlan]) -> Result<(), String> {
                 flow.priority, e.limits.headroom
             ));
         }
-        let waited = e.received.iter().filter(|received| received.flow == flow.id).map(|received| received.latency_max).max().unwrap_or(0);
-        // What waits longest is what was sent first; only if that came late may the rest have been aged out.
-        if waited > e.limits.max_residence && e.tx_port.pfc[flow.priority.index()].xoff > 0 {
+        // What was sent first had to wait the longest: until the storm's pause ended.
+        let sent = e.sent(flow.id, Phase::Storm).map(|sent| sent.first);
+        let waited = e.storm.as_ref().zip(sent).map_or(0, |(storm, first)| storm_end(e, storm).saturating_sub(first));
+        if waited > e.limits.max_residence {
             return Err(format!(
-                "frames of {} waited {}, longer than max_residence {}",
+                "the storm made frames of {} wait {}, longer than max_residence {}: shorten it or declare what the DUT can hold",
                 name(flow),
                 ms(waited),
                 ms(e.limits.max_residence)
