@@ -71,12 +71,13 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate: LineRate = testbed::planned_line_rate(&config.testbed)?;
     let mut out = io::stdout().lock();
+    write!(out, "{}", report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate))?;
     for planned in run::plan(config, &run::surroundings(config, line_rate))? {
         for plan in &planned.repetitions {
-            write!(out, "{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
+            write!(out, "\n{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
         }
         for omitted in &planned.omitted {
-            writeln!(out, "{} {}: not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
+            writeln!(out, "\n{} [{}]\n      not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
         }
     }
     Ok(Exit::Passed)

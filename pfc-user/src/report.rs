@@ -7,6 +7,7 @@ mod layout;
 pub mod list;
 pub mod pcapng;
 pub mod progress;
+pub mod series;
 pub mod text;
 
 use std::fs::{self, File};

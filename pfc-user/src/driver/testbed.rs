@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::maps;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::control::{ControlSender, MacControl};
+use super::control::ControlSender;
 use super::journal::{Change, Journal};
 use super::link::{self, End, Feature, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
@@ -303,7 +304,7 @@ fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line
     };
     port.account.configure(&config, &[maps::FlowConfig::default()])?;
     let sender = peer.run(|| ControlSender::open(peer_interface, SELF_TEST_MAC))??;
-    let frame = MacControl::pfc(&Priority::all().collect::<Vec<_>>(), Quanta(1));
+    let frame = MacControl::pfc(Priority::all(), Quanta(1));
     for _ in 0..SELF_TEST_FRAMES {
         sender.send(&frame)?;
     }

@@ -1,9 +1,11 @@
 //! Devices that the tool does not start; and testbeds with other frames: PCP, IPv6.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use pfc_ebpf::stamp::Phase;
+use validator::driver::netns::Namespace;
 use validator::evidence::Repetition;
 use validator::evidence::pfc::PfcEvidence;
 use validator::report;
@@ -20,8 +22,13 @@ pub struct External {
 impl External {
     pub fn new(lab: &mut Lab) -> Self {
         let (tester, dut) = (lab.namespace("tester"), lab.namespace("dut"));
+        for name in [&tester, &dut] {
+            // No neighbour discovery between the frames that are counted; a kernel without IPv6 has none anyway.
+            let quiet = || drop(fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"));
+            Namespace::named(name).unwrap().run(quiet).unwrap();
+        }
         for (near, far) in [("tx", "p0"), ("rx", "p1")] {
-            ip(&format!("-n {tester} link add {near} mtu 3400 type veth peer name {far} mtu 3400 netns {dut}"));
+            ip(&format!("-n {tester} link add {near} type veth peer name {far} netns {dut}"));
             ip(&format!("-n {tester} link set {near} up"));
             ip(&format!("-n {dut} link set {far} up"));
         }

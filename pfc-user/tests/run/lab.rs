@@ -121,10 +121,12 @@ impl Lab {
         let mut found = None;
         wait_until("data in the storm", || {
             let Some((dut, [data, storm])) = self.dut().and_then(|dut| Some((dut, frames_into(dut)?))) else { return false };
-            // Three pause frames: the storm's, for a probe comes later or alone.
-            let before = *before.get_or_insert_with(|| (storm >= 3).then_some(data)).get_or_insert(u64::MAX);
             found = Some(dut);
-            data > before.saturating_add(500)
+            // Some come later than the storm's first three frames: no pause frame comes before, and in the lead no data.
+            if before.is_none() && storm >= 3 {
+                before = Some(data);
+            }
+            before.is_some_and(|before| data > before + 200)
         });
         found.unwrap()
     }

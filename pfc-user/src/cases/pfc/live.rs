@@ -6,12 +6,13 @@ use anyhow::{Context, Result};
 use pfc_ebpf::maps::{self, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::stimulate::{self, Bench, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::clock;
-use crate::driver::control::{ControlSender, MacControl, Storm};
+use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
 use crate::driver::process;
 use crate::driver::testbed::{Testbed, WINDOW};
@@ -322,7 +323,7 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        self.control.send(&MacControl::pfc(priorities, quanta)).map_err(|error| Stop::Failed(error.into()))
+        self.control.send(&MacControl::pfc(priorities.iter().copied(), quanta)).map_err(|error| Stop::Failed(error.into()))
     }
 
     fn announce(&mut self, phase: &'static str) {
