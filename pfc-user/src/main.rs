@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // The reader of a pipe has seen enough.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("validator: {error:#}");
+            eprintln!("validator: {}", run::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
         }
     }

@@ -113,7 +113,7 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
             let mut live = Live { config: &config.testbed, testbed: &mut testbed, interrupt, events, run };
             match live::run(&mut live, plan) {
                 Ok(done) => case.repetitions.push(Repetition::Pfc(Box::new(done))),
-                Err(error) => case.error = Some(format!("{}: {error:#}", plan.name)),
+                Err(error) => case.error = Some(format!("{}: {}", plan.name, in_words(&error))),
             }
             evidence.interrupted = interrupt.seen();
             events(Event::RepetitionEnds);
@@ -129,6 +129,15 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
+}
+
+/// An error with its causes, each said once: many a message has its cause in it already.
+pub fn in_words(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        cause if said.is_empty() => cause,
+        cause if said.ends_with(&cause) => said,
+        cause => format!("{said}: {cause}"),
+    })
 }
 
 /// How long the phases of a repetition take at the least, in seconds.
@@ -151,4 +160,16 @@ fn host() -> Result<Host> {
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once() {
+        let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
+        let error = anyhow::Error::from(crate::driver::link::LinkError::System { what: "cannot list".into(), source: cause });
+        assert_eq!(in_words(&error.context("no port")), "no port: cannot list: Network is down (os error 100)");
+    }
 }

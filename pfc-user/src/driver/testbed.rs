@@ -200,7 +200,7 @@ fn find(port: &config::Port) -> Result<Found> {
     let found = Found::new(&port.interface, namespace)?;
     let Found { interface, namespace, state } = &found;
     if !state.up {
-        bail!("{interface} in {namespace} is down; set it up with `ip {}link set {interface} up`", of_ip(namespace));
+        bail!("{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`", of_ip(namespace));
     }
     if !state.carrier {
         bail!("{interface} in {namespace} has no carrier: is the cable in, and the other end up?");

@@ -36,7 +36,7 @@ fn root_ports_that_cannot_be_used() {
     refuse(
         &lab,
         &with("testbed.ports.rx.interface=tx"),
-        &format!("--set testbed.ports.rx.interface=tx: ports.rx: port tx is used twice; tx and rx must be different ports"),
+        &format!("{testbed}:8:12: ports.rx: port tx is used twice; tx and rx must be different ports"),
     );
 
     // The speed that a veth reports means nothing.
@@ -48,10 +48,10 @@ fn root_ports_that_cannot_be_used() {
         "tx (veth) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
     );
 
-    ip(&format!("-n {} link set p1 down", external.dut));
+    ip(&format!("-n {} link set dev p1 down", external.dut));
     refuse(&lab, &arguments, &format!("rx in {named} has no carrier: is the cable in, and the other end up?"));
-    ip(&format!("-n {tester} link set rx down"));
-    refuse(&lab, &arguments, &format!("rx in {named} is down; set it up with `ip -n {tester} link set rx up`"));
+    ip(&format!("-n {tester} link set dev rx down"));
+    refuse(&lab, &arguments, &format!("rx in {named} is down; set it up with `ip -n {tester} link set dev rx up`"));
 
     let elsewhere = refuse_text(&lab, &with("testbed.ports.tx.namespace=nowhere-at-all"));
     assert!(elsewhere.starts_with("validator: there is no network namespace \"nowhere-at-all\"; there are: "), "{elsewhere}");
@@ -87,7 +87,7 @@ fn root_another_xdp_program_is_named_and_stays() {
     for mode in [Mode::Skb, Mode::Driver] {
         let other = namespace.run(|| Account::attach("rx", mode, Sizes { flows: 1, windows: 1 })).unwrap().unwrap();
         let attached = || {
-            let links: serde_json::Value = serde_json::from_str(&ip(&format!("-n {} -d -j link show rx", external.tester))).unwrap();
+            let links: serde_json::Value = serde_json::from_str(&ip(&format!("-n {} -d -j link show dev rx", external.tester))).unwrap();
             links[0]["xdp"]["prog"]["id"].as_u64().unwrap()
         };
         let id = attached();

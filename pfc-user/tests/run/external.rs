@@ -28,9 +28,9 @@ impl External {
             Namespace::named(name).unwrap().run(quiet).unwrap();
         }
         for (near, far) in [("tx", "p0"), ("rx", "p1")] {
-            ip(&format!("-n {tester} link add {near} type veth peer name {far} netns {dut}"));
-            ip(&format!("-n {tester} link set {near} up"));
-            ip(&format!("-n {dut} link set {far} up"));
+            ip(&format!("-n {tester} link add name {near} type veth peer name {far} netns {dut}"));
+            ip(&format!("-n {tester} link set dev {near} up"));
+            ip(&format!("-n {dut} link set dev {far} up"));
         }
         Self { tester, dut }
     }

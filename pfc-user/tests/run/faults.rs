@@ -1,5 +1,10 @@
 //! The simulated switch on real frames: without a fault nothing fails, and with one exactly its checks do.
 
+use std::path::Path;
+
+use validator::evidence::Repetition;
+use validator::report;
+
 use crate::lab::{Lab, all_cases, of_repository};
 use crate::outcome::{Report, set};
 
@@ -12,11 +17,13 @@ fn expect(test: &str, fault: &str, expected: &[&str]) {
     let plan = lab.file("plan.toml", &all_cases());
     let mut undecided = String::new();
     for _ in 0..ATTEMPTS {
-        let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --format json --set testbed.dut.faults=[\"{fault}\"]"));
+        let out = lab.out();
+        let set_fault = format!("--set testbed.dut.faults=[\"{fault}\"]");
+        let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}", out.display()));
         let report: Report = run.report();
         let failed = report.checks("fail");
         let unexpected: Vec<_> = failed.difference(&set(expected)).cloned().collect();
-        assert!(unexpected.is_empty(), "{unexpected:?} fail:\n{}", report.reasons("fail"));
+        assert!(unexpected.is_empty(), "{unexpected:?} fail:\n{}{}", report.reasons("fail"), hindrances(&out));
         assert_eq!(report.checks("error"), set(&[]));
         lab.assert_nothing_is_left();
         let missing: Vec<_> = set(expected).difference(&failed).cloned().collect();
@@ -29,6 +36,27 @@ fn expect(test: &str, fault: &str, expected: &[&str]) {
         undecided = report.reasons("inconclusive");
     }
     panic!("undecided in {ATTEMPTS} attempts:\n{undecided}");
+}
+
+/// What the machine did to tester and simulated DUT, to tell a wrong verdict's reason.
+fn hindrances(out: &Path) -> String {
+    let mut text = String::new();
+    for case in report::read_evidence(out).unwrap().cases {
+        for Repetition::Pfc(measured) in case.repetitions {
+            let dut = measured.dut.as_ref().unwrap();
+            text += &format!(
+                "{} {}: sender stalls {:?}, octets after XOFF {:?}, DUT stalls {:?}, drops {:?}, XOFF {:?}\n",
+                case.case,
+                measured.plan.name,
+                measured.sender.stalls,
+                measured.sender.after_xoff,
+                dut.stalls,
+                dut.model_drops,
+                dut.xoff_sent
+            );
+        }
+    }
+    text
 }
 
 macro_rules! faults {

@@ -112,7 +112,7 @@ fn root_an_interface_that_vanishes_is_named() {
     let plan = lab.file("plan.toml", &plan("2s", &MINUTE[..1]));
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
     lab.wait_for_data_in_the_storm();
-    ip(&format!("-n {} link del tx", external.tester));
+    ip(&format!("-n {} link del dev tx", external.tester));
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     let report = ended.report();
