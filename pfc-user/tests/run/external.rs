@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use pfc_ebpf::stamp::Phase;
 use validator::driver::netns::Namespace;
@@ -45,13 +45,13 @@ impl External {
     }
 
     /// Starts a simulated switch as the device; it takes frames when this returns. It ends with the lab.
-    pub fn start_dut(&self, lab: &Lab, arguments: &str) -> Child {
+    pub fn start_dut(&self, lab: &mut Lab, arguments: &str) {
         let line = format!("netns exec {} {PROGRAM} dut switch --port p0 --port p1 {arguments}", self.dut);
         let mut dut = lab.command("ip", &line).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(dut.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        lab.keep(dut);
         assert_eq!(ready, "{\"ready\":true}\n");
-        dut
     }
 }
 
@@ -117,7 +117,7 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
 fn root_without_a_hook_other_sets_of_priorities_are_undecided() {
     let Some(mut lab) = Lab::new("root_without_a_hook_other_sets_of_priorities_are_undecided") else { return };
     let external = External::new(&mut lab);
-    let _dut = external.start_dut(&lab, "--lossless 3");
+    external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
     let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]));
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));

@@ -107,7 +107,7 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
 fn root_an_interface_that_vanishes_is_named() {
     let Some(mut lab) = Lab::new("root_an_interface_that_vanishes_is_named") else { return };
     let external = External::new(&mut lab);
-    let _dut = external.start_dut(&lab, "--lossless 3");
+    external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
     let plan = lab.file("plan.toml", &plan("2s", &MINUTE[..1]));
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
@@ -130,7 +130,7 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
     let namespace = Namespace::named(&external.tester).unwrap();
     let in_frame = || ["tx", "rx"].map(|port| !link::feature(&namespace, port, Feature::RxVlan).unwrap());
     assert_eq!(in_frame(), [false, false], "the kernel's default");
-    let _dut = external.start_dut(&lab, "--lossless 3 --trust pcp");
+    external.start_dut(&mut lab, "--lossless 3 --trust pcp");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", "qos.trust = \"pcp\"\n"));
     let long = lab.file("long.toml", &plan("1min", MINUTE));
     let run = lab.start(&format!("--testbed {testbed} --plan {long}"));

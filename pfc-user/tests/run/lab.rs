@@ -29,6 +29,7 @@ pub struct Lab {
     folder: TempDir,
     mark: String,
     namespaces: Vec<String>,
+    children: Vec<Child>,
     links: BTreeSet<String>,
     journal: BTreeSet<PathBuf>,
     _alone: MutexGuard<'static, ()>,
@@ -45,7 +46,7 @@ impl Lab {
         // For the tests that are somebody else.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mark = format!("{}-{test}", std::process::id());
-        Some(Self { folder, mark, namespaces: Vec::new(), links: links(), journal: journal(), _alone: alone })
+        Some(Self { folder, mark, namespaces: Vec::new(), children: Vec::new(), links: links(), journal: journal(), _alone: alone })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -93,6 +94,11 @@ impl Lab {
         ip(&format!("netns add {name}"));
         self.namespaces.push(name.clone());
         name
+    }
+
+    /// Has `child` end with the lab.
+    pub fn keep(&mut self, child: Child) {
+        self.children.push(child);
     }
 
     /// Processes that this test has started, also indirectly: number and command line.
@@ -148,6 +154,9 @@ impl Drop for Lab {
     fn drop(&mut self) {
         for (number, _) in self.processes() {
             let _ = kill(Pid::from_raw(number), Signal::SIGKILL);
+        }
+        for child in &mut self.children {
+            let _ = child.wait();
         }
         for namespace in &self.namespaces {
             let _ = Command::new("ip").args(["netns", "del", namespace]).status();
