@@ -81,6 +81,14 @@ pub enum ReportError {
     },
 }
 
+/// Makes `dir` where it is missing, and sees that files can be made in it: before a run, so that what is measured is not lost
+/// for want of a place.
+pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
+    let attempt = dir.join(format!(".attempt.{}", process::id()));
+    let made = fs::create_dir_all(dir).and_then(|()| File::create(&attempt)).and_then(|_| fs::remove_file(&attempt));
+    made.map_err(|error| ReportError::Unwritable { path: dir.to_owned(), error })
+}
+
 /// Writes the evidence and all reports into `dir`, which is made where it is missing. Each file appears whole or not at all.
 pub fn write(dir: &Path, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<(), ReportError> {
     fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable { path: dir.to_owned(), error })?;

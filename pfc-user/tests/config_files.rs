@@ -151,7 +151,7 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
     ];
     let Config { testbed, plan } = sim("pfc", &sets);
     assert_eq!(testbed.limits.max_response, 3 * MS);
-    assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".to_owned()], args: vec![] });
+    assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".parse().unwrap()], args: vec![] });
     assert_eq!((testbed.dscp_map[46], testbed.watchdog.as_deref()), (Priority::from_low_bits(5), Some("on")));
     assert!(testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", testbed.toml);
     assert_eq!((plan.cases[0].durations.traffic, plan.cases[0].frame), (2000 * MS, 512));

@@ -63,7 +63,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     configure(live, plan, epoch, storm_source)?;
     let sender = open_sender(live, plan, epoch)?;
     let control = open_control(live.testbed)?;
-    let mut bench = LiveBench { live, plan, sender, control, storm: None };
+    let mut bench = LiveBench { live, plan, sender, control, storm: None, cut_short: None };
     let mut done = Stimulus::default();
     let outcome = stimulate::run(&mut bench, plan, limits.pause_time(plan.storm.quanta), limits.max_response, &mut done);
     let interrupted = match outcome {
@@ -73,6 +73,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     };
     bench.sender.stop()?;
     let sent = bench.sender.report()?;
+    done.storm = done.storm.or(bench.cut_short.take());
     drop(bench);
     let dut = match device.take() {
         Some(child) => Some(dut_report(child)?),
@@ -215,6 +216,11 @@ fn counters_hook(config: &config::Testbed, when: &str, plan: &RepetitionPlan, ho
 
 fn dut_report(child: process::Child) -> Result<DutReport> {
     let output = child.finish(DUT_END).context("the simulated DUT did not end as it should")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "the simulated DUT ended ({}) before the repetition did; its messages are above",
+        output.status
+    );
     let line = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(line).with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
 }
@@ -252,6 +258,8 @@ struct LiveBench<'b, 'l> {
     sender: Sendmmsg,
     control: ControlSender,
     storm: Option<Storm>,
+    /// Account of a storm that the user ended.
+    cut_short: Option<StormReport>,
 }
 
 impl LiveBench<'_, '_> {
@@ -259,7 +267,7 @@ impl LiveBench<'_, '_> {
     fn interrupted(&mut self) -> Stop {
         // What ended the traffic before the user did no longer matters.
         let _ = self.sender.stop();
-        self.storm = None;
+        self.cut_short = self.storm.take().map(Storm::stop);
         Stop::Interrupted
     }
 }
