@@ -190,6 +190,11 @@ pub enum Malformed {
 }
 
 impl Malformed {
+    /// Whether it is a MAC control frame.
+    pub const fn is_control(self) -> bool {
+        matches!(self, Self::ControlTruncated | Self::ControlOpcode | Self::ControlTagged | Self::ControlDestination)
+    }
+
     /// How many reasons there are.
     pub const COUNT: usize = 12;
 
@@ -240,7 +245,7 @@ pub struct PortCounters {
     pub pfc_empty: u64,
     /// PFC by priority.
     pub pfc: [ClassCounters; 8],
-    /// PAUSE and PFC frames whose source is [`Config::storm_source`]; counted in the above too.
+    /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]; counted in the above too.
     pub own_control: u64,
     /// Records that did not fit into ARRIVALS.
     pub arrivals_lost: u64,

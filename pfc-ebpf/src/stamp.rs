@@ -138,7 +138,9 @@ impl Stamp {
     /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds).
     #[inline(always)]
     pub const fn latency(&self, now: u64) -> u64 {
-        now.wrapping_sub(self.time) & MASK_48
+        let latency = now.wrapping_sub(self.time) & MASK_48;
+        // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of three days.
+        if latency < 1 << 47 { latency } else { 0 }
     }
 }
 
@@ -166,5 +168,6 @@ mod tests {
     fn latency_survives_the_wrap_of_48_bits() {
         let stamp = Stamp { time: MASK_48 - 9, ..STAMP };
         assert_eq!(stamp.latency((7 << 48) + 10), 20);
+        assert_eq!(STAMP.latency(STAMP.time - 1), 0);
     }
 }

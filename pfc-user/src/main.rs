@@ -27,13 +27,17 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
-        // The reader of a pipe has seen enough.
-        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("validator: {}", run::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
         }
     }
+}
+
+/// Whether the reader of our output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn list(args: &ListArgs) -> Result<Exit> {
@@ -96,9 +100,13 @@ fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
 
 fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
     let mut out = io::stdout().lock();
-    match format {
-        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::colour(&io::stdout())).as_bytes())?,
-        Format::Json => report::json::write(&mut out, evidence, results, exit)?,
+    let shown = match format {
+        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::colour(&io::stdout())).as_bytes()),
+        Format::Json => report::json::write(&mut out, evidence, results, exit),
+    };
+    match shown.map_err(anyhow::Error::from) {
+        // The exit code says the verdict also to those who do not read to the end.
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(exit),
     }
-    Ok(exit)
 }

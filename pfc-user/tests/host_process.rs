@@ -114,3 +114,9 @@ fn assert_hangs_up(pipe: &impl AsFd) {
     assert_eq!(poll(&mut polled, PollTimeout::try_from(LONG).unwrap()), Ok(1), "a process that should be dead holds the pipe");
     assert_eq!(polled[0].revents(), Some(PollFlags::POLLHUP));
 }
+
+#[test]
+fn a_hook_that_never_stops_printing_is_killed_in_time() {
+    let error = run_hook("counters", "before", "while :; do echo and on; done", &[], Duration::from_millis(300)).unwrap_err();
+    assert!(matches!(error, ProcessError::TimedOut { awaited: "end", .. }), "{error}");
+}

@@ -192,8 +192,9 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     // This thread waits for the shell below, so it lives long enough.
     prepare(&mut shell);
-    let (mut process, pidfd) = shell.spawn().and_then(with_pidfd).map_err(|source| ProcessError::Start { what: what(), source })?;
-    let group = Pid::from_raw(process.id() as i32);
+    let (process, pidfd) = shell.spawn().and_then(with_pidfd).map_err(|source| ProcessError::Start { what: what(), source })?;
+    let mut shell = Group(process);
+    let process = &mut shell.0;
     let stdout = process.stdout.take().expect("asked for above");
     let stderr = process.stderr.take().expect("asked for above");
     let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe { file: Some(File::from(pipe)), text: Vec::new() });
@@ -202,10 +203,8 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
         let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
         watched.extend(open.iter().flat_map(|pipe| &pipe.file).map(|file| file as &dyn AsFd));
         let ready = wait_readable(&watched, Some(deadline)).map_err(failed)?;
-        if !ready.contains(&true) {
-            // The shell has not been waited for, so the group's number is still its own.
-            let _ = killpg(group, Signal::SIGKILL);
-            let _ = process.wait();
+        // Also of a hook that never stops printing.
+        if !ready.contains(&true) || Instant::now() >= deadline {
             return Err(ProcessError::TimedOut { what: what(), awaited: "end", waited: timeout });
         }
         // Once the shell has ended and the pipes are empty it is over, even if something in the background holds them open.
@@ -216,7 +215,7 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
             pipe.read().map_err(failed)?;
         }
     }
-    let status = process.wait().map_err(failed)?;
+    let status = shell.0.wait().map_err(failed)?;
     let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
     Ok(HookOutput {
         hook: hook.to_owned(),
@@ -227,6 +226,19 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
         stdout,
         stderr,
     })
+}
+
+/// A shell with all that it started in its process group, which ends with this.
+struct Group(std::process::Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Until it has been waited for the group's number is its own; afterwards what it left behind goes on, as it wished.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+            let _ = self.0.wait();
+        }
+    }
 }
 
 /// One output of a hook.

@@ -32,10 +32,19 @@ pub fn pin(cpu: usize) -> bool {
     set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
 }
 
-/// The last CPU that the calling thread may use: the sender is on the first.
+/// The first CPU that the calling thread may use: the sender's.
+pub fn first_cpu() -> Option<usize> {
+    allowed_cpus().first().copied()
+}
+
+/// The last CPU that the calling thread may use: a simulated DUT's.
 pub fn last_cpu() -> Option<usize> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
-    (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu).unwrap_or(false))
+    allowed_cpus().last().copied()
+}
+
+fn allowed_cpus() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect()
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::control::ControlSender;
-use super::journal::{Change, Journal};
-use super::link::{self, End, Feature, LinkState, create_bridge, create_veth};
+use super::journal::{Change, Journal, JournalError};
+use super::link::{self, End, Feature, LinkError, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
+use super::packet::PacketSocket;
 use super::process::Child;
 use super::promiscuous::Promiscuous;
 use super::xdp::{Account, Mode, Sizes};
@@ -29,8 +30,12 @@ const RX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 const DUT_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0x01], [0x02, 0, 0, 0, 1, 0x02]];
 /// Source of the self-test's frames: neither the storm's nor the DUT's.
 const SELF_TEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
+/// EtherType for local experiments 1.
+const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
 const DUT_PORTS: [&str; 2] = ["p0", "p1"];
 const SELF_TEST_FRAMES: u64 = 8;
+/// A link is back within this after its port, or the DUT's, was configured.
+const CARRIER: Duration = Duration::from_secs(10);
 /// A simulated DUT is up within this, or something is wrong.
 const DUT_START: Duration = Duration::from_secs(10);
 
@@ -133,6 +138,27 @@ impl Testbed {
         Ok(Some(child))
     }
 
+    /// Waits until both links are up, for example after the DUT was configured.
+    pub fn wait_for_carrier(&self) -> Result<()> {
+        for port in [&self.tx, &self.rx] {
+            link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses: the rx port sends nothing
+    /// else that is learned from. The frames are of the EtherType for local experiments (IEEE 802).
+    pub fn introduce(&self) -> Result<()> {
+        for (from, to) in [(&self.tx, &self.rx), (&self.rx, &self.tx)] {
+            let mut frame = [0; 60];
+            frame[..6].copy_from_slice(&to.state.mac);
+            frame[6..12].copy_from_slice(&from.state.mac);
+            frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL.to_be_bytes());
+            from.namespace.run(|| PacketSocket::open(&from.interface)?.send(&frame))??;
+        }
+        Ok(())
+    }
+
     /// The device is ours, so that nothing like a PFC watchdog is hidden in it.
     pub fn is_own_device(&self) -> bool {
         !matches!(self.device, Device::External)
@@ -228,11 +254,15 @@ impl Found {
         };
         let account = namespace.run(|| Account::attach(&interface, mode, sizes))??;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
+        // Some drivers reset the port when a program is attached.
+        link::wait_for_carrier(&namespace, &interface, CARRIER)?;
         let mut _changes = Vec::new();
         if config.trust == maps::Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
-            for feature in [Feature::RxVlan, Feature::TxVlan] {
-                _changes.extend(Journal::open().change(&namespace, &interface, feature, false)?);
+            match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
+                // Where the driver does not let go of it, frames without a tag are seen and told as such.
+                Err(JournalError::Link(LinkError::Fixed { .. })) => {}
+                change => _changes.extend(change?),
             }
         }
         Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous, _changes })
@@ -258,9 +288,11 @@ fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result
     match (asked, tx.1, rx.1) {
         (Some(rate), ..) => {
             for (interface, speed, _) in [tx, rx] {
-                if let Some(speed) = speed.filter(|speed| rate.bits_per_second() > *speed) {
+                // A quantum is 512 bit times of the link, whatever the testbed says.
+                if let Some(speed) = speed.filter(|speed| rate.bits_per_second() != *speed) {
+                    let word = if rate.bits_per_second() > speed { "above" } else { "below" };
                     bail!(
-                        "line_rate {rate} is above the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken",
+                        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
                         mbits(speed)
                     );
                 }
@@ -352,7 +384,7 @@ mod tests {
                 Some(40_000),
                 real("a", 40_000),
                 real("b", 25_000),
-                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken",
+                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
             ),
             (
                 None,

@@ -215,7 +215,8 @@ pub struct StormReport {
     pub last: Departure,
     /// Largest time from one frame's `before` to the next one's `after`.
     pub max_gap: Nanos,
-    /// Every gap above the pause time: the frame before it and the frame after it.
+    /// Every gap in which the shortest pause that the tolerances allow may have run out: the frame before it and the frame
+    /// after it, or the end of the storm.
     pub gaps: Vec<(Departure, Departure)>,
     /// Gaps by significant bits of their nanoseconds.
     pub histogram: Vec<u64>,

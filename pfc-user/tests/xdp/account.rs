@@ -381,6 +381,12 @@ fn root_the_testers_own_pause_frames_are_told_by_their_source() {
     let port = account.port().unwrap();
     assert_eq!((port.own_control, port.pfc_frames, port.pause.xoff), (2, 2, 1));
     assert_eq!(kinds(&mut account), [OffenceKind::OwnControl; 2]);
+    // Also behind a tag that a device put before it, and to another address.
+    let frame = MacControl::Pause { quanta: 1 }.emit(STORM_SOURCE);
+    run(&account, &[&frame[..12], &[0x81, 0x00, 0x60, 0x00], &frame[12..]].concat());
+    run(&account, &[&[2, 0, 0, 0, 0, 9], &frame[6..]].concat());
+    run(&account, &[&[2, 0, 0, 0, 0, 9], &MacControl::Pause { quanta: 1 }.emit(PEER)[6..]].concat());
+    assert_eq!(account.port().unwrap().own_control, 4);
 }
 
 /// A frame of each kind that cannot be read, with the action on it.

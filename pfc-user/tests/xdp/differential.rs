@@ -58,7 +58,10 @@ impl Model {
             Class::Test { stamp, intact } => self.test(&frame, &stamp, intact),
             Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
             Class::Other => port.other += 1,
-            Class::Malformed(reason) => port.malformed[reason as usize] += 1,
+            Class::Malformed(reason) => {
+                port.malformed[reason as usize] += 1;
+                port.own_control += (reason.is_control() && octets[6..12] == STORM_SOURCE) as u64;
+            }
         }
         if frame.class.is_consumed() { DROP } else { PASS }
     }

@@ -29,10 +29,16 @@ pub fn account(frame: &Frame, port: &mut PortCounters, packet: &Packet, control:
     }
     let source = packet.get(ethernet::SOURCE).unwrap_or([0; 6]);
     record::control(frame, port, control, source);
-    if source == frame.config.storm_source {
+    if is_own(frame, packet) {
         port.own_control += 1;
         record::offence(frame, port, OffenceKind::OwnControl, 0);
     }
+}
+
+/// Whether the tester's own storm sent the frame.
+#[inline(always)]
+pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
+    packet.get(ethernet::SOURCE) == Some(frame.config.storm_source)
 }
 
 /// Nanoseconds that `quanta` last; exact up to the longest pause time, and without the division of 128 bits that BPF lacks.

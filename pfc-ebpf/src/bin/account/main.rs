@@ -90,7 +90,11 @@ pub fn account(ctx: XdpContext) -> u32 {
         Class::Test { stamp, intact } => flow::account(&frame, port, &classified, &stamp, intact),
         Class::Control(control) => control::account(&frame, port, &packet, &control),
         Class::Other => port.other += 1,
-        Class::Malformed(reason) => malformed(&frame, port, reason),
+        Class::Malformed(reason) => {
+            // A device may forward a pause frame behind a tag, or to another address.
+            port.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;
+            malformed(&frame, port, reason);
+        }
     }
     if classified.class.is_consumed() { xdp_action::XDP_DROP } else { xdp_action::XDP_PASS }
 }

@@ -14,11 +14,11 @@ use crate::config::{self, Destination};
 use crate::driver::clock;
 use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
-use crate::driver::process;
 use crate::driver::testbed::{Testbed, WINDOW};
 use crate::driver::traffic::sendmmsg::Sendmmsg;
 use crate::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Source, TrafficPlan};
 use crate::driver::xdp::PauseView;
+use crate::driver::{process, realtime};
 use crate::evidence::pfc::{Arrivals, Departure, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows};
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
@@ -26,6 +26,9 @@ use crate::plan::{Durations, Nanos, RepetitionPlan};
 const SETTLE_POLL: Nanos = 2_000_000;
 /// The sender's thread ends a burst within this of its time.
 const SENDER_END: Nanos = 1_000_000_000;
+/// Longest wait for a DUT to let frames through, and the time from one try to the next.
+const PATH_WAIT: Nanos = 3_000_000_000;
+const PATH_RETRY: Nanos = 100_000_000;
 /// The simulated DUT prints its report within this.
 const DUT_END: Duration = Duration::from_secs(5);
 
@@ -53,12 +56,15 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         let said = output.stderr.trim().to_owned();
         hooks.push(output);
         anyhow::ensure!(!failed, "the hook `configure` failed for {}: {said}", plan.name);
+        live.testbed.wait_for_carrier()?;
     }
     let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
     counters_hook(live.config, "before", plan, &mut hooks)?;
     let before = live.testbed.counters()?;
     let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
     let storm_source = live.testbed.rx.state.mac;
+    configure(live, plan, clock::now(), storm_source)?;
+    introduce(live)?;
     let epoch = clock::now();
     configure(live, plan, epoch, storm_source)?;
     let sender = open_sender(live, plan, epoch)?;
@@ -85,6 +91,10 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
+    let mut sender = sent.report;
+    if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
+        sender.honours_pfc = format!("{}; it was not shown that PFC reaches it", sender.honours_pfc);
+    }
     let (rx_port, arrivals, more) = read_port(live.testbed, Side::Rx)?;
     offences.extend(more);
     Ok(PfcEvidence {
@@ -92,7 +102,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         limits,
         ports,
         phases: done.phases,
-        sender: sent.report,
+        sender,
         received: live.testbed.rx.account.flows()?,
         windows: Windows { epoch, width: WINDOW, offered: sent.offered, received: live.testbed.rx.account.windows()? },
         storm: done.storm,
@@ -154,6 +164,25 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
     Ok(())
 }
 
+/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was configured may take a
+/// while. A DUT that never does will show in the baseline.
+fn introduce(live: &mut Live) -> Result<()> {
+    let end = clock::now() + PATH_WAIT;
+    while !matches!(live.config.addresses.destination, Destination::Gateway(_)) && clock::now() < end {
+        live.testbed.introduce()?;
+        let next = clock::now() + PATH_RETRY;
+        while clock::now() < next {
+            if live.testbed.rx.account.port()?.other > 0 && live.testbed.tx.account.port()?.other > 0 {
+                return Ok(());
+            }
+            if live.interrupt.wait_until(clock::now() + SETTLE_POLL) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn addresses(config: &config::Testbed, testbed: &Testbed) -> Addresses {
     let wanted = &config.addresses;
     Addresses {
@@ -179,7 +208,7 @@ fn open_sender(live: &Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Sendm
         epoch,
         width: WINDOW,
         windows: testbed.windows as usize,
-        cpu: Some(0),
+        cpu: realtime::first_cpu(),
     };
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
     Ok(testbed.tx.namespace.run(|| Sendmmsg::open(&traffic, flow_control))??)

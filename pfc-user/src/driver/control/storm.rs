@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::ControlSender;
@@ -36,7 +36,7 @@ impl Storm {
             StormKind::Pause => MacControl::Pause { quanta: plan.quanta.0 },
         };
         let interval = plan.interval;
-        let account = Account::new(plan.quanta.nanos(line_rate));
+        let account = Account::new(shortest_pause(plan.quanta, line_rate));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::Builder::new().name("storm".into()).spawn(move || {
@@ -83,7 +83,7 @@ fn send(sender: &ControlSender, frame: &MacControl, interval: Nanos, mut account
             }
         }
         if stop.load(Ordering::Acquire) {
-            return account.report;
+            return account.end(clock::now());
         }
         match sender.send(frame) {
             Ok(departure) => account.left(departure),
@@ -92,6 +92,12 @@ fn send(sender: &ControlSender, frame: &MacControl, interval: Nanos, mut account
         }
         due = next(due, interval, clock::now());
     }
+}
+
+/// A DUT with a fast clock goes on a little earlier: 2 quanta and the 100 ppm of IEEE 802.3.
+fn shortest_pause(quanta: Quanta, line_rate: LineRate) -> Nanos {
+    let full = quanta.nanos(line_rate);
+    full.saturating_sub(Quanta(2).nanos(line_rate) + full / 10_000)
 }
 
 /// When the frame after the one due at `due` is: on an even schedule, or an interval from `now` where that was missed.
@@ -137,6 +143,16 @@ impl Account {
         report.last = departure;
         report.frames += 1;
     }
+
+    /// The account at the end of the storm; a frame that should have left and did not leaves a gap as well.
+    fn end(mut self, now: Nanos) -> StormReport {
+        let last = self.report.last;
+        if self.report.frames > 0 && now - last.before > self.pause {
+            self.report.max_gap = self.report.max_gap.max(now - last.before);
+            self.report.gaps.push((last, Departure { before: now, after: now }));
+        }
+        self.report
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +184,19 @@ mod tests {
         let mut histogram = vec![0; 40];
         (histogram[7], histogram[9]) = (2, 1);
         assert_eq!(report.histogram, histogram);
+    }
+
+    #[test]
+    fn a_storm_that_went_quiet_before_it_was_stopped_ends_with_a_gap() {
+        let with_one_frame = || {
+            let mut account = Account::new(110);
+            account.left(at(1000));
+            account
+        };
+        assert_eq!(with_one_frame().end(1110).gaps, []);
+        let report = with_one_frame().end(1111);
+        assert_eq!((report.max_gap, report.gaps), (111, vec![(at(1000), Departure { before: 1111, after: 1111 })]));
+        assert_eq!(Account::new(110).end(1 << 40).gaps, []);
     }
 
     #[test]
