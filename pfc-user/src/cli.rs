@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{DEFAULT_PLAN, PlanChoice};
 use crate::dut::switch::args::SwitchArgs;
 
-/// An open conformance tester for lossless networks.
+/// An open conformance tester for lossless networks (PFC and PAUSE).
 #[derive(Debug, Parser)]
 #[command(name = "validator", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -17,6 +17,9 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
+Start with (as root, on network namespaces of its own):
+  validator run --testbed configs/testbeds/sim.toml --plan smoke
+
 Exit codes:
     0  at least one case passed, and every other passed or was not applicable
     1  some case failed
@@ -35,7 +38,7 @@ pub enum Command {
     Judge(StoredArgs),
     /// Write the reports of an earlier run again, from its evidence.
     Report(StoredArgs),
-    /// Simulated devices under test.
+    /// Be a simulated device under test on interfaces that are there.
     Dut {
         /// Which.
         #[command(subcommand)]
@@ -54,22 +57,22 @@ pub struct ListArgs {
 /// Arguments of `validator run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Where the ports are and what the DUT is.
+    /// Where the ports are and what the DUT is; configs/testbeds has examples.
     #[arg(long, value_name = "FILE")]
     pub testbed: PathBuf,
-    /// Cases and their parameters: all, pfc, smoke, or a plan file.
+    /// Cases and their parameters: a built-in plan (all, pfc, smoke) or a plan file.
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN)]
     plan: String,
-    /// Run only these cases, as the plan `all` has them.
+    /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
     case: Vec<String>,
-    /// Directory for report.json, junit.xml, evidence.json and captures.
+    /// Directory for report.json, junit.xml, evidence.json, and captures of the frames that checks rest on.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Change a value of the testbed or the plan, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Print the steps, and do nothing.
+    /// Print the steps, and send nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// How to write the result.
@@ -80,7 +83,7 @@ pub struct RunArgs {
 /// Arguments of commands on an earlier run.
 #[derive(Debug, Args)]
 pub struct StoredArgs {
-    /// What was given to `validator run --out`.
+    /// The directory that was given to `validator run --out`.
     pub dir: PathBuf,
     /// How to write the result.
     #[arg(long, value_enum, default_value_t)]

@@ -1,6 +1,22 @@
 //! validator: an open conformance tester for lossless networks.
 //!
-//! Data flows one way: [`config`] -> [`plan`] -> [`run`] -> [`evidence`] -> judge ([`cases`]) -> [`report`].
+//! Data flows one way:
+//!
+//! ```text
+//! testbed and plan files -> config -> plan -> run -> evidence -> cases (judge) -> report
+//!                                             |  ^
+//!                                             v  |
+//!                                           driver <-> kernel, ports, device under test (dut, or a real one)
+//! ```
+//!
+//! - [`config`] is the only reader of files; what it returns is typed and checked.
+//! - [`plan`] is plain data: what each repetition is to do, made before anything is sent.
+//! - [`run`] is the only loop: it brings up the testbed and lets each case drive its repetitions.
+//! - [`driver`] is the only contact with kernel and devices: XDP programs, senders, storm, links, namespaces.
+//! - [`dut`] has the simulated devices: models without I/O, and the processes that put them on ports.
+//! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
+//!   evidence gives the same verdicts again.
+//! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
 pub mod case;
 pub mod cases;

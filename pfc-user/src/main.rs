@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use pfc_ebpf::units::LineRate;
 use validator::case::{CaseResult, Exit};
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // The reader of a pipe has seen enough.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("validator: {error:#}");
+            eprintln!("validator: {}", run::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
         }
     }
@@ -51,30 +51,33 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     if args.dry_run {
         return dry_run(&config);
     }
-    if let Some(dir) = &args.out {
-        // Before anything is sent: what is measured must not be lost for want of a place.
-        std::fs::create_dir_all(dir).with_context(|| format!("the directory {} of --out cannot be made", dir.display()))?;
-    }
     let mut interrupt = Interrupt::install()?;
     let mut progress = Progress::on_stderr();
-    let evidence = run::run(&config, &mut interrupt, &mut |event| progress.show(&event))?;
+    let mut events = |event| progress.show(&event);
+    let prepared = run::prepare(&config, &mut events)?;
+    if let Some(dir) = &args.out {
+        report::make_directory(dir)?;
+    }
+    let evidence = run::run(prepared, &mut interrupt, &mut events)?;
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, evidence.interrupted);
-    if let Some(dir) = &args.out {
-        report::write(dir, &evidence, &results, exit)?;
-    }
-    show(args.format, &evidence, &results, exit)
+    // Whatever became of the files, what was measured is shown.
+    let written = args.out.as_deref().map_or(Ok(()), |dir| report::write(dir, &evidence, &results, exit));
+    let shown = show(args.format, &evidence, &results, exit);
+    written?;
+    shown
 }
 
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate: LineRate = testbed::planned_line_rate(&config.testbed)?;
     let mut out = io::stdout().lock();
+    write!(out, "{}", report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate))?;
     for planned in run::plan(config, &run::surroundings(config, line_rate))? {
         for plan in &planned.repetitions {
-            write!(out, "{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
+            write!(out, "\n{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
         }
         for omitted in &planned.omitted {
-            writeln!(out, "{} {}: not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
+            writeln!(out, "\n{} [{}]\n      not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
         }
     }
     Ok(Exit::Passed)

@@ -7,6 +7,7 @@ mod layout;
 pub mod list;
 pub mod pcapng;
 pub mod progress;
+pub mod series;
 pub mod text;
 
 use std::fs::{self, File};
@@ -78,6 +79,14 @@ pub enum ReportError {
         /// Where, and what was expected.
         error: serde_json::Error,
     },
+}
+
+/// Makes `dir` where it is missing, and sees that files can be made in it: before a run, so that what is measured is not lost
+/// for want of a place.
+pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
+    let attempt = dir.join(format!(".attempt.{}", process::id()));
+    let made = fs::create_dir_all(dir).and_then(|()| File::create(&attempt)).and_then(|_| fs::remove_file(&attempt));
+    made.map_err(|error| ReportError::Unwritable { path: dir.to_owned(), error })
 }
 
 /// Writes the evidence and all reports into `dir`, which is made where it is missing. Each file appears whole or not at all.

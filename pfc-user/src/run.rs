@@ -11,6 +11,7 @@ use crate::cases::{self, pfc};
 use crate::config::{Config, PlannedCase, PlannedRepetition};
 use crate::driver::clock;
 use crate::driver::interrupt::Interrupt;
+use crate::driver::journal::Journal;
 use crate::driver::testbed::{Testbed, WINDOW};
 use crate::driver::xdp::Sizes;
 use crate::evidence::{CaseEvidence, Evidence, Host, Omitted, Repetition, SCHEMA};
@@ -69,12 +70,28 @@ pub fn surroundings(config: &Config, line_rate: pfc_ebpf::units::LineRate) -> Su
     Surroundings { line_rate, load: testbed.limits.load, trust: testbed.trust, dscp_map: testbed.dscp_map }
 }
 
-/// Runs everything. An error means that the testbed could not be brought up; what fails later is in the evidence.
-pub fn run(config: &Config, interrupt: &mut Interrupt, events: &mut dyn FnMut(Event)) -> Result<Evidence> {
+/// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
+pub struct Prepared<'c> {
+    config: &'c Config,
+    testbed: Testbed,
+    cases: Vec<Planned>,
+}
+
+/// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends no test traffic.
+pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
+    for undone in Journal::open().recover()? {
+        events(Event::Note(undone));
+    }
+    let testbed = Testbed::bring_up(&config.testbed, sizes(config))?;
+    let cases = plan(config, &surroundings(config, testbed.limits.line_rate))?;
+    Ok(Prepared { config, testbed, cases })
+}
+
+/// Runs everything. What fails here is in the evidence.
+pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut(Event)) -> Result<Evidence> {
+    let Prepared { config, mut testbed, cases } = prepared;
     let began = clock::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let mut testbed = Testbed::bring_up(&config.testbed, sizes(config))?;
-    let surroundings = surroundings(config, testbed.limits.line_rate);
     let mut evidence = Evidence {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -87,7 +104,7 @@ pub fn run(config: &Config, interrupt: &mut Interrupt, events: &mut dyn FnMut(Ev
     };
     // The process number tells our frames from those of an earlier run that may still be under way.
     let mut run = std::process::id() as u16;
-    for planned in plan(config, &surroundings)? {
+    for planned in cases {
         events(Event::CaseBegins { case: &planned.case.case, repetitions: planned.repetitions.len() });
         let mut case = CaseEvidence { case: planned.case.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
         for plan in &planned.repetitions {
@@ -95,12 +112,10 @@ pub fn run(config: &Config, interrupt: &mut Interrupt, events: &mut dyn FnMut(Ev
             events(Event::RepetitionBegins { name: plan.name.clone(), seconds: shortest(plan) });
             let mut live = Live { config: &config.testbed, testbed: &mut testbed, interrupt, events, run };
             match live::run(&mut live, plan) {
-                Ok(done) => {
-                    evidence.interrupted |= done.interrupted;
-                    case.repetitions.push(Repetition::Pfc(Box::new(done)));
-                }
-                Err(error) => case.error = Some(format!("{}: {error:#}", plan.name)),
+                Ok(done) => case.repetitions.push(Repetition::Pfc(Box::new(done))),
+                Err(error) => case.error = Some(format!("{}: {}", plan.name, in_words(&error))),
             }
+            evidence.interrupted = interrupt.seen();
             events(Event::RepetitionEnds);
             if evidence.interrupted || case.error.is_some() {
                 break;
@@ -114,6 +129,15 @@ pub fn run(config: &Config, interrupt: &mut Interrupt, events: &mut dyn FnMut(Ev
     }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
+}
+
+/// An error with its causes, each said once: many a message has its cause in it already.
+pub fn in_words(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        cause if said.is_empty() => cause,
+        cause if said.ends_with(&cause) => said,
+        cause => format!("{said}: {cause}"),
+    })
 }
 
 /// How long the phases of a repetition take at the least, in seconds.
@@ -136,4 +160,16 @@ fn host() -> Result<Host> {
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once() {
+        let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
+        let error = anyhow::Error::from(crate::driver::link::LinkError::System { what: "cannot list".into(), source: cause });
+        assert_eq!(in_words(&error.context("no port")), "no port: cannot list: Network is down (os error 100)");
+    }
 }

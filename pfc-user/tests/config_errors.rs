@@ -172,6 +172,18 @@ fn testbeds_that_make_no_sense() {
             &[],
             "t.toml:4:10: dut.faults: only a DUT of kind \"sim\" takes it",
         ),
+        (
+            "name = \"t\"\n[dut]\nkind = \"sim\"\nfaults = [\"leaks=100\", \"leeks\"]\n[ports]\nline_rate = \"1G\"\n",
+            PLAN,
+            &[],
+            "t.toml:4:24: dut.faults[1]: no fault is called \"leeks\": see `validator dut switch --help` for all of them",
+        ),
+        (
+            SIM,
+            PLAN,
+            &["testbed.dut.faults=[\"leaks=0\"]"],
+            "--set testbed.dut.faults=[\"leaks=0\"]: dut.faults[0]: leaks takes a number of frames above 0, found \"0\"",
+        ),
         (&external("dut.args = [\"-v\"]\n"), PLAN, &[], "t.toml:7:12: dut.args: only a DUT of kind \"sim\" takes it"),
         (
             "name = \"t\"\ndut.kind = \"external\"\n",

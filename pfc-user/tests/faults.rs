@@ -8,8 +8,11 @@ use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::{CASES, judge};
 use validator::dut::switch::fault::Fault;
 
+/// Case, lossless priorities, and the storm where it is not on all of them.
+type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
+
 /// The repetitions of a short plan of all four cases.
-const REPETITIONS: [(&str, &[u8], Option<&[u8]>); 5] = [
+const REPETITIONS: [Repetition; 5] = [
     ("pfc.pause-single-lossless", &[3], None),
     ("pfc.pause-multi-lossless", &[3, 4], None),
     ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
@@ -69,7 +72,7 @@ fn short(id: &str) -> &str {
 
 /// Runs all repetitions against a switch with these faults; results with the case's short name.
 fn run(faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
-    let run_one = |(id, lossless, storm): (&'static str, &[u8], Option<&[u8]>)| {
+    let run_one = |(id, lossless, storm): Repetition| {
         let evidence = bench::run(&bench::plan(id, lossless, storm), faults);
         judge(&bench::case(id).case, &evidence).0.into_iter().map(move |result| (short(id), result)).collect::<Vec<_>>()
     };
@@ -109,7 +112,7 @@ fn each_fault_fails_exactly_its_checks() {
                         && matches!(other.verdict, Verdict::Fail | Verdict::Skipped)
                 })
             };
-            assert!(check.depends_on.iter().any(|on| failed(on)), "{fault}: {} {}", case.case.id, result.check);
+            assert!(check.depends_on.iter().any(failed), "{fault}: {} {}", case.case.id, result.check);
         }
     }
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use pfc_ebpf::maps::OffenceKind;
-use pfc_ebpf::units::{LineRate, Quanta};
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
 use validator::evidence::pfc::{Arrivals, Offence, PfcEvidence, PortReceived, Ports, SenderReport, Windows};
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
-use validator::plan::{Durations, Limits, RepetitionPlan, StormKind, StormPlan};
+use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
 use validator::report::{self, text};
 
 const ALL: [Verdict; 6] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Error, Verdict::NotApplicable, Verdict::Skipped];
@@ -246,6 +246,25 @@ fn the_json_report_has_everything_by_its_name() {
         assert_eq!(outcome["assertions"][0]["expected"], "none <of them>");
         assert_eq!(outcome["assertions"][0]["actual"].as_str(), Some(format!("actual of is-{verdict} in b").as_str()));
     }
+}
+
+#[test]
+fn the_json_report_has_the_throughput_of_each_priority_over_time() {
+    let mut evidence = evidence();
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0];
+    let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
+    repetition.plan.flows = vec![FlowPlan { id: 0, role: Role::Test, priority, dscp, pcp: None, rate: 500_000_000, length: 1024 }];
+    let mut window = [0; 8];
+    window[3] = 100;
+    repetition.windows = Windows { epoch: 0, width: 50_000_000, offered: vec![window; 4], received: vec![window, window, [0; 8], window] };
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    // 200 frames of 8384 bits in 100 ms.
+    let expected = serde_json::json!([{
+        "repetition": "lossless 3+4, storm on 3", "priority": 3, "step_ms": 100, "offered": [16.8, 16.8], "received": [16.8, 8.4]
+    }]);
+    assert_eq!(report["cases"][0]["throughput"], expected);
 }
 
 #[test]

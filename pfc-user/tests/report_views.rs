@@ -60,6 +60,10 @@ pfc.x
       passes when  everything is received
       depends on   paused
       fault        never-resumes
+
+needs: preconditions; where one is not met, the check is inconclusive.
+depends on: where that check did not pass, this one is skipped.
+fault: what makes the check fail on the simulated DUT (`validator dut switch --help` has them all).
 ";
     assert_eq!(list::text(&[&CASE]), expected);
 }
@@ -129,13 +133,13 @@ fn limits() -> Limits {
 fn a_dry_run_says_what_would_be_sent_and_for_how_long() {
     let expected = "\
 pfc.x [lossless 3]
-      test traffic: 1 flow, 250.000 Mbit/s in all (25.00 % of the line), 1024 octets a frame,
-                    priority 3, DSCP 3
-      background traffic: 2 flows, 500.000 Mbit/s in all (50.00 % of the line), 1024 octets a frame,
-                          priority 0, 1, DSCP 0, 1
+      test traffic: priority 3, DSCP 3; 1 flow of frames of 1024 octets, 250.000 Mbit/s (25.00 % of
+                    the line)
+      background traffic: priorities 0-1, DSCP 0-1; 2 flows of frames of 1024 octets, 500.000 Mbit/s
+                          in all (50.00 % of the line)
    1  baseline: send all flows for 300ms without a storm, and wait for their frames
-   2  storm: from the rx port send PFC for priority 3, 65535 quanta (a pause of 33.55392ms), every
-      11ms
+   2  storm: from the rx port send PFC for priority 3 every 11ms, 65535 quanta each (a pause of
+      33.554ms)
    3  after 1s start all flows; send for 1.5s
    4  200ms after the last frame stop the storm
    5  drain: wait for what the DUT holds, at most 2s
@@ -154,7 +158,7 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
     plan.storm.kind = StormKind::Pause;
     let text = dry_run::steps("pfc.x", &plan, &limits());
     assert!(!text.contains("resume:"), "{text}");
-    assert!(text.contains("   2  probe:") && text.contains("   3  storm: from the rx port send 802.3x PAUSE,"), "{text}");
+    assert!(text.contains("   2  probe:") && text.contains("   3  storm: from the rx port send 802.3x PAUSE every 11ms,"), "{text}");
 }
 
 #[test]

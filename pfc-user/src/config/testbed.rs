@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 pub(super) use file::read;
 
+use crate::dut::switch::fault::Fault;
 use crate::evidence;
 use crate::plan::{self, Nanos};
 
@@ -47,8 +48,8 @@ pub struct Testbed {
 pub enum Dut {
     /// The simulated switch; the tool makes its ports.
     Sim {
-        /// Faults in force, such as `leaks=100`.
-        faults: Vec<String>,
+        /// Faults in force.
+        faults: Vec<Fault>,
         /// Further arguments for its process.
         args: Vec<String>,
     },

@@ -1,9 +1,9 @@
 //! PAUSE and PFC frames: single frames and storms.
 
-pub mod frame;
 pub mod storm;
 
-pub use self::frame::MacControl;
+use pfc_ebpf::wire::mac_control::MacControl;
+
 pub use self::storm::Storm;
 use crate::driver::clock;
 use crate::driver::packet::{PacketError, PacketSocket};

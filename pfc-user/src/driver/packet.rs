@@ -2,10 +2,11 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 /// Frames in one system call at the most.
 pub const BATCH: usize = 64;
@@ -90,10 +91,8 @@ impl PacketSocket {
     pub fn open(interface: &str) -> Result<Self, PacketError> {
         let interface = interface.to_owned();
         let Ok(index) = if_nametoindex(interface.as_str()) else { return Err(PacketError::NoInterface { interface }) };
-        // SAFETY: plain system call without pointers.
-        let fd = match Errno::result(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }) {
-            // SAFETY: the descriptor has just been made and belongs to nobody else.
-            Ok(fd) => unsafe { OwnedFd::from_raw_fd(fd) },
+        let fd = match silent_socket() {
+            Ok(fd) => fd,
             Err(Errno::EPERM | Errno::EACCES) => return Err(PacketError::NotPermitted { interface }),
             Err(errno) => return Err(PacketError::Open { interface, what: "socket", source: errno.into() }),
         };
@@ -166,6 +165,11 @@ impl PacketSocket {
             _ => PacketError::Send { interface, source: errno.into() },
         }
     }
+}
+
+/// A raw packet socket that receives nothing: it has protocol 0.
+pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
+    socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)
 }
 
 fn set_option(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> nix::Result<()> {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
 use super::netns::{Namespace, NamespaceError};
@@ -59,7 +59,7 @@ pub enum ProcessError {
 }
 
 /// A process whose standard input and output we hold; its standard error is ours. Killed when dropped, and by the kernel when
-/// this process dies.
+/// this process dies. Keys of the terminal do not reach it: it is in a process group of its own.
 #[derive(Debug)]
 pub struct Child {
     what: String,
@@ -85,8 +85,8 @@ impl Child {
     pub fn spawn(namespace: &Namespace, mut command: Command) -> Result<Self, ProcessError> {
         let what = format!("{command:?}");
         let namespace = namespace.try_clone()?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        die_with_this_thread(&mut command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        prepare(&mut command);
         let (started, start) = mpsc::channel();
         // The kernel sends the death signal when the thread that started the child ends, so this one stays until the child has.
         thread::spawn(move || {
@@ -191,7 +191,7 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
     shell.arg("-c").arg(command).envs(env.iter().copied());
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     // This thread waits for the shell below, so it lives long enough.
-    die_with_this_thread(&mut shell);
+    prepare(&mut shell);
     let (mut process, pidfd) = shell.spawn().and_then(with_pidfd).map_err(|source| ProcessError::Start { what: what(), source })?;
     let group = Pid::from_raw(process.id() as i32);
     let stdout = process.stdout.take().expect("asked for above");
@@ -247,10 +247,15 @@ impl Pipe {
     }
 }
 
-/// The kernel kills the child when the thread that starts it ends, whatever ends it.
-fn die_with_this_thread(command: &mut Command) {
-    let set = || nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from);
-    // SAFETY: between fork and exec only prctl is called, which is async-signal-safe and allocates nothing.
+/// The kernel kills the child when the thread that starts it ends, whatever ends it. No signal is blocked in it, though the
+/// tester blocks those that it waits for: the user's commands may rely on them.
+fn prepare(command: &mut Command) {
+    let set = || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only prctl and pthread_sigmask are called, which are async-signal-safe and allocate nothing.
     unsafe { command.pre_exec(set) };
 }
 

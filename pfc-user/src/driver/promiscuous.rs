@@ -2,10 +2,12 @@
 //! and MACs filter both. The membership belongs to a socket, so that the kernel ends it whatever ends the process.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
+
+use super::packet;
 
 /// A port in promiscuous mode.
 #[derive(Debug)]
@@ -17,11 +19,7 @@ impl Promiscuous {
     /// Begins on `interface` of the calling thread's network namespace. Needs CAP_NET_RAW.
     pub fn hold(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
-        // Protocol 0: the socket itself receives nothing.
-        // SAFETY: plain system call without pointers.
-        let fd = Errno::result(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-        // SAFETY: the descriptor has just been made and belongs to nobody else.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = packet::silent_socket()?;
         let membership =
             libc::packet_mreq { mr_ifindex: index as i32, mr_type: libc::PACKET_MR_PROMISC as u16, mr_alen: 0, mr_address: [0; 8] };
         // SAFETY: `membership` is a packet_mreq of the length given.

@@ -3,11 +3,13 @@
 //! A SCHED_FIFO thread that spins for 0.95 s is stopped for 50 ms by the kernel's throttling (sched_rt_runtime_us), and
 //! starves all else on its CPU meanwhile: whoever enters FIFO has to sleep in every round of its loop.
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// FIFO priority of a traffic sender. Below 50, where the kernel's threaded interrupts run.
 pub const SENDER: i32 = 10;
+/// FIFO priority of a simulated DUT.
+pub const DUT: i32 = 10;
 /// FIFO priority of a storm, above the sender: a gap in the storm would void the repetition.
 pub const STORM: i32 = 20;
 
@@ -30,10 +32,14 @@ pub fn pin(cpu: usize) -> bool {
     set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
 }
 
+/// The last CPU that the calling thread may use: the sender is on the first.
+pub fn last_cpu() -> Option<usize> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu).unwrap_or(false))
+}
+
 #[cfg(test)]
 mod tests {
-    use nix::sched::sched_getaffinity;
-
     use super::*;
 
     #[test]
@@ -50,8 +56,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_pinned_to_a_cpu_that_it_may_use_and_to_no_other() {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
-        let cpu = (0..CpuSet::count()).rev().find(|&cpu| allowed.is_set(cpu).unwrap()).unwrap();
+        let cpu = last_cpu().unwrap();
         std::thread::spawn(move || {
             assert!(pin(cpu));
             let now = sched_getaffinity(Pid::from_raw(0)).unwrap();

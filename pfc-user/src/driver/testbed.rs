@@ -5,14 +5,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::maps;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::control::{ControlSender, MacControl};
-use super::link::{self, End, LinkState, create_bridge, create_veth};
+use super::control::ControlSender;
+use super::journal::{Change, Journal};
+use super::link::{self, End, Feature, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
 use super::process::Child;
 use super::promiscuous::Promiscuous;
 use super::xdp::{Account, Mode, Sizes};
 use crate::config::{self, Dut, XdpMode};
+use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
 use crate::plan::{Limits, Nanos};
 
@@ -45,10 +48,12 @@ pub struct TesterPort {
     pub pfc_visible: Option<String>,
     /// Held while the port is used: frames of all addresses come in.
     _promiscuous: Promiscuous,
+    /// Settings that are put back when the port is no longer used.
+    _changes: Vec<Change>,
 }
 
 enum Device {
-    Sim { namespace: Namespace, faults: Vec<String>, args: Vec<String> },
+    Sim { namespace: Namespace, faults: Vec<Fault>, args: Vec<String> },
     Bridge { namespace: Namespace },
     External,
 }
@@ -73,15 +78,17 @@ impl Testbed {
     /// Makes or finds the ports, attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
     pub fn bring_up(config: &config::Testbed, sizes: Sizes) -> Result<Self> {
         let (device, tx, rx) = match &config.dut {
-            Dut::External { tx, rx } => (Device::External, find(tx)?, find(rx)?),
+            Dut::External { tx, rx } => {
+                let [tx, rx] = find_both(tx, rx)?;
+                (Device::External, tx, rx)
+            }
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
                 for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
                     let near = End { namespace: &tester, name, mac };
                     create_veth(near, End { namespace: &dut, name: DUT_PORTS[port], mac: DUT_MACS[port] }, MTU)?;
                 }
-                let rx = Found { interface: "rx".into(), namespace: tester.try_clone()? };
-                let tx = Found { interface: "tx".into(), namespace: tester };
+                let (tx, rx) = (Found::new("tx", tester.try_clone()?)?, Found::new("rx", tester)?);
                 let device = match own {
                     Dut::Sim { faults, args } => Device::Sim { namespace: dut, faults: faults.clone(), args: args.clone() },
                     _ => Device::Bridge { namespace: dut },
@@ -89,9 +96,9 @@ impl Testbed {
                 (device, tx, rx)
             }
         };
-        let mut tx = tx.open(config.xdp, sizes)?;
-        let mut rx = rx.open(config.xdp, sizes)?;
-        let line_rate = line_rate(config, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
+        let line_rate = line_rate(config.line_rate, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
+        let mut tx = tx.open(config, sizes)?;
+        let mut rx = rx.open(config, sizes)?;
         if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &device {
             for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
                 self_test(port, namespace, peer, line_rate)?;
@@ -115,7 +122,7 @@ impl Testbed {
         command.arg("--trust").arg(if config.trust == maps::Trust::Pcp { "pcp" } else { "dscp" });
         command.arg("--dscp-map").arg(list(config.dscp_map.iter().map(Priority::to_string).collect()));
         for fault in faults {
-            command.arg("--fault").arg(fault);
+            command.arg("--fault").arg(fault.to_string());
         }
         command.args(args);
         let mut child = Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
@@ -172,6 +179,17 @@ impl TesterPort {
 struct Found {
     interface: String,
     namespace: Namespace,
+    state: LinkState,
+}
+
+/// The ports of an external DUT, if they can be used.
+fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
+    let (tx, rx) = (find(tx)?, find(rx)?);
+    // A namespace may be named, or be the one that the tool is started in.
+    if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
+        bail!("{} in {} is both tx and rx; they must be different ports", rx.interface, rx.namespace);
+    }
+    Ok([tx, rx])
 }
 
 fn find(port: &config::Port) -> Result<Found> {
@@ -179,28 +197,45 @@ fn find(port: &config::Port) -> Result<Found> {
         Some(name) => Namespace::named(name)?,
         None => Namespace::current()?,
     };
-    let state = link::state(&namespace, &port.interface)?;
+    let found = Found::new(&port.interface, namespace)?;
+    let Found { interface, namespace, state } = &found;
     if !state.up {
-        bail!("{} in {namespace} is down; set it up with `ip link set {} up`", port.interface, port.interface);
+        bail!("{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`", of_ip(namespace));
     }
     if !state.carrier {
-        bail!("{} in {namespace} has no carrier: is the cable in, and the other end up?", port.interface);
+        bail!("{interface} in {namespace} has no carrier: is the cable in, and the other end up?");
     }
-    Ok(Found { interface: port.interface.clone(), namespace })
+    Ok(found)
+}
+
+/// What makes `ip` work there.
+fn of_ip(namespace: &Namespace) -> String {
+    namespace.name().map_or(String::new(), |name| format!("-n {name} "))
 }
 
 impl Found {
-    fn open(self, mode: XdpMode, sizes: Sizes) -> Result<TesterPort> {
-        let Self { interface, namespace } = self;
-        let state = link::state(&namespace, &interface)?;
-        let mode = match mode {
+    fn new(interface: &str, namespace: Namespace) -> Result<Self> {
+        let state = link::state(&namespace, interface)?;
+        Ok(Self { interface: interface.to_owned(), namespace, state })
+    }
+
+    fn open(self, config: &config::Testbed, sizes: Sizes) -> Result<TesterPort> {
+        let Self { interface, namespace, state } = self;
+        let mode = match config.xdp {
             XdpMode::Auto => Mode::Auto,
             XdpMode::Driver => Mode::Driver,
             XdpMode::Skb => Mode::Skb,
         };
         let account = namespace.run(|| Account::attach(&interface, mode, sizes))??;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
-        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous })
+        let mut _changes = Vec::new();
+        if config.trust == maps::Trust::Pcp {
+            // XDP sees the tag only where it stays in the frame.
+            for feature in [Feature::RxVlan, Feature::TxVlan] {
+                _changes.extend(Journal::open().change(&namespace, &interface, feature, false)?);
+            }
+        }
+        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous, _changes })
     }
 }
 
@@ -211,20 +246,16 @@ fn real_speed(state: &LinkState) -> Option<u64> {
 
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::Testbed) -> Result<LineRate> {
-    let speed = |port: &config::Port| -> Result<(String, LinkState)> {
-        let found = find(port)?;
-        Ok((found.interface.clone(), link::state(&found.namespace, &found.interface)?))
-    };
     match &config.dut {
-        Dut::External { tx, rx } => line_rate(config, [speed(tx)?, speed(rx)?]),
+        Dut::External { tx, rx } => line_rate(config.line_rate, find_both(tx, rx)?.map(|port| (port.interface, port.state))),
         _ => config.line_rate.context("ports.line_rate is missing"),
     }
 }
 
-fn line_rate(config: &config::Testbed, ports: [(String, LinkState); 2]) -> Result<LineRate> {
+fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result<LineRate> {
     let [tx, rx] = ports.map(|(interface, state)| (interface, real_speed(&state), state.driver));
     let mbits = |speed: u64| speed / 1_000_000;
-    match (config.line_rate, tx.1, rx.1) {
+    match (asked, tx.1, rx.1) {
         (Some(rate), ..) => {
             for (interface, speed, _) in [tx, rx] {
                 if let Some(speed) = speed.filter(|speed| rate.bits_per_second() > *speed) {
@@ -273,7 +304,7 @@ fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line
     };
     port.account.configure(&config, &[maps::FlowConfig::default()])?;
     let sender = peer.run(|| ControlSender::open(peer_interface, SELF_TEST_MAC))??;
-    let frame = MacControl::pfc(&Priority::all().collect::<Vec<_>>(), Quanta(1));
+    let frame = MacControl::pfc(Priority::all(), Quanta(1));
     for _ in 0..SELF_TEST_FRAMES {
         sender.send(&frame)?;
     }
@@ -283,4 +314,60 @@ fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line
         port.pfc_visible = Some(format!("self-test: {SELF_TEST_FRAMES} PFC frames sent from the other end, all counted"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A port whose driver reports that speed in Mbit/s; of that kind where it is a software link.
+    fn port(name: &str, speed: Option<u64>, kind: Option<&str>) -> (String, LinkState) {
+        let state = LinkState {
+            index: 1,
+            driver: "driver".into(),
+            kind: kind.map(str::to_owned),
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            carrier: true,
+            speed: speed.map(|speed| speed * 1_000_000),
+        };
+        (name.into(), state)
+    }
+
+    fn decide(asked: Option<u64>, tx: (String, LinkState), rx: (String, LinkState)) -> Result<u64, String> {
+        let asked = asked.map(|rate| LineRate::from_bits_per_second(rate * 1_000_000).unwrap());
+        line_rate(asked, [tx, rx]).map(|rate| rate.bits_per_second() / 1_000_000).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_line_rate_is_what_is_asked_or_what_both_links_have() {
+        let real = |name, speed| port(name, Some(speed), None);
+        let veth = |name| port(name, Some(10_000), Some("veth"));
+        assert_eq!(decide(None, real("a", 25_000), real("b", 25_000)), Ok(25_000));
+        assert_eq!(decide(Some(1000), real("a", 25_000), real("b", 25_000)), Ok(1000));
+        assert_eq!(decide(Some(40_000), veth("a"), veth("b")), Ok(40_000), "a veth's report of 10 Gbit/s is no bound");
+        for (asked, tx, rx, message) in [
+            (
+                Some(40_000),
+                real("a", 40_000),
+                real("b", 25_000),
+                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken",
+            ),
+            (
+                None,
+                real("a", 25_000),
+                real("b", 10_000),
+                "the ports differ in speed: a has 25000 Mbit/s, b has 10000 Mbit/s; the test plan wants equal ones",
+            ),
+            (
+                None,
+                real("a", 25_000),
+                veth("b"),
+                "b (driver) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
+            ),
+        ] {
+            assert_eq!(decide(asked, tx, rx), Err(message.to_owned()));
+        }
+    }
 }

@@ -1,10 +1,19 @@
 //! `--dry-run`: what would be done, step by step.
 
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
 use crate::config::Span;
-use crate::plan::{FlowPlan, Limits, ProbePlan, RepetitionPlan, Role, StormKind};
+use crate::evidence::Testbed;
+use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
+
+/// What the steps are of.
+pub fn heading(testbed: &Testbed, plan: &str, line_rate: LineRate) -> String {
+    let mut out = String::new();
+    let text = format!("Dry run of plan {plan} on testbed {} ({}) at {line_rate}; nothing is sent.", testbed.name, testbed.dut);
+    paragraph(&mut out, "", &text);
+    out
+}
 
 /// The steps of one repetition of `case`.
 pub fn steps(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
@@ -34,7 +43,7 @@ pub fn steps(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     out
 }
 
-/// One line for all flows that differ in nothing but priority and DSCP.
+/// One paragraph for all flows that differ in nothing but priority and DSCP.
 fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
     for role in [Role::Test, Role::Isolation, Role::Background] {
         let flows: Vec<&FlowPlan> = plan.flows.iter().filter(|flow| flow.role == role).collect();
@@ -46,19 +55,15 @@ fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
         };
         let rate: u64 = flows.iter().map(|flow| flow.rate).sum();
         let share = 100.0 * rate as f64 / limits.line_rate.bits_per_second() as f64;
-        let flows_word = if flows.len() == 1 { "flow" } else { "flows" };
-        let mut priorities: Vec<Priority> = flows.iter().map(|flow| flow.priority).collect();
-        priorities.sort();
-        priorities.dedup();
-        let dscps: Vec<_> = flows.iter().map(|flow| flow.dscp.to_string()).collect();
-        let marks = if flows.len() == 64 { "all 64".to_owned() } else { dscps.join(", ") };
-        let tagged = if first.pcp.is_some() { ", tagged with its PCP" } else { "" };
+        let (flows_word, in_all) = if flows.len() == 1 { ("flow", "") } else { ("flows", " in all") };
+        let tagged = if first.pcp.is_some() { ", each tagged with its PCP" } else { "" };
         let text = format!(
-            "{} {flows_word}, {:.3} Mbit/s in all ({share:.2} % of the line), {} octets a frame, priority {}, DSCP {marks}{tagged}",
+            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} ({share:.2} % of the line)",
+            priorities(flows.iter().map(|flow| flow.priority)),
+            ranges(flows.iter().map(|flow| flow.dscp.get())),
             flows.len(),
-            rate as f64 / 1e6,
             first.length,
-            list(&priorities),
+            rate as f64 / 1e6,
         );
         paragraph(out, &format!("      {name}: "), &text);
     }
@@ -67,23 +72,73 @@ fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
 fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
     let storm = &plan.storm;
     let what = match &storm.kind {
-        StormKind::Pfc(priorities) => format!("PFC for priority {}", list(priorities)),
+        StormKind::Pfc(stormed) => format!("PFC for {}", priorities(stormed.iter().copied())),
         StormKind::Pause => "802.3x PAUSE".to_owned(),
     };
-    format!("{what}, {} quanta (a pause of {}), every {}", storm.quanta.0, Span(limits.pause_time(storm.quanta)), Span(storm.interval))
+    format!(
+        "{what} every {}, {} quanta each (a pause of {})",
+        about(storm.interval),
+        storm.quanta.0,
+        about(limits.pause_time(storm.quanta))
+    )
 }
 
 fn probe(probe: &ProbePlan, limits: &Limits) -> String {
     let xon = if probe.xon { ", then another that an XON ends" } else { "" };
-    let priorities = list(&probe.priorities);
-    let pause = Span(limits.pause_time(probe.quanta));
     format!(
-        "probe: on running traffic send one XOFF for priority {priorities}, {} quanta (a pause of {pause}){xon}; the DUT has {} to respond",
+        "probe: on running traffic send one XOFF for {}, {} quanta (a pause of {}){xon}; the DUT has {} to respond",
+        priorities(probe.priorities.iter().copied()),
         probe.quanta.0,
+        about(limits.pause_time(probe.quanta)),
         Span(limits.max_response)
     )
 }
 
-fn list(priorities: &[Priority]) -> String {
-    priorities.iter().map(Priority::to_string).collect::<Vec<_>>().join(", ")
+/// As much of a time as a reader wants: to the microsecond, from a millisecond on.
+fn about(time: Nanos) -> Span {
+    Span(if time < 1_000_000 { time } else { (time + 500) / 1000 * 1000 })
+}
+
+/// Such as `priority 3` or `priorities 0-2 and 4-7`.
+fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
+    let text = ranges(priorities.map(Priority::get));
+    if text.len() == 1 { format!("priority {text}") } else { format!("priorities {text}") }
+}
+
+/// Such as `0-2, 4 and 6-7`.
+fn ranges(numbers: impl Iterator<Item = u8>) -> String {
+    let mut numbers: Vec<u8> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let runs: Vec<String> = numbers
+        .chunk_by(|left, right| left + 1 == *right)
+        .map(|run| if let [one] = run { one.to_string() } else { format!("{}-{}", run[0], run[run.len() - 1]) })
+        .collect();
+    match runs.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => runs.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_ranges() {
+        for (numbers, text) in [
+            (&[3u8][..], "3"),
+            (&[4, 3], "3-4"),
+            (&[0, 2], "0 and 2"),
+            (&[0, 1, 2, 4, 5, 6, 7], "0-2 and 4-7"),
+            (&[0, 2, 2, 63, 62], "0, 2 and 62-63"),
+        ] {
+            assert_eq!(ranges(numbers.iter().copied()), text);
+        }
+    }
+
+    #[test]
+    fn times_are_rounded_where_a_reader_does_not_care() {
+        assert_eq!([33_553_920, 1_000_000, 83_884].map(|time| about(time).to_string()), ["33.554ms", "1ms", "83.884us"]);
+    }
 }

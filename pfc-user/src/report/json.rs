@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::series::{self, Series};
 use crate::case::{Assertion, CaseResult, Exit, Figure, Verdict};
 use crate::evidence::{Evidence, Host, Testbed};
 
@@ -37,6 +38,7 @@ struct Case<'a> {
     reason: &'a str,
     checks: Vec<Check<'a>>,
     figures: &'a [Figure],
+    throughput: Vec<Series<'a>>,
 }
 
 #[derive(Serialize)]
@@ -66,13 +68,13 @@ pub fn write(mut out: impl Write, evidence: &Evidence, results: &[CaseResult], e
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
         exit_code: exit as u8,
         interrupted: evidence.interrupted,
-        cases: results.iter().map(case).collect(),
+        cases: results.iter().map(|result| case(result, evidence)).collect(),
     };
     serde_json::to_writer_pretty(&mut out, &report)?;
     out.write_all(b"\n")
 }
 
-fn case(result: &CaseResult) -> Case<'_> {
+fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
     let mut checks: Vec<Check> = Vec::new();
     for found in &result.checks {
         let outcome =
@@ -85,5 +87,6 @@ fn case(result: &CaseResult) -> Case<'_> {
     for check in &mut checks {
         check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
     }
-    Case { case: &result.case, verdict: result.verdict, reason: &result.reason, checks, figures: &result.figures }
+    let throughput = evidence.cases.iter().filter(|case| case.case == result.case).flat_map(series::of).collect();
+    Case { case: &result.case, verdict: result.verdict, reason: &result.reason, checks, figures: &result.figures, throughput }
 }

@@ -8,6 +8,12 @@ use crate::case::{Case, Check};
 /// Layout version of the JSON form.
 pub const SCHEMA: u32 = 1;
 
+const LEGEND: &str = "
+needs: preconditions; where one is not met, the check is inconclusive.
+depends on: where that check did not pass, this one is skipped.
+fault: what makes the check fail on the simulated DUT (`validator dut switch --help` has them all).
+";
+
 /// For people.
 pub fn text(cases: &[&'static Case]) -> String {
     let mut out = String::new();
@@ -28,6 +34,7 @@ pub fn text(cases: &[&'static Case]) -> String {
             check(&mut out, row);
         }
     }
+    out.push_str(LEGEND);
     out
 }
 
@@ -42,7 +49,7 @@ fn check(out: &mut String, check: &Check) {
         ("depends on", &depends_on),
         ("fault", check.fault),
     ];
-    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
+    for (name, value) in rows.into_iter().filter(|(_, value)| !matches!(*value, "" | "-")) {
         paragraph(out, &format!("      {name:11}  "), value);
     }
 }

@@ -54,7 +54,10 @@ impl<W: Write> Progress<W> {
                         bar.reset();
                         bar.enable_steady_tick(TICK);
                     }
-                    None => self.line(&format!("{}: {repetitions} repetitions", case.id)),
+                    None => {
+                        let word = if *repetitions == 1 { "repetition" } else { "repetitions" };
+                        self.line(&format!("{}: {repetitions} {word}", case.id));
+                    }
                 }
             }
             Event::RepetitionBegins { name, seconds } => {

@@ -41,6 +41,11 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
     need(test, found, &format!("needs {tool}, which `cargo xtask setup` installs"))
 }
 
+/// Whether the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as skipped.
+pub fn need_full(test: &str) -> bool {
+    need(test, env::var_os("VALIDATOR_FULL").is_some(), "long; run by `cargo xtask test --full`")
+}
+
 fn need(test: &str, met: bool, reason: &str) -> bool {
     if !met {
         skip(test, reason);
@@ -62,4 +67,5 @@ fn in_path(tool: &str) -> bool {
 const _: fn(&str, &str) = skip;
 const _: fn(&str) -> bool = need_root;
 const _: fn(&str, &str) -> bool = need_tool;
+const _: fn(&str) -> bool = need_full;
 const _: &str = PYTHON;

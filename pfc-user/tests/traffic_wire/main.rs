@@ -14,8 +14,9 @@ use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
-use validator::driver::control::{ControlSender, MacControl, Storm};
+use validator::driver::control::{ControlSender, Storm};
 use validator::driver::packet::PacketError;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Sent, Source, TrafficError, TrafficPlan};
@@ -389,10 +390,10 @@ fn root_a_dropped_storm_sends_no_more_and_a_single_frame_tells_when_it_left() {
         let plan = StormPlan { kind: StormKind::Pause, quanta: Quanta::MAX, interval: HOUR };
         let storm = Storm::start(ControlSender::open("a", STORM_SOURCE).unwrap(), &plan, line_rate()).unwrap();
         let control = || std::iter::from_fn(|| capture.next()).find(|frame| frame[12..14] == [0x88, 0x08]);
-        assert_eq!(control().unwrap(), MacControl::Pause(Quanta::MAX).emit(STORM_SOURCE));
+        assert_eq!(control().unwrap(), MacControl::Pause { quanta: 0xffff }.emit(STORM_SOURCE));
         // Returns long before the next frame is due.
         drop(storm);
-        let xon = MacControl::pfc(&[priority(3), priority(4)], Quanta::ZERO);
+        let xon = MacControl::pfc([priority(3), priority(4)], Quanta::ZERO);
         let before = clock::now();
         let departure = ControlSender::open("a", STORM_SOURCE).unwrap().send(&xon).unwrap();
         assert!(before <= departure.before && departure.before <= departure.after && departure.after <= clock::now());
@@ -405,8 +406,8 @@ fn root_control_frames_that_do_not_leave_are_errors() {
     on_a_wire(|| {
         ip("link set dev b down");
         let sender = ControlSender::open("a", STORM_SOURCE).unwrap();
-        assert!(matches!(sender.send(&MacControl::Pause(Quanta(1))), Err(PacketError::Refused { interface }) if interface == "a"));
+        assert!(matches!(sender.send(&MacControl::Pause { quanta: 1 }), Err(PacketError::Refused { interface }) if interface == "a"));
         ip("link set dev a down");
-        assert!(matches!(sender.send(&MacControl::Pause(Quanta(1))), Err(PacketError::Down { interface }) if interface == "a"));
+        assert!(matches!(sender.send(&MacControl::Pause { quanta: 1 }), Err(PacketError::Down { interface }) if interface == "a"));
     });
 }

@@ -6,12 +6,13 @@ use anyhow::{Context, Result};
 use pfc_ebpf::maps::{self, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::stimulate::{self, Bench, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::clock;
-use crate::driver::control::{ControlSender, MacControl, Storm};
+use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
 use crate::driver::process;
 use crate::driver::testbed::{Testbed, WINDOW};
@@ -62,7 +63,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     configure(live, plan, epoch, storm_source)?;
     let sender = open_sender(live, plan, epoch)?;
     let control = open_control(live.testbed)?;
-    let mut bench = LiveBench { live, plan, sender, control, storm: None };
+    let mut bench = LiveBench { live, plan, sender, control, storm: None, cut_short: None };
     let mut done = Stimulus::default();
     let outcome = stimulate::run(&mut bench, plan, limits.pause_time(plan.storm.quanta), limits.max_response, &mut done);
     let interrupted = match outcome {
@@ -72,6 +73,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     };
     bench.sender.stop()?;
     let sent = bench.sender.report()?;
+    done.storm = done.storm.or(bench.cut_short.take());
     drop(bench);
     let dut = match device.take() {
         Some(child) => Some(dut_report(child)?),
@@ -214,6 +216,11 @@ fn counters_hook(config: &config::Testbed, when: &str, plan: &RepetitionPlan, ho
 
 fn dut_report(child: process::Child) -> Result<DutReport> {
     let output = child.finish(DUT_END).context("the simulated DUT did not end as it should")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "the simulated DUT ended ({}) before the repetition did; its messages are above",
+        output.status
+    );
     let line = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(line).with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
 }
@@ -251,6 +258,8 @@ struct LiveBench<'b, 'l> {
     sender: Sendmmsg,
     control: ControlSender,
     storm: Option<Storm>,
+    /// Account of a storm that the user ended.
+    cut_short: Option<StormReport>,
 }
 
 impl LiveBench<'_, '_> {
@@ -258,7 +267,7 @@ impl LiveBench<'_, '_> {
     fn interrupted(&mut self) -> Stop {
         // What ended the traffic before the user did no longer matters.
         let _ = self.sender.stop();
-        self.storm = None;
+        self.cut_short = self.storm.take().map(Storm::stop);
         Stop::Interrupted
     }
 }
@@ -314,7 +323,7 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        self.control.send(&MacControl::pfc(priorities, quanta)).map_err(|error| Stop::Failed(error.into()))
+        self.control.send(&MacControl::pfc(priorities.iter().copied(), quanta)).map_err(|error| Stop::Failed(error.into()))
     }
 
     fn announce(&mut self, phase: &'static str) {

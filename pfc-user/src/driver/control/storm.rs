@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use pfc_ebpf::units::LineRate;
+use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::{ControlSender, MacControl};
+use super::ControlSender;
 use crate::driver::{clock, realtime};
 use crate::evidence::pfc::{Departure, StormReport};
 use crate::plan::{Nanos, StormKind, StormPlan};
@@ -31,8 +32,8 @@ impl Storm {
     /// compared with the pause time at `line_rate`.
     pub fn start(sender: ControlSender, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
         let frame = match &plan.kind {
-            StormKind::Pfc(priorities) => MacControl::pfc(priorities, plan.quanta),
-            StormKind::Pause => MacControl::Pause(plan.quanta),
+            StormKind::Pfc(priorities) => MacControl::pfc(priorities.iter().copied(), plan.quanta),
+            StormKind::Pause => MacControl::Pause { quanta: plan.quanta.0 },
         };
         let interval = plan.interval;
         let account = Account::new(plan.quanta.nanos(line_rate));

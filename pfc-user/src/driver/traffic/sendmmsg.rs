@@ -24,6 +24,9 @@ const TICK: Nanos = 150_000;
 const LONGEST_RUN: Nanos = 1_000_000;
 const REST: Nanos = 100_000;
 
+/// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the account counts it to the burst.
+const RESERVE: Nanos = 16;
+
 type Pauses = [PauseState; Priority::COUNT];
 
 /// A [`Source`] on any interface. Its thread ends when it is dropped.
@@ -89,7 +92,7 @@ impl Sendmmsg {
             flow_control,
             run: plan.run,
             flows,
-            pacer: Pacer::new(&paced, plan.line_rate, plan.max_burst)?,
+            pacer: Pacer::new(&paced, plan.line_rate, plan.max_burst - plan.max_burst / RESERVE)?,
             account: Account::new(accounted, plan.line_rate, windows),
             batch: std::array::from_fn(|_| Slot { flow: 0, frame: vec![0; longest] }),
             stop: stop.clone(),

@@ -11,7 +11,7 @@ use super::process::SwitchOptions;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SwitchArgs {
-    /// Interfaces of the two ports.
+    /// Interface of a port; to be given twice.
     #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
     ports: Vec<String>,
     /// Emulated speed of the ports: bit/s, or with K, M, G or T.

@@ -1,0 +1,52 @@
+//! A good device on a busy machine: runs of the smoke plan while every CPU is kept busy. Long, so only with `--full`.
+
+mod common;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const RUNS: usize = 20;
+
+#[test]
+fn root_a_good_switch_never_fails_on_a_busy_machine() {
+    let name = "root_a_good_switch_never_fails_on_a_busy_machine";
+    if !common::need_root(name) || !common::need_full(name) {
+        return;
+    }
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let done = AtomicBool::new(false);
+    let mut clean = 0;
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // Ends the busy loops also when an assertion below fails.
+        let _end = OnDrop(|| done.store(true, Ordering::Relaxed));
+        for run in 1..=RUNS {
+            let output = Command::new(env!("CARGO_BIN_EXE_validator"))
+                .current_dir(root)
+                .args(["run", "--testbed", "configs/testbeds/sim.toml", "--plan", "smoke"])
+                .output()
+                .expect("the validator starts");
+            let (code, text) = (output.status.code(), String::from_utf8_lossy(&output.stdout));
+            println!("run {run} of {RUNS}: exit code {code:?}");
+            assert!(matches!(code, Some(0 | 3)), "run {run}: {text}");
+            clean += usize::from(code == Some(0));
+        }
+    });
+    println!("{clean} of {RUNS} runs without an inconclusive check");
+    assert!(clean * 2 >= RUNS, "{clean} of {RUNS} runs without an inconclusive check");
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
