@@ -131,8 +131,9 @@ pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos 
     if !e.plan.is_lossless(flow.priority) {
         return 0;
     }
+    let Some(data) = e.span(phase) else { return 0 };
     let spans = e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase);
-    spans.map(|held| held.to - held.from).fold(0, Nanos::saturating_add)
+    spans.map(|held| held.to.min(data.to).saturating_sub(held.from.max(data.from))).fold(0, Nanos::saturating_add)
 }
 
 fn rate(e: &PfcEvidence) -> Result<(), String> {

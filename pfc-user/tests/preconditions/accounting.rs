@@ -1,0 +1,221 @@
+//! Losses: what the tester's own side, its sender and an XOFF that was not honoured explain.
+
+use super::*;
+
+#[test]
+fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
+    for (what, drop) in [
+        ("a drop of the tester", (|e| lost_by_tester(e, 2)) as fn(&mut PfcEvidence)),
+        ("overruns of the simulated DUT", |e| dut(e).overruns = 2),
+        ("refused sends of the simulated DUT", |e| dut(e).send_errors = 2),
+    ] {
+        for (case, ..) in REPETITIONS {
+            let touched: Vec<&str> =
+                every_check(case).into_iter().filter(|check| !["no-pfc-on-lossy", "no-mac-control-forwarded"].contains(check)).collect();
+            let expected = all(&touched, INCONCLUSIVE, "drops on the tester's own side: ");
+            tampered(&format!("{what} without a loss"), case, drop, &expected);
+            let explained = |e: &mut PfcEvidence| {
+                drop(e);
+                lose(e, Role::Test, Phase::Storm, 2);
+            };
+            tampered(&format!("{what} with the loss"), case, explained, &expected);
+        }
+    }
+    // One frame more than that, be it of one flow or of several.
+    let more = |e: &mut PfcEvidence| {
+        lost_by_tester(e, 2);
+        lose(e, Role::Background, Phase::Storm, 3);
+    };
+    let rest = ["paused", "delivered", "resume", "response", "xon", "no-duplicate", "no-reorder", "no-corruption", "no-remark"];
+    let mut expected = all(&rest, INCONCLUSIVE, "drops on the tester's own side: rx port eth2 rx_missed_errors +2");
+    expected.push(("background", FAIL, "frames of flow 1"));
+    tampered("more loss than explained", SINGLE, more, &expected);
+    let spread = |e: &mut PfcEvidence| {
+        lost_by_tester(e, 2);
+        for (priority, phase) in [(0, Phase::Baseline), (1, Phase::Storm), (2, Phase::Probe)] {
+            let flow = flow_of(e, priority);
+            received(e, flow, phase).frames -= 1;
+        }
+    };
+    tampered("more loss than explained, in several flows", SINGLE, spread, &expected);
+}
+
+#[test]
+fn a_loss_in_the_baseline_is_the_devices_own() {
+    tampered("a lossy loss", SINGLE, |e| lose(e, Role::Background, Phase::Baseline, 1), &[("background", FAIL, "phase Baseline")]);
+    let lossless = [
+        ("delivered", FAIL, "phase Baseline"),
+        ("resume", SKIPPED, "`delivered`"),
+        ("response", SKIPPED, "`resume`"),
+        ("xon", SKIPPED, "`response`"),
+    ];
+    tampered("a lossless loss", SINGLE, |e| lose(e, Role::Test, Phase::Baseline, 1), &lossless);
+    tampered("an isolated loss", MULTI, |e| lose(e, Role::Isolation, Phase::Baseline, 1), &[("isolation", FAIL, "phase Baseline")]);
+    tampered("a loss in case 3", LOSSY, |e| lose(e, Role::Test, Phase::Baseline, 1), &[("test-traffic", FAIL, "phase Baseline")]);
+    tampered("a loss in case 4", GLOBAL, |e| lose(e, Role::Test, Phase::Baseline, 1), &[("no-loss", FAIL, "phase Baseline")]);
+}
+
+#[test]
+fn every_phase_of_every_flow_is_accounted_for() {
+    for (case, ..) in REPETITIONS {
+        let evidence = good(case);
+        for FlowSent { flow, phase, .. } in evidence.sender.flows.clone() {
+            let mut tampered = evidence.clone();
+            received(&mut tampered, flow, phase).frames -= 1;
+            let failed: Vec<_> = results(case, &tampered).into_iter().filter(|result| result.verdict == FAIL).collect();
+            assert_eq!(failed.len(), 1, "{case}: a frame of flow {flow} lost in phase {phase:?}: {failed:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_flow_that_never_arrived_proves_nothing_by_its_silence() {
+    // Nothing ever arrives of the stormed flow: `paused` may not rest on that, `delivered` fails.
+    let dead = |e: &mut PfcEvidence| {
+        let flow = flow(e, Role::Test);
+        e.received.retain(|received| received.flow != flow);
+        e.arrivals.records.retain(|arrival| arrival.flow != flow);
+    };
+    let words = "nothing was received in the baseline, so that a count of zero proves nothing: flow 0 (DSCP 3)";
+    let mut expected = all(&["paused", "no-duplicate", "no-reorder", "no-corruption", "no-remark"], INCONCLUSIVE, words);
+    expected.push(("delivered", FAIL, "received: expected"));
+    expected.extend(all(&["resume", "response", "xon"], SKIPPED, ""));
+    tampered("a dead flow", SINGLE, dead, &expected);
+}
+
+#[test]
+fn what_the_sender_missed_decides_nothing() {
+    // (what is done, words, also for checks that have to see a frame of the stormed flow)
+    let slow = |e: &mut PfcEvidence| {
+        // 2 % low, and nothing lost.
+        for sent in e.sender.flows.iter_mut().filter(|sent| sent.phase == Phase::Storm) {
+            sent.frames -= sent.frames / 50;
+        }
+        let sent = e.sender.flows.clone();
+        for sent in sent.iter().filter(|sent| sent.phase == Phase::Storm) {
+            received(e, sent.flow, Phase::Storm).frames = sent.frames;
+        }
+    };
+    let fast = |e: &mut PfcEvidence| {
+        let flow = e.plan.flows.last().unwrap().id;
+        sent(e, flow, Phase::Baseline).frames += 2;
+        received(e, flow, Phase::Baseline).frames += 2;
+    };
+    let refused = |e: &mut PfcEvidence| e.sender.errors = 1;
+    let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
+    let tampers: [(&str, fn(&mut PfcEvidence), &str); 4] = [
+        ("2 % low", slow, "missed its rate in phase Storm"),
+        ("above the target", fast, "missed its rate in phase Baseline"),
+        ("a refused frame", refused, "the kernel refused 1 frames of the sender"),
+        ("a large burst", burst, "the sender's largest burst was 4.000 ms, at most 4.000 ms is allowed"),
+    ];
+    for (what, tamper, words) in tampers {
+        tampered(what, SINGLE, tamper, &all(&["paused", "background", "resume"], INCONCLUSIVE, words));
+        tampered(what, MULTI, tamper, &all(&["paused", "background", "isolation", "resume"], INCONCLUSIVE, words));
+        tampered(what, LOSSY, tamper, &all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, words));
+        tampered(what, GLOBAL, tamper, &all(&["no-loss", "throughput"], INCONCLUSIVE, words));
+    }
+    // The largest burst and one frame beside the target are allowed.
+    let just = |e: &mut PfcEvidence| {
+        e.sender.max_burst = e.limits.max_burst;
+        let flow = e.plan.flows.last().unwrap().id;
+        received(e, flow, Phase::Baseline).frames += 1;
+        sent(e, flow, Phase::Baseline).frames += 1;
+    };
+    tampered("just allowed", SINGLE, just, &[]);
+}
+
+#[test]
+fn a_flow_of_which_nothing_left_in_the_storm_is_not_judged_by_it() {
+    let none = |e: &mut PfcEvidence| {
+        let flow = flow(e, Role::Test);
+        e.sender.flows.retain(|sent| sent.flow != flow || sent.phase != Phase::Storm);
+        e.received.retain(|received| received.flow != flow || received.phase != Phase::Storm);
+        e.arrivals.records.retain(|arrival| arrival.flow != flow || arrival.phase != Phase::Storm);
+    };
+    let mut expected = all(&["paused", "background", "resume"], INCONCLUSIVE, "rate: no storm-phase frame of flow 0 (DSCP 3) left");
+    expected.push(("delivered", INCONCLUSIVE, "none left the tester"));
+    tampered("no storm-phase frame", SINGLE, none, &expected);
+    // More than was sent is no DUT's doing.
+    let more = |e: &mut PfcEvidence| {
+        let flow = flow(e, Role::Background);
+        received(e, flow, Phase::Storm).frames += 1;
+    };
+    tampered("more than was sent", SINGLE, more, &[("background", INCONCLUSIVE, "more than the sender knows of")]);
+}
+
+#[test]
+fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else() {
+    let beyond = |by: u64| move |e: &mut PfcEvidence| e.sender.after_xoff[3] = e.limits.headroom + by;
+    let long = |by: u64| {
+        move |e: &mut PfcEvidence| {
+            let flow = flow(e, Role::Test);
+            let end = e.storm.as_ref().unwrap().last.before + PAUSE - TOLERANCE;
+            e.limits.max_residence = end - sent(e, flow, Phase::Storm).first - by;
+        }
+    };
+    let mut failed = AFTER_DELIVERED.to_vec();
+    failed.push(("delivered", FAIL, "phase Storm"));
+    for (what, excused, kept, words) in [
+        (
+            "beyond the headroom",
+            Box::new(beyond(1)) as Box<dyn Fn(&mut PfcEvidence)>,
+            Box::new(beyond(0)) as Box<dyn Fn(&mut PfcEvidence)>,
+            "octets of priority 3 left after the DUT's XOFF, its headroom is 1048576",
+        ),
+        ("a long storm", Box::new(long(1)), Box::new(long(0)), "longer than max_residence"),
+    ] {
+        tampered(what, SINGLE, &excused, &[]);
+        let lost = |tamper: &dyn Fn(&mut PfcEvidence), role| {
+            let mut evidence = good(SINGLE);
+            tamper(&mut evidence);
+            lose(&mut evidence, role, Phase::Storm, 1);
+            evidence
+        };
+        expect(&format!("{what}, with a loss"), SINGLE, &lost(&excused, Role::Test), &[("delivered", INCONCLUSIVE, words)]);
+        expect(&format!("just not {what}, with a loss"), SINGLE, &lost(&kept, Role::Test), &failed);
+        let lossy = [("background", FAIL, "phase Storm")];
+        expect(&format!("{what}, with a lossy loss"), SINGLE, &lost(&excused, Role::Background), &lossy);
+    }
+    // A long storm is no reason to lose what was sent before or after it.
+    let before = |e: &mut PfcEvidence| {
+        long(1)(e);
+        lose(e, Role::Test, Phase::Baseline, 1);
+    };
+    failed.pop();
+    failed.push(("delivered", FAIL, "phase Baseline"));
+    tampered("a long storm, with a loss before it", SINGLE, before, &failed);
+    let probe = |e: &mut PfcEvidence| {
+        long(1)(e);
+        lose(e, Role::Test, Phase::Probe, 1);
+    };
+    tampered("a long storm, with a loss after it", SINGLE, probe, &[("response", FAIL, "phase Probe"), ("xon", SKIPPED, "")]);
+    let not_honoured = |e: &mut PfcEvidence| {
+        beyond(1)(e);
+        lose(e, Role::Test, Phase::Probe, 1);
+    };
+    tampered("a loss in the probe with XOFF not honoured", SINGLE, not_honoured, &[("response", INCONCLUSIVE, "octets of priority 3")]);
+    // The lossless flows of the other cases.
+    let background = |e: &mut PfcEvidence| {
+        beyond(1)(e);
+        lose(e, Role::Background, Phase::Storm, 1);
+    };
+    tampered("a lossless loss in case 3", LOSSY, background, &[("background", INCONCLUSIVE, "octets of priority 3")]);
+}
+
+#[test]
+fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
+    tampered("a lossless priority withheld", LOSSY, |e| withhold(e, 3, 100 * MS), &[]);
+    let lossy = all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, "missed its rate in phase Storm");
+    tampered("a lossy priority withheld", LOSSY, |e| withhold(e, 5, 100 * MS), &lossy);
+    // An eighth of the link for a quarter of the time: 3.1 % of what was to be sent.
+    tampered("withheld at full load", GLOBAL, |e| withhold(e, 3, 100 * MS), &[("throughput", FAIL, "0.96")]);
+    tampered("withheld at full load, shortly", GLOBAL, |e| withhold(e, 3, 20 * MS), &[]);
+    // What was withheld before the data began was not offered.
+    let lead = |e: &mut PfcEvidence| {
+        let data = e.span(Phase::Storm).unwrap();
+        let priority = Priority::new(3).unwrap();
+        e.sender.withheld.push(Withheld { priority, phase: Phase::Storm, from: data.from - 100 * MS, to: data.from });
+    };
+    tampered("withheld before the data", GLOBAL, lead, &[]);
+}

@@ -1,0 +1,76 @@
+//! Carrier, speed and watchdog, and whether PFC of the DUT can be seen.
+
+use super::*;
+
+#[test]
+fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
+    let tampers: [(&str, fn(&mut PfcEvidence), &str); 6] = [
+        ("an unknown watchdog", |e| e.ports.watchdog = None, "ports: it is not known that the DUT's PFC watchdog is off"),
+        ("a watchdog", |e| e.ports.watchdog = Some("on".into()), "ports: the DUT's PFC watchdog is on"),
+        ("no carrier at tx", |e| e.ports.tx.carrier = false, "ports: tx had no carrier"),
+        ("no carrier at rx", |e| e.ports.rx.carrier = false, "ports: rx had no carrier"),
+        (
+            "unequal speeds",
+            |e| (e.ports.tx.speed, e.ports.rx.speed) = (Some(1_000_000_000), Some(2_500_000_000)),
+            "ports: the ports differ in speed: tx 1000000000 bit/s, rx 2500000000 bit/s",
+        ),
+        (
+            "another speed than quanta were reckoned by",
+            |e| (e.ports.tx.speed, e.ports.rx.speed) = (Some(2_500_000_000), Some(2_500_000_000)),
+            "ports: tx runs at 2500000000 bit/s, pause times were taken at 1 Gbit/s",
+        ),
+    ];
+    for (what, tamper, words) in tampers {
+        for (case, ..) in REPETITIONS {
+            tampered(what, case, tamper, &all(&every_check(case), INCONCLUSIVE, words));
+        }
+        // Leaks and losses are explained; what was sent twice is not.
+        let worse = |e: &mut PfcEvidence| {
+            tamper(e);
+            leak(e, e.span(Phase::Storm).unwrap().from + MS);
+            lose(e, Role::Background, Phase::Storm, 10);
+            lose(e, Role::Test, Phase::Storm, 10);
+            e.received[0].duplicate = 1;
+        };
+        let mut expected = all(&every_check(SINGLE), INCONCLUSIVE, words);
+        expected.iter_mut().filter(|(check, ..)| *check == "no-duplicate").for_each(|line| *line = ("no-duplicate", FAIL, "found 1"));
+        tampered(what, SINGLE, worse, &expected);
+    }
+    let known = |e: &mut PfcEvidence| (e.ports.tx.speed, e.ports.rx.speed) = (Some(1_000_000_000), Some(1_000_000_000));
+    tampered("the speed that quanta were reckoned by", SINGLE, known, &[]);
+}
+
+#[test]
+fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
+    let unseen = all(&["no-pfc-on-lossy", "no-mac-control-forwarded"], INCONCLUSIVE, "pfc-visible: it was not shown");
+    for (case, ..) in REPETITIONS {
+        tampered("blind", case, blind, &unseen);
+    }
+    let xoff = |e: &mut PfcEvidence| {
+        blind(e);
+        e.tx_port.pfc_frames = 1;
+        e.tx_port.pfc[6].xoff = 1;
+    };
+    tampered("an XOFF for a lossy priority", SINGLE, xoff, &[("no-pfc-on-lossy", FAIL, "lossy priority 6")]);
+    let xon = |e: &mut PfcEvidence| {
+        blind(e);
+        e.tx_port.pfc_frames = 1;
+        e.tx_port.pfc[6].xon = 1;
+    };
+    tampered("an XON for a lossy priority", SINGLE, xon, &[]);
+    // No XOFF seen and frames of the lossless priority lost.
+    let lost = |e: &mut PfcEvidence| {
+        blind(e);
+        lose(e, Role::Test, Phase::Storm, 5);
+    };
+    let mut expected = unseen.clone();
+    expected.push(("delivered", INCONCLUSIVE, "but it was not shown that PAUSE/PFC frames reach the program on tx"));
+    tampered("blind, with a loss", SINGLE, lost, &expected);
+    let alive = |e: &mut PfcEvidence| {
+        lost(e);
+        e.ports.tx.pfc_visible = Some("self-test".into());
+    };
+    let mut expected = AFTER_DELIVERED.to_vec();
+    expected.push(("delivered", FAIL, "phase Storm"));
+    tampered("a loss without XOFF", SINGLE, alive, &expected);
+}

@@ -1,0 +1,127 @@
+//! Gaps, a late begin and an early end of the storm, and the proof that it arrives.
+
+use super::*;
+
+#[test]
+fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
+    let no_leak = all(&ON_THE_STORM, INCONCLUSIVE, "storm-continuity: the storm had 1 gaps above its pause time of 33.554 ms");
+    tampered("a gap", SINGLE, |e| _ = with_gap(e), &no_leak);
+    for (what, edge) in [("first", 0), ("last", 1)] {
+        let inside = |e: &mut PfcEvidence| {
+            let (from, to) = with_gap(e);
+            leak(e, [from, to][edge]);
+        };
+        tampered(&format!("a leak at the {what} excused nanosecond"), SINGLE, inside, &no_leak);
+        let outside = |e: &mut PfcEvidence| {
+            let (from, to) = with_gap(e);
+            leak(e, [from - 1, to + 1][edge]);
+        };
+        let failed = [("paused", FAIL, "1 (1 unexcused"), ("background", INCONCLUSIVE, "storm-continuity")];
+        tampered(&format!("a leak beyond the {what} excused nanosecond"), SINGLE, outside, &failed);
+    }
+    // What left the simulated DUT late may have been let go before the storm went on.
+    let late = |lateness| {
+        move |e: &mut PfcEvidence| {
+            let (_, to) = with_gap(e);
+            dut(e).max_lateness = lateness;
+            leak(e, to + 500);
+        }
+    };
+    tampered("a leak explained by lateness", SINGLE, late(500), &no_leak);
+    tampered("a leak not explained", SINGLE, late(499), &[("paused", FAIL, "unexcused"), no_leak[1]]);
+}
+
+#[test]
+fn without_a_gap_a_single_frame_is_a_leak_until_the_last_pause_runs_out() {
+    let last = |e: &PfcEvidence| e.storm.as_ref().unwrap().last.before + PAUSE - TOLERANCE;
+    tampered("a leak", SINGLE, |e| leak(e, last(e) - 1), &[("paused", FAIL, "1 (1 unexcused")]);
+    tampered("a frame after the storm", SINGLE, |e| leak(e, last(e)), &[]);
+    // The counters know of an arrival of which no record is left.
+    let forgotten = |e: &mut PfcEvidence| {
+        leak(e, last(e) - 1);
+        e.arrivals.records.pop();
+    };
+    tampered("a leak without a record", SINGLE, forgotten, &[("paused", INCONCLUSIVE, "their records are missing")]);
+}
+
+#[test]
+fn a_gap_below_the_pause_time_by_less_than_the_tolerance_is_one() {
+    let gap = |max_gap, leaks: bool| {
+        move |e: &mut PfcEvidence| {
+            e.storm.as_mut().unwrap().max_gap = max_gap;
+            if leaks {
+                leak(e, e.span(Phase::Storm).unwrap().from + 100 * MS);
+            }
+        }
+    };
+    tampered("a short gap", SINGLE, gap(PAUSE - TOLERANCE, false), &[]);
+    let narrow = all(&ON_THE_STORM, INCONCLUSIVE, "by the tolerance of the DUT's clock");
+    tampered("a narrow gap", SINGLE, gap(PAUSE - TOLERANCE + 1, false), &narrow);
+    tampered("a narrow gap with a leak", SINGLE, gap(PAUSE - TOLERANCE + 1, true), &narrow);
+    tampered("a short gap with a leak", SINGLE, gap(PAUSE - TOLERANCE, true), &[("paused", FAIL, "unexcused")]);
+}
+
+#[test]
+fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
+    for (case, checks) in [
+        (SINGLE, &["paused", "background"][..]),
+        (MULTI, &["paused", "background", "isolation"]),
+        (LOSSY, &["test-traffic", "background", "no-dip"]),
+        (GLOBAL, &["no-loss", "throughput"]),
+    ] {
+        let ended = |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            e.storm.as_mut().unwrap().last = at(data.to - 1, data.to);
+        };
+        // Traffic went on until a pause time and more after the storm's end.
+        let long_ended = |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            e.storm.as_mut().unwrap().last = at(data.to - 2 * PAUSE, data.to - 2 * PAUSE);
+        };
+        tampered("a storm that ended early", case, ended, &all(checks, INCONCLUSIVE, "the storm ended before the traffic"));
+        tampered("a storm that ended too early", case, long_ended, &all(checks, INCONCLUSIVE, "the storm ended before the traffic"));
+        let none = |e: &mut PfcEvidence| {
+            let storm = e.storm.as_mut().unwrap();
+            (storm.frames, storm.errors, storm.first, storm.last) = (0, 40, at(0, 0), at(0, 0));
+        };
+        let mut nothing_left = all(checks, INCONCLUSIVE, "not one frame of the storm left, 40 were refused");
+        nothing_left.push(("no-mac-control-forwarded", INCONCLUSIVE, "none left"));
+        tampered("no storm", case, none, &nothing_left);
+    }
+    let late_start = |shift, leaks: bool| {
+        move |e: &mut PfcEvidence| {
+            let first = e.span(Phase::Storm).unwrap().from - e.limits.max_response + shift;
+            e.storm.as_mut().unwrap().first = at(first, first);
+            if leaks {
+                leak(e, e.span(Phase::Storm).unwrap().from + 1);
+            }
+        }
+    };
+    tampered("a storm that began just in time", SINGLE, late_start(0, false), &[]);
+    let late = all(&ON_THE_STORM, INCONCLUSIVE, "the storm did not begin by max_response before the traffic");
+    tampered("a storm that began late", SINGLE, late_start(1, false), &late);
+    tampered("a storm that began late, with a leak", SINGLE, late_start(1, true), &late);
+}
+
+#[test]
+fn a_storm_that_was_not_shown_to_arrive_proves_nothing_by_its_lack_of_effect() {
+    for (case, checks) in [(LOSSY, &["test-traffic", "background", "no-dip"][..]), (GLOBAL, &["no-loss", "throughput"])] {
+        let unshown = |words| all(checks, INCONCLUSIVE, words);
+        tampered("no probe", case, |e| e.probes.clear(), &unshown("storm-arrival: it was not shown that pause frames of the rx port"));
+        tampered("arrivals lost", case, |e| e.arrivals.lost = 1, &unshown("1 records of the probe did not fit"));
+        let short = |e: &mut PfcEvidence| e.limits.max_response = PAUSE / 2;
+        tampered("a pause too short to see", case, short, &unshown("too short to be told from none"));
+        // One attempt that shows it is enough.
+        tampered("two attempts lost", case, |e| e.probes.truncate(1), &[]);
+        let ignores = run(case, &["ignores-pfc".parse().unwrap()]);
+        expect("PFC ignored", case, &ignores, &unshown("a lossless priority did not stop for one"));
+        // A loss needs no proof that the storm arrived.
+        let lost = |e: &mut PfcEvidence| {
+            e.probes.clear();
+            lose(e, Role::Test, Phase::Storm, 1);
+        };
+        let mut expected = unshown("storm-arrival");
+        expected[0] = (checks[0], FAIL, "phase Storm");
+        tampered("a loss", case, lost, &expected);
+    }
+}
