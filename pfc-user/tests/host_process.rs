@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
 use validator::driver::netns::Namespace;
 use validator::driver::process::{Child, ProcessError, run_hook};
 
@@ -113,4 +114,16 @@ fn assert_hangs_up(pipe: &impl AsFd) {
     let mut polled = [PollFd::new(pipe.as_fd(), PollFlags::empty())];
     assert_eq!(poll(&mut polled, PollTimeout::try_from(LONG).unwrap()), Ok(1), "a process that should be dead holds the pipe");
     assert_eq!(polled[0].revents(), Some(PollFlags::POLLHUP));
+}
+
+#[test]
+fn children_have_no_signal_blocked_and_a_process_group_of_their_own() {
+    // Blocked in this thread, as the tester blocks them to wait for them.
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]).thread_block().unwrap();
+    let blocked = "grep SigBlk /proc/self/status";
+    let output = run_hook("configure", "before", blocked, &[], LONG).unwrap();
+    assert_eq!(output.stdout, "SigBlk:\t0000000000000000\n");
+    let mut child = spawn(&format!("{blocked}; cut -d ' ' -f 5 /proc/$$/stat; cat"));
+    assert_eq!(child.read_line(LONG).unwrap(), "SigBlk:\t0000000000000000");
+    assert_eq!(child.read_line(LONG).unwrap(), child.id().to_string(), "its group has its own number");
 }
