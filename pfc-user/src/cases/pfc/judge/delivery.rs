@@ -209,6 +209,16 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
             flow.priority, e.limits.headroom
         ));
     }
+    // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is in nobody's headroom.
+    let stall = e.dut.iter().flat_map(|dut| &dut.stalls).map(|stall| stall.to - stall.from).max().unwrap_or(0);
+    let meanwhile = (u128::from(flow.rate) * u128::from(stall) / 8_000_000_000) as u64;
+    if after + meanwhile > e.limits.headroom {
+        return Some(format!(
+            "the simulated DUT stalled for {}, in which {meanwhile} octets came in, and its XOFF was late by as much; its headroom is {}",
+            ms(stall),
+            e.limits.headroom
+        ));
+    }
     // What was sent first had to wait the longest: until the storm's pause ended.
     let first = e.sent(flow.id, phase).filter(|_| phase == Phase::Storm && e.plan.is_stormed(flow.priority)).map(|sent| sent.first);
     let waited = e.storm.as_ref().zip(first).map_or(0, |(storm, first)| storm_end(e, storm).saturating_sub(first));
