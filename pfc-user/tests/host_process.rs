@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
 use validator::driver::netns::Namespace;
 use validator::driver::process::{Child, ProcessError, run_hook};
 
@@ -119,4 +120,16 @@ fn assert_hangs_up(pipe: &impl AsFd) {
 fn a_hook_that_never_stops_printing_is_killed_in_time() {
     let error = run_hook("counters", "before", "while :; do echo and on; done", &[], Duration::from_millis(300)).unwrap_err();
     assert!(matches!(error, ProcessError::TimedOut { awaited: "end", .. }), "{error}");
+}
+
+#[test]
+fn children_have_no_signal_blocked_and_a_process_group_of_their_own() {
+    // Blocked in this thread, as the tester blocks them to wait for them.
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]).thread_block().unwrap();
+    let blocked = "grep SigBlk /proc/self/status";
+    let output = run_hook("configure", "before", blocked, &[], LONG).unwrap();
+    assert_eq!(output.stdout, "SigBlk:\t0000000000000000\n");
+    let mut child = spawn(&format!("{blocked}; cut -d ' ' -f 5 /proc/$$/stat; cat"));
+    assert_eq!(child.read_line(LONG).unwrap(), "SigBlk:\t0000000000000000");
+    assert_eq!(child.read_line(LONG).unwrap(), child.id().to_string(), "its group has its own number");
 }

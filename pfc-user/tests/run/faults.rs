@@ -11,7 +11,8 @@ use crate::outcome::{Report, set};
 /// On a busy machine a check may end undecided, and is then tried again; a wrong verdict never is.
 const ATTEMPTS: usize = 4;
 
-fn expect(test: &str, fault: &str, expected: &[&str]) {
+/// Runs a switch with `fault` until all of `expected` fail; those of `possible` may fail, and nothing else.
+fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
     let Some(lab) = Lab::new(test) else { return };
     let testbed = of_repository("configs/testbeds/sim.toml");
     let plan = lab.file("plan.toml", &all_cases());
@@ -22,7 +23,7 @@ fn expect(test: &str, fault: &str, expected: &[&str]) {
         let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}", out.display()));
         let report: Report = run.report();
         let failed = report.checks("fail");
-        let unexpected: Vec<_> = failed.difference(&set(expected)).cloned().collect();
+        let unexpected: Vec<_> = failed.difference(&set(&[expected, possible].concat())).cloned().collect();
         assert!(unexpected.is_empty(), "{unexpected:?} fail:\n{}{}", report.reasons("fail"), hindrances(&out));
         assert_eq!(report.checks("error"), set(&[]));
         lab.assert_nothing_is_left();
@@ -60,24 +61,26 @@ fn hindrances(out: &Path) -> String {
 }
 
 macro_rules! faults {
-    ($($test:ident: $fault:literal => [$($expected:literal),* $(,)?];)*) => {
+    ($($test:ident: $fault:literal => [$($expected:literal),* $(,)?] $(or [$($possible:literal),*])?;)*) => {
         $(#[test]
         fn $test() {
-            expect(stringify!($test), $fault, &[$($expected),*]);
+            expect(stringify!($test), $fault, &[$($expected),*], &[$($($possible),*)?]);
         })*
     };
 }
 
 faults! {
     root_ignores_pfc: "ignores-pfc" => ["single paused", "single response", "multi paused", "multi response"];
-    root_loses_held: "loses-held" => ["single delivered", "multi delivered"];
+    root_loses_held: "loses-held" => ["single delivered", "multi delivered", "lossy background", "global no-loss"];
     root_ignores_xon: "ignores-xon" => ["single xon", "multi xon"];
     root_obeys_pause: "obeys-pause" => ["global no-loss", "global throughput"];
     // One in 20 is well beyond what a window and the throughput may lack.
     root_drops_lossy: "drops=lossy:20" => [
         "single background", "multi background", "lossy test-traffic", "lossy no-dip", "global no-loss", "global throughput",
     ];
-    root_throttles: "throttles" => ["lossy no-dip", "global throughput"];
+    // What is missing in a window shows as latency too, and may be taken for the path's.
+    root_throttles: "throttles" => ["global throughput"] or ["lossy no-dip"];
+    root_dips: "dips" => ["lossy no-dip", "global throughput"];
     root_duplicates: "duplicates" => ["single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate"];
     root_corrupts: "corrupts" => ["single no-corruption", "multi no-corruption", "lossy no-corruption", "global no-corruption"];
     root_remarks: "remarks" => ["single no-remark", "multi no-remark", "lossy no-remark", "global no-remark"];

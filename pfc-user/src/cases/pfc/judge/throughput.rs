@@ -45,10 +45,17 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     }
     // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for. And a path that
     // takes its time makes each phase arrive that much later than it was offered.
-    let baseline = e.received.iter().filter(|received| received.phase == Phase::Baseline);
-    let late = lateness(e) + baseline.map(|received| received.latency_mean).max().unwrap_or(0);
+    let late = lateness(e) + path_latency(e);
     let missing = ((1.0 - share) * DIP_WINDOW as f64) as Nanos;
     (missing <= late).then(|| format!("lateness of the tester and the path of up to {} explains it", ms(late)))
+}
+
+/// The latency of the path itself, from above: the least that any frame of the baseline had. A queue in the DUT, which makes
+/// most frames later, is its own doing.
+fn path_latency(e: &PfcEvidence) -> Nanos {
+    let baseline = e.received.iter().filter(|received| received.phase == Phase::Baseline);
+    let least = baseline.filter_map(|received| received.latency.iter().position(|frames| *frames > 0)).min();
+    least.map_or(0, |bits| 1 << bits)
 }
 
 /// `no-dip`.
