@@ -103,7 +103,7 @@ fn what_the_sender_missed_decides_nothing() {
     };
     let refused = |e: &mut PfcEvidence| e.sender.errors = 1;
     let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
-    let tampers: [(&str, fn(&mut PfcEvidence), &str); 4] = [
+    let tampers: [(&str, Tampering, &str); 4] = [
         ("2 % low", slow, "missed its rate in phase Storm"),
         ("above the target", fast, "missed its rate in phase Baseline"),
         ("a refused frame", refused, "the kernel refused 1 frames of the sender"),
