@@ -204,6 +204,34 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
 }
 
 #[test]
+fn a_stall_of_the_simulated_device_excuses_losses_when_more_came_in_than_its_headroom() {
+    // Half the line for one priority: 62.5 octets a microsecond.
+    let fills = |e: &PfcEvidence| e.limits.headroom * 16;
+    let stalled = |by: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let stall = Stall { from: 0, to: fills(e) + by };
+            dut(e).stalls.push(stall);
+            lose(e, Role::Test, Phase::Storm, 1);
+        }
+    };
+    let mut failed = AFTER_DELIVERED.to_vec();
+    failed.push(("delivered", FAIL, "phase Storm"));
+    tampered("a stall that fills the headroom", SINGLE, stalled(0), &failed);
+    tampered("a longer stall", SINGLE, stalled(16), &[("delivered", INCONCLUSIVE, "the simulated DUT stalled for 16.777 ms")]);
+    // Eight flows share a priority in case 4: together an eighth of the line.
+    let shared = |by: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let stall = Stall { from: 0, to: 4 * fills(e) + by };
+            dut(e).stalls.push(stall);
+            let flow = flow_of(e, 3);
+            received(e, flow, Phase::Storm).frames -= 1;
+        }
+    };
+    tampered("a stall in case 4", GLOBAL, shared(0), &[("no-loss", FAIL, "phase Storm")]);
+    tampered("a longer stall in case 4", GLOBAL, shared(64), &[("no-loss", INCONCLUSIVE, "the simulated DUT stalled for 67.1")]);
+}
+
+#[test]
 fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
     tampered("a lossless priority withheld", LOSSY, |e| withhold(e, 3, 100 * MS), &[]);
     let lossy = all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, "missed its rate in phase Storm");
