@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
     for (what, drop) in [
-        ("a drop of the tester", (|e| lost_by_tester(e, 2)) as fn(&mut PfcEvidence)),
+        ("a drop of the tester", (|e| lost_by_tester(e, 2)) as Tamper),
         ("overruns of the simulated DUT", |e| dut(e).overruns = 2),
         ("refused sends of the simulated DUT", |e| dut(e).send_errors = 2),
     ] {
@@ -103,7 +103,7 @@ fn what_the_sender_missed_decides_nothing() {
     };
     let refused = |e: &mut PfcEvidence| e.sender.errors = 1;
     let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
-    let tampers: [(&str, fn(&mut PfcEvidence), &str); 4] = [
+    let tampers: [(&str, Tamper, &str); 4] = [
         ("2 % low", slow, "missed its rate in phase Storm"),
         ("above the target", fast, "missed its rate in phase Baseline"),
         ("a refused frame", refused, "the kernel refused 1 frames of the sender"),
