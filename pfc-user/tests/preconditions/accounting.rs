@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
     for (what, drop) in [
-        ("a drop of the tester", (|e| lost_by_tester(e, 2)) as fn(&mut PfcEvidence)),
+        ("a drop of the tester", (|e| lost_by_tester(e, 2)) as Tamper),
         ("overruns of the simulated DUT", |e| dut(e).overruns = 2),
         ("refused sends of the simulated DUT", |e| dut(e).send_errors = 2),
     ] {
@@ -103,7 +103,7 @@ fn what_the_sender_missed_decides_nothing() {
     };
     let refused = |e: &mut PfcEvidence| e.sender.errors = 1;
     let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
-    let tampers: [(&str, Tampering, &str); 4] = [
+    let tampers: [(&str, Tamper, &str); 4] = [
         ("2 % low", slow, "missed its rate in phase Storm"),
         ("above the target", fast, "missed its rate in phase Baseline"),
         ("a refused frame", refused, "the kernel refused 1 frames of the sender"),
@@ -201,6 +201,34 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
         lose(e, Role::Background, Phase::Storm, 1);
     };
     tampered("a lossless loss in case 3", LOSSY, background, &[("background", INCONCLUSIVE, "octets of priority 3")]);
+}
+
+#[test]
+fn a_stall_of_the_simulated_device_excuses_losses_when_more_came_in_than_its_headroom() {
+    // Half the line for one priority: 62.5 octets a microsecond.
+    let fills = |e: &PfcEvidence| e.limits.headroom * 16;
+    let stalled = |by: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let stall = Stall { from: 0, to: fills(e) + by };
+            dut(e).stalls.push(stall);
+            lose(e, Role::Test, Phase::Storm, 1);
+        }
+    };
+    let mut failed = AFTER_DELIVERED.to_vec();
+    failed.push(("delivered", FAIL, "phase Storm"));
+    tampered("a stall that fills the headroom", SINGLE, stalled(0), &failed);
+    tampered("a longer stall", SINGLE, stalled(16), &[("delivered", INCONCLUSIVE, "the simulated DUT stalled for 16.777 ms")]);
+    // Eight flows share a priority in case 4: together an eighth of the line.
+    let shared = |by: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let stall = Stall { from: 0, to: 4 * fills(e) + by };
+            dut(e).stalls.push(stall);
+            let flow = flow_of(e, 3);
+            received(e, flow, Phase::Storm).frames -= 1;
+        }
+    };
+    tampered("a stall in case 4", GLOBAL, shared(0), &[("no-loss", FAIL, "phase Storm")]);
+    tampered("a longer stall in case 4", GLOBAL, shared(64), &[("no-loss", INCONCLUSIVE, "the simulated DUT stalled for 67.1")]);
 }
 
 #[test]

@@ -32,13 +32,14 @@ const MULTI: &str = "pfc.pause-multi-lossless";
 const LOSSY: &str = "pfc.pause-lossy";
 const GLOBAL: &str = "pfc.global-pause";
 
-/// A case, lossless priorities, and those stormed where that is not the case's own choice.
-type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
-/// What is done to evidence.
-type Tampering = fn(&mut PfcEvidence);
+/// A case, its lossless priorities, and those stormed.
+type Asked = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-/// The repetition of each case.
-const REPETITIONS: [Repetition; 4] = [(SINGLE, &[3], None), (MULTI, &[3, 4], Some(&[3])), (LOSSY, &[3], None), (GLOBAL, &[3, 4], None)];
+/// What is done to evidence.
+type Tamper = fn(&mut PfcEvidence);
+
+/// The repetition of each case: lossless priorities, and those stormed where that is not the case's own choice.
+const REPETITIONS: [Asked; 4] = [(SINGLE, &[3], None), (MULTI, &[3, 4], Some(&[3])), (LOSSY, &[3], None), (GLOBAL, &[3, 4], None)];
 
 fn run(case: &str, faults: &[Fault]) -> PfcEvidence {
     let (_, lossless, storm) = REPETITIONS.into_iter().find(|(id, ..)| *id == case).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
-    let tampers: [(&str, Tampering, &str); 6] = [
+    let tampers: [(&str, Tamper, &str); 6] = [
         ("an unknown watchdog", |e| e.ports.watchdog = None, "ports: it is not known that the DUT's PFC watchdog is off"),
         ("a watchdog", |e| e.ports.watchdog = Some("on".into()), "ports: the DUT's PFC watchdog is on"),
         ("no carrier at tx", |e| e.ports.tx.carrier = false, "ports: tx had no carrier"),

@@ -46,6 +46,9 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     for (what, limit) in [("max_response", limits.max_response), ("max_residence", limits.max_residence), ("max_burst", limits.max_burst)] {
         time(what, limit)?;
     }
+    if limits.headroom > MAX_QUANTITY {
+        return Err(format!("headroom is {} octets", limits.headroom));
+    }
     for flow in &e.plan.flows {
         if flow.length > MAX_LENGTH || flow.rate > MAX_QUANTITY {
             return Err(format!("flow {} has frames of {} octets at {} bit/s", flow.id, flow.length, flow.rate));
@@ -64,6 +67,9 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
     for sent in &sender.flows {
         count("frames sent", sent.frames)?;
         span("sending", sent.first, sent.last)?;
+    }
+    for octets in sender.after_xoff {
+        count("octets after an XOFF", octets)?;
     }
     for held in &sender.withheld {
         span("a span withheld", held.from, held.to)?;

@@ -211,7 +211,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     }
     // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is in nobody's headroom.
     let stall = e.dut.iter().flat_map(|dut| &dut.stalls).map(|stall| stall.to - stall.from).max().unwrap_or(0);
-    let meanwhile = (u128::from(flow.rate) * u128::from(stall) / 8_000_000_000) as u64;
+    let rate: u64 = e.plan.flows.iter().filter(|other| other.priority == flow.priority).map(|flow| flow.rate).sum();
+    let meanwhile = (u128::from(rate) * u128::from(stall) / 8_000_000_000) as u64;
     if after + meanwhile > e.limits.headroom {
         return Some(format!(
             "the simulated DUT stalled for {}, in which {meanwhile} octets came in, and its XOFF was late by as much; its headroom is {}",
