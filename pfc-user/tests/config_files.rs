@@ -99,7 +99,7 @@ fn the_simulated_testbed_has_the_defaults() {
     assert_eq!(testbed.watchdog.as_deref(), Some("off"));
     assert_eq!(testbed.addresses.destination, Destination::RxPort);
     let limits = testbed.limits.at(testbed.line_rate.unwrap());
-    assert_eq!((limits.max_response, limits.headroom, limits.max_residence, limits.max_burst), (MS, 1 << 20, 1000 * MS, 4 * MS));
+    assert_eq!((limits.max_response, limits.headroom, limits.max_residence, limits.max_burst), (MS, 1 << 20, 2000 * MS, 4 * MS));
     assert_eq!((limits.min_throughput, testbed.limits.load), (0.99, 1.0));
     assert_eq!(testbed.record().dut, "sim");
 }

@@ -377,9 +377,15 @@ mod tests {
         let real = |name, speed| port(name, Some(speed), None);
         let veth = |name| port(name, Some(10_000), Some("veth"));
         assert_eq!(decide(None, real("a", 25_000), real("b", 25_000)), Ok(25_000));
-        assert_eq!(decide(Some(1000), real("a", 25_000), real("b", 25_000)), Ok(1000));
+        assert_eq!(decide(Some(25_000), real("a", 25_000), real("b", 25_000)), Ok(25_000));
         assert_eq!(decide(Some(40_000), veth("a"), veth("b")), Ok(40_000), "a veth's report of 10 Gbit/s is no bound");
         for (asked, tx, rx, message) in [
+            (
+                Some(1000),
+                real("a", 25_000),
+                real("b", 25_000),
+                "line_rate 1 Gbit/s is below the speed of a, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+            ),
             (
                 Some(40_000),
                 real("a", 40_000),
