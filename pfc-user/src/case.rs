@@ -93,8 +93,60 @@ pub struct Case {
     pub document: &'static str,
     /// Steps of the document, with what the tool does for each.
     pub steps: &'static [&'static str],
+    /// Assertions that the document names; empty where it names none.
+    pub assertions: &'static [DocumentAssertion],
     /// The table of its checks.
     pub checks: &'static [Check],
+}
+
+/// An assertion of the source document, by its id there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DocumentAssertion {
+    /// Id, such as `v1c14-024.1.1#10.04`.
+    pub id: &'static str,
+    /// Repetitions that it is about, by their names; empty: all.
+    pub repetitions: &'static [&'static str],
+    /// Checks that decide it; empty where no step of the document exercises it.
+    pub checks: &'static [&'static str],
+}
+
+/// What became of an assertion of the source document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssertionResult {
+    /// Its id.
+    pub id: String,
+    /// The heaviest verdict of its checks; `None`: not exercised.
+    pub verdict: Option<Verdict>,
+    /// Checks that decide it.
+    pub checks: Vec<String>,
+    /// Their comparisons.
+    pub comparisons: Vec<Assertion>,
+}
+
+/// What a step of the source document came to in one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// Repetition.
+    pub repetition: String,
+    /// Its number, such as `init 1` or `12`.
+    pub step: String,
+    /// What it asks.
+    pub what: String,
+    /// What was found, with values; why it was not reached, where it was not.
+    pub found: String,
+    /// Pass: done, or held. Skipped: not reached.
+    pub verdict: Verdict,
+}
+
+/// What is decided on one repetition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// A result for each check of the case's table, in its order.
+    pub checks: Vec<CheckResult>,
+    /// Each numbered step of the document, in its order; empty where the steps are the phases of the repetition.
+    pub steps: Vec<StepResult>,
+    /// Figures that are not judged.
+    pub figures: Vec<Figure>,
 }
 
 /// A single comparison of what was expected with what was found.
@@ -147,6 +199,12 @@ pub struct CaseResult {
     pub reason: String,
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,
+    /// Assertions of the document, in its order.
+    #[serde(default)]
+    pub assertions: Vec<AssertionResult>,
+    /// Steps of the document, repetition by repetition.
+    #[serde(default)]
+    pub steps: Vec<StepResult>,
     /// Informational figures.
     pub figures: Vec<Figure>,
 }

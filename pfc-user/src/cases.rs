@@ -2,7 +2,7 @@
 
 pub mod pfc;
 
-use crate::case::{Case, CaseResult, CheckResult, Verdict};
+use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
 
 /// Every case, in the order of `validator list`.
@@ -27,6 +27,8 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
         verdict: Verdict::NotApplicable,
         reason: String::new(),
         checks: Vec::new(),
+        assertions: Vec::new(),
+        steps: Vec::new(),
         figures: Vec::new(),
     };
     let Some(case) = find(&evidence.case) else {
@@ -35,13 +37,12 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
         return result;
     };
     for repetition in &evidence.repetitions {
-        match repetition {
-            Repetition::Pfc(evidence) => {
-                let (checks, figures) = pfc::judge(case, evidence);
-                result.checks.extend(checks);
-                result.figures.extend(figures);
-            }
-        }
+        let judged = match repetition {
+            Repetition::Pfc(evidence) => pfc::judge(case, evidence),
+        };
+        result.checks.extend(judged.checks);
+        result.steps.extend(judged.steps);
+        result.figures.extend(judged.figures);
     }
     for omitted in &evidence.omitted {
         let verdict = if omitted.not_applicable { Verdict::NotApplicable } else { Verdict::Inconclusive };
@@ -53,6 +54,7 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
             assertions: Vec::new(),
         }));
     }
+    result.assertions = case.assertions.iter().map(|assertion| of_document(assertion, &result.checks)).collect();
     result.verdict = Verdict::of_parts(result.checks.iter().map(|check| check.verdict));
     if let Some(error) = &evidence.error {
         // A failure that was seen stays one, whatever became of the rest.
@@ -60,4 +62,20 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
         result.reason = error.clone();
     }
     result
+}
+
+/// What the checks say of an assertion of the document.
+fn of_document(assertion: &DocumentAssertion, checks: &[CheckResult]) -> AssertionResult {
+    let deciding = || {
+        checks.iter().filter(|result| {
+            let about = assertion.repetitions.is_empty() || assertion.repetitions.contains(&result.repetition.as_str());
+            about && assertion.checks.contains(&result.check.as_str())
+        })
+    };
+    AssertionResult {
+        id: assertion.id.into(),
+        verdict: (!assertion.checks.is_empty()).then(|| Verdict::of_parts(deciding().map(|result| result.verdict))),
+        checks: assertion.checks.iter().map(|check| check.to_string()).collect(),
+        comparisons: deciding().flat_map(|result| result.assertions.clone()).collect(),
+    }
 }

@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 
 pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use testbed::mad::{MadTestbed, MadTransport};
 pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
 pub use units::Span;
 

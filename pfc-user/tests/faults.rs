@@ -74,7 +74,7 @@ fn short(id: &str) -> &str {
 fn run(faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
     let run_one = |(id, lossless, storm): Repetition| {
         let evidence = bench::run(&bench::plan(id, lossless, storm), faults);
-        judge(&bench::case(id).case, &evidence).0.into_iter().map(move |result| (short(id), result)).collect::<Vec<_>>()
+        judge(&bench::case(id).case, &evidence).checks.into_iter().map(move |result| (short(id), result)).collect::<Vec<_>>()
     };
     REPETITIONS.into_iter().flat_map(run_one).collect()
 }

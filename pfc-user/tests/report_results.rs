@@ -93,7 +93,15 @@ fn check(check: &str, repetition: &str, verdict: Verdict) -> CheckResult {
 fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
     let verdict = Verdict::of_parts(checks.iter().map(|check| check.verdict));
     let figures = ["a", "b"].map(|name| Figure { repetition: name.to_owned(), name: "gap".to_owned(), value: format!("7 ms in {name}") });
-    CaseResult { case: case.to_owned(), verdict, reason: reason.to_owned(), checks, figures: figures.to_vec() }
+    CaseResult {
+        case: case.to_owned(),
+        verdict,
+        reason: reason.to_owned(),
+        checks,
+        assertions: Vec::new(),
+        steps: Vec::new(),
+        figures: figures.to_vec(),
+    }
 }
 
 /// A case with each verdict on a check of its own in repetition b, and a pass on each in repetition a.

@@ -12,7 +12,7 @@ pub mod stimulate;
 
 use planning::{Ask, NotApplicable, Surroundings};
 
-use crate::case::{Case, CheckResult, Figure};
+use crate::case::{Case, Judged};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::RepetitionPlan;
 
@@ -45,7 +45,8 @@ pub struct PfcCase {
 pub static CASES: [PfcCase; 4] =
     [single_lossless::SINGLE_LOSSLESS, multi_lossless::MULTI_LOSSLESS, lossy::LOSSY, global_pause::GLOBAL_PAUSE];
 
-/// Judges one repetition: a result for each check of the case's table, in its order; and informational figures.
-pub fn judge(case: &Case, evidence: &PfcEvidence) -> (Vec<CheckResult>, Vec<Figure>) {
-    judge::repetition(case, evidence)
+/// Judges one repetition.
+pub fn judge(case: &Case, evidence: &PfcEvidence) -> Judged {
+    let (checks, figures) = judge::repetition(case, evidence);
+    Judged { checks, steps: Vec::new(), figures }
 }

@@ -1,6 +1,7 @@
 //! The testbed: where the tester's ports are, what the DUT is, and what a verdict is judged against.
 
 mod file;
+pub mod mad;
 
 use std::net::IpAddr;
 

@@ -54,7 +54,7 @@ fn good(case: &str) -> PfcEvidence {
 }
 
 fn results(case: &str, evidence: &PfcEvidence) -> Vec<CheckResult> {
-    judge(&bench::case(case).case, evidence).0
+    judge(&bench::case(case).case, evidence).checks
 }
 
 /// What is expected of the checks that do not pass: their verdict, and words of the reason.

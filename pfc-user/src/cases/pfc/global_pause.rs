@@ -22,6 +22,7 @@ pub(super) const GLOBAL_PAUSE: PfcCase = PfcCase {
             "4  stop the storm",
             "5  verify: all test frames received, throughput close to link capacity",
         ],
+        assertions: &[],
         checks: checks::GLOBAL_PAUSE,
     },
     plan,

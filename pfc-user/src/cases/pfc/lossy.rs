@@ -23,6 +23,7 @@ pub(super) const LOSSY: PfcCase = PfcCase {
             "5  stop the storm",
             "6  repeat with the next lossless priority",
         ],
+        assertions: &[],
         checks: checks::LOSSY_STORM,
     },
     plan,

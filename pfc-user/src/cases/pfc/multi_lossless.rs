@@ -11,6 +11,7 @@ pub(super) const MULTI_LOSSLESS: PfcCase = PfcCase {
         requirement: "The DUT stops the lossless priorities that PFC pauses, and no other, and loses none of their frames.",
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
+        assertions: &[],
         checks: checks::LOSSLESS_STORM,
     },
     plan: planning::lossless_storm,

@@ -11,6 +11,7 @@ pub(super) const SINGLE_LOSSLESS: PfcCase = PfcCase {
         requirement: "The DUT stops one lossless priority, and no other, while PFC pauses it, and loses none of its frames.",
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
+        assertions: &[],
         checks: checks::LOSSLESS_STORM,
     },
     plan: planning::lossless_storm,

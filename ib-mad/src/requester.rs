@@ -1,0 +1,151 @@
+//! Requests and their answers: TIDs matched, nothing sent twice, and everything that came besides recorded.
+
+use std::time::Duration;
+
+use crate::mad::{Lid, MadError, Method, Tid};
+use crate::smp::{Route, Smp};
+use crate::transport::{ReceiveError, SendError, Time, Transport};
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The first response with its TID, in time.
+    Answered {
+        /// When it came.
+        at: Time,
+        /// The response.
+        smp: Smp,
+    },
+    /// None came in time.
+    TimedOut,
+    /// It has not been sent.
+    NotSent(SendError),
+}
+
+/// A request and what became of it.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The request as it was sent.
+    pub request: Smp,
+    /// When it was sent.
+    pub sent: Time,
+    /// When the wait for its answer ended, at the latest.
+    pub deadline: Time,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// A packet that is the answer to no request under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// When it came.
+    pub at: Time,
+    /// What it is.
+    pub kind: StrayKind,
+    /// Its octets.
+    pub octets: Vec<u8>,
+}
+
+/// What a stray packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrayKind {
+    /// The first response to this earlier request, after its time.
+    Late(Tid),
+    /// One more response to this request.
+    Duplicate(Tid),
+    /// A response whose TID was never ours.
+    Foreign(Tid),
+    /// A trap, or a request of another.
+    Unsolicited(Method),
+    /// No SMP.
+    Malformed(MadError),
+}
+
+/// Sends requests, one at a time.
+pub struct Requester<T> {
+    transport: T,
+    next: u32,
+    /// TIDs sent so far, with the number of responses to each, in ascending order.
+    sent: Vec<(Tid, u32)>,
+    strays: Vec<Stray>,
+}
+
+impl<T: Transport> Requester<T> {
+    /// `first` is the TID of the first request; the following count on from there. Only the low 32 bits of a TID are ours: Linux'
+    /// umad writes the others.
+    pub fn new(transport: T, first: u32) -> Self {
+        Self { transport, next: first, sent: Vec::new(), strays: Vec::new() }
+    }
+
+    /// The transport.
+    pub fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// Gives `request` the next TID, sends it and waits at most `wait` for its answer.
+    pub fn exchange(&mut self, mut request: Smp, route: &Route, wait: Duration) -> Result<Exchange, ReceiveError> {
+        let tid = Tid(self.next.into());
+        self.next = self.next.wrapping_add(1);
+        request.set_tid(tid);
+        let to = if let Route::Lid(lid) = route { *lid } else { Lid::PERMISSIVE };
+        let sent = self.transport.now();
+        let deadline = sent + wait;
+        self.sent.push((tid, 0));
+        let outcome = match self.transport.send(&request, to, wait) {
+            Err(error) => Outcome::NotSent(error),
+            Ok(()) => match self.await_answer(tid, deadline) {
+                Ok(outcome) => outcome,
+                Err(ReceiveError::NotSent(error)) => Outcome::NotSent(error),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(Exchange { request, sent, deadline, outcome })
+    }
+
+    /// Records what comes until `deadline`.
+    pub fn listen(&mut self, deadline: Time) -> Result<(), ReceiveError> {
+        while let Some(received) = self.transport.receive(deadline)? {
+            self.sort(None, received.at, received.octets);
+        }
+        Ok(())
+    }
+
+    /// What came besides the answers since this was last asked.
+    pub fn take_strays(&mut self) -> Vec<Stray> {
+        std::mem::take(&mut self.strays)
+    }
+
+    fn await_answer(&mut self, tid: Tid, deadline: Time) -> Result<Outcome, ReceiveError> {
+        while let Some(received) = self.transport.receive(deadline)? {
+            if let Some(smp) = self.sort(Some(tid), received.at, received.octets) {
+                return Ok(Outcome::Answered { at: received.at, smp });
+            }
+        }
+        Ok(Outcome::TimedOut)
+    }
+
+    /// The packet, if it is the first answer to `awaited`; anything else is a stray.
+    fn sort(&mut self, awaited: Option<Tid>, at: Time, octets: Vec<u8>) -> Option<Smp> {
+        let kind = match Smp::parse(&octets) {
+            Err(error) => StrayKind::Malformed(error),
+            Ok(smp) if !smp.method().is_response() => StrayKind::Unsolicited(smp.method()),
+            Ok(smp) => {
+                // The upper half may be the kernel's.
+                let own = |tid: Tid| tid.0 as u32 == smp.tid().0 as u32;
+                match self.sent.iter_mut().rev().find(|(tid, _)| own(*tid)) {
+                    None => StrayKind::Foreign(smp.tid()),
+                    Some((tid, responses)) => {
+                        *responses += 1;
+                        match *responses {
+                            1 if awaited == Some(*tid) => return Some(smp),
+                            1 => StrayKind::Late(*tid),
+                            _ => StrayKind::Duplicate(*tid),
+                        }
+                    }
+                }
+            }
+        };
+        self.strays.push(Stray { at, kind, octets });
+        None
+    }
+}

@@ -1,0 +1,9 @@
+//! A model of a subnet management agent, and of the smallest fabric: a tester and one device under test. No I/O, and time as an
+//! argument: [`crate::transport::simulated`] gives it a clock of its own, and a server of ibsim's sockets the real one.
+
+mod fabric;
+pub mod fault;
+mod node;
+
+pub use fabric::{Delivery, Fabric};
+pub use node::{NodeConfig, NodeKind, Outgoing, Sma};

@@ -1,0 +1,263 @@
+//! Subnet management packets, LID-routed and directed-route (14.2.1): 256 octets with accessors.
+//!
+//! | octets | field | LID-routed | directed-route |
+//! |---|---|---|---|
+//! | 0 to 3 | base version, class, class version, method | 1, 0x01, 1 | 1, 0x81, 1 |
+//! | 4 to 5 | status | 16 bits | bit 15 is D, then 15 bits |
+//! | 6, 7 | | class specific | hop pointer, hop count |
+//! | 8 to 15 | TID | | |
+//! | 16 to 17, 20 to 23 | attribute id, attribute modifier | | |
+//! | 24 to 31 | M_Key | | |
+//! | 32 to 35 | DrSLID, DrDLID | reserved | |
+//! | 64 to 127 | attribute | | |
+//! | 128 to 191, 192 to 255 | initial path, return path | reserved | |
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::mad::{AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, MadError, Method, Status, Tid};
+
+/// Octets of the attribute.
+pub const DATA: usize = 64;
+/// Most hops of a directed route.
+pub const MAX_HOPS: usize = 63;
+
+/// How a request finds its way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Route {
+    /// By the forwarding tables.
+    Lid(Lid),
+    /// Port by port.
+    Directed(Path),
+}
+
+/// A directed route: the egress port of each hop; none for the node itself. Written as `0,1,3`, as infiniband-diags has it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Path(Vec<u8>);
+
+/// A text that is no path.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PathError {
+    /// Not of the form `0,1,3`.
+    #[error("expected `0`, and the egress port (1 to 254) of each hop after it, such as 0,1,3; found {0:?}")]
+    Form(String),
+    /// More hops than a packet has room for.
+    #[error("expected at most {MAX_HOPS} hops, found {0}")]
+    TooLong(usize),
+}
+
+impl Path {
+    /// From the egress ports of the hops.
+    pub fn new(ports: Vec<u8>) -> Result<Self, PathError> {
+        match ports.len() {
+            0..=MAX_HOPS => Ok(Self(ports)),
+            hops => Err(PathError::TooLong(hops)),
+        }
+    }
+
+    /// Egress ports of the hops.
+    pub fn ports(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl FromStr for Path {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        let wrong = || PathError::Form(text.to_owned());
+        let mut numbers = text.split(',').map(|number| number.trim().parse::<u8>());
+        if numbers.next() != Some(Ok(0)) {
+            return Err(wrong());
+        }
+        let ports: Vec<u8> = numbers.collect::<Result<_, _>>().map_err(|_| wrong())?;
+        if ports.iter().any(|port| matches!(port, 0 | 255)) {
+            return Err(wrong());
+        }
+        Self::new(ports)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0")?;
+        self.0.iter().try_for_each(|port| write!(f, ",{port}"))
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lid(lid) => write!(f, "LID {lid}"),
+            Self::Directed(path) => write!(f, "path {path}"),
+        }
+    }
+}
+
+/// A subnet management packet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Smp([u8; LENGTH]);
+
+impl Smp {
+    /// A request without data, M_Key and TID.
+    pub fn request(method: Method, attribute: AttributeId, modifier: u32, route: &Route) -> Self {
+        let mut smp = Self([0; LENGTH]);
+        smp.0[0] = 1;
+        smp.0[2] = 1;
+        smp.0[3] = method.0;
+        smp.put(16, attribute.0.to_be_bytes());
+        smp.put(20, modifier.to_be_bytes());
+        match route {
+            Route::Lid(_) => smp.0[1] = CLASS_SUBN_LID,
+            Route::Directed(path) => {
+                smp.0[1] = CLASS_SUBN_DIRECTED;
+                smp.0[7] = path.0.len() as u8;
+                // No part of the way is LID-routed (14.2.2).
+                smp.put(32, Lid::PERMISSIVE.0.to_be_bytes());
+                smp.put(34, Lid::PERMISSIVE.0.to_be_bytes());
+                smp.0[129..129 + path.0.len()].copy_from_slice(&path.0);
+            }
+        }
+        smp
+    }
+
+    /// From the octets of a packet; an error unless they are an SMP of base version 1.
+    pub fn parse(octets: &[u8]) -> Result<Self, MadError> {
+        let octets: &[u8; LENGTH] = octets.try_into().map_err(|_| MadError::Length(octets.len()))?;
+        match *octets {
+            [1, CLASS_SUBN_LID | CLASS_SUBN_DIRECTED, ..] => Ok(Self(*octets)),
+            [1, class, ..] => Err(MadError::Class(class)),
+            [version, ..] => Err(MadError::BaseVersion(version)),
+        }
+    }
+
+    /// All octets.
+    pub fn octets(&self) -> &[u8; LENGTH] {
+        &self.0
+    }
+
+    /// All octets, to be changed: what they then mean is the caller's affair.
+    pub fn octets_mut(&mut self) -> &mut [u8; LENGTH] {
+        &mut self.0
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        std::array::from_fn(|index| self.0[at + index])
+    }
+
+    fn put<const N: usize>(&mut self, at: usize, octets: [u8; N]) {
+        self.0[at..at + N].copy_from_slice(&octets);
+    }
+
+    /// Whether the class is 0x81.
+    pub fn is_directed(&self) -> bool {
+        self.0[1] == CLASS_SUBN_DIRECTED
+    }
+
+    /// Class version; 1 is the only one.
+    pub fn class_version(&self) -> u8 {
+        self.0[2]
+    }
+
+    /// Method.
+    pub fn method(&self) -> Method {
+        Method(self.0[3])
+    }
+
+    /// Status without the direction bit.
+    pub fn status(&self) -> Status {
+        Status::from_bits(u16::from_be_bytes(self.array(4)))
+    }
+
+    /// Whether the direction bit of a directed-route SMP is set: it is on its way back.
+    pub fn is_returning(&self) -> bool {
+        self.is_directed() && self.0[4] & 0x80 != 0
+    }
+
+    /// Hop pointer and hop count of a directed-route SMP.
+    pub fn hops(&self) -> (u8, u8) {
+        (self.0[6], self.0[7])
+    }
+
+    /// Initial path of a directed-route SMP; element 0 is not used.
+    pub fn initial_path(&self) -> &[u8; 64] {
+        self.0[128..192].try_into().expect("64 octets")
+    }
+
+    /// TID.
+    pub fn tid(&self) -> Tid {
+        Tid(u64::from_be_bytes(self.array(8)))
+    }
+
+    /// Attribute id.
+    pub fn attribute(&self) -> AttributeId {
+        AttributeId(u16::from_be_bytes(self.array(16)))
+    }
+
+    /// Attribute modifier.
+    pub fn modifier(&self) -> u32 {
+        u32::from_be_bytes(self.array(20))
+    }
+
+    /// M_Key.
+    pub fn m_key(&self) -> MKey {
+        MKey(u64::from_be_bytes(self.array(24)))
+    }
+
+    /// The attribute.
+    pub fn data(&self) -> &[u8; DATA] {
+        self.0[64..128].try_into().expect("64 octets")
+    }
+
+    /// The attribute, to be changed.
+    pub fn data_mut(&mut self) -> &mut [u8; DATA] {
+        (&mut self.0[64..128]).try_into().expect("64 octets")
+    }
+
+    /// Sets the TID.
+    pub fn set_tid(&mut self, tid: Tid) {
+        self.put(8, tid.0.to_be_bytes());
+    }
+
+    /// Sets the M_Key.
+    pub fn set_m_key(&mut self, m_key: MKey) {
+        self.put(24, m_key.0.to_be_bytes());
+    }
+
+    /// Sets the status; the direction bit stays.
+    pub fn set_status(&mut self, status: Status) {
+        let direction = self.0[4] & 0x80;
+        self.put(4, status.bits().to_be_bytes());
+        self.0[4] |= direction;
+    }
+
+    /// Sets the method.
+    pub fn set_method(&mut self, method: Method) {
+        self.0[3] = method.0;
+    }
+
+    /// Sets attribute id and modifier.
+    pub fn set_attribute(&mut self, attribute: AttributeId, modifier: u32) {
+        self.put(16, attribute.0.to_be_bytes());
+        self.put(20, modifier.to_be_bytes());
+    }
+
+    /// Sets the direction bit of a directed-route SMP.
+    pub fn set_returning(&mut self, returning: bool) {
+        self.0[4] = self.0[4] & 0x7f | if returning { 0x80 } else { 0 };
+    }
+}
+
+impl fmt::Debug for Smp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Smp")
+            .field("directed", &self.is_directed())
+            .field("method", &self.method())
+            .field("status", &self.status())
+            .field("tid", &self.tid())
+            .field("attribute", &self.attribute())
+            .field("modifier", &self.modifier())
+            .field("m_key", &self.m_key())
+            .finish_non_exhaustive()
+    }
+}
