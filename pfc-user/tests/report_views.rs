@@ -12,6 +12,7 @@ static CASE: Case = Case {
     requirement: "What the DUT has to do.",
     document: "A document",
     steps: &["1  do", "2  verify"],
+    assertions: &[],
     checks: &[
         Check {
             id: "paused",
@@ -166,7 +167,15 @@ fn without_a_terminal_progress_is_a_line_for_each_repetition() {
     let mut out = Vec::new();
     let mut progress = Progress::plain(&mut out);
     let begins = |name: &str| Event::RepetitionBegins { name: name.to_owned(), seconds: 2.5 };
-    let result = CaseResult { case: "pfc.x".to_owned(), verdict: Verdict::Fail, reason: String::new(), checks: vec![], figures: vec![] };
+    let result = CaseResult {
+        case: "pfc.x".to_owned(),
+        verdict: Verdict::Fail,
+        reason: String::new(),
+        checks: vec![],
+        assertions: vec![],
+        steps: vec![],
+        figures: vec![],
+    };
     for event in [
         Event::CaseBegins { case: &CASE, repetitions: 2 },
         begins("lossless 3"),
