@@ -1,5 +1,7 @@
 //! What sends and receives MADs.
 
+pub mod simulated;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
