@@ -81,6 +81,11 @@ impl Field for bool {
     }
 }
 
+/// Whether a field is in an attribute of so many octets, and its type holds it.
+pub(crate) const fn is_possible<F: Field>(offset: u32, width: u32, octets: usize) -> bool {
+    0 < width && width <= F::BITS && (offset + width) as usize <= 8 * octets
+}
+
 /// The `width` bits (1 to 64) from bit `offset`, most significant first.
 pub(crate) fn get(data: &[u8], offset: u32, width: u32) -> u64 {
     let (first, last) = (offset / 8, (offset + width - 1) / 8);
@@ -120,8 +125,10 @@ pub(crate) struct Accessor<T> {
     pub name: &'static str,
     pub offset: u32,
     pub width: u32,
-    /// The value as the field's type has it, which may be narrower than 64 bits, and the setter's result.
-    pub set: fn(&mut T, u64) -> (u64, Result<(), FieldError>),
+    /// Gives the setter's result.
+    pub set: fn(&mut T, u64) -> Result<(), FieldError>,
+    /// The value as the field's type has it, which may be narrower than 64 bits.
+    pub typed: fn(u64) -> u64,
     pub get: fn(&T) -> u64,
 }
 
@@ -144,7 +151,7 @@ macro_rules! fields {
 
         $(
             const _: () = assert!(
-                $width >= 1 && $width <= <$type as $crate::attr::Field>::BITS && $offset + $width <= 8 * $octets as u32,
+                $crate::attr::field::is_possible::<$type>($offset, $width, $octets),
                 concat!($spec, " is wider than its type, or leaves the attribute"),
             );
         )*
@@ -177,10 +184,8 @@ macro_rules! fields {
                     name: $spec,
                     offset: $offset,
                     width: $width,
-                    set: |attribute, value| {
-                        let value = <$type as $crate::attr::Field>::from_bits(value);
-                        ($crate::attr::Field::into_bits(value), attribute.$setter(value))
-                    },
+                    set: |attribute, value| attribute.$setter($crate::attr::Field::from_bits(value)),
+                    typed: |value| $crate::attr::Field::into_bits(<$type as $crate::attr::Field>::from_bits(value)),
                     get: |attribute| $crate::attr::Field::into_bits(attribute.$getter()),
                 }, )*]
             }

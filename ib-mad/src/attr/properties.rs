@@ -42,7 +42,8 @@ fn check<T, const N: usize>(accessors: &[Accessor<T>], from: fn([u8; N]) -> T, o
             let most = u64::MAX >> (64 - field.width);
             for value in [0, most, most.wrapping_add(1), random.next(), random.next() & most] {
                 let mut attribute = from(before);
-                let (value, result) = (field.set)(&mut attribute, value);
+                let value = (field.typed)(value);
+                let result = (field.set)(&mut attribute, value);
                 let after = octets(&attribute);
                 if value > most {
                     let error = result.expect_err(field.name);
