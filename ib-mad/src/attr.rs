@@ -5,7 +5,7 @@ mod port_info;
 
 use std::fmt;
 
-pub use port_info::PortInfo;
+pub use port_info::{PortInfo, PortState};
 
 use crate::mad::{AttributeId, MKey};
 use crate::smp::{DATA, Smp};
@@ -113,7 +113,7 @@ impl Field for MKey {
 }
 
 /// The `width` bits (at most 64) from bit `offset`, most significant first.
-fn get(data: &[u8; DATA], offset: u32, width: u32) -> u64 {
+pub(crate) fn get(data: &[u8; DATA], offset: u32, width: u32) -> u64 {
     let (first, last) = (offset / 8, (offset + width - 1) / 8);
     let octets = data[first as usize..=last as usize].iter().fold(0u128, |value, octet| value << 8 | u128::from(*octet));
     let after = 8 * (last + 1) - (offset + width);
@@ -121,7 +121,7 @@ fn get(data: &[u8; DATA], offset: u32, width: u32) -> u64 {
 }
 
 /// Sets those bits to `value`, of which more are ignored.
-fn set(data: &mut [u8; DATA], offset: u32, width: u32, value: u64) {
+pub(crate) fn set(data: &mut [u8; DATA], offset: u32, width: u32, value: u64) {
     let (first, last) = ((offset / 8) as usize, ((offset + width - 1) / 8) as usize);
     let after = 8 * (last as u32 + 1) - (offset + width);
     let mask = u128::from(u64::MAX >> (64 - width)) << after;

@@ -4,6 +4,11 @@
 mod fabric;
 pub mod fault;
 mod node;
+mod notice;
+mod port;
+mod protection;
+mod switch;
 
 pub use fabric::{Delivery, Fabric};
+pub use fault::Fault;
 pub use node::{NodeConfig, NodeKind, Outgoing, Sma};

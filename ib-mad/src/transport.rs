@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub mod ibsim;
+pub mod simulated;
 #[cfg(target_os = "linux")]
 pub mod umad;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,68 @@
+//! What the M_Key protects (14.2.4). Where the specification leaves a choice, this does as Linux' qib and hfi1 do (`check_mkey`).
+
+use std::time::Duration;
+
+use super::node::NodeConfig;
+use crate::mad::{MKey, Method};
+use crate::smp::Smp;
+use crate::transport::Time;
+
+/// Key, protect bits, lease and violations of a port.
+#[derive(Clone, Debug)]
+pub(super) struct Protection {
+    pub(super) key: MKey,
+    pub(super) bits: u8,
+    pub(super) lease_period: u16,
+    pub(super) violations: u16,
+    /// When the lease timer, if it runs, expires.
+    expires: Option<Time>,
+}
+
+impl Protection {
+    pub(super) fn new(config: &NodeConfig) -> Self {
+        Self {
+            key: config.m_key,
+            bits: config.m_key_protect_bits & 3,
+            lease_period: config.m_key_lease_period,
+            violations: 0,
+            expires: None,
+        }
+    }
+
+    /// An expired lease ends the protection; the key stays (14.2.4.4).
+    pub(super) fn expire(&mut self, now: Time) {
+        if self.expires.is_some_and(|expires| now >= expires) {
+            self.expires = None;
+            self.bits = 0;
+        }
+    }
+
+    /// Whether `smp` may pass. A violation counts `weight`, which is 1 for a node without faults.
+    pub(super) fn check(&mut self, now: Time, smp: &Smp, weight: u16) -> bool {
+        self.expire(now);
+        if !matches!(smp.method(), Method::GET | Method::SET | Method::TRAP_REPRESS) {
+            return true;
+        }
+        if self.is_valid(smp.m_key()) {
+            self.expires = None;
+            return true;
+        }
+        if smp.method() == Method::GET && self.bits < 2 {
+            return true;
+        }
+        self.count(weight);
+        if self.lease_period != 0 && self.expires.is_none() {
+            self.expires = Some(now + Duration::from_secs(self.lease_period.into()));
+        }
+        false
+    }
+
+    /// Whether a request with `key` passes at all protect bits.
+    pub(super) fn is_valid(&self, key: MKey) -> bool {
+        self.key == MKey(0) || self.key == key
+    }
+
+    pub(super) fn count(&mut self, weight: u16) {
+        self.violations = self.violations.saturating_add(weight);
+    }
+}

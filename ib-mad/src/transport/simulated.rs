@@ -1,0 +1,131 @@
+//! A fabric in memory with a clock of its own: a wait takes no time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::{ReceiveError, Received, SendError, Time, Transport};
+use crate::mad::Lid;
+use crate::sma::{Delivery, Fabric};
+use crate::smp::Smp;
+
+/// What becomes of a packet that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The fabric gets it.
+    Pass,
+    /// It is lost on its way, and nobody is told.
+    Lose,
+    /// The transport refuses it.
+    Refuse,
+}
+
+/// Decides what becomes of each packet.
+type OnSend = Box<dyn FnMut(&Smp) -> Fate + Send>;
+
+/// The tester's port of a simulated fabric. Its clock starts at 0 and moves only in [`Transport::receive`].
+pub struct Simulated {
+    fabric: Fabric,
+    now: Time,
+    /// On their way to the tester, in order of time.
+    deliveries: VecDeque<Delivery>,
+    on_send: Option<OnSend>,
+    wake: Option<OwnedFd>,
+}
+
+impl Simulated {
+    /// With nothing on its way.
+    pub fn new(fabric: Fabric) -> Self {
+        Self { fabric, now: Time::ZERO, deliveries: VecDeque::new(), on_send: None, wake: None }
+    }
+
+    /// The fabric.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// The fabric, to be changed in the middle of a test.
+    pub fn fabric_mut(&mut self) -> &mut Fabric {
+        &mut self.fabric
+    }
+
+    /// From now on `decide` is asked what becomes of each packet that is sent.
+    pub fn on_send(&mut self, decide: OnSend) {
+        self.on_send = Some(decide);
+    }
+
+    fn is_woken(&self) -> bool {
+        self.wake.as_ref().is_some_and(readable)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn readable(fd: &OwnedFd) -> bool {
+    use std::os::fd::AsFd as _;
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn readable(_: &OwnedFd) -> bool {
+    false
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulated").field("now", &self.now).field("fabric", &self.fabric).finish_non_exhaustive()
+    }
+}
+
+impl Transport for Simulated {
+    fn name(&self) -> String {
+        "simulated fabric".into()
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, smp: &Smp, to: Lid, _wait: Duration) -> Result<(), SendError> {
+        match self.on_send.as_mut().map_or(Fate::Pass, |decide| decide(smp)) {
+            Fate::Pass => {
+                for delivery in self.fabric.send(self.now, smp, to) {
+                    // After those of the same time: what was sent first arrives first.
+                    let at = self.deliveries.partition_point(|other| other.at <= delivery.at);
+                    self.deliveries.insert(at, delivery);
+                }
+                Ok(())
+            }
+            Fate::Lose => Ok(()),
+            Fate::Refuse => {
+                let source = io::Error::other("refused, as the test wants it");
+                Err(SendError::System { transport: self.name(), source })
+            }
+        }
+    }
+
+    fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
+        if self.is_woken() {
+            return Err(ReceiveError::Interrupted);
+        }
+        let due = self.deliveries.pop_front_if(|delivery| delivery.at <= deadline);
+        let Some(Delivery { at, octets }) = due else {
+            self.now = self.now.max(deadline);
+            return Ok(None);
+        };
+        self.now = self.now.max(at);
+        Ok(Some(Received { at, octets }))
+    }
+
+    fn shows_unmatched(&self) -> bool {
+        true
+    }
+
+    fn set_wake(&mut self, wake: Option<OwnedFd>) {
+        self.wake = wake;
+    }
+}
