@@ -163,4 +163,3 @@ pub fn u32_at(octets: &[u8], at: usize) -> u32 {
 pub fn array_at<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| octets[at + index])
 }
-
