@@ -80,6 +80,7 @@ pub struct IbsimTransport {
     data: UnixDatagram,
     host: String,
     slot: u32,
+    receives_traps: bool,
     waiter: Waiter,
 }
 
@@ -96,9 +97,14 @@ impl IbsimTransport {
             _ => system(error),
         })?;
         let control = ControlSocket { socket: control, server: server.to_owned(), timeout };
-        let Some(info) = control.attach(id, host)? else {
+        // Traps go to a client that is a subnet manager. Of these stock ibsim takes one a node; without traps it works as well.
+        let attached = match control.attach(id, host, true)? {
+            Some(info) => Some((info, true)),
+            None => control.attach(id, host, false)?.map(|info| (info, false)),
+        };
+        let Some((info, receives_traps)) = attached else {
             // A server refuses an unknown node and a client too many alike; one without a wish tells them apart.
-            let Some(info) = control.attach(id, "")? else {
+            let Some(info) = control.attach(id, "", false)? else {
                 return Err(ConnectError::Refused { server: control.server });
             };
             control.ask(Control::new(info.id, Kind::Disconnect))?;
@@ -106,9 +112,14 @@ impl IbsimTransport {
             return Err(ConnectError::NoNode { server: control.server, host: host.to_owned(), default });
         };
         data.set_nonblocking(true).map_err(system)?;
-        let connected = Self { control, data, host: host.to_owned(), slot: info.id, waiter: Waiter::new() };
+        let connected = Self { control, data, host: host.to_owned(), slot: info.id, receives_traps, waiter: Waiter::new() };
         connected.data.connect_addr(&address(server, &format!("out{}", info.id)).map_err(system)?).map_err(system)?;
         Ok(connected)
+    }
+
+    /// Whether traps come in. With ibsim itself they do not where a subnet manager has connected to the same node before.
+    pub fn receives_traps(&self) -> bool {
+        self.receives_traps
     }
 }
 
@@ -147,9 +158,9 @@ struct ControlSocket {
 
 impl ControlSocket {
     /// Connects client `id` to the node `host`; `None` if that is refused.
-    fn attach(&self, id: u32, host: &str) -> Result<Option<ClientInfo>, ConnectError> {
+    fn attach(&self, id: u32, host: &str, is_sm: bool) -> Result<Option<ClientInfo>, ConnectError> {
         let mut connect = Control::new(0, Kind::Connect);
-        let info = ClientInfo { id, qp: 0, is_sm: false, node: host.into() };
+        let info = ClientInfo { id, qp: 0, is_sm, node: host.into() };
         connect.data = info.data().ok_or_else(|| ConnectError::NodeName(host.to_owned()))?;
         let answer = self.ask(connect)?;
         match answer.kind {

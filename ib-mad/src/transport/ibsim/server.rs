@@ -47,7 +47,6 @@ pub trait Host {
 /// A client, for as long as it is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientId {
-    slot: usize,
     connection: u64,
 }
 
@@ -144,7 +143,7 @@ impl Server {
             let datagram = Datagram::parse(&octets[..length]).filter(|_| is_same(&from, &client.data));
             match datagram.and_then(|datagram| Some((datagram.to, Smp::parse(&datagram.mad).ok()?))) {
                 Some((to, smp)) => {
-                    let client = ClientId { slot, connection: client.connection };
+                    let client = ClientId { connection: client.connection };
                     packets.push(Packet { client, to, smp });
                 }
                 None => self.counters.ignored += 1,
@@ -154,18 +153,16 @@ impl Server {
     }
 
     /// Hands over what comes from the fabric because of a packet of `client`: a response goes to it; a trap, or a request of
-    /// another node, goes to the clients that are subnet managers, and to `client` where there is none.
+    /// another node, goes to the clients that are subnet managers, as with ibsim. Others may not survive it: smpdump takes it for
+    /// its answer, and libumad2sim without an agent for its class crashes.
     pub fn deliver(&mut self, client: ClientId, from: Lid, octets: &[u8]) {
-        let is_response = octets.get(3).is_none_or(|method| Method(*method).is_response());
-        let managers: Vec<usize> = match is_response {
-            true => Vec::new(),
-            false => (0..SLOTS).filter(|slot| self.clients[*slot].as_ref().is_some_and(|client| client.is_sm)).collect(),
-        };
         let datagram = Datagram { to: Lid(0), from, mad: octets.to_vec() }.octets();
-        if !managers.is_empty() {
-            managers.into_iter().for_each(|slot| self.send(slot, &datagram));
-        } else if self.clients[client.slot].as_ref().is_some_and(|now| now.connection == client.connection) {
-            self.send(client.slot, &datagram);
+        let is_response = octets.get(3).is_none_or(|method| Method(*method).is_response());
+        for slot in 0..SLOTS {
+            let takes = |taker: &Client| if is_response { taker.connection == client.connection } else { taker.is_sm };
+            if self.clients[slot].as_ref().is_some_and(takes) {
+                self.send(slot, &datagram);
+            }
         }
     }
 
