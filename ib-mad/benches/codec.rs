@@ -20,7 +20,7 @@ fn median(mut run: impl FnMut()) -> f64 {
         start.elapsed()
     };
     // The first samples warm up caches and clock.
-    (0..SAMPLES / 10).for_each(|_| drop(sample()));
+    (0..SAMPLES / 10).for_each(|_| _ = sample());
     let mut samples: Vec<Duration> = (0..SAMPLES).map(|_| sample()).collect();
     samples.sort();
     samples[SAMPLES / 2].as_nanos() as f64 / f64::from(RUNS)
