@@ -162,7 +162,7 @@ fn ibsim_tells_an_unknown_node_and_a_client_too_many() {
     }
     let ibsim = Ibsim::start("refuse");
     let unknown = IbsimTransport::connect(&ibsim.name, "Hca9", PATIENCE).unwrap_err();
-    assert!(matches!(&unknown, ConnectError::NoNode { default, .. } if default == "Hca1"), "{unknown}");
+    assert!(matches!(&unknown, ConnectError::NoNode { default, .. } if default == "Dut"), "{unknown}");
     let clients: Vec<_> = (0..10).map(|_| IbsimTransport::connect(&ibsim.name, "Hca1", PATIENCE).unwrap()).collect();
     // Only the first is a subnet manager.
     assert_eq!(clients.iter().filter(|client| client.receives_traps()).count(), 1);
