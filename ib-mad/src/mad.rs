@@ -33,12 +33,18 @@ impl Method {
     pub const GET: Self = Self(0x01);
     /// Changes an attribute.
     pub const SET: Self = Self(0x02);
+    /// Sends what is not answered; not for subnet management.
+    pub const SEND: Self = Self(0x03);
     /// Notifies; is not answered.
     pub const TRAP: Self = Self(0x05);
+    /// Passes a trap on to a subscriber; not for subnet management.
+    pub const REPORT: Self = Self(0x06);
     /// Stops the repetition of a trap.
     pub const TRAP_REPRESS: Self = Self(0x07);
     /// Answers Get and Set.
     pub const GET_RESP: Self = Self(0x81);
+    /// Answers Report.
+    pub const REPORT_RESP: Self = Self(0x86);
 
     /// Whether bit 7 is set.
     pub const fn is_response(self) -> bool {
@@ -51,9 +57,12 @@ impl fmt::Display for Method {
         match *self {
             Self::GET => f.pad("Get"),
             Self::SET => f.pad("Set"),
+            Self::SEND => f.pad("Send"),
             Self::TRAP => f.pad("Trap"),
+            Self::REPORT => f.pad("Report"),
             Self::TRAP_REPRESS => f.pad("TrapRepress"),
             Self::GET_RESP => f.pad("GetResp"),
+            Self::REPORT_RESP => f.pad("ReportResp"),
             Self(other) => write!(f, "method {other:#04x}"),
         }
     }

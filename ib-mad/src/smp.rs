@@ -4,13 +4,13 @@
 //! |---|---|---|---|
 //! | 0 to 3 | base version, class, class version, method | 1, 0x01, 1 | 1, 0x81, 1 |
 //! | 4 to 5 | status | 16 bits | bit 15 is D, then 15 bits |
-//! | 6, 7 | | class specific | hop pointer, hop count |
+//! | 6, 7 | | reserved | hop pointer, hop count |
 //! | 8 to 15 | TID | | |
 //! | 16 to 17, 20 to 23 | attribute id, attribute modifier | | |
 //! | 24 to 31 | M_Key | | |
-//! | 32 to 35 | DrSLID, DrDLID | reserved | |
+//! | 32 to 35 | | reserved | DrSLID, DrDLID |
 //! | 64 to 127 | attribute | | |
-//! | 128 to 191, 192 to 255 | initial path, return path | reserved | |
+//! | 128 to 191, 192 to 255 | | reserved | initial path, return path |
 
 use std::fmt;
 use std::str::FromStr;
@@ -154,7 +154,8 @@ impl Smp {
         self.0[1] == CLASS_SUBN_DIRECTED
     }
 
-    /// Class version; 1 is the only one.
+    /// Class version; 1 is the only one, for both classes. [`Smp::parse`] lets others pass, since they are to be answered with
+    /// [`Status::BAD_VERSION`].
     pub fn class_version(&self) -> u8 {
         self.0[2]
     }
@@ -174,14 +175,51 @@ impl Smp {
         self.is_directed() && self.0[4] & 0x80 != 0
     }
 
-    /// Hop pointer and hop count of a directed-route SMP.
+    /// Hop pointer and hop count of a directed-route SMP. They are taken as they come: either can be more than [`MAX_HOPS`].
     pub fn hops(&self) -> (u8, u8) {
         (self.0[6], self.0[7])
     }
 
-    /// Initial path of a directed-route SMP; element 0 is not used.
+    /// DrSLID of a directed-route SMP: where its directed route begins, or the permissive LID if no LID-routed part is before it.
+    pub fn dr_slid(&self) -> Lid {
+        Lid(u16::from_be_bytes(self.array(32)))
+    }
+
+    /// DrDLID of a directed-route SMP: where a LID-routed part after the directed route leads to, or the permissive LID.
+    pub fn dr_dlid(&self) -> Lid {
+        Lid(u16::from_be_bytes(self.array(34)))
+    }
+
+    /// Initial path of a directed-route SMP: egress ports on the way there; element 0 is not used.
     pub fn initial_path(&self) -> &[u8; 64] {
         self.0[128..192].try_into().expect("64 octets")
+    }
+
+    /// Return path of a directed-route SMP: egress ports on the way back, element 1 the one next to the requester; element 0 is not
+    /// used.
+    pub fn return_path(&self) -> &[u8; 64] {
+        self.0[192..].try_into().expect("64 octets")
+    }
+
+    /// Return path, to be changed.
+    pub fn return_path_mut(&mut self) -> &mut [u8; 64] {
+        (&mut self.0[192..]).try_into().expect("64 octets")
+    }
+
+    /// The directed route there; `None` of a LID-routed SMP, and if the hop count is more than [`MAX_HOPS`].
+    pub fn path(&self) -> Option<Path> {
+        let hops = usize::from(self.0[7]);
+        (self.is_directed() && hops <= MAX_HOPS).then(|| Path(self.initial_path()[1..=hops].to_vec()))
+    }
+
+    /// The response to this request (13.4.5): GetResp with `status`, D set if the route is directed, and all else, the attribute
+    /// with it, as in the request. The hop pointer is left to what sends it on its way (14.2.2.4).
+    pub fn response(&self, status: Status) -> Self {
+        let mut response = self.clone();
+        response.set_method(Method::GET_RESP);
+        response.put(4, status.bits().to_be_bytes());
+        response.set_returning(true);
+        response
     }
 
     /// TID.
@@ -242,9 +280,22 @@ impl Smp {
         self.put(20, modifier.to_be_bytes());
     }
 
-    /// Sets the direction bit of a directed-route SMP.
+    /// Sets the direction bit of a directed-route SMP; it has no meaning in others, and stays.
     pub fn set_returning(&mut self, returning: bool) {
-        self.0[4] = self.0[4] & 0x7f | if returning { 0x80 } else { 0 };
+        if self.is_directed() {
+            self.0[4] = self.0[4] & 0x7f | if returning { 0x80 } else { 0 };
+        }
+    }
+
+    /// Sets hop pointer and hop count.
+    pub fn set_hops(&mut self, pointer: u8, count: u8) {
+        self.put(6, [pointer, count]);
+    }
+
+    /// Sets DrSLID and DrDLID.
+    pub fn set_dr_lids(&mut self, slid: Lid, dlid: Lid) {
+        self.put(32, slid.0.to_be_bytes());
+        self.put(34, dlid.0.to_be_bytes());
     }
 }
 

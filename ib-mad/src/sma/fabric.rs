@@ -1,16 +1,13 @@
 //! The tester's node and the DUT, joined by one link: port 1 of the tester, port 1 of the DUT.
 
 use super::node::{Outgoing, Sma};
+use crate::attr::PortState;
 use crate::mad::{Lid, Method};
 use crate::smp::Smp;
 use crate::transport::Time;
 
 /// The port of either node that the link is at.
 const LINKED: u8 = 1;
-/// PortState of a port without a link.
-const DOWN: u8 = 1;
-/// PortState of a link that has just been trained.
-const INITIALIZED: u8 = 2;
 
 /// A packet that reaches the tester.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,18 +41,22 @@ impl Fabric {
         let Some((end, smp, from)) = self.route(smp, to) else {
             return Vec::new();
         };
-        let outgoing = match end {
-            End::Tester => self.tester.receive(now, LINKED, from, &smp),
-            End::Dut if self.link_is_up() => {
-                let before = self.dut.port_state(LINKED);
-                let outgoing = self.dut.receive(now, LINKED, from, &smp);
-                if self.dut.port_state(LINKED) != before {
-                    self.follow();
-                }
-                outgoing
-            }
-            End::Dut => Vec::new(),
+        if end == End::Dut && !self.link_is_up() {
+            return Vec::new();
+        }
+        let (node, other) = match end {
+            End::Tester => (&mut self.tester, &mut self.dut),
+            End::Dut => (&mut self.dut, &mut self.tester),
         };
+        let before = node.port_state(LINKED);
+        let outgoing = node.receive(now, LINKED, from, &smp);
+        let after = node.port_state(LINKED);
+        // A link goes down, and is trained again, at both ends.
+        if after != before
+            && let Some(state @ (PortState::Down | PortState::Initialized)) = after
+        {
+            other.set_port_state(LINKED, state);
+        }
         // What the DUT says goes back by the link, if that is still up.
         if end == End::Dut && !self.link_is_up() {
             return Vec::new();
@@ -64,53 +65,37 @@ impl Fabric {
     }
 
     fn link_is_up(&self) -> bool {
-        [&self.tester, &self.dut].iter().all(|node| node.port_state(LINKED).is_some_and(|state| state != DOWN))
-    }
-
-    /// The tester's end of the link after the DUT's has changed.
-    fn follow(&mut self) {
-        if let Some(state @ (DOWN | INITIALIZED)) = self.dut.port_state(LINKED) {
-            self.tester.set_port_state(LINKED, state);
-        }
+        [&self.tester, &self.dut].iter().all(|node| node.port_state(LINKED).is_some_and(|state| state != PortState::Down))
     }
 
     /// Whom `smp` reaches, what has become of it on the way, and the LID that it comes from.
     fn route(&self, smp: &Smp, to: Lid) -> Option<(End, Smp, Lid)> {
         let mut smp = smp.clone();
         if !smp.is_directed() {
-            let end = match () {
-                () if self.tester.has_lid(to) => End::Tester,
-                () if self.dut.has_lid(to) => End::Dut,
-                () => return None,
-            };
+            let ends = [(End::Tester, &self.tester), (End::Dut, &self.dut)];
+            let (end, _) = ends.into_iter().find(|(_, node)| node.has_lid(to))?;
             return Some((end, smp, self.tester.lid()));
         }
         // No part of the way is LID-routed.
-        let permissive = smp.octets()[32..36].iter().all(|octet| *octet == 0xff);
+        let permissive = smp.dr_slid() == Lid::PERMISSIVE && smp.dr_dlid() == Lid::PERMISSIVE;
         let end = match (smp.hops(), smp.initial_path()[1]) {
             _ if smp.is_returning() || !permissive => return None,
             ((0, 0), _) => End::Tester,
             ((0, 1), LINKED) => End::Dut,
             _ => return None,
         };
-        let octets = smp.octets_mut();
-        // The last node counts the pointer one beyond the count, and notes by which port the packet came (14.2.2).
-        octets[6] = octets[7] + 1;
+        // Each node notes by which port the packet came. The hop pointer is counted up on the way there and down to 0 again on the
+        // way back (14.2.2); no agent looks at it.
         if end == End::Dut {
-            octets[193] = LINKED;
+            smp.return_path_mut()[1] = LINKED;
         }
         Some((end, smp, Lid::PERMISSIVE))
     }
 
     fn deliver(&self, now: Time, request: &Smp, outgoing: Outgoing) -> Option<Delivery> {
-        let Outgoing { after, to, mut octets } = outgoing;
+        let Outgoing { after, to, octets } = outgoing;
         let trap = octets.get(3) == Some(&Method::TRAP.0);
-        if request.is_directed() && !trap {
-            // The way back has counted it down.
-            *octets.get_mut(6)? = 0;
-        } else if !self.tester.has_lid(to) {
-            return None;
-        }
-        Some(Delivery { at: now + after, octets })
+        let way_back = request.is_directed() && !trap;
+        (way_back || self.tester.has_lid(to)).then(|| Delivery { at: now + after, octets })
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::fault::Fault;
 use super::notice;
-use super::port::{Invalid, Port};
+use super::port::Port;
 use super::protection::Protection;
 use super::switch::Switch;
-use crate::attr::{Attribute, PortInfo};
+use crate::attr::{Notice, PortState};
 use crate::mad::{AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, Method, Status, Tid};
 use crate::smp::{DATA, Route, Smp};
 use crate::transport::Time;
@@ -71,21 +71,21 @@ pub struct Outgoing {
 /// The agent of one node.
 #[derive(Clone, Debug)]
 pub struct Sma {
-    config: NodeConfig,
+    pub(super) config: NodeConfig,
     faults: Vec<Fault>,
     /// By number; port 0 of a channel adapter is never used.
-    ports: Vec<Port>,
-    protection: Protection,
+    pub(super) ports: Vec<Port>,
+    pub(super) protection: Protection,
     switch: Option<Switch>,
-    /// Data of the last trap.
-    notice: [u8; DATA],
+    /// That of the last trap.
+    pub(super) notice: Notice,
     traps: u32,
     /// No trap goes out before (o14-2).
     next_trap: Time,
     /// Requests that came in so far.
     requests: u64,
     /// The first M_Key that was set and is not 0.
-    first_key: Option<MKey>,
+    pub(super) first_key: Option<MKey>,
 }
 
 /// Status and data of a response.
@@ -97,17 +97,13 @@ pub(super) struct Reply {
 impl Sma {
     /// A node that has just been switched on.
     pub fn new(config: NodeConfig, faults: Vec<Fault>) -> Self {
-        let external = match config.kind {
-            NodeKind::ChannelAdapter => 1,
-            NodeKind::Switch(ports) => ports,
-        };
         let random_cap = if faults.contains(&Fault::NoRandomFdb) { 0 } else { config.random_fdb_cap };
         let switch = matches!(config.kind, NodeKind::Switch(_)).then(|| Switch::new(config.linear_fdb_cap, random_cap));
         let mut node = Self {
             ports: Vec::new(),
             protection: Protection::new(&config),
             switch,
-            notice: [0; DATA],
+            notice: Notice::default(),
             traps: 0,
             next_trap: Time::ZERO,
             requests: 0,
@@ -115,11 +111,10 @@ impl Sma {
             config,
             faults,
         };
-        for number in 0..=external {
-            let mut port = Port::new(&node.config, node.is_managed(number));
-            // Only port 1 has a link.
+        for number in 0..=usize::from(node.external_ports()) {
+            let mut port = Port::new(&node.config, number == node.managed_port());
             if number > 1 {
-                port.set_state(1);
+                port.set_state(PortState::Down);
             }
             node.ports.push(port);
         }
@@ -141,13 +136,13 @@ impl Sma {
         self.ports[self.managed_port()].has_lid(lid)
     }
 
-    /// PortState of its port `number`, 1 Down to 4 Active; `None` where it has no such port.
-    pub fn port_state(&self, number: u8) -> Option<u8> {
+    /// PortState of its port `number`; `None` where it has no such port.
+    pub fn port_state(&self, number: u8) -> Option<PortState> {
         self.ports.get(usize::from(number)).map(Port::state)
     }
 
     /// Changes the PortState of its port `number`, as what happens on a link does.
-    pub fn set_port_state(&mut self, number: u8, state: u8) {
+    pub fn set_port_state(&mut self, number: u8, state: PortState) {
         if let Some(port) = self.ports.get_mut(usize::from(number)) {
             port.set_state(state);
         }
@@ -177,17 +172,20 @@ impl Sma {
         outgoing
     }
 
-    fn has(&self, fault: Fault) -> bool {
+    pub(super) fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
 
     /// Number of the port that has LID and M_Key.
-    fn managed_port(&self) -> usize {
+    pub(super) fn managed_port(&self) -> usize {
         usize::from(self.switch.is_none())
     }
 
-    fn is_managed(&self, number: u8) -> bool {
-        usize::from(number) == self.managed_port()
+    pub(super) fn external_ports(&self) -> u8 {
+        match self.config.kind {
+            NodeKind::ChannelAdapter => 1,
+            NodeKind::Switch(ports) => ports,
+        }
     }
 
     fn handle(&mut self, now: Time, port: u8, from: Lid, smp: &Smp, outgoing: &mut Vec<Outgoing>) -> Option<Reply> {
@@ -196,11 +194,7 @@ impl Sma {
             return refused(Status::BAD_VERSION);
         }
         let method = smp.method();
-        let weight = match () {
-            () if self.has(Fault::NoViolations) => 0,
-            () if self.has(Fault::CountsTwice) => 2,
-            () => 1,
-        };
+        let weight = if self.has(Fault::NoViolations) { 0 } else { 1 + u16::from(self.has(Fault::CountsTwice)) };
         if !self.protection.check(now, smp, weight) {
             self.trap(now, from, smp, outgoing);
             if !(method == Method::GET && self.has(Fault::AnswersWrongKey)) {
@@ -215,119 +209,12 @@ impl Sma {
         match (smp.attribute(), &mut self.switch) {
             (AttributeId::NODE_INFO, _) if method == Method::GET => Some(self.node_info(port, smp)),
             (AttributeId::NODE_DESCRIPTION, _) if method == Method::GET => Some(self.node_description(smp)),
-            (AttributeId::NOTICE, _) => Some(self.notice(smp)),
+            (AttributeId::NOTICE, _) => Some(self.last_notice(smp)),
             (AttributeId::PORT_INFO, _) => self.port_info(port, smp),
             (AttributeId::SWITCH_INFO, Some(switch)) => Some(switch.info(smp)),
             (AttributeId::LINEAR_FORWARDING_TABLE, Some(switch)) => Some(switch.linear(smp)),
             (AttributeId::RANDOM_FORWARDING_TABLE, Some(switch)) => Some(switch.random(smp)),
             _ => refused(Status::UNSUPPORTED_METHOD_ATTRIBUTE),
-        }
-    }
-
-    fn node_info(&self, port: u8, smp: &Smp) -> Reply {
-        let mut data = [0; DATA];
-        let mut put = |at: usize, octets: &[u8]| data[at..at + octets.len()].copy_from_slice(octets);
-        let guid = self.config.guid;
-        let (kind, port_guid) = match self.config.kind {
-            NodeKind::ChannelAdapter => (1, guid.wrapping_add(1)),
-            NodeKind::Switch(_) => (2, guid),
-        };
-        let ports = self.ports.len() as u8 - 1;
-        put(0, &[1, 1, kind, ports]);
-        put(4, &guid.to_be_bytes());
-        put(12, &guid.to_be_bytes());
-        put(20, &port_guid.to_be_bytes());
-        put(28, &1u16.to_be_bytes());
-        put(36, &[port]);
-        let status = if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD };
-        Reply { status, data }
-    }
-
-    fn node_description(&self, smp: &Smp) -> Reply {
-        let mut data = [0; DATA];
-        let text = self.config.description.as_bytes();
-        let length = text.len().min(DATA);
-        data[..length].copy_from_slice(&text[..length]);
-        let status = if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD };
-        Reply { status, data }
-    }
-
-    /// A Set takes the notice away (13.4.10).
-    fn notice(&mut self, smp: &Smp) -> Reply {
-        if smp.method() == Method::SET {
-            self.notice = [0; DATA];
-        }
-        Reply { status: Status::OK, data: self.notice }
-    }
-
-    /// Nothing where a fault keeps it silent.
-    fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
-        let number = match (smp.modifier(), &self.switch) {
-            (0, None) => ingress.into(),
-            (number, _) => number,
-        };
-        let lowest = u32::from(self.switch.is_none());
-        let number = u8::try_from(number).ok().filter(|number| (lowest..self.ports.len() as u32).contains(&u32::from(*number)));
-        let Some(number) = number else {
-            return Some(Reply { status: Status::INVALID_FIELD, data: [0; DATA] });
-        };
-        let managed = self.is_managed(number);
-        let get = smp.method() == Method::GET;
-        if get && self.protection.key != MKey(0) && self.protection.key == smp.m_key() {
-            if self.protection.bits >= 2 && self.has(Fault::RefusesItsKey) {
-                return None;
-            }
-            if self.has(Fault::CountsGoodKey) {
-                self.protection.count(1);
-            }
-        }
-        let mut status = Status::OK;
-        if !get {
-            let wanted = PortInfo::from_data(*smp.data());
-            match self.ports[usize::from(number)].set(&wanted, managed) {
-                Err(Invalid) => status = Status::INVALID_FIELD,
-                Ok(()) if managed => self.set_protection(&wanted),
-                Ok(()) => {}
-            }
-        }
-        let mut data = *self.ports[usize::from(number)].info().data();
-        data[28] = ingress;
-        if managed {
-            let shown = if get && self.hides_key(smp.m_key()) { MKey(0) } else { self.protection.key };
-            data[0..8].copy_from_slice(&shown.0.to_be_bytes());
-            data[26..28].copy_from_slice(&self.protection.lease_period.to_be_bytes());
-            data[34] |= self.protection.bits << 6;
-            data[44..46].copy_from_slice(&self.protection.violations.to_be_bytes());
-        }
-        Some(Reply { status, data })
-    }
-
-    /// Whether a Get with `key` is shown no M_Key.
-    fn hides_key(&self, key: MKey) -> bool {
-        let hides = match self.protection.bits {
-            0 => self.has(Fault::HidesKey),
-            1 => !self.has(Fault::ShowsKey),
-            _ => false,
-        };
-        hides && self.protection.key != key
-    }
-
-    fn set_protection(&mut self, wanted: &PortInfo) {
-        let key = wanted.m_key();
-        let kept = match () {
-            () if self.has(Fault::IgnoresKeySet) => true,
-            () if key == MKey(0) => self.has(Fault::KeepsKey),
-            () => *self.first_key.get_or_insert(key) != key && self.has(Fault::OneKey),
-        };
-        if !kept {
-            self.protection.key = key;
-        }
-        if !self.has(Fault::IgnoresProtectBits) {
-            self.protection.bits = wanted.m_key_protect_bits();
-        }
-        self.protection.lease_period = wanted.m_key_lease_period();
-        if wanted.m_key_violations() == 0 && !self.has(Fault::KeepsViolations) {
-            self.protection.violations = 0;
         }
     }
 
@@ -338,24 +225,21 @@ impl Sma {
         self.notice = notice::bad_m_key(self.config.kind, port.lid(), from, smp);
         let to = Lid(info.master_sm_lid());
         // Only a port that is Active sends traps (o14-3.2.1), and the next not before the subnet's time-out has passed (o14-2).
-        if to == Lid(0) || port.state() != 4 || now < self.next_trap {
+        if to == Lid(0) || port.state() != PortState::Active || now < self.next_trap {
             return;
         }
         self.next_trap = now + Duration::from_nanos(4096 << info.subnet_timeout());
         self.traps = self.traps.wrapping_add(1);
+        // Its M_Key is 0 (o14-1).
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
-        trap.set_m_key(self.protection.key);
-        *trap.data_mut() = self.notice;
+        trap.encode(&self.notice);
         outgoing.push(Outgoing { after: PROMPT, to, octets: trap.octets().to_vec() });
     }
 
     /// Puts the response to `smp` out, with what the faults make of it.
     fn respond(&self, from: Lid, smp: &Smp, reply: Reply, outgoing: &mut Vec<Outgoing>) {
-        let mut answer = smp.clone();
-        answer.set_method(Method::GET_RESP);
-        answer.set_status(reply.status);
-        answer.set_returning(smp.is_directed());
+        let mut answer = smp.response(reply.status);
         *answer.data_mut() = reply.data;
         let (mut after, mut length, mut copies) = (PROMPT, LENGTH, 1);
         for fault in &self.faults {

@@ -1,59 +1,15 @@
 //! PortInfo of one port (14.2.5.6), save what the M_Key protects: [`super::protection`] has that.
 
 use super::node::NodeConfig;
-use crate::attr::{self, Attribute, PortInfo, PortState};
+use crate::attr::{Field, FieldError, PortInfo, PortState};
 use crate::mad::Lid;
-use crate::smp::DATA;
-
-/// A field: first bit and width.
-type Bits = (u32, u32);
-
-const GID_PREFIX: Bits = (64, 64);
-const CAPABILITY_MASK: Bits = (160, 32);
-const LINK_WIDTH_ENABLED: Bits = (232, 8);
-const LINK_WIDTH_SUPPORTED: Bits = (240, 8);
-const LINK_WIDTH_ACTIVE: Bits = (248, 8);
-const LINK_SPEED_SUPPORTED: Bits = (256, 4);
-const LINK_DOWN_DEFAULT_STATE: Bits = (268, 4);
-const LINK_SPEED_ACTIVE: Bits = (280, 4);
-const LINK_SPEED_ENABLED: Bits = (284, 4);
-const NEIGHBOR_MTU: Bits = (288, 4);
-const MASTER_SM_SL: Bits = (292, 4);
-const VL_CAP: Bits = (296, 4);
-const VL_HIGH_LIMIT: Bits = (304, 8);
-const VL_ARBITRATION_HIGH_CAP: Bits = (312, 8);
-const VL_ARBITRATION_LOW_CAP: Bits = (320, 8);
-const INIT_TYPE_REPLY: Bits = (328, 4);
-const MTU_CAP: Bits = (332, 4);
-const VL_STALL_COUNT: Bits = (336, 3);
-const HOQ_LIFE: Bits = (339, 5);
-const OPERATIONAL_VLS: Bits = (344, 4);
-const ENFORCEMENT: Bits = (348, 4);
-const GUID_CAP: Bits = (400, 8);
-const TRAP_SUPPRESSION: Bits = (409, 2);
-const SUBNET_TIMEOUT: Bits = (411, 5);
-const ERROR_THRESHOLDS: Bits = (424, 8);
-
-/// Fields that a Set changes to any value.
-const FREE: [Bits; 11] = [
-    GID_PREFIX,
-    MASTER_SM_SL,
-    VL_HIGH_LIMIT,
-    INIT_TYPE_REPLY,
-    VL_STALL_COUNT,
-    HOQ_LIFE,
-    ENFORCEMENT,
-    TRAP_SUPPRESSION,
-    SUBNET_TIMEOUT,
-    ERROR_THRESHOLDS,
-    NEIGHBOR_MTU,
-];
 
 /// Multicast LIDs start here (4.1.3).
 const MULTICAST_LIDS: u16 = 0xc000;
 /// MTU of 4096 octets.
-const MTU_4096: u64 = 5;
-/// PortPhysicalState.
+const MTU_4096: u8 = 5;
+/// PortPhysicalState, and LinkDownDefaultState where both have it.
+const SLEEP: u8 = 1;
 const POLLING: u8 = 2;
 const DISABLED: u8 = 3;
 const LINK_UP: u8 = 5;
@@ -62,53 +18,24 @@ const LINK_UP: u8 = 5;
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     info: PortInfo,
+    /// Whether it is an adapter's port or port 0 of a switch: those have what the switch's other ports have not.
+    managed: bool,
 }
 
 /// A Set that carries an invalid value; nothing of it is done.
+#[derive(Debug)]
 pub(super) struct Invalid;
 
-fn get(info: &PortInfo, (offset, width): Bits) -> u64 {
-    attr::get(info.data(), offset, width)
-}
-
-fn set(info: &mut PortInfo, (offset, width): Bits, value: u64) {
-    let mut data: [u8; DATA] = *info.data();
-    attr::set(&mut data, offset, width, value);
-    *info = PortInfo::from_data(data);
+impl From<FieldError> for Invalid {
+    fn from(_: FieldError) -> Self {
+        Self
+    }
 }
 
 impl Port {
-    /// `managed`: whether it is an adapter's port or port 0 of a switch, which have what switch ports with a link have not.
     pub(super) fn new(config: &NodeConfig, managed: bool) -> Self {
-        let mut info = PortInfo::default();
-        if managed {
-            set(&mut info, (128, 16), config.lid.0.into());
-            set(&mut info, (144, 16), config.master_sm_lid.0.into());
-            set(&mut info, GID_PREFIX, 0xfe80_0000_0000_0000);
-            // IsNoticeSupported, IsTrapSupported.
-            set(&mut info, CAPABILITY_MASK, 0xc);
-            set(&mut info, SUBNET_TIMEOUT, config.subnet_timeout.into());
-            set(&mut info, (419, 5), config.response_time_value.into());
-            set(&mut info, GUID_CAP, 1);
-        }
-        // 1X and 4X, of which 4X is active; SDR to QDR, of which QDR is.
-        set(&mut info, LINK_WIDTH_ENABLED, 3);
-        set(&mut info, LINK_WIDTH_SUPPORTED, 3);
-        set(&mut info, LINK_WIDTH_ACTIVE, 2);
-        set(&mut info, LINK_SPEED_SUPPORTED, 7);
-        set(&mut info, LINK_SPEED_ENABLED, 7);
-        set(&mut info, LINK_SPEED_ACTIVE, 4);
-        set(&mut info, LINK_DOWN_DEFAULT_STATE, POLLING.into());
-        set(&mut info, NEIGHBOR_MTU, MTU_4096);
-        set(&mut info, MTU_CAP, MTU_4096);
-        // VL0 to VL7.
-        set(&mut info, VL_CAP, 4);
-        set(&mut info, OPERATIONAL_VLS, 4);
-        set(&mut info, VL_ARBITRATION_HIGH_CAP, 8);
-        set(&mut info, VL_ARBITRATION_LOW_CAP, 8);
-        set(&mut info, ERROR_THRESHOLDS, 0x88);
-        let mut port = Self { info };
-        port.set_state(config.port_state);
+        let mut port = Self { info: defaults(config, managed).expect("each default fits its field"), managed };
+        port.set_state(PortState::from_bits(config.port_state.into()));
         port
     }
 
@@ -126,86 +53,145 @@ impl Port {
         base != 0 && (base..base + (1 << self.info.lmc())).contains(&lid.0.into())
     }
 
-    pub(super) fn state(&self) -> u8 {
-        get(&self.info, (260, 4)) as u8
+    pub(super) fn state(&self) -> PortState {
+        self.info.port_state()
     }
 
     /// The physical state follows.
-    pub(super) fn set_state(&mut self, state: u8) {
-        set(&mut self.info, (260, 4), state.into());
-        let physical = if state == 1 { POLLING } else { LINK_UP };
-        set(&mut self.info, (264, 4), physical.into());
+    pub(super) fn set_state(&mut self, state: PortState) {
+        let physical = if state == PortState::Down { POLLING } else { LINK_UP };
+        self.set_states(state, physical);
     }
 
-    /// Does what a Set says. `managed` as in [`Self::new`].
-    pub(super) fn set(&mut self, wanted: &PortInfo, managed: bool) -> Result<(), Invalid> {
-        let mut next = self.info;
-        for field in FREE {
-            set(&mut next, field, get(wanted, field));
+    fn set_states(&mut self, state: PortState, physical: u8) {
+        let fits = "both states have four bits";
+        let state = PortState::from_bits(state.into_bits() & 0xf);
+        self.info.set_port_state(state).expect(fits);
+        self.info.set_port_physical_state(physical).expect(fits);
+    }
+
+    /// Does what a Set says, all of it or nothing.
+    pub(super) fn set(&mut self, wanted: &PortInfo) -> Result<(), Invalid> {
+        let mut next = self.clone();
+        next.set_link(wanted)?;
+        if self.managed {
+            next.set_addresses(wanted)?;
         }
-        if managed {
-            for field in [(128, 16), (144, 16)] {
-                let lid = get(wanted, field);
-                // A LID that stays as it was may be 0: no SM has been here.
-                if lid != get(&self.info, field) && !(1..MULTICAST_LIDS.into()).contains(&lid) {
-                    return Err(Invalid);
-                }
-                set(&mut next, field, lid);
-            }
-            set(&mut next, (277, 3), get(wanted, (277, 3)));
-        } else {
-            for field in [GID_PREFIX, MASTER_SM_SL, SUBNET_TIMEOUT] {
-                set(&mut next, field, 0);
-            }
-        }
-        if !(1..=get(&next, MTU_CAP)).contains(&get(wanted, NEIGHBOR_MTU)) {
-            return Err(Invalid);
-        }
-        choose(&mut next, wanted, LINK_WIDTH_ENABLED, LINK_WIDTH_SUPPORTED)?;
-        choose(&mut next, wanted, LINK_SPEED_ENABLED, LINK_SPEED_SUPPORTED)?;
-        match get(wanted, LINK_DOWN_DEFAULT_STATE) {
-            0 => {}
-            state @ 1..=2 => set(&mut next, LINK_DOWN_DEFAULT_STATE, state),
-            _ => return Err(Invalid),
-        }
-        match get(wanted, OPERATIONAL_VLS) {
-            0 => {}
-            vls if vls <= get(&next, VL_CAP) => set(&mut next, OPERATIONAL_VLS, vls),
-            _ => return Err(Invalid),
-        }
-        let mut port = Self { info: next };
-        port.change_state(wanted.port_state(), wanted.port_physical_state())?;
-        *self = port;
+        next.change_state(wanted.port_state(), wanted.port_physical_state())?;
+        *self = next;
         Ok(())
     }
 
-    /// The transitions that a Set may ask for (7.2.7, 14.2.5.6).
+    fn set_link(&mut self, wanted: &PortInfo) -> Result<(), Invalid> {
+        let info = &mut self.info;
+        let width = choose(wanted.link_width_enabled(), 0xff, info.link_width_enabled(), info.link_width_supported())?;
+        info.set_link_width_enabled(width)?;
+        let speed = choose(wanted.link_speed_enabled(), 0xf, info.link_speed_enabled(), info.link_speed_supported())?;
+        info.set_link_speed_enabled(speed)?;
+        match wanted.link_down_default_state() {
+            0 => {}
+            state @ (SLEEP | POLLING) => info.set_link_down_default_state(state)?,
+            _ => return Err(Invalid),
+        }
+        match wanted.neighbor_mtu() {
+            mtu if (1..=info.mtu_cap()).contains(&mtu) => info.set_neighbor_mtu(mtu)?,
+            _ => return Err(Invalid),
+        }
+        match wanted.operational_vls() {
+            0 => {}
+            vls if vls <= info.vl_cap() => info.set_operational_vls(vls)?,
+            _ => return Err(Invalid),
+        }
+        info.set_vl_high_limit(wanted.vl_high_limit())?;
+        info.set_init_type_reply(wanted.init_type_reply())?;
+        info.set_vl_stall_count(wanted.vl_stall_count())?;
+        info.set_hoq_life(wanted.hoq_life())?;
+        info.set_partition_enforcement_inbound(wanted.partition_enforcement_inbound())?;
+        info.set_partition_enforcement_outbound(wanted.partition_enforcement_outbound())?;
+        info.set_filter_raw_inbound(wanted.filter_raw_inbound())?;
+        info.set_filter_raw_outbound(wanted.filter_raw_outbound())?;
+        info.set_local_phy_errors(wanted.local_phy_errors())?;
+        info.set_overrun_errors(wanted.overrun_errors())?;
+        Ok(())
+    }
+
+    fn set_addresses(&mut self, wanted: &PortInfo) -> Result<(), Invalid> {
+        let info = &mut self.info;
+        info.set_lid(unicast(wanted.lid(), info.lid())?)?;
+        info.set_master_sm_lid(unicast(wanted.master_sm_lid(), info.master_sm_lid())?)?;
+        info.set_lmc(wanted.lmc())?;
+        info.set_gid_prefix(wanted.gid_prefix())?;
+        info.set_master_sm_sl(wanted.master_sm_sl())?;
+        info.set_subnet_timeout(wanted.subnet_timeout())?;
+        let suppression = wanted.multicast_p_key_trap_suppression_enabled();
+        info.set_multicast_p_key_trap_suppression_enabled(suppression)?;
+        Ok(())
+    }
+
+    /// The transitions that a Set may ask for (7.2.7). A physical state may be set only while the link is down or goes down with it.
     fn change_state(&mut self, state: PortState, physical: u8) -> Result<(), Invalid> {
-        match (state, physical, self.info.port_state()) {
-            (PortState::NoChange, 0, _) => {}
-            (PortState::Armed, 0, PortState::Initialized | PortState::Armed) => self.set_state(3),
-            (PortState::Active, 0, PortState::Armed | PortState::Active) => self.set_state(4),
+        use PortState::{Active, Armed, Down, Initialized, NoChange};
+        match (state, physical, self.state()) {
+            (NoChange, 0, _) | (Armed, 0, Armed) | (Active, 0, Active) => {}
+            (Armed, 0, Initialized) => self.set_state(Armed),
+            (Active, 0, Armed) => self.set_state(Active),
             // The link goes down and, as nothing keeps it there, is trained again at once.
-            (PortState::Down, 0, _) | (PortState::Down | PortState::NoChange, 1 | POLLING, _) => self.set_state(2),
-            (PortState::Down | PortState::NoChange, DISABLED, _) => {
-                self.set_state(1);
-                set(&mut self.info, (264, 4), DISABLED.into());
-            }
+            (Down, 0, _) | (Down | NoChange, SLEEP | POLLING, _) => self.set_state(Initialized),
+            (Down | NoChange, DISABLED, _) => self.set_states(Down, DISABLED),
             _ => return Err(Invalid),
         }
         Ok(())
     }
 }
 
-/// An enabled set of widths or speeds: 0 changes nothing, all ones stands for what is supported.
-fn choose(next: &mut PortInfo, wanted: &PortInfo, enabled: Bits, supported: Bits) -> Result<(), Invalid> {
-    let (choice, supported) = (get(wanted, enabled), get(next, supported));
-    let all = u64::MAX >> (64 - enabled.1);
-    match choice {
-        0 => {}
-        choice if choice == all => set(next, enabled, supported),
-        choice if choice & !supported == 0 => set(next, enabled, choice),
-        _ => return Err(Invalid),
+fn defaults(config: &NodeConfig, managed: bool) -> Result<PortInfo, FieldError> {
+    let mut info = PortInfo::default();
+    if managed {
+        info.set_lid(config.lid.0)?;
+        info.set_master_sm_lid(config.master_sm_lid.0)?;
+        // The link-local prefix.
+        info.set_gid_prefix(0xfe80 << 48)?;
+        // IsNoticeSupported and IsTrapSupported.
+        info.set_capability_mask(0xc)?;
+        info.set_guid_cap(1)?;
+        info.set_subnet_timeout(config.subnet_timeout & 0x1f)?;
+        info.set_response_time_value(config.response_time_value & 0x1f)?;
     }
-    Ok(())
+    // 1x and 4x, of which 4x is in use; 2.5, 5 and 10 Gbit/s a lane, of which 10 is.
+    info.set_link_width_supported(3)?;
+    info.set_link_width_enabled(3)?;
+    info.set_link_width_active(2)?;
+    info.set_link_speed_supported(7)?;
+    info.set_link_speed_enabled(7)?;
+    info.set_link_speed_active(4)?;
+    info.set_link_down_default_state(POLLING)?;
+    info.set_mtu_cap(MTU_4096)?;
+    info.set_neighbor_mtu(MTU_4096)?;
+    // VL 0 to VL 7.
+    info.set_vl_cap(4)?;
+    info.set_operational_vls(4)?;
+    info.set_vl_arbitration_high_cap(8)?;
+    info.set_vl_arbitration_low_cap(8)?;
+    info.set_local_phy_errors(8)?;
+    info.set_overrun_errors(8)?;
+    Ok(info)
+}
+
+/// A mask of enabled widths or speeds: 0 changes nothing, and `all` stands for what is supported.
+fn choose(wanted: u8, all: u8, enabled: u8, supported: u8) -> Result<u8, Invalid> {
+    match wanted {
+        0 => Ok(enabled),
+        _ if wanted == all => Ok(supported),
+        _ if wanted & !supported == 0 => Ok(wanted),
+        _ => Err(Invalid),
+    }
+}
+
+/// A LID that stays as it was may be 0: no SM has been here.
+fn unicast(wanted: u16, before: u16) -> Result<u16, Invalid> {
+    match wanted {
+        _ if wanted == before => Ok(wanted),
+        1..MULTICAST_LIDS => Ok(wanted),
+        _ => Err(Invalid),
+    }
 }

@@ -1,6 +1,8 @@
-//! Tables of a switch: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.11) and RandomForwardingTable (14.2.5.12).
+//! What only a switch has: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.10) and RandomForwardingTable (14.2.5.11).
 
 use super::node::Reply;
+use super::port::Invalid;
+use crate::attr::{Attribute, FieldError, SwitchInfo};
 use crate::mad::{Method, Status};
 use crate::smp::{DATA, Smp};
 
@@ -13,45 +15,48 @@ const RANDOM_ENTRY: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct Switch {
-    info: [u8; DATA],
+    info: SwitchInfo,
     linear: Vec<u8>,
     random: Vec<u8>,
 }
 
 impl Switch {
     pub(super) fn new(linear_cap: u16, random_cap: u16) -> Self {
-        let mut info = [0; DATA];
-        info[0..2].copy_from_slice(&linear_cap.to_be_bytes());
-        info[2..4].copy_from_slice(&random_cap.to_be_bytes());
-        // DefaultPort and the two default multicast ports: none.
-        info[8..11].fill(NO_PORT);
         Self {
-            info,
+            info: defaults(linear_cap, random_cap).expect("each default fits its field"),
             linear: vec![NO_PORT; usize::from(linear_cap).min(UNICAST_LIDS)],
             random: vec![0; usize::from(random_cap).min(UNICAST_LIDS) * RANDOM_ENTRY],
         }
     }
 
     pub(super) fn info(&mut self, smp: &Smp) -> Reply {
-        if smp.modifier() != 0 {
-            return Reply { status: Status::INVALID_FIELD, data: self.info };
-        }
-        if smp.method() == Method::SET {
-            let set = smp.data();
-            let top = usize::from(u16::from_be_bytes([set[6], set[7]]));
-            if top != 0 && top >= self.linear.len() {
-                return Reply { status: Status::INVALID_FIELD, data: self.info };
+        let mut status = if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD };
+        if smp.method() == Method::SET && status == Status::OK {
+            match self.changed(&SwitchInfo::from_data(*smp.data())) {
+                Ok(info) => self.info = info,
+                Err(Invalid) => status = Status::INVALID_FIELD,
             }
-            // LinearFDBTop, DefaultPort, the two default multicast ports; LifeTimeValue; MulticastFDBTop.
-            self.info[6..11].copy_from_slice(&set[6..11]);
-            self.info[11] = self.info[11] & 0x07 | set[11] & 0xf8;
-            if set[11] & 0x04 != 0 {
-                // PortStateChange is cleared by writing it.
-                self.info[11] &= !0x04;
-            }
-            self.info[18..20].copy_from_slice(&set[18..20]);
         }
-        Reply { status: Status::OK, data: self.info }
+        Reply { status, data: *self.info.data() }
+    }
+
+    /// SwitchInfo with what may be set.
+    fn changed(&self, wanted: &SwitchInfo) -> Result<SwitchInfo, Invalid> {
+        let mut info = self.info;
+        let top = usize::from(wanted.linear_fdb_top());
+        if top != 0 && top >= self.linear.len() {
+            return Err(Invalid);
+        }
+        info.set_linear_fdb_top(wanted.linear_fdb_top())?;
+        info.set_default_port(wanted.default_port())?;
+        info.set_default_multicast_primary_port(wanted.default_multicast_primary_port())?;
+        info.set_default_multicast_not_primary_port(wanted.default_multicast_not_primary_port())?;
+        info.set_life_time_value(wanted.life_time_value())?;
+        if wanted.port_state_change() {
+            // Writing it clears it.
+            info.set_port_state_change(false)?;
+        }
+        Ok(info)
     }
 
     pub(super) fn linear(&mut self, smp: &Smp) -> Reply {
@@ -61,6 +66,17 @@ impl Switch {
     pub(super) fn random(&mut self, smp: &Smp) -> Reply {
         block(&mut self.random, smp)
     }
+}
+
+fn defaults(linear_cap: u16, random_cap: u16) -> Result<SwitchInfo, FieldError> {
+    let mut info = SwitchInfo::default();
+    info.set_linear_fdb_cap(linear_cap)?;
+    info.set_random_fdb_cap(random_cap)?;
+    info.set_default_port(NO_PORT)?;
+    info.set_default_multicast_primary_port(NO_PORT)?;
+    info.set_default_multicast_not_primary_port(NO_PORT)?;
+    info.set_lids_per_port(1)?;
+    Ok(info)
 }
 
 /// The block of `table` that the modifier names. There is none beyond the table's capacity, which leaves a table of capacity 0

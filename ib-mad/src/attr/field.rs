@@ -1,0 +1,229 @@
+//! Fields of attributes: bits at an offset, typed.
+
+use std::fmt;
+
+use crate::mad::{AttributeId, MKey, Method};
+
+/// A value that does not fit its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{attribute}:{field} has {width} bits, and {value:#x} does not fit")]
+pub struct FieldError {
+    /// Attribute.
+    pub attribute: AttributeId,
+    /// Field.
+    pub field: &'static str,
+    /// Width in bits.
+    pub width: u32,
+    /// What did not fit.
+    pub value: u64,
+}
+
+/// A field as it stands in an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldValue {
+    /// Name.
+    pub name: &'static str,
+    /// First bit, counted from the attribute's first.
+    pub offset: u32,
+    /// Width in bits, at most 64.
+    pub width: u32,
+    /// Value.
+    pub value: u64,
+}
+
+/// What a field can be typed as.
+pub trait Field: Copy {
+    /// Width in bits of the widest field that this holds.
+    const BITS: u32;
+    /// From the value of its bits, of which there are at most [`Self::BITS`].
+    fn from_bits(bits: u64) -> Self;
+    /// To the value of its bits.
+    fn into_bits(self) -> u64;
+}
+
+macro_rules! unsigned_fields {
+    ($($type:ty),*) => { $(
+        impl Field for $type {
+            const BITS: u32 = <$type>::BITS;
+            fn from_bits(bits: u64) -> Self {
+                bits as Self
+            }
+            fn into_bits(self) -> u64 {
+                self.into()
+            }
+        }
+    )* };
+}
+unsigned_fields!(u8, u16, u32, u64);
+
+macro_rules! wrapped_fields {
+    ($($type:ident($inner:ty)),*) => { $(
+        impl Field for $type {
+            const BITS: u32 = <$inner>::BITS;
+            fn from_bits(bits: u64) -> Self {
+                Self(bits as $inner)
+            }
+            fn into_bits(self) -> u64 {
+                self.0.into()
+            }
+        }
+    )* };
+}
+wrapped_fields!(MKey(u64), AttributeId(u16), Method(u8));
+
+impl Field for bool {
+    const BITS: u32 = 1;
+    fn from_bits(bits: u64) -> Self {
+        bits != 0
+    }
+    fn into_bits(self) -> u64 {
+        self.into()
+    }
+}
+
+/// Whether a field is in an attribute of so many octets, and its type holds it.
+pub(crate) const fn is_possible<F: Field>(offset: u32, width: u32, octets: usize) -> bool {
+    0 < width && width <= F::BITS && (offset + width) as usize <= 8 * octets
+}
+
+/// The `width` bits (1 to 64) from bit `offset`, most significant first.
+pub(crate) fn get(data: &[u8], offset: u32, width: u32) -> u64 {
+    let (first, last) = (offset / 8, (offset + width - 1) / 8);
+    let octets = data[first as usize..=last as usize].iter().fold(0u128, |value, octet| value << 8 | u128::from(*octet));
+    let after = 8 * (last + 1) - (offset + width);
+    (octets >> after) as u64 & (u64::MAX >> (64 - width))
+}
+
+/// Sets those bits to `value`, of which more are ignored.
+pub(crate) fn set(data: &mut [u8], offset: u32, width: u32, value: u64) {
+    let (first, last) = ((offset / 8) as usize, ((offset + width - 1) / 8) as usize);
+    let after = 8 * (last as u32 + 1) - (offset + width);
+    let mask = u128::from(u64::MAX >> (64 - width)) << after;
+    let value = u128::from(value) << after & mask;
+    for (index, octet) in data[first..=last].iter_mut().rev().enumerate() {
+        *octet = *octet & !((mask >> (8 * index)) as u8) | (value >> (8 * index)) as u8;
+    }
+}
+
+/// Sets those bits to `value`; an error if it has more.
+pub(crate) fn try_set(
+    data: &mut [u8],
+    (attribute, field): (AttributeId, &'static str),
+    (offset, width): (u32, u32),
+    value: u64,
+) -> Result<(), FieldError> {
+    if value > u64::MAX >> (64 - width) {
+        return Err(FieldError { attribute, field, width, value });
+    }
+    set(data, offset, width, value);
+    Ok(())
+}
+
+/// One accessor pair, for the properties that every field has.
+#[cfg(test)]
+pub(crate) struct Accessor<T> {
+    pub name: &'static str,
+    pub offset: u32,
+    pub width: u32,
+    /// Gives the setter's result.
+    pub set: fn(&mut T, u64) -> Result<(), FieldError>,
+    /// The value as the field's type has it, which may be narrower than 64 bits.
+    pub typed: fn(u64) -> u64,
+    pub get: fn(&T) -> u64,
+}
+
+/// Defines a table of fields over octets: `getter, setter: Type = "NameInTheSpecification" @ offset, width;`, in bits.
+macro_rules! fields {
+    (
+        $(#[$doc:meta])*
+        $name:ident [$octets:expr] of $id:expr;
+        $( $(#[$field_doc:meta])* $getter:ident, $setter:ident: $type:ty = $spec:literal @ $offset:literal, $width:literal; )*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub struct $name([u8; $octets]);
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self([0; $octets])
+            }
+        }
+
+        $(
+            const _: () = assert!(
+                $crate::attr::field::is_possible::<$type>($offset, $width, $octets),
+                concat!($spec, " is wider than its type, or leaves the attribute"),
+            );
+        )*
+
+        impl $name {
+            /// Name, offset and width of every field, with its value here, in the order of the offsets.
+            pub fn fields(&self) -> impl Iterator<Item = $crate::attr::FieldValue> + '_ {
+                [$( ($spec, $offset, $width), )*].into_iter().map(|(name, offset, width)| $crate::attr::FieldValue {
+                    name, offset, width, value: $crate::attr::field::get(&self.0, offset, width),
+                })
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[doc = concat!("\n\n", $spec, ", at bit ", $offset, ", width ", $width, ".")]
+                pub fn $getter(&self) -> $type {
+                    $crate::attr::Field::from_bits($crate::attr::field::get(&self.0, $offset, $width))
+                }
+
+                #[doc = concat!("Sets ", $spec, "; an error unless the value fits its width, ", $width, ".")]
+                pub fn $setter(&mut self, value: $type) -> Result<(), $crate::attr::FieldError> {
+                    let value = $crate::attr::Field::into_bits(value);
+                    $crate::attr::field::try_set(&mut self.0, ($id, $spec), ($offset, $width), value)
+                }
+            )*
+
+            #[cfg(test)]
+            pub(crate) fn accessors() -> Vec<$crate::attr::field::Accessor<Self>> {
+                vec![$( $crate::attr::field::Accessor {
+                    name: $spec,
+                    offset: $offset,
+                    width: $width,
+                    set: |attribute, value| attribute.$setter($crate::attr::Field::from_bits(value)),
+                    typed: |value| $crate::attr::Field::into_bits(<$type as $crate::attr::Field>::from_bits(value)),
+                    get: |attribute| $crate::attr::Field::into_bits(attribute.$getter()),
+                }, )*]
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::attr::field::debug(f, stringify!($name), self.fields())
+            }
+        }
+    };
+}
+pub(super) use fields;
+
+/// Makes an attribute of a newtype of its 64 octets.
+macro_rules! attribute {
+    ($name:ident = $id:expr) => {
+        impl $crate::attr::Attribute for $name {
+            const ID: $crate::mad::AttributeId = $id;
+            fn from_data(data: [u8; $crate::smp::DATA]) -> Self {
+                Self(data)
+            }
+            fn data(&self) -> &[u8; $crate::smp::DATA] {
+                &self.0
+            }
+        }
+    };
+    ($(#[$doc:meta])* $name:ident = $id:expr; $($table:tt)*) => {
+        $crate::attr::field::fields! { $(#[$doc])* $name [$crate::smp::DATA] of $id; $($table)* }
+        $crate::attr::field::attribute!($name = $id);
+    };
+}
+pub(super) use attribute;
+
+pub(crate) fn debug(f: &mut fmt::Formatter<'_>, name: &str, fields: impl Iterator<Item = FieldValue>) -> fmt::Result {
+    let mut out = f.debug_struct(name);
+    for field in fields {
+        out.field(field.name, &field.value);
+    }
+    out.finish()
+}

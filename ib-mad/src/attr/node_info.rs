@@ -1,0 +1,68 @@
+//! NodeInfo (14.2.5.3).
+
+use super::field::{Field, attribute};
+use crate::mad::AttributeId;
+
+attribute! {
+    /// A node's kind and ports. The same by all its ports, but for PortGUID and LocalPortNum. The modifier is 0.
+    NodeInfo = AttributeId::NODE_INFO;
+    /// Base version of MADs that it knows; 1.
+    base_version, set_base_version: u8 = "BaseVersion" @ 0, 8;
+    /// Class version of subnet management that it knows; 1.
+    class_version, set_class_version: u8 = "ClassVersion" @ 8, 8;
+    /// Kind of node.
+    node_type, set_node_type: NodeType = "NodeType" @ 16, 8;
+    /// Number of its physical ports, without port 0 of a switch.
+    num_ports, set_num_ports: u8 = "NumPorts" @ 24, 8;
+    /// What nodes of one system have in common; 0 if nothing tells that.
+    system_image_guid, set_system_image_guid: u64 = "SystemImageGUID" @ 32, 64;
+    /// GUID of the node.
+    node_guid, set_node_guid: u64 = "NodeGUID" @ 96, 64;
+    /// GUID of the port that the request came in by; that of port 0 for a switch.
+    port_guid, set_port_guid: u64 = "PortGUID" @ 160, 64;
+    /// Number of entries of a port's partition table; of port 0's for a switch.
+    partition_cap, set_partition_cap: u16 = "PartitionCap" @ 224, 16;
+    /// Device, as its vendor numbers it.
+    device_id, set_device_id: u16 = "DeviceID" @ 240, 16;
+    /// Revision, as its vendor numbers it.
+    revision, set_revision: u32 = "Revision" @ 256, 32;
+    /// Number of the port that the request came in by.
+    local_port_number, set_local_port_number: u8 = "LocalPortNum" @ 288, 8;
+    /// The vendor's OUI.
+    vendor_id, set_vendor_id: u32 = "VendorID" @ 296, 24;
+}
+
+/// Kind of node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeType {
+    /// Channel adapter: 1.
+    ChannelAdapter,
+    /// Switch: 2.
+    Switch,
+    /// Router: 3.
+    Router,
+    /// Not in the specification.
+    Unknown(u8),
+}
+
+impl Field for NodeType {
+    const BITS: u32 = 8;
+
+    fn from_bits(bits: u64) -> Self {
+        match bits {
+            1 => Self::ChannelAdapter,
+            2 => Self::Switch,
+            3 => Self::Router,
+            other => Self::Unknown(other as u8),
+        }
+    }
+
+    fn into_bits(self) -> u64 {
+        match self {
+            Self::ChannelAdapter => 1,
+            Self::Switch => 2,
+            Self::Router => 3,
+            Self::Unknown(other) => other.into(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Notice (13.4.8.2), and what it says of traps of subnet management (14.2.5.1).
+
+use super::field::{Field, attribute, fields};
+use crate::mad::{AttributeId, MKey, Method};
+use crate::smp::DATA;
+
+attribute! {
+    /// What a trap tells. In subnet management it ends with DataDetails: IssuerGID is for subnet administration only.
+    Notice = AttributeId::NOTICE;
+    /// Whether the specification defines it, and not a vendor.
+    is_generic, set_is_generic: bool = "IsGeneric" @ 0, 1;
+    /// How much it matters.
+    notice_type, set_notice_type: NoticeType = "Type" @ 1, 7;
+    /// Generic: kind of node, 1 channel adapter, 2 switch, 3 router, 4 class manager. Else: the vendor's OUI.
+    producer_type_or_vendor_id, set_producer_type_or_vendor_id: u32 = "ProducerType/VendorID" @ 8, 24;
+    /// Generic: number of the trap. Else: the device, as its vendor numbers it.
+    trap_number_or_device_id, set_trap_number_or_device_id: u16 = "TrapNumber/DeviceID" @ 32, 16;
+    /// LID of the port that it comes from.
+    issuer_lid, set_issuer_lid: u16 = "IssuerLID" @ 48, 16;
+    /// For notices that are read: changes with each.
+    notice_toggle, set_notice_toggle: bool = "NoticeToggle" @ 64, 1;
+    /// For notices that are read: number of those not read yet.
+    notice_count, set_notice_count: u16 = "NoticeCount" @ 65, 15;
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeType {
+    /// 0.
+    Fatal,
+    /// 1.
+    Urgent,
+    /// 2.
+    Security,
+    /// 3.
+    SubnetManagement,
+    /// 4.
+    Informational,
+    /// 0x7f: there is no notice to be read.
+    Empty,
+    /// Not in the specification.
+    Unknown(u8),
+}
+
+impl Field for NoticeType {
+    const BITS: u32 = 8;
+
+    fn from_bits(bits: u64) -> Self {
+        match bits {
+            0 => Self::Fatal,
+            1 => Self::Urgent,
+            2 => Self::Security,
+            3 => Self::SubnetManagement,
+            4 => Self::Informational,
+            0x7f => Self::Empty,
+            other => Self::Unknown(other as u8),
+        }
+    }
+
+    fn into_bits(self) -> u64 {
+        match self {
+            Self::Fatal => 0,
+            Self::Urgent => 1,
+            Self::Security => 2,
+            Self::SubnetManagement => 3,
+            Self::Informational => 4,
+            Self::Empty => 0x7f,
+            Self::Unknown(other) => other.into(),
+        }
+    }
+}
+
+/// Who defines a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeSource {
+    /// The specification.
+    Generic {
+        /// Kind of node, 24 bits.
+        producer_type: u32,
+        /// Number of the trap.
+        trap_number: u16,
+    },
+    /// A vendor.
+    Vendor {
+        /// OUI, 24 bits.
+        vendor_id: u32,
+        /// Device.
+        device_id: u16,
+    },
+}
+
+/// First octet of DataDetails.
+const DETAILS: usize = 10;
+
+impl Notice {
+    /// Octets of DataDetails.
+    pub const DETAILS: usize = DATA - DETAILS;
+
+    /// Who defines it.
+    pub fn source(&self) -> NoticeSource {
+        let (producer_type, trap_number) = (self.producer_type_or_vendor_id(), self.trap_number_or_device_id());
+        if self.is_generic() {
+            NoticeSource::Generic { producer_type, trap_number }
+        } else {
+            NoticeSource::Vendor { vendor_id: producer_type, device_id: trap_number }
+        }
+    }
+
+    /// Number of the trap, unless a vendor defines it.
+    pub fn trap_number(&self) -> Option<u16> {
+        self.is_generic().then(|| self.trap_number_or_device_id())
+    }
+
+    /// DataDetails: 432 bits from bit 80.
+    pub fn data_details(&self) -> &[u8; Self::DETAILS] {
+        self.0[DETAILS..].try_into().expect("54 octets")
+    }
+
+    /// DataDetails, to be changed.
+    pub fn data_details_mut(&mut self) -> &mut [u8; Self::DETAILS] {
+        (&mut self.0[DETAILS..]).try_into().expect("54 octets")
+    }
+
+    /// DataDetails of trap 256; `None` for another notice.
+    pub fn bad_m_key(&self) -> Option<BadMKey> {
+        (self.trap_number() == Some(BadMKey::TRAP_NUMBER)).then(|| BadMKey(*self.data_details()))
+    }
+
+    /// Makes it a notice of trap 256: IsGeneric, Type, TrapNumber and DataDetails. Producer and issuer are the caller's affair.
+    pub fn set_bad_m_key(&mut self, details: &BadMKey) -> Result<(), super::FieldError> {
+        self.set_is_generic(true)?;
+        self.set_notice_type(NoticeType::Security)?;
+        self.set_trap_number_or_device_id(BadMKey::TRAP_NUMBER)?;
+        *self.data_details_mut() = details.0;
+        Ok(())
+    }
+}
+
+fields! {
+    /// DataDetails of trap 256: an SMP with a wrong M_Key came in. Offsets are those in DataDetails.
+    BadMKey [Notice::DETAILS] of AttributeId::NOTICE;
+    /// LID of the port that it came to.
+    lid, set_lid: u16 = "LIDADDR" @ 16, 16;
+    /// DrSLID of a directed-route SMP; 0 of another.
+    dr_slid, set_dr_slid: u16 = "DRSLID" @ 32, 16;
+    /// Its method.
+    method, set_method: Method = "METHOD" @ 48, 8;
+    /// Its attribute id.
+    attribute, set_attribute: AttributeId = "ATTRIBUTEID" @ 64, 16;
+    /// Its attribute modifier.
+    modifier, set_modifier: u32 = "ATTRIBUTEMODIFIER" @ 80, 32;
+    /// Its M_Key.
+    m_key, set_m_key: MKey = "MKEY" @ 112, 64;
+    /// Whether it was a directed-route SMP.
+    dr_notice, set_dr_notice: bool = "DRNotice" @ 184, 1;
+    /// Whether its return path is longer than the octets there are for it here.
+    dr_path_truncated, set_dr_path_truncated: bool = "DRPathTruncated" @ 185, 1;
+    /// Number of octets of DRNoticeReturnPath that are of use.
+    dr_hop_count, set_dr_hop_count: u8 = "DRHopCount" @ 186, 6;
+}
+
+/// First octet of DRNoticeReturnPath.
+const RETURN_PATH: usize = 24;
+
+impl BadMKey {
+    /// Number of the trap.
+    pub const TRAP_NUMBER: u16 = 256;
+    /// Octets of DRNoticeReturnPath.
+    pub const RETURN_PATH: usize = Notice::DETAILS - RETURN_PATH;
+
+    /// All of DataDetails.
+    pub fn octets(&self) -> &[u8; Notice::DETAILS] {
+        &self.0
+    }
+
+    /// DRNoticeReturnPath: 240 bits from bit 192 of DataDetails.
+    pub fn dr_notice_return_path(&self) -> &[u8; Self::RETURN_PATH] {
+        self.0[RETURN_PATH..].try_into().expect("30 octets")
+    }
+
+    /// DRNoticeReturnPath, to be changed.
+    pub fn dr_notice_return_path_mut(&mut self) -> &mut [u8; Self::RETURN_PATH] {
+        (&mut self.0[RETURN_PATH..]).try_into().expect("30 octets")
+    }
+}

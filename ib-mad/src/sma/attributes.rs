@@ -1,0 +1,137 @@
+//! The attributes of every node, as one answers them.
+
+use super::fault::Fault;
+use super::node::{NodeKind, Reply, Sma};
+use crate::attr::{Attribute, FieldError, NodeInfo, NodeType, Notice, PortInfo};
+use crate::mad::{MKey, Method, Status};
+use crate::smp::{DATA, Smp};
+
+impl Sma {
+    pub(super) fn node_info(&self, ingress: u8, smp: &Smp) -> Reply {
+        let info = self.build_node_info(ingress).expect("each value fits its field");
+        Reply { status: without_modifier(smp), data: *info.data() }
+    }
+
+    fn build_node_info(&self, ingress: u8) -> Result<NodeInfo, FieldError> {
+        let guid = self.config.guid;
+        let (kind, port_guid) = match self.config.kind {
+            NodeKind::ChannelAdapter => (NodeType::ChannelAdapter, guid.wrapping_add(1)),
+            NodeKind::Switch(_) => (NodeType::Switch, guid),
+        };
+        let mut info = NodeInfo::default();
+        info.set_base_version(1)?;
+        info.set_class_version(1)?;
+        info.set_node_type(kind)?;
+        info.set_num_ports(self.external_ports())?;
+        info.set_system_image_guid(guid)?;
+        info.set_node_guid(guid)?;
+        info.set_port_guid(port_guid)?;
+        info.set_partition_cap(1)?;
+        info.set_local_port_number(ingress)?;
+        Ok(info)
+    }
+
+    pub(super) fn node_description(&self, smp: &Smp) -> Reply {
+        let mut data = [0; DATA];
+        let text = self.config.description.as_bytes();
+        // A longer one is cut where a character ends.
+        let length = self.config.description.floor_char_boundary(DATA);
+        data[..length].copy_from_slice(&text[..length]);
+        Reply { status: without_modifier(smp), data }
+    }
+
+    /// The notice of the last trap; a Set takes it away (13.4.10).
+    pub(super) fn last_notice(&mut self, smp: &Smp) -> Reply {
+        if smp.method() == Method::SET {
+            self.notice = Notice::default();
+        }
+        Reply { status: Status::OK, data: *self.notice.data() }
+    }
+
+    /// `None` where a fault keeps it silent.
+    pub(super) fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
+        let Some(number) = self.port_number(ingress, smp.modifier()) else {
+            return Some(Reply { status: Status::INVALID_FIELD, data: [0; DATA] });
+        };
+        let managed = number == self.managed_port();
+        let get = smp.method() == Method::GET;
+        if get && self.protection.key != MKey(0) && self.protection.key == smp.m_key() {
+            if self.protection.bits >= 2 && self.has(Fault::RefusesItsKey) {
+                return None;
+            }
+            if self.has(Fault::CountsGoodKey) {
+                self.protection.count(1);
+            }
+        }
+        let mut status = Status::OK;
+        if !get {
+            let wanted = PortInfo::from_data(*smp.data());
+            match self.ports[number].set(&wanted) {
+                Err(_) => status = Status::INVALID_FIELD,
+                Ok(()) if managed => self.set_protection(&wanted),
+                Ok(()) => {}
+            }
+        }
+        let shown = if get && self.hides_key(smp.m_key()) { MKey(0) } else { self.protection.key };
+        let info = self.build_port_info(number, ingress, shown).expect("each value fits its field");
+        Some(Reply { status, data: *info.data() })
+    }
+
+    /// The port that a modifier of PortInfo means.
+    fn port_number(&self, ingress: u8, modifier: u32) -> Option<usize> {
+        let number = match (modifier, self.config.kind) {
+            (0, NodeKind::ChannelAdapter) => ingress.into(),
+            (number, _) => usize::try_from(number).ok()?,
+        };
+        (self.managed_port()..self.ports.len()).contains(&number).then_some(number)
+    }
+
+    /// M_Key, protect bits, lease and violations of a switch are those of port 0 (14.2.4); its other ports show none.
+    fn build_port_info(&self, number: usize, ingress: u8, shown: MKey) -> Result<PortInfo, FieldError> {
+        let mut info = self.ports[number].info();
+        info.set_local_port_number(ingress)?;
+        if number == self.managed_port() {
+            info.set_m_key(shown)?;
+            info.set_m_key_lease_period(self.protection.lease_period)?;
+            info.set_m_key_protect_bits(self.protection.bits)?;
+            info.set_m_key_violations(self.protection.violations)?;
+        }
+        Ok(info)
+    }
+
+    /// Whether a Get with `key` is shown no M_Key.
+    fn hides_key(&self, key: MKey) -> bool {
+        let hides = match self.protection.bits {
+            0 => self.has(Fault::HidesKey),
+            1 => !self.has(Fault::ShowsKey),
+            _ => false,
+        };
+        hides && self.protection.key != key
+    }
+
+    fn set_protection(&mut self, wanted: &PortInfo) {
+        let key = wanted.m_key();
+        let kept = if self.has(Fault::IgnoresKeySet) {
+            true
+        } else if key == MKey(0) {
+            self.has(Fault::KeepsKey)
+        } else {
+            *self.first_key.get_or_insert(key) != key && self.has(Fault::OneKey)
+        };
+        if !kept {
+            self.protection.key = key;
+        }
+        if !self.has(Fault::IgnoresProtectBits) {
+            self.protection.bits = wanted.m_key_protect_bits();
+        }
+        self.protection.lease_period = wanted.m_key_lease_period();
+        if wanted.m_key_violations() == 0 && !self.has(Fault::KeepsViolations) {
+            self.protection.violations = 0;
+        }
+    }
+}
+
+/// The status of an answer to a Get of an attribute that has no modifier.
+fn without_modifier(smp: &Smp) -> Status {
+    if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD }
+}

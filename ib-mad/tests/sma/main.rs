@@ -1,0 +1,103 @@
+//! The model of a subnet management agent: what it answers, when it is silent, what it counts, and what each fault changes.
+
+mod attributes;
+mod faults;
+mod m_key;
+mod random;
+mod routing;
+mod simulated;
+
+use std::time::Duration;
+
+use ib_mad::attr::{PortInfo, PortState};
+use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status};
+use ib_mad::sma::{Delivery, Fabric, Fault, NodeConfig, NodeKind, Sma};
+use ib_mad::smp::{Route, Smp};
+
+const TESTER_LID: Lid = Lid(1);
+const DUT_LID: Lid = Lid(2);
+const GUID: u64 = 0x0002_c903_0000_1000;
+
+fn config(kind: NodeKind, lid: Lid) -> NodeConfig {
+    NodeConfig {
+        kind,
+        description: format!("node {lid}"),
+        guid: GUID + u64::from(lid.0) * 0x10,
+        lid,
+        master_sm_lid: TESTER_LID,
+        port_state: 4,
+        linear_fdb_cap: 0,
+        random_fdb_cap: 40,
+        m_key: MKey(0),
+        m_key_protect_bits: 0,
+        m_key_lease_period: 0,
+        response_time_value: 16,
+        subnet_timeout: 18,
+    }
+}
+
+fn switch() -> NodeConfig {
+    config(NodeKind::Switch(4), DUT_LID)
+}
+
+fn adapter() -> NodeConfig {
+    config(NodeKind::ChannelAdapter, DUT_LID)
+}
+
+fn fabric(dut: NodeConfig, faults: &[Fault]) -> Fabric {
+    let tester = Sma::new(config(NodeKind::ChannelAdapter, TESTER_LID), Vec::new());
+    Fabric { tester, dut: Sma::new(dut, faults.to_vec()) }
+}
+
+fn directed(path: &str) -> Route {
+    Route::Directed(path.parse().unwrap())
+}
+
+/// A request with `key` to the DUT, by directed route.
+fn request(method: Method, attribute: AttributeId, modifier: u32, key: MKey) -> Smp {
+    let mut smp = Smp::request(method, attribute, modifier, &directed("0,1"));
+    smp.set_m_key(key);
+    smp
+}
+
+/// A request with `key` and PortInfo as data.
+fn set_port(modifier: u32, info: &PortInfo, key: MKey) -> Smp {
+    let mut smp = request(Method::SET, AttributeId::PORT_INFO, modifier, key);
+    smp.encode(info);
+    smp
+}
+
+fn smps(deliveries: &[Delivery]) -> Vec<Smp> {
+    deliveries.iter().map(|delivery| Smp::parse(&delivery.octets).unwrap()).collect()
+}
+
+/// What comes back to the tester at `now`.
+fn send(fabric: &mut Fabric, now: Duration, smp: &Smp) -> Vec<Smp> {
+    smps(&fabric.send(now, smp, Lid::PERMISSIVE))
+}
+
+/// The one packet that comes back, which is the response to `smp`.
+fn ask(fabric: &mut Fabric, smp: &Smp) -> Smp {
+    let [answer] = <[Smp; 1]>::try_from(send(fabric, Duration::ZERO, smp)).unwrap();
+    assert_eq!(answer.method(), Method::GET_RESP);
+    assert_eq!(answer.tid(), smp.tid());
+    answer
+}
+
+fn get(fabric: &mut Fabric, attribute: AttributeId, modifier: u32) -> Smp {
+    ask(fabric, &request(Method::GET, attribute, modifier, MKey(0)))
+}
+
+/// PortInfo `modifier`, as a Get with `key` shows it.
+fn port(fabric: &mut Fabric, modifier: u32, key: MKey) -> PortInfo {
+    let answer = ask(fabric, &request(Method::GET, AttributeId::PORT_INFO, modifier, key));
+    assert_eq!(answer.status(), Status::OK);
+    answer.decode().unwrap()
+}
+
+/// The same as a Set may say it: with both states as they are.
+fn to_set(mut info: PortInfo) -> PortInfo {
+    info.set_port_state(PortState::NoChange).unwrap();
+    info.set_port_physical_state(0).unwrap();
+    info
+}
