@@ -54,11 +54,16 @@ impl Dut {
 
     /// Runs a client to its end.
     fn client(&self, line: &str) -> Output {
-        // The shim makes a folder here.
-        let folder = tempfile::tempdir().unwrap();
+        self.run(line, tempfile::tempdir().unwrap().path())
+    }
+
+    /// Runs a client in `folder`, where the shim makes a folder of its own.
+    fn run(&self, line: &str, folder: &Path) -> Output {
         let mut words = line.split_whitespace();
         let mut client = Command::new(words.next().unwrap());
-        client.args(words).current_dir(folder.path()).stdin(Stdio::null());
+        client.args(words).current_dir(folder).stdin(Stdio::null());
+        // What opensm remembers of another subnet.
+        client.env("OSM_CACHE_DIR", folder).env("OSM_TMP_DIR", folder);
         client.env("LD_PRELOAD", shim()).env("IBSIM_SOCKNAME", &self.name).env("SIM_HOST", "Hca1").output().unwrap()
     }
 
@@ -102,10 +107,7 @@ fn fields(text: &str, expected: &[(&str, &str)]) {
 #[test]
 fn it_says_when_it_is_ready_and_ends_with_its_input() {
     let dut = Dut::start("");
-    assert_eq!(
-        dut.ready,
-        format!("ready: IBSIM_SOCKNAME={} SIM_HOST=Hca1 LD_PRELOAD={} smpquery -D nodeinfo 0,1\n", dut.name, shim())
-    );
+    assert_eq!(dut.ready, format!("ready: IBSIM_SOCKNAME={} SIM_HOST=Hca1 LD_PRELOAD={} smpquery -D nodeinfo 0,1\n", dut.name, shim()));
     assert_eq!(dut.rest(), "ended: 0 datagrams ignored, 0 packets dropped\n");
 }
 
@@ -130,7 +132,8 @@ fn smpquery_sees_the_switch_as_configured() {
     if !need_client("smpquery_sees_the_switch_as_configured", "smpquery") {
         return;
     }
-    let dut = Dut::start("--ports 6 --linear-fdb-cap 0 --random-fdb-cap 3072 --lid 5 --lease 9 --response-time-value 12 --subnet-timeout 13");
+    let dut =
+        Dut::start("--ports 6 --linear-fdb-cap 0 --random-fdb-cap 3072 --lid 5 --lease 9 --response-time-value 12 --subnet-timeout 13");
     for address in ["-D nodeinfo 0,1", "nodeinfo 5"] {
         let text = dut.ask(&format!("smpquery {address}"));
         fields(&text, &[("NodeType", "Switch"), ("NumPorts", "6"), ("Guid", "0x0200000000000200"), ("LocalPort", "1")]);
@@ -236,14 +239,23 @@ fn clients_at_the_same_time_get_their_own_answers() {
 }
 
 #[test]
-fn opensm_discovers_both_nodes() {
-    if !need_client("opensm_discovers_both_nodes", "opensm") {
+fn opensm_brings_the_subnet_up() {
+    if !need_client("opensm_brings_the_subnet_up", "opensm") {
         return;
     }
-    let dut = Dut::start("--linear-fdb-cap 1024 --port-state initialized");
-    let log = tempfile::NamedTempFile::new().unwrap();
-    // -D 0x0b: errors, information and frames... of NodeInfo.
-    dut.client(&format!("opensm -o -g 0 -D 0x07 -f {}", log.path().display()));
-    let log = std::fs::read_to_string(log.path()).unwrap();
-    println!("{log}");
+    // opensm cannot do with a switch that has no linear forwarding table.
+    for (flags, kind) in [("--linear-fdb-cap 1024", "Switch"), ("--node ca", "Channel Adapter")] {
+        let dut = Dut::start(&format!("{flags} --port-state initialized"));
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let opensm = dut.run(&format!("opensm -o -g 0 -D 0x03 -f {}", log.display()), folder.path());
+        let log = std::fs::read_to_string(log).unwrap();
+        assert!(opensm.status.success(), "{log}");
+        // 0x01 is an error.
+        assert!(log.contains("SUBNET UP") && !log.contains(" 0x01 -> "), "{log}");
+        assert_eq!(field(&dut.ask("smpquery -D portinfo 0,1 1"), "LinkState"), "Active");
+        // By the LID that opensm has given it.
+        let lid: u16 = field(&dut.ask("smpquery -D portinfo 0,1 0"), "Lid").parse().unwrap();
+        assert_eq!(field(&dut.ask(&format!("smpquery nodeinfo {lid}")), "NodeType"), kind);
+    }
 }
