@@ -4,6 +4,7 @@
 
 pub mod classify;
 pub mod maps;
+pub mod responder;
 pub mod stamp;
 pub mod units;
 pub mod wire;

@@ -6,6 +6,7 @@
 pub mod ethernet;
 pub mod ip;
 pub mod mac_control;
+pub mod roce;
 pub mod udp;
 
 /// The octets of a frame, without FCS.

@@ -1,6 +1,7 @@
 //! What a run measured: data only, written to `evidence.json` and judged from there again.
 
 pub mod pfc;
+pub mod rc;
 
 use serde::{Deserialize, Serialize};
 

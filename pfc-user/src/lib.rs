@@ -18,6 +18,7 @@
 //!   evidence gives the same verdicts again.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
+pub mod agent;
 pub mod case;
 pub mod cases;
 pub mod cli;

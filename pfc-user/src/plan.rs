@@ -1,6 +1,7 @@
 //! What a repetition of a PFC case is to do: plain data, made from testbed and plan file before anything is sent.
 
 pub mod mad;
+pub mod rc;
 
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,9 @@
+//! The verbs agent: it opens, uses and closes queue pairs on the DUT host as the tester asks.
+//!
+//! [`protocol`] is what the two say to each other. Behind the server is a [`backend`]: real verbs (feature `verbs`), or
+//! the simulated requester.
+
+pub mod backend;
+pub mod client;
+pub mod protocol;
+pub mod server;

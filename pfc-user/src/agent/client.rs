@@ -1,0 +1,1 @@
+//! The tester's side of the protocol.

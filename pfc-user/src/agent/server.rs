@@ -1,0 +1,1 @@
+//! The agent's side of the protocol.

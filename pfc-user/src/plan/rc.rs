@@ -1,0 +1,36 @@
+//! What a repetition of an RC case is to do.
+
+use serde::{Deserialize, Serialize};
+
+use super::Nanos;
+
+/// One repetition of an RC case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RcPlan {
+    /// What tells it from the others, such as `retry 2, time-out 18, PMTU 1024`.
+    pub name: String,
+    /// Retry count of the queue pair, 0 to 7. All are finite in the specification, 7 as well.
+    pub retry_count: u8,
+    /// Local ACK time-out of the queue pair, 1 to 31: 4.096 us * 2^n.
+    pub timeout: u8,
+    /// Path MTU in octets: 256, 512, 1024, 2048 or 4096; also the length of the READ.
+    pub path_mtu: u16,
+    /// R_Key of the READ.
+    pub r_key: u32,
+    /// Virtual address of the READ.
+    pub address: u64,
+    /// Requests that are dropped in the positive control before one is answered, at most `retry_count`.
+    pub control_drops: u8,
+}
+
+impl RcPlan {
+    /// T_tr for a local ACK time-out (9.7.6.1.3).
+    pub const fn transport_timer(timeout: u8) -> Nanos {
+        4096 << timeout
+    }
+
+    /// READ requests that a conforming DUT sends in all.
+    pub const fn requests(&self) -> usize {
+        1 + self.retry_count as usize
+    }
+}
