@@ -173,7 +173,8 @@ fn what_a_case_judges_is_an_answer() {
 
 #[test]
 fn a_response_to_something_else_is_foreign() {
-    let wrong: [(fn(&mut Smp), u64); 3] = [
+    type Change = fn(&mut Smp);
+    let wrong: [(Change, u64); 3] = [
         (|answer| answer.set_tid(Tid(6)), 6),
         (|answer| answer.octets_mut()[1] = CLASS_SUBN_LID, 7),
         (|answer| answer.set_method(Method(0x86)), 7),
