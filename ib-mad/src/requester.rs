@@ -11,11 +11,8 @@ use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
 const LAST_LOOK: usize = 64;
 
 /// What became of a request.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one at a time, and looked at where it is made: a box would be one more allocation for each exchange"
-)]
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every outcome is an answer")]
 pub enum Outcome {
     /// The first GetResp of its class with its TID, in time. Whether its attribute, status and data are right is not looked at.
     Answered {

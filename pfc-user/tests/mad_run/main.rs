@@ -10,6 +10,7 @@ mod verdicts;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,12 +18,15 @@ use tempfile::TempDir;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/testbeds/sim.toml");
 
-/// A folder for a run: testbed files in, results out. Its journal is its own.
-struct Folder(TempDir);
+/// One at a time: any run unlocks the DUT of another that was killed.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A folder for a run: testbed files in, results out.
+struct Folder(TempDir, MutexGuard<'static, ()>);
 
 impl Folder {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().unwrap(), ALONE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
