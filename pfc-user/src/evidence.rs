@@ -1,5 +1,6 @@
 //! What a run measured: data only, written to `evidence.json` and judged from there again.
 
+pub mod mad;
 pub mod pfc;
 pub mod rc;
 
@@ -81,4 +82,13 @@ pub struct Omitted {
 pub enum Repetition {
     /// Of a PFC case.
     Pfc(Box<pfc::PfcEvidence>),
+    /// Of a MAD case.
+    Mad(Box<mad::MadEvidence>),
+}
+
+impl Repetition {
+    /// What a PFC case recorded.
+    pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
+        if let Self::Pfc(evidence) = self { Some(evidence) } else { None }
+    }
 }

@@ -27,7 +27,7 @@ pub struct Series<'e> {
 
 /// The series of a case, by repetition and priority; only priorities with traffic.
 pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
-    case.repetitions.iter().flat_map(|Repetition::Pfc(evidence)| of_repetition(evidence)).collect()
+    case.repetitions.iter().filter_map(Repetition::pfc).flat_map(of_repetition).collect()
 }
 
 fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
