@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use crate::mad::{Lid, MadError, Method, Tid};
 use crate::smp::{Route, Smp};
-use crate::transport::{ReceiveError, SendError, Time, Transport};
+use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
+
+/// Packets that were waiting when a wait ended, of which so many are looked at: the tester may have been late, not they. A bound,
+/// because a flood of packets must not prolong the wait for ever.
+const LAST_LOOK: usize = 64;
 
 /// What became of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The first response with its TID, in time.
+    /// The first GetResp of its class with its TID, in time. Whether its attribute, status and data are right is not looked at.
     Answered {
         /// When it came.
         at: Time,
@@ -53,20 +57,26 @@ pub enum StrayKind {
     Late(Tid),
     /// One more response to this request.
     Duplicate(Tid),
-    /// A response whose TID was never ours.
+    /// A response to no request of ours: one whose TID was never ours, or of another class, or not GetResp.
     Foreign(Tid),
     /// A trap, or a request of another.
     Unsolicited(Method),
-    /// No SMP.
+    /// No SMP, such as one that has been cut off: it answers nothing, whatever TID it has.
     Malformed(MadError),
+}
+
+#[derive(Debug)]
+struct Sent {
+    tid: Tid,
+    directed: bool,
+    responses: u32,
 }
 
 /// Sends requests, one at a time.
 pub struct Requester<T> {
     transport: T,
     next: u32,
-    /// TIDs sent so far, with the number of responses to each, in ascending order.
-    sent: Vec<(Tid, u32)>,
+    sent: Vec<Sent>,
     strays: Vec<Stray>,
 }
 
@@ -90,11 +100,12 @@ impl<T: Transport> Requester<T> {
         let to = if let Route::Lid(lid) = route { *lid } else { Lid::PERMISSIVE };
         let sent = self.transport.now();
         let deadline = sent + wait;
-        self.sent.push((tid, 0));
+        self.sent.push(Sent { tid, directed: request.is_directed(), responses: 0 });
         let outcome = match self.transport.send(&request, to, wait) {
             Err(error) => Outcome::NotSent(error),
-            Ok(()) => match self.await_answer(tid, deadline) {
-                Ok(outcome) => outcome,
+            Ok(()) => match self.await_answer(Some(tid), deadline) {
+                Ok(Some((at, smp))) => Outcome::Answered { at, smp },
+                Ok(None) => Outcome::TimedOut,
                 Err(ReceiveError::NotSent(error)) => Outcome::NotSent(error),
                 Err(error) => return Err(error),
             },
@@ -104,10 +115,7 @@ impl<T: Transport> Requester<T> {
 
     /// Records what comes until `deadline`.
     pub fn listen(&mut self, deadline: Time) -> Result<(), ReceiveError> {
-        while let Some(received) = self.transport.receive(deadline)? {
-            self.sort(None, received.at, received.octets);
-        }
-        Ok(())
+        self.await_answer(None, deadline).map(drop)
     }
 
     /// What came besides the answers since this was last asked.
@@ -115,13 +123,18 @@ impl<T: Transport> Requester<T> {
         std::mem::take(&mut self.strays)
     }
 
-    fn await_answer(&mut self, tid: Tid, deadline: Time) -> Result<Outcome, ReceiveError> {
-        while let Some(received) = self.transport.receive(deadline)? {
-            if let Some(smp) = self.sort(Some(tid), received.at, received.octets) {
-                return Ok(Outcome::Answered { at: received.at, smp });
+    /// The answer to `awaited`, with the time when it came.
+    fn await_answer(&mut self, awaited: Option<Tid>, deadline: Time) -> Result<Option<(Time, Smp)>, ReceiveError> {
+        let mut overdue = 0;
+        while overdue < LAST_LOOK
+            && let Some(Received { at, octets }) = self.transport.receive(deadline)?
+        {
+            overdue += usize::from(at > deadline);
+            if let Some(smp) = self.sort(awaited, at, octets) {
+                return Ok(Some((at, smp)));
             }
         }
-        Ok(Outcome::TimedOut)
+        Ok(None)
     }
 
     /// The packet, if it is the first answer to `awaited`; anything else is a stray.
@@ -130,11 +143,13 @@ impl<T: Transport> Requester<T> {
             Err(error) => StrayKind::Malformed(error),
             Ok(smp) if !smp.method().is_response() => StrayKind::Unsolicited(smp.method()),
             Ok(smp) => {
-                // The upper half may be the kernel's.
-                let own = |tid: Tid| tid.0 as u32 == smp.tid().0 as u32;
-                match self.sent.iter_mut().rev().find(|(tid, _)| own(*tid)) {
+                // The upper half may be the kernel's, or ibsim's.
+                let is_answer = |sent: &&mut Sent| {
+                    sent.tid.0 as u32 == smp.tid().0 as u32 && sent.directed == smp.is_directed() && smp.method() == Method::GET_RESP
+                };
+                match self.sent.iter_mut().rev().find(is_answer) {
                     None => StrayKind::Foreign(smp.tid()),
-                    Some((tid, responses)) => {
+                    Some(Sent { tid, responses, .. }) => {
                         *responses += 1;
                         match *responses {
                             1 if awaited == Some(*tid) => return Some(smp),

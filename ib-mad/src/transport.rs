@@ -1,6 +1,12 @@
 //! What sends and receives MADs.
 
+#[cfg(target_os = "linux")]
+pub mod ibsim;
 pub mod simulated;
+#[cfg(target_os = "linux")]
+pub mod umad;
+#[cfg(target_os = "linux")]
+mod wait;
 
 use std::io;
 use std::os::fd::OwnedFd;

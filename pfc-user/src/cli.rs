@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{DEFAULT_PLAN, PlanChoice};
+use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
 
 /// An open conformance tester for lossless networks (PFC and PAUSE).
@@ -38,7 +39,7 @@ pub enum Command {
     Judge(StoredArgs),
     /// Write the reports of an earlier run again, from its evidence.
     Report(StoredArgs),
-    /// Be a simulated device under test on interfaces that are there.
+    /// Be a simulated device under test, on interfaces that are there or on sockets.
     Dut {
         /// Which.
         #[command(subcommand)]
@@ -105,6 +106,8 @@ pub enum Format {
 pub enum DutCommand {
     /// A lossless switch between two interfaces.
     Switch(SwitchArgs),
+    /// A subnet management agent behind ibsim's sockets.
+    Sma(SmaArgs),
 }
 
 impl RunArgs {

@@ -1,3 +1,5 @@
 //! Simulated devices under test.
 
+pub mod sma;
+pub mod stop;
 pub mod switch;

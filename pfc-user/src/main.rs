@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Dut { device: DutCommand::Switch(args) } => {
             dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
         }
+        Command::Dut { device: DutCommand::Sma(args) } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),

@@ -7,9 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::{SFlag, fstat};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use thiserror::Error;
@@ -20,6 +17,7 @@ use super::fault::Fault;
 use super::model::{Departure, Switch};
 use super::socket::{Batch, PacketSocket, Received};
 use crate::driver::{clock, realtime};
+use crate::dut::stop::Stop;
 use crate::evidence::pfc::{DutReport, Stall};
 use crate::plan::Nanos;
 
@@ -283,18 +281,11 @@ fn realtime_ahead() -> Nanos {
 /// Signals are blocked for the calling thread: it should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
     let options = args.into_options()?;
-    let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
-    signals.thread_block()?;
-    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-    let mut stop = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    if SFlag::from_bits_truncate(fstat(&stdin)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO {
-        // Asks for nothing: POLLHUP, the end of the pipe, is always told.
-        stop.push(PollFd::new(stdin.as_fd(), PollFlags::empty()));
-    }
+    let stop = Stop::install(stdin.as_fd())?;
     // Where neither is allowed it is late more often, which its report tells.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
-    let report = run(&options, &stop, || writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush()))?;
+    let report = run(&options, &stop.events(), || writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush()))?;
     writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
     Ok(())
 }

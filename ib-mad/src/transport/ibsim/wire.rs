@@ -1,0 +1,165 @@
+//! The datagrams as octets.
+
+use crate::mad::{LENGTH, Lid};
+
+/// Octets of a control datagram's data.
+pub const CONTROL_DATA: usize = 64;
+
+/// What a control datagram asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In an answer: refused.
+    Error,
+    Connect,
+    Disconnect,
+    GetPort,
+    GetVendor,
+    GetGid,
+    GetGuid,
+    GetNodeInfo,
+    GetPortInfo,
+    SetIsSm,
+    GetPkeys,
+}
+
+impl Kind {
+    /// By number.
+    const ALL: [Self; 11] = [
+        Self::Error,
+        Self::Connect,
+        Self::Disconnect,
+        Self::GetPort,
+        Self::GetVendor,
+        Self::GetGid,
+        Self::GetGuid,
+        Self::GetNodeInfo,
+        Self::GetPortInfo,
+        Self::SetIsSm,
+        Self::GetPkeys,
+    ];
+}
+
+/// A control datagram: magic, slot, kind, length of the data, data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The client's slot; of no meaning in Connect.
+    pub slot: u32,
+    pub kind: Kind,
+    pub data: [u8; CONTROL_DATA],
+}
+
+impl Control {
+    pub const LENGTH: usize = 16 + CONTROL_DATA;
+    const MAGIC: u32 = 0xdead_beef;
+
+    pub fn new(slot: u32, kind: Kind) -> Self {
+        Self { slot, kind, data: [0; CONTROL_DATA] }
+    }
+
+    /// `None` unless it is a control datagram of a kind that is known.
+    pub fn parse(octets: &[u8]) -> Option<Self> {
+        let octets: &[u8; Self::LENGTH] = octets.try_into().ok()?;
+        if u32_at(octets, 0) != Self::MAGIC || u32_at(octets, 12) > CONTROL_DATA as u32 {
+            return None;
+        }
+        let kind = *Kind::ALL.get(u32_at(octets, 8) as usize)?;
+        Some(Self { slot: u32_at(octets, 4), kind, data: array_at(octets, 16) })
+    }
+
+    pub fn octets(&self) -> [u8; Self::LENGTH] {
+        let mut octets = [0; Self::LENGTH];
+        octets[..4].copy_from_slice(&Self::MAGIC.to_ne_bytes());
+        octets[4..8].copy_from_slice(&self.slot.to_ne_bytes());
+        octets[8..12].copy_from_slice(&(self.kind as u32).to_ne_bytes());
+        // libumad2sim gives the length that the kind has; ibsim does not look at it.
+        octets[12..16].copy_from_slice(&(CONTROL_DATA as u32).to_ne_bytes());
+        octets[16..].copy_from_slice(&self.data);
+        octets
+    }
+}
+
+/// Data of Connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// The client's own number, or in the answer its slot.
+    pub id: u32,
+    pub qp: u32,
+    /// Whether requests to the node go to this client.
+    pub is_sm: bool,
+    /// Name of a node, empty for the server's choice. In the answer the node that it is.
+    pub node: Vec<u8>,
+}
+
+impl ClientInfo {
+    /// Octets of a name, with a 0 at the end.
+    pub const NAME: usize = 32;
+
+    pub fn from_data(data: &[u8; CONTROL_DATA]) -> Self {
+        let name = &data[12..12 + Self::NAME];
+        let node = name.split(|octet| *octet == 0).next().unwrap_or_default().to_vec();
+        Self { id: u32_at(data, 0), qp: u32_at(data, 4), is_sm: u32_at(data, 8) != 0, node }
+    }
+
+    /// `None` where the name is too long.
+    pub fn data(&self) -> Option<[u8; CONTROL_DATA]> {
+        let mut data = [0; CONTROL_DATA];
+        data[..4].copy_from_slice(&self.id.to_ne_bytes());
+        data[4..8].copy_from_slice(&self.qp.to_ne_bytes());
+        data[8..12].copy_from_slice(&u32::from(self.is_sm).to_ne_bytes());
+        data[12..12 + Self::NAME - 1].get_mut(..self.node.len())?.copy_from_slice(&self.node);
+        Some(data)
+    }
+}
+
+/// A MAD with its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    pub to: Lid,
+    /// 0 lets ibsim fill it in.
+    pub from: Lid,
+    /// At most [`LENGTH`].
+    pub mad: Vec<u8>,
+}
+
+impl Datagram {
+    /// Two LIDs, two QPs and a status of 4 octets each, 4 of filling, a length of 8 and the MAD.
+    pub const LENGTH: usize = 32 + LENGTH;
+
+    /// `None` unless it is such a datagram. A length of more than the MAD's is what ibsim leaves in some answers; it is the MAD's.
+    pub fn parse(octets: &[u8]) -> Option<Self> {
+        let octets: &[u8; Self::LENGTH] = octets.try_into().ok()?;
+        let length = u64::from_be_bytes(array_at(octets, 24)).min(LENGTH as u64) as usize;
+        let lid = |at| Lid(u16::from_be((u32_at(octets, at) & 0xffff) as u16));
+        Some(Self { to: lid(0), from: lid(4), mad: octets[32..32 + length].to_vec() })
+    }
+
+    pub fn octets(&self) -> [u8; Self::LENGTH] {
+        let mut octets = [0; Self::LENGTH];
+        // 16 bits in network order, taken as a number and kept in 32 bits of the machine's.
+        octets[..4].copy_from_slice(&u32::from(self.to.0.to_be()).to_ne_bytes());
+        octets[4..8].copy_from_slice(&u32::from(self.from.0.to_be()).to_ne_bytes());
+        let mad = &self.mad[..self.mad.len().min(LENGTH)];
+        octets[24..32].copy_from_slice(&(mad.len() as u64).to_be_bytes());
+        octets[32..32 + mad.len()].copy_from_slice(mad);
+        octets
+    }
+}
+
+/// Data of GetVendor: vendor, device, hardware version, filling, firmware version.
+pub fn vendor(vendor: u32, device: u32, hardware: u32) -> [u8; CONTROL_DATA] {
+    const FIRMWARE: u64 = 1;
+    let mut data = [0; CONTROL_DATA];
+    data[..4].copy_from_slice(&vendor.to_ne_bytes());
+    data[4..8].copy_from_slice(&device.to_ne_bytes());
+    data[8..12].copy_from_slice(&hardware.to_ne_bytes());
+    data[16..24].copy_from_slice(&FIRMWARE.to_ne_bytes());
+    data
+}
+
+pub fn u32_at(octets: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(array_at(octets, at))
+}
+
+pub fn array_at<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| octets[at + index])
+}

@@ -1,0 +1,257 @@
+//! Linux' umad: a port of a real adapter.
+//!
+//! Spoken by its ioctls and its read and write, not by libibumad: the kernel keeps this interface stable (ABI version 5), no C
+//! library is needed where the tool runs, and a static build stays possible.
+//!
+//! What the kernel does (drivers/infiniband/core/user_mad.c and mad.c):
+//! - it writes the upper 32 bits of a request's TID, and passes on only responses whose TID matches a request under way;
+//! - it gives a request back with status 110 (ETIMEDOUT) when its time is over, without a word about any other failure;
+//! - it refuses a TID that is under way already (EINVAL), and sends again by itself unless told not to;
+//! - it gives traps to one agent of a port: to none but the first that asks for them.
+
+mod abi;
+mod discover;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use self::abi::{Header, RegRequest};
+use super::wait::{self, Waiter};
+use super::{ReceiveError, Received, SendError, Time, Transport};
+use crate::mad::{CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, Lid, Method};
+use crate::smp::Smp;
+
+/// Where the files of the ports are.
+const DEVICES: &str = "/dev/infiniband";
+/// By how much the kernel waits longer than it is asked to here: it counts in ticks, of 10 ms at most, and may begin within one.
+const TICK_MS: u32 = 10;
+/// Largest packet of any port (Omni-Path).
+const MAX_MAD: usize = 2048;
+
+/// Why a port cannot be used. Nothing has been sent.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No such adapter.
+    #[error("there is no RDMA device {device:?}: {}", listed(.there, "nothing is there; load the adapter's driver"))]
+    NoDevice {
+        /// The device asked for.
+        device: String,
+        /// Those that are there.
+        there: Vec<String>,
+    },
+    /// The adapter has no such port.
+    #[error("device {device} has no port {port}: {}", listed(.there, "nothing is there"))]
+    NoPort {
+        /// Device.
+        device: String,
+        /// The port asked for.
+        port: u8,
+        /// Those that are there.
+        there: Vec<String>,
+    },
+    /// RoCE and iWARP have no subnet management.
+    #[error(
+        "port {port} of {device} has link layer {found}, and only InfiniBand has subnet management packets: choose another port, or set this one to InfiniBand"
+    )]
+    LinkLayer {
+        /// Device.
+        device: String,
+        /// Port.
+        port: u8,
+        /// Its link layer, as sysfs has it.
+        found: String,
+    },
+    /// The kernel offers no umad for the port.
+    #[error("port {port} of {device} has no umad: load the kernel module ib_umad (`modprobe ib_umad`)")]
+    NoUmad {
+        /// Device.
+        device: String,
+        /// Port.
+        port: u8,
+    },
+    /// Another interface than this module knows.
+    #[error("umad has ABI version {found}, and this tool knows version {}: use a kernel that has it", abi::VERSION)]
+    Abi {
+        /// As sysfs has it.
+        found: String,
+    },
+    /// The file may not be opened.
+    #[error("{} may not be opened: run as root, or as a member of the group that owns it (`ls -l` shows it, often rdma)", .file.display())]
+    Permission {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file is not there, although sysfs says so.
+    #[error("{} does not exist, although sysfs has it: udev makes it, and a container has to be given it", .file.display())]
+    NoFile {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The kernel would not have an agent for the class.
+    #[error("{}: no agent for management class {class:#04x}: {source}", .file.display())]
+    Agent {
+        /// The file.
+        file: PathBuf,
+        /// Management class.
+        class: u8,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The system failed.
+    #[error("{}: {source}", .path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What could be chosen instead.
+fn listed(there: &[String], none: &str) -> String {
+    if there.is_empty() { none.to_owned() } else { format!("choose one of {}", there.join(", ")) }
+}
+
+/// Registers the agents for LID-routed and directed-route packets, and says whether the first gets traps; in an error the class.
+fn agents(mut register: impl FnMut(RegRequest) -> Result<u32, Errno>) -> Result<([u32; 2], bool), (u8, Errno)> {
+    let mut agent = |class, methods: &[Method]| register(RegRequest::new(class, methods)).map_err(|error| (class, error));
+    let (lid_routed, receives_traps) = match agent(CLASS_SUBN_LID, &[Method::TRAP]) {
+        // Another agent of this port, a subnet manager's, has the traps; answers come all the same.
+        Err((_, Errno::EINVAL)) => (agent(CLASS_SUBN_LID, &[])?, false),
+        other => (other?, true),
+    };
+    Ok(([lid_routed, agent(CLASS_SUBN_DIRECTED, &[])?], receives_traps))
+}
+
+/// What is under way in the kernel.
+#[derive(Debug)]
+struct UnderWay {
+    tid: u32,
+    until: Time,
+}
+
+/// A port of a real adapter.
+#[derive(Debug)]
+pub struct UmadTransport {
+    file: File,
+    name: String,
+    /// Agents for the two classes.
+    lid_routed: u32,
+    directed: u32,
+    receives_traps: bool,
+    under_way: Option<UnderWay>,
+    waiter: Waiter,
+}
+
+impl UmadTransport {
+    /// Opens `port` of `device`; `sysfs` is `/sys`.
+    pub fn open(device: &str, port: u8, sysfs: &Path) -> Result<Self, OpenError> {
+        let path = Path::new(DEVICES).join(discover::umad(device, port, sysfs)?);
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        let file = file.map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => OpenError::Permission { file: path.clone() },
+            io::ErrorKind::NotFound => OpenError::NoFile { file: path.clone() },
+            _ => OpenError::System { path: path.clone(), source },
+        })?;
+        // Has to come first, and makes the header as long as it is here.
+        abi::enable_pkey(file.as_raw_fd()).map_err(|error| OpenError::System { path: path.clone(), source: error.into() })?;
+        let (agents, receives_traps) = agents(|request| abi::register(file.as_raw_fd(), request))
+            .map_err(|(class, error)| OpenError::Agent { file: path, class, source: error.into() })?;
+        Ok(Self::new(file, format!("umad {device} port {port}"), agents, receives_traps))
+    }
+
+    /// `file` has been opened and has these agents.
+    fn new(file: File, name: String, [lid_routed, directed]: [u32; 2], receives_traps: bool) -> Self {
+        Self { file, name, lid_routed, directed, receives_traps, under_way: None, waiter: Waiter::new() }
+    }
+
+    /// Whether traps come in. They do not where a subnet manager runs on this port: it has them.
+    pub fn receives_traps(&self) -> bool {
+        self.receives_traps
+    }
+
+    fn failed(&self, source: io::Error) -> ReceiveError {
+        ReceiveError::System { transport: self.name.clone(), source }
+    }
+
+    /// What became of a request that the kernel gives back; `None` if it is one of earlier, whose wait is over.
+    fn given_back(&mut self, status: u32, octets: &[u8]) -> Option<Result<(), ReceiveError>> {
+        let tid = octets.get(12..16).map(|tid| u32::from_be_bytes(tid.try_into().expect("4 octets")))?;
+        let now = self.now();
+        self.under_way.take_if(|request| request.tid == tid).filter(|request| now < request.until)?;
+        Some(match status {
+            abi::TIMED_OUT => Ok(()),
+            status => Err(SendError::Status { transport: self.name.clone(), status }.into()),
+        })
+    }
+}
+
+impl Transport for UmadTransport {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn now(&self) -> Time {
+        self.waiter.now()
+    }
+
+    fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
+        let (agent, lid) = if smp.is_directed() { (self.directed, Lid::PERMISSIVE) } else { (self.lid_routed, to) };
+        // With 0 the kernel would take no answer at all.
+        let timeout_ms = u32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u32::MAX).saturating_add(TICK_MS);
+        let mut packet = Header { agent, timeout_ms, lid, ..Header::default() }.octets().to_vec();
+        packet.extend_from_slice(smp.octets());
+        let until = self.now() + wait;
+        let written = match (&self.file).write(&packet) {
+            Ok(length) if length != packet.len() => Err(io::ErrorKind::WriteZero.into()),
+            other => other,
+        };
+        written.map_err(|source| SendError::System { transport: self.name.clone(), source })?;
+        self.under_way = Some(UnderWay { tid: smp.tid().0 as u32, until });
+        Ok(())
+    }
+
+    fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
+        while self.waiter.readable(self.file.as_fd(), deadline, || self.name.clone())? {
+            let mut packet = [0; Header::LENGTH + MAX_MAD];
+            let length = match self.file.read(&mut packet) {
+                Ok(0) => return Err(self.failed(Errno::ENODEV.into())),
+                Ok(length) => length,
+                Err(error) if wait::is_passing(&error) => continue,
+                Err(error) => return Err(self.failed(error)),
+            };
+            let Some((header, octets)) = packet[..length].split_first_chunk().map(|(header, octets)| (Header::parse(header), octets))
+            else {
+                let found = format!("a header of {} octets expected, found {length}", Header::LENGTH);
+                return Err(self.failed(io::Error::new(io::ErrorKind::InvalidData, found)));
+            };
+            match header.status {
+                0 => return Ok(Some(Received { at: self.now(), octets: octets.to_vec() })),
+                status => match self.given_back(status, octets) {
+                    // The kernel passes on no answer to it any more.
+                    Some(Ok(())) => return Ok(None),
+                    Some(Err(error)) => return Err(error),
+                    None => {}
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    fn shows_unmatched(&self) -> bool {
+        false
+    }
+
+    fn set_wake(&mut self, wake: Option<OwnedFd>) {
+        self.waiter.wake = wake;
+    }
+}

@@ -1,0 +1,69 @@
+//! Waiting for a file descriptor, with a clock and a second descriptor that ends every wait.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::{ReceiveError, Time};
+
+/// Longest single wait, so that no deadline is too far off for the system call.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A clock, and what may end a wait early.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    epoch: Instant,
+    /// Ends every wait while it can be read.
+    pub(super) wake: Option<OwnedFd>,
+}
+
+impl Waiter {
+    pub(super) fn new() -> Self {
+        Self { epoch: Instant::now(), wake: None }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.epoch.elapsed()
+    }
+
+    /// Whether `fd` can be read before `deadline` is over; where that has passed already, whether it can be read now.
+    pub(super) fn readable(&self, fd: BorrowedFd, deadline: Time, transport: impl Fn() -> String) -> Result<bool, ReceiveError> {
+        loop {
+            let left = deadline.saturating_sub(self.now());
+            match self.poll(fd, left.min(LONGEST)) {
+                Ok(Some(Ready { woken: true, .. })) => return Err(ReceiveError::Interrupted),
+                Ok(Some(Ready { readable: true, .. })) => return Ok(true),
+                Ok(None) if left <= LONGEST => return Ok(false),
+                Ok(None) | Err(Errno::EINTR) => {}
+                // What can never be read again would end every wait at once.
+                Ok(Some(_)) => return Err(ReceiveError::System { transport: transport(), source: Errno::ENODEV.into() }),
+                Err(error) => return Err(ReceiveError::System { transport: transport(), source: error.into() }),
+            }
+        }
+    }
+
+    /// What is ready within `timeout`, if anything is.
+    fn poll(&self, fd: BorrowedFd, timeout: Duration) -> Result<Option<Ready>, Errno> {
+        let mut fds = vec![PollFd::new(fd, PollFlags::POLLIN)];
+        fds.extend(self.wake.as_ref().map(|wake| PollFd::new(wake.as_fd(), PollFlags::POLLIN)));
+        if ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None)? == 0 {
+            return Ok(None);
+        }
+        let is_readable = |fd: &PollFd| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
+        Ok(Some(Ready { readable: is_readable(&fds[0]), woken: fds.get(1).is_some_and(is_readable) }))
+    }
+}
+
+struct Ready {
+    readable: bool,
+    woken: bool,
+}
+
+/// Whether a read from a non-blocking descriptor only has to be tried again.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,201 @@
+//! Arguments of `validator dut sma`.
+
+use clap::ValueEnum;
+use clap::builder::RangedU64ValueParser;
+use ib_mad::mad::{Lid, MKey};
+use ib_mad::sma::fault::Fault;
+use ib_mad::sma::{NodeConfig, NodeKind};
+
+use super::process::SmaOptions;
+
+/// Name of the tester's node, for SIM_HOST.
+pub const TESTER: &str = "Hca1";
+/// LID of the tester's node, which is where traps go.
+const TESTER_LID: Lid = Lid(1);
+/// GUIDs, locally administered.
+const TESTER_GUID: u64 = 0x0200_0000_0000_0100;
+const DUT_GUID: u64 = 0x0200_0000_0000_0200;
+
+/// A subnet management agent, simulated: port 1 of the tester's node Hca1 (LID 1) is linked with port 1 of the node Dut.
+/// It speaks ibsim's protocol on abstract sockets, so that infiniband-diags and opensm work with it under libumad2sim.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = Fault::help())]
+pub struct SmaArgs {
+    /// Name of the server, for IBSIM_SOCKNAME; no two may run with the same in a network namespace.
+    #[arg(long, value_name = "NAME")]
+    socket: String,
+    /// What the DUT is.
+    #[arg(long, value_enum, default_value_t)]
+    node: Node,
+    /// External ports of a switch.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = RangedU64ValueParser::<u8>::new().range(1..=254))]
+    ports: u8,
+    /// SwitchInfo:LinearFDBCap.
+    #[arg(long, value_name = "ENTRIES", default_value_t = 0)]
+    linear_fdb_cap: u16,
+    /// SwitchInfo:RandomFDBCap.
+    #[arg(long, value_name = "ENTRIES", default_value_t = 1024)]
+    random_fdb_cap: u16,
+    /// M_Key that the DUT has from the start, such as 0x1122334455667788; 0 is none.
+    #[arg(long, value_name = "KEY", default_value = "0", value_parser = m_key)]
+    m_key: MKey,
+    /// M_KeyProtectBits.
+    #[arg(long, value_name = "0 to 3", default_value_t = 0, value_parser = RangedU64ValueParser::<u8>::new().range(0..=3))]
+    protect_bits: u8,
+    /// M_KeyLeasePeriod; 0 never ends.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    lease: u16,
+    /// RespTimeValue: the DUT answers within 4.096 us * 2^n.
+    #[arg(long, value_name = "n", default_value_t = 8, value_parser = RangedU64ValueParser::<u8>::new().range(0..=31))]
+    response_time_value: u8,
+    /// SubnetTimeOut: 4.096 us * 2^n.
+    #[arg(long, value_name = "n", default_value_t = 8, value_parser = RangedU64ValueParser::<u8>::new().range(0..=31))]
+    subnet_timeout: u8,
+    /// State of the link.
+    #[arg(long, value_enum, default_value_t)]
+    port_state: State,
+    /// LID of the DUT; 1 is the tester's.
+    #[arg(long, value_name = "LID", default_value_t = 2, value_parser = RangedU64ValueParser::<u16>::new().range(2..=0xbfff))]
+    lid: u16,
+    /// Do something wrong; may be given several times.
+    #[arg(long = "fault", value_name = "NAME[=VALUE]")]
+    faults: Vec<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Node {
+    /// Switch.
+    #[default]
+    Switch,
+    /// Channel adapter with one port.
+    Ca,
+}
+
+/// PortState, by number.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum State {
+    /// No link: nothing is answered.
+    Down = 1,
+    /// Link, and only SMPs pass.
+    Initialized,
+    /// Ready for the SM's last word.
+    Armed,
+    /// All packets pass.
+    #[default]
+    Active,
+}
+
+impl SmaArgs {
+    /// What is to be run.
+    pub fn into_options(self) -> SmaOptions {
+        let dut = NodeConfig {
+            kind: match self.node {
+                Node::Switch => NodeKind::Switch(self.ports),
+                Node::Ca => NodeKind::ChannelAdapter,
+            },
+            description: "Dut".into(),
+            guid: DUT_GUID,
+            lid: Lid(self.lid),
+            master_sm_lid: TESTER_LID,
+            port_state: self.port_state as u8,
+            linear_fdb_cap: self.linear_fdb_cap,
+            random_fdb_cap: self.random_fdb_cap,
+            m_key: self.m_key,
+            m_key_protect_bits: self.protect_bits,
+            m_key_lease_period: self.lease,
+            response_time_value: self.response_time_value,
+            subnet_timeout: self.subnet_timeout,
+        };
+        let tester = NodeConfig {
+            kind: NodeKind::ChannelAdapter,
+            description: TESTER.into(),
+            guid: TESTER_GUID,
+            lid: TESTER_LID,
+            m_key: MKey(0),
+            m_key_protect_bits: 0,
+            m_key_lease_period: 0,
+            ..dut.clone()
+        };
+        SmaOptions { socket: self.socket, tester, dut, faults: self.faults }
+    }
+}
+
+fn m_key(text: &str) -> Result<MKey, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map(MKey).map_err(|_| format!("expected a number of 64 bits such as 0x1122334455667788, found {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        sma: SmaArgs,
+    }
+
+    fn options(line: &str) -> Result<SmaOptions, String> {
+        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        Ok(command.sma.into_options())
+    }
+
+    #[test]
+    fn a_name_is_enough() {
+        let SmaOptions { socket, tester, dut, faults } = options("sma --socket t1").unwrap();
+        assert_eq!((socket.as_str(), faults), ("t1", Vec::new()));
+        assert_eq!((dut.kind, dut.lid, dut.linear_fdb_cap, dut.random_fdb_cap), (NodeKind::Switch(4), Lid(2), 0, 1024));
+        assert_eq!((dut.m_key, dut.response_time_value, dut.subnet_timeout, dut.port_state), (MKey(0), 8, 8, 4));
+        assert_eq!((tester.kind, tester.lid, tester.description.as_str()), (NodeKind::ChannelAdapter, Lid(1), "Hca1"));
+        assert_eq!((tester.port_state, dut.master_sm_lid), (4, tester.lid));
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let line = "sma --socket t --node ca --ports 9 --linear-fdb-cap 5 --random-fdb-cap 6 --m-key 0x1122334455667788 --protect-bits 2 \
+                    --lease 7 --response-time-value 18 --subnet-timeout 19 --port-state armed --lid 300 --fault twice --fault busy=2";
+        let SmaOptions { tester, dut, faults, .. } = options(line).unwrap();
+        let expected = NodeConfig {
+            kind: NodeKind::ChannelAdapter,
+            description: "Dut".into(),
+            guid: DUT_GUID,
+            lid: Lid(300),
+            master_sm_lid: Lid(1),
+            port_state: 3,
+            linear_fdb_cap: 5,
+            random_fdb_cap: 6,
+            m_key: MKey(0x1122_3344_5566_7788),
+            m_key_protect_bits: 2,
+            m_key_lease_period: 7,
+            response_time_value: 18,
+            subnet_timeout: 19,
+        };
+        assert_eq!(dut, expected);
+        assert_eq!(faults, [Fault::Twice, Fault::Busy(2)]);
+        // The key is the DUT's alone.
+        assert_eq!((tester.m_key, tester.m_key_protect_bits, tester.m_key_lease_period), (MKey(0), 0, 0));
+        assert_eq!(options("sma --socket t --node switch --ports 9 --m-key 77").unwrap().dut.kind, NodeKind::Switch(9));
+    }
+
+    #[test]
+    fn wrong_values_say_what_was_expected() {
+        for (line, message) in [
+            ("sma", "--socket <NAME>"),
+            ("sma --socket t --m-key 0xzz", "expected a number of 64 bits such as 0x1122334455667788, found \"0xzz\""),
+            ("sma --socket t --protect-bits 4", "4 is not in 0..=3"),
+            ("sma --socket t --ports 0", "0 is not in 1..=254"),
+            ("sma --socket t --lid 1", "1 is not in 2..=49151"),
+            ("sma --socket t --response-time-value 32", "32 is not in 0..=31"),
+            ("sma --socket t --port-state up", "[possible values: down, initialized, armed, active]"),
+            ("sma --socket t --fault nonsense", "no fault is called \"nonsense\""),
+        ] {
+            let error = options(line).unwrap_err();
+            assert!(error.contains(message), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Serves a fabric of the tester's node and the DUT.
+
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use ib_mad::mad::{AttributeId, Lid, Method};
+use ib_mad::sma::fault::Fault;
+use ib_mad::sma::{Delivery, Fabric, NodeConfig, Sma};
+use ib_mad::smp::{DATA, Path, Route, Smp};
+use ib_mad::transport::Time;
+use ib_mad::transport::ibsim::{BindError, ClientId, Counters, Host, Packet, Server};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use thiserror::Error;
+
+use super::args::{SmaArgs, TESTER};
+use crate::dut::stop::Stop;
+
+/// A packet that is due so soon goes at once: the kernel's timers are no finer (timer slack, 50 us), and to sleep for it would
+/// make it later still.
+const AT_ONCE: Duration = Duration::from_micros(50);
+
+/// What to run, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmaOptions {
+    /// Name of the server.
+    pub socket: String,
+    /// The tester's node.
+    pub tester: NodeConfig,
+    /// The DUT.
+    pub dut: NodeConfig,
+    /// The DUT's faults in force.
+    pub faults: Vec<Fault>,
+}
+
+/// Why an agent could not run.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// The server could not be started.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The kernel refused what it had granted before.
+    #[error("the agent could not go on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Serves until one of `stop` has an event. `ready` is called when clients can connect.
+///
+/// # Errors
+/// When the server's name is taken, or its sockets fail. What clients send wrong is no error: it is counted.
+pub fn run(options: &SmaOptions, stop: &[PollFd<'_>], ready: impl FnOnce() -> io::Result<()>) -> Result<Counters, ProcessError> {
+    let mut server = Server::bind(&options.socket)?;
+    let mut process = Process::new(options);
+    let mut packets = Vec::new();
+    ready()?;
+    loop {
+        server.receive(&mut process, &mut packets)?;
+        for packet in packets.drain(..) {
+            process.send(&packet);
+        }
+        let timeout = process.deliver(&mut server).map(TimeSpec::from_duration);
+        let mut events = stop.to_vec();
+        events.extend(server.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
+        match ppoll(&mut events, timeout, None) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        if events[..stop.len()].iter().any(|event| event.any().unwrap_or(false)) {
+            return Ok(server.counters());
+        }
+    }
+}
+
+/// A packet for the tester: the client that caused it, who sends it, and its octets.
+type Due = (ClientId, Lid, Vec<u8>);
+
+struct Process {
+    fabric: Fabric,
+    epoch: Instant,
+    /// What has not been delivered yet; packets of the same time in the order of their number.
+    due: BTreeMap<(Time, u64), Due>,
+    next: u64,
+}
+
+impl Process {
+    fn new(options: &SmaOptions) -> Self {
+        let fabric =
+            Fabric { tester: Sma::new(options.tester.clone(), Vec::new()), dut: Sma::new(options.dut.clone(), options.faults.clone()) };
+        Self { fabric, epoch: Instant::now(), due: BTreeMap::new(), next: 0 }
+    }
+
+    fn send(&mut self, packet: &Packet) {
+        for Delivery { at, octets } in self.fabric.send(self.epoch.elapsed(), &packet.smp, packet.to) {
+            self.due.insert((at, self.next), (packet.client, source(packet.to, &octets), octets));
+            self.next += 1;
+        }
+    }
+
+    /// Hands over what is due; the time until there is more.
+    fn deliver(&mut self, server: &mut Server) -> Option<Duration> {
+        loop {
+            let first = self.due.first_entry()?;
+            let left = first.key().0.saturating_sub(self.epoch.elapsed());
+            if left > AT_ONCE {
+                return Some(left);
+            }
+            let (client, from, octets) = first.remove();
+            server.deliver(client, from, &octets);
+        }
+    }
+}
+
+/// Where a packet comes from: a response from where its request went to, a trap from the LID that it names (13.4.8.2).
+fn source(to: Lid, octets: &[u8]) -> Lid {
+    match Smp::parse(octets) {
+        Ok(smp) if smp.method() == Method::TRAP => Lid(u16::from_be_bytes([smp.data()[6], smp.data()[7]])),
+        _ => to,
+    }
+}
+
+impl Host for Process {
+    fn name(&self) -> &str {
+        TESTER
+    }
+
+    fn attribute(&mut self, attribute: AttributeId, modifier: u32) -> Option<[u8; DATA]> {
+        let itself = Route::Directed(Path::default());
+        let mut get = Smp::request(Method::GET, attribute, modifier, &itself);
+        get.set_m_key(self.fabric.tester.config().m_key);
+        let [answer] = &self.fabric.send(self.epoch.elapsed(), &get, Lid::PERMISSIVE)[..] else { return None };
+        Smp::parse(&answer.octets).ok().map(|answer| *answer.data())
+    }
+}
+
+/// `validator dut sma`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says on `stdout` what it ignored.
+/// A line that begins with `ready` comes first, when clients can connect.
+///
+/// Signals are blocked for the calling thread: it should be the only one of its process.
+pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
+    let options = args.into_options();
+    let stop = Stop::install(stdin.as_fd())?;
+    let Counters { ignored, dropped } = run(&options, &stop.events(), || {
+        let name = &options.socket;
+        // Where Debian has it.
+        let shim = format!("/usr/lib/{ARCH}-linux-gnu/umad2sim/libumad2sim.so");
+        writeln!(stdout, "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo 0,1")?;
+        stdout.flush()
+    })?;
+    writeln!(stdout, "ended: {ignored} datagrams ignored, {dropped} packets dropped")?;
+    Ok(())
+}
