@@ -1,5 +1,6 @@
 //! The cases, by family; and what is decided on each from its evidence.
 
+pub mod mad;
 pub mod pfc;
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
@@ -7,7 +8,8 @@ use crate::evidence::{CaseEvidence, Evidence, Repetition};
 
 /// Every case, in the order of `validator list`.
 pub fn all() -> Vec<&'static Case> {
-    pfc::CASES.iter().map(|case| &case.case).collect()
+    let pfc = pfc::CASES.iter().map(|case| &case.case);
+    pfc.chain(mad::CASES.iter().map(|case| &case.case)).collect()
 }
 
 /// The case of that id.
@@ -39,6 +41,7 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     for repetition in &evidence.repetitions {
         let judged = match repetition {
             Repetition::Pfc(evidence) => pfc::judge(case, evidence),
+            Repetition::Mad(evidence) => mad::judge(case, evidence),
         };
         result.checks.extend(judged.checks);
         result.steps.extend(judged.steps);

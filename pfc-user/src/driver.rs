@@ -5,6 +5,7 @@ pub mod control;
 pub mod interrupt;
 pub mod journal;
 pub mod link;
+pub mod mad;
 pub mod netns;
 pub mod packet;
 pub mod process;

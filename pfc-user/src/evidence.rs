@@ -1,5 +1,6 @@
 //! What a run measured: data only, written to `evidence.json` and judged from there again.
 
+pub mod mad;
 pub mod pfc;
 
 use serde::{Deserialize, Serialize};
@@ -80,4 +81,6 @@ pub struct Omitted {
 pub enum Repetition {
     /// Of a PFC case.
     Pfc(Box<pfc::PfcEvidence>),
+    /// Of a MAD case.
+    Mad(Box<mad::MadEvidence>),
 }

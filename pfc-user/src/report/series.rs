@@ -27,7 +27,11 @@ pub struct Series<'e> {
 
 /// The series of a case, by repetition and priority; only priorities with traffic.
 pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
-    case.repetitions.iter().flat_map(|Repetition::Pfc(evidence)| of_repetition(evidence)).collect()
+    let pfc = case.repetitions.iter().filter_map(|repetition| match repetition {
+        Repetition::Pfc(evidence) => Some(evidence),
+        Repetition::Mad(_) => None,
+    });
+    pfc.flat_map(|evidence| of_repetition(evidence)).collect()
 }
 
 fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {

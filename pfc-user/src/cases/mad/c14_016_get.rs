@@ -1,0 +1,133 @@
+//! C14_016_Get: M_Key checking of SubnGet() at each value of PortInfo:M_KeyProtectBits.
+
+use super::{MadCase, judge, planning};
+use crate::case::{Case, Check, DocumentAssertion};
+
+/// The case.
+pub(super) const M_KEY_GET: MadCase = MadCase {
+    case: Case {
+        id: "mad.c14-016-get",
+        title: "14.1.4.2 M_Key checking for SubnGet()",
+        requirement: "The DUT answers a Get with a wrong M_Key as its M_KeyProtectBits say, and counts it only where it must not answer.",
+        document: super::DOCUMENT,
+        steps: STEPS,
+        assertions: ASSERTIONS,
+        checks: CHECKS,
+    },
+    plan: planning::m_key_get,
+};
+
+/// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers. Before the colon stand the protect
+/// bits of the subcases that have the step; without them all have it.
+const STEPS: &[&str] = &[
+    "init 1  DUT PortInfo:PortState = Initialize, Armed, or Active; the tester's too",
+    "init 2  DUT PortInfo:M_Key = M_KEY_DUT; with violations 0 and lease 0",
+    "init 3  DUT PortInfo:M_KeyProtectBits = <as specified>",
+    "1.1  SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_DUT )",
+    "1.2  SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )",
+    "1.3  verify: PortInfo:M_Key == M_KEY_DUT",
+    "1.4  SendMad( SubnGet(PortInfo) where MADHeader:M_Key=M_KEY_OTHER )",
+    "0, 1: 2  SMP_DATA = ReceiveMad( SubnGetResp(PortInfo) )",
+    "0: 3  verify: PortInfo:M_Key == M_KEY_DUT, PortInfo:M_KeyViol = 0",
+    "1: 3  verify: PortInfo:M_Key == 0, PortInfo:M_KeyViol = 0",
+    "0, 1: 4  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
+    "2, 3: 2  VerifyNoReceiveMad( SubnGetResp( PortInfo) ) after the time-out of 13.4.6.2",
+    "2, 3: 3  SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
+    "2, 3: 4  SMP_DATA = ReceiveMad()",
+    "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is done again, at most twice",
+    "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
+    "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
+];
+
+/// As the comments of the steps name them; #03.01 and #04.01 stand together at the step that protect bits 2 and 3 share.
+const ASSERTIONS: &[DocumentAssertion] = &[
+    assertion("v1c14-016#01.01", &["protect-bits-0"], &["own-key-answered", "own-key-value", "other-key-answered", "other-key-value"]),
+    assertion("v1c14-016#02.01", &["protect-bits-1"], &["other-key-answered", "other-key-value"]),
+    assertion("v1c14-016#03.01", &["protect-bits-2"], &["no-answer"]),
+    assertion("v1c14-016#04.01", &["protect-bits-3"], &["no-answer"]),
+    assertion("v1c14-029#01.01", &[], &["own-key-answered", "other-key-answered", "no-violation"]),
+    assertion("v1c14-029#01.02", &["protect-bits-2", "protect-bits-3"], &["no-answer", "one-violation"]),
+];
+
+const fn assertion(id: &'static str, repetitions: &'static [&'static str], checks: &'static [&'static str]) -> DocumentAssertion {
+    DocumentAssertion { id, repetitions, checks }
+}
+
+const OWN_KEY: &[&str] = &["own-key-answered", "own-key-value"];
+
+const CHECKS: &[Check] = &[
+    judge::PORT_STATE,
+    Check {
+        preconditions: &["port-state", "m-key"],
+        ..row(
+            "key-set",
+            "init 2, 3",
+            "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get shows both",
+            &["port-state"],
+            "ignores-key-set",
+        )
+    },
+    row("own-key-answered", "1.1, 1.2", "Get(PortInfo) with M_KEY_DUT is answered with status 0", &["key-set"], "refuses-its-key"),
+    row("own-key-value", "1.3", "the answer to M_KEY_DUT shows M_KEY_DUT", &["own-key-answered"], "forgets-key"),
+    row(
+        "other-key-answered",
+        "1.4, 2",
+        "protect bits 0 and 1: Get(PortInfo) with M_KEY_OTHER is answered with status 0",
+        OWN_KEY,
+        "refuses-other-key",
+    ),
+    row(
+        "other-key-value",
+        "3",
+        "protect bits 0: the answer to M_KEY_OTHER shows M_KEY_DUT; protect bits 1: it shows 0",
+        &["other-key-answered"],
+        "shows-key",
+    ),
+    row(
+        "no-violation",
+        "3",
+        "protect bits 0 and 1: the answer to M_KEY_OTHER shows violations 0",
+        &["other-key-answered"],
+        "counts-good-key",
+    ),
+    Check {
+        tolerance: "time-out of 13.4.6.2: 4.096 us * (2^RespTimeValue + 2 * 2^SubnetTimeOut), or the testbed's if that is longer; above 10 s inconclusive",
+        ..row(
+            "no-answer",
+            "1.4, 2",
+            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo), whatever its TID, within the time-out",
+            OWN_KEY,
+            "answers-wrong-key",
+        )
+    },
+    row(
+        "dut-key-answered",
+        "3, 4",
+        "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status 0",
+        OWN_KEY,
+        "locks-out",
+    ),
+    row("one-violation", "5", "protect bits 2 and 3: that answer shows violations 1", &["dut-key-answered"], "no-violations"),
+    row(
+        "reset",
+        "4 or 6",
+        "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, and a Get shows all three",
+        &["key-set"],
+        "keeps-key",
+    ),
+    Check {
+        beyond: true,
+        ..row("restored", "-", "M_Key, protect bits and lease as they were found, as a Get shows", &["reset"], "one-key")
+    },
+    judge::SINGLE_ANSWER,
+];
+
+const fn row(
+    id: &'static str,
+    step: &'static str,
+    passes_when: &'static str,
+    depends_on: &'static [&'static str],
+    fault: &'static str,
+) -> Check {
+    Check { id, step, beyond: false, passes_when, tolerance: "", preconditions: &["port-state"], depends_on, fault }
+}

@@ -1,0 +1,155 @@
+//! Initialisation: whether both ends of the link are as the document asks, and whether the DUT takes orders.
+
+use ib_mad::attr::PortState;
+use ib_mad::mad::{MKey, Status};
+use ib_mad::smp::Smp;
+
+use super::finding::Finding;
+use super::view::{Asking, View};
+use crate::case::{Check, Verdict};
+use crate::driver::mad::m_key;
+use crate::driver::mad::timing::MOST_WAIT;
+use crate::evidence::mad::Purpose;
+use crate::plan::mad::MadStimulus;
+
+/// The row of both tables.
+pub(in crate::cases::mad) const PORT_STATE: Check = Check {
+    id: "port-state",
+    step: "init 1",
+    beyond: false,
+    passes_when: "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not Get(PortInfo) fails",
+    tolerance: "",
+    preconditions: &[],
+    depends_on: &[],
+    fault: "silent=port-info",
+};
+
+pub(super) fn port_state(view: &View<'_>) -> Finding {
+    let mut finding = Finding::new();
+    if !tester(view, &mut finding) {
+        return finding;
+    }
+    let Some(asking) = view.asking(Purpose::DutPort) else {
+        return Finding::not_reached("the DUT was not asked");
+    };
+    let what = "the DUT's PortInfo";
+    match asking.answer() {
+        None if asking.is_busy() => finding.undecided(what, "an answer", format!("BUSY {}", times(&asking))),
+        None => unreachable_dut(view, &asking, &mut finding),
+        Some(answer) if asking.last().port().is_none() => finding.undecided(what, "PortInfo with status 0", form(answer)),
+        Some(_) => link(view, &mut finding),
+    }
+    finding
+}
+
+/// The tester's own port.
+fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
+    let what = "PortState of the tester";
+    let state = view.asking(Purpose::TesterPort).and_then(|asking| asking.last().port()).map(|port| port.port_state());
+    match state {
+        None => finding.undecided(what, UP, "no answer from the tester's own node"),
+        Some(state) => state_is_up(finding, what.into(), state),
+    }
+    finding.verdict == Verdict::Pass
+}
+
+const UP: &str = "Initialized, Armed or Active";
+
+fn state_is_up(finding: &mut Finding, what: String, state: PortState) {
+    let up = matches!(state, PortState::Initialized | PortState::Armed | PortState::Active);
+    finding.compare(what, UP, format!("{state:?}"), if up { Verdict::Pass } else { Verdict::Inconclusive });
+}
+
+fn link(view: &View<'_>, finding: &mut Finding) {
+    let Some(asking) = view.asking(Purpose::LinkPort) else {
+        return finding.undecided("PortState of the DUT", UP, "not asked");
+    };
+    let what = format!("PortState of the DUT's port {}", asking.last().request.modifier());
+    match (asking.last().port(), asking.answer()) {
+        (Some(port), _) => state_is_up(finding, what, port.port_state()),
+        (None, Some(answer)) => finding.undecided(what, UP, form(answer)),
+        (None, None) => finding.undecided(what, UP, "no answer"),
+    }
+}
+
+/// The DUT has not answered in time, or not at all.
+fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) {
+    let (what, last) = ("the DUT's PortInfo", asking.last());
+    let late = view.strays.iter().find(|stray| stray.of.is_some_and(|of| view.asked[of].purpose == Purpose::DutPort));
+    if let Some(late) = late.filter(|late| late.smp.is_some()) {
+        let after = late.at.saturating_sub(view.asked[late.of.unwrap_or_default()].sent);
+        let found = format!("one after {}: a longer `timeout` of the testbed is needed", ms(after));
+        return finding.undecided(what, format!("an answer within {}", ms(last.deadline - last.sent)), found);
+    }
+    if view.is_alive_after(last) {
+        return finding.expect(what, "an answer", format!("none {}, while NodeInfo was answered", times(asking)), false);
+    }
+    let key = match view.current() {
+        MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` of the testbed is 0".to_owned(),
+        key => format!("it is also silent if its M_Key is not `m_key_current` of the testbed, {key}"),
+    };
+    let route = &view.e.plan.route;
+    let found = format!("none {}: nothing shows that the DUT can be reached by {route}; {key}", times(asking));
+    finding.undecided(what, "an answer", found);
+}
+
+/// Why Sets may have been refused for a key that is not the one that the testbed names.
+pub(super) fn other_m_key(view: &View<'_>) -> Option<String> {
+    let port = view.port()?;
+    let is_ours = matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
+    if is_ours {
+        return None;
+    }
+    let current = view.current();
+    if m_key::is_another(&port, current) {
+        return Some(format!("the DUT has M_Key {}, `m_key_current` of the testbed is {current}: no Set was sent", port.m_key()));
+    }
+    let refused = |purpose| view.asking(purpose).is_some_and(|asking| asking.last().answer.is_none());
+    let hidden = m_key::may_be_another(&port, current) && (refused(Purpose::SetBlock) || refused(Purpose::KeySet));
+    hidden.then(|| format!("the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}"))
+}
+
+/// Records whether the last request of `asking` was answered; the answer if it was. Silence counts only if the DUT answered
+/// something later, and if it lasted as long as the DUT may take.
+pub(super) fn answered<'v>(view: &View<'_>, finding: &mut Finding, asking: &Asking<'v>) -> Option<&'v Smp> {
+    let (last, what) = (asking.last(), asking.last().name());
+    let expected = "an answer";
+    if let Some(answer) = asking.answer() {
+        return Some(answer);
+    }
+    if asking.is_busy() {
+        finding.undecided(what, expected, format!("BUSY {}", times(asking)));
+    } else if view.answer_time() > MOST_WAIT {
+        let found = format!("none within {}, and by its own times it may take {:?}", ms(last.deadline - last.sent), view.answer_time());
+        finding.undecided(what, expected, found);
+    } else if view.is_alive_after(last) {
+        finding.expect(what, expected, format!("none {}, while other requests were answered", times(asking)), false);
+    } else {
+        finding.undecided(what, expected, format!("none {}, and none to anything afterwards", times(asking)));
+    }
+    None
+}
+
+/// Records that an answer has status 0 and the attribute that was asked for.
+pub(super) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
+    let what = asking.last().name();
+    let expected = format!("{} with status {}", asking.last().request.attribute(), Status::OK);
+    let holds = answer.status() == Status::OK && answer.attribute() == asking.last().request.attribute();
+    finding.expect(what, expected, form(answer), holds);
+}
+
+fn form(answer: &Smp) -> String {
+    format!("{} with status {}", answer.attribute(), answer.status())
+}
+
+fn times(asking: &Asking<'_>) -> String {
+    match asking.all.len() {
+        1 => "once".into(),
+        many => format!("{many} times"),
+    }
+}
+
+/// Nanoseconds as milliseconds for people.
+pub(super) fn ms(nanos: u64) -> String {
+    format!("{:.3} ms", nanos as f64 / 1e6)
+}

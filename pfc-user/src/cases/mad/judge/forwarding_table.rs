@@ -1,0 +1,169 @@
+//! The checks of C14_024_10_01.
+
+use std::fmt::Display;
+
+use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
+use ib_mad::mad::{AttributeId, Status};
+use ib_mad::smp::{DATA, Smp};
+
+use super::contact::{answered, is_good};
+use super::finding::Finding;
+use super::view::{Asking, View};
+use crate::cases::mad::live::BLOCKS;
+use crate::evidence::mad::Purpose;
+use crate::plan::mad::MadStimulus;
+
+/// Code for a modifier that the DUT does not support.
+const CODE: u8 = 7;
+
+pub(super) fn decoded<A: Attribute>(view: &View<'_>, purpose: Purpose) -> Option<A> {
+    let asking = view.asking(purpose)?;
+    asking.answer().filter(|answer| answer.status() == Status::OK)?.decode().ok()
+}
+
+/// Why the document does not apply to this DUT: its notes, and step 7.
+pub(super) fn not_applicable(view: &View<'_>) -> Option<String> {
+    if view.e.plan.stimulus != MadStimulus::LinearForwardingTable {
+        return None;
+    }
+    let node: NodeInfo = decoded(view, Purpose::NodeInfo)?;
+    if node.node_type() != NodeType::Switch {
+        return Some(format!("the DUT is no switch: NodeInfo:NodeType is {:?}", node.node_type()));
+    }
+    let switch: SwitchInfo = decoded(view, Purpose::SwitchInfo)?;
+    (switch.linear_fdb_cap() != 0).then(|| format!("the DUT has a linear forwarding table: LinearFDBCap is {}", switch.linear_fdb_cap()))
+}
+
+pub(super) fn node_info(view: &View<'_>) -> Finding {
+    info(view, Purpose::NodeInfo)
+}
+
+pub(super) fn switch_info(view: &View<'_>) -> Finding {
+    info(view, Purpose::SwitchInfo)
+}
+
+fn info(view: &View<'_>, purpose: Purpose) -> Finding {
+    let Some(asking) = view.asking(purpose) else {
+        return Finding::not_reached("not reached");
+    };
+    let mut finding = Finding::new();
+    if let Some(answer) = answered(view, &mut finding, &asking) {
+        is_good(&mut finding, &asking, answer);
+    }
+    finding
+}
+
+pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
+    let Some(switch) = decoded::<SwitchInfo>(view, Purpose::SwitchInfo) else {
+        return Finding::not_reached("SwitchInfo was not read");
+    };
+    let mut finding = Finding::new();
+    finding.expect("RandomFDBCap", "more than 0", switch.random_fdb_cap(), switch.random_fdb_cap() > 0);
+    finding
+}
+
+pub(super) fn set_answered(view: &View<'_>) -> Finding {
+    all_answered(view, Purpose::SetBlock)
+}
+
+pub(super) fn get_answered(view: &View<'_>) -> Finding {
+    all_answered(view, Purpose::GetBlock)
+}
+
+fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
+    let askings = view.askings(purpose);
+    let mut finding = Finding::new();
+    let mut count = 0;
+    for asking in &askings {
+        count += u32::from(answered(view, &mut finding, asking).is_some());
+    }
+    if finding.assertions.is_empty() {
+        enough(&mut finding, count);
+    }
+    finding
+}
+
+/// Records how many blocks were answered; fewer than all allow no verdict on all.
+fn enough(finding: &mut Finding, count: u32) {
+    let what = "blocks that were answered";
+    match count {
+        BLOCKS => finding.equal(what, BLOCKS, count),
+        _ => finding.undecided(what, BLOCKS, count),
+    }
+}
+
+pub(super) fn set_attribute(view: &View<'_>) -> Finding {
+    attribute(view, Purpose::SetBlock)
+}
+
+pub(super) fn get_attribute(view: &View<'_>) -> Finding {
+    attribute(view, Purpose::GetBlock)
+}
+
+pub(super) fn set_modifier(view: &View<'_>) -> Finding {
+    modifier(view, Purpose::SetBlock)
+}
+
+pub(super) fn get_modifier(view: &View<'_>) -> Finding {
+    modifier(view, Purpose::GetBlock)
+}
+
+pub(super) fn set_status(view: &View<'_>) -> Finding {
+    status(view, Purpose::SetBlock)
+}
+
+pub(super) fn get_status(view: &View<'_>) -> Finding {
+    status(view, Purpose::GetBlock)
+}
+
+fn attribute(view: &View<'_>, purpose: Purpose) -> Finding {
+    let expected = AttributeId::LINEAR_FORWARDING_TABLE;
+    each(view, purpose, "AttributeID", expected, |_, answer| (answer.attribute() != expected).then(|| answer.attribute()))
+}
+
+fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
+    each(view, purpose, "AttributeModifier", "as in the request", |asking, answer| {
+        (answer.modifier() != asking.last().request.modifier()).then(|| answer.modifier())
+    })
+}
+
+fn status(view: &View<'_>, purpose: Purpose) -> Finding {
+    each(view, purpose, "Status", format!("code {CODE}"), |_, answer| (answer.status().code() != CODE).then(|| answer.status()))
+}
+
+pub(super) fn get_data(view: &View<'_>) -> Finding {
+    each(view, Purpose::GetBlock, "data", "64 octets 0", |_, answer| {
+        let other = answer.data().iter().position(|octet| *octet != 0)?;
+        Some(format!("{:#04x} in octet {other} of {DATA}", answer.data()[other]))
+    })
+}
+
+/// Looks at the answer for each block; `wrong` is what is wrong with it.
+fn each<W: Display>(
+    view: &View<'_>,
+    purpose: Purpose,
+    what: &str,
+    expected: impl Display,
+    wrong: impl Fn(&Asking<'_>, &Smp) -> Option<W>,
+) -> Finding {
+    let mut finding = Finding::new();
+    let (mut count, mut offences, mut first) = (0, 0, None);
+    for asking in view.askings(purpose) {
+        let Some(answer) = asking.answer() else {
+            continue;
+        };
+        count += 1;
+        if let Some(wrong) = wrong(&asking, answer) {
+            offences += 1;
+            first.get_or_insert_with(|| format!("{wrong} for block {}", asking.last().request.modifier()));
+        }
+    }
+    match first {
+        Some(first) => finding.expect(what, expected, format!("{first}; wrong for {offences} of {count} blocks"), false),
+        None => finding.expect(what, expected, format!("so for {count} blocks"), true),
+    }
+    if count < BLOCKS {
+        enough(&mut finding, count);
+    }
+    finding
+}

@@ -1,0 +1,92 @@
+//! Packets that answered no request under way.
+
+use ib_mad::mad::LENGTH;
+
+use super::contact::ms;
+use super::finding::Finding;
+use super::view::{Asked, Stray, View};
+use crate::case::Check;
+use crate::driver::mad::timing::MOST_WAIT;
+use crate::evidence::mad::Purpose;
+use crate::plan::mad::MadStimulus;
+
+/// The row of both tables.
+pub(in crate::cases::mad) const SINGLE_ANSWER: Check = Check {
+    id: "single-answer",
+    step: "-",
+    beyond: true,
+    passes_when: "no request is answered twice, after its time, with another TID than its own, or by less than a whole MAD",
+    tolerance: "listened to the end for as long as an answer may take, 10 s at the most",
+    preconditions: &[],
+    depends_on: &[],
+    fault: "twice",
+};
+
+pub(super) fn single_answer(view: &View<'_>) -> Finding {
+    let Some(last) = view.asked.iter().rfind(|asked| asked.purpose != Purpose::TesterPort) else {
+        return Finding::not_reached("nothing was asked of the DUT");
+    };
+    let mut finding = Finding::new();
+    for stray in &view.strays {
+        offence(view, stray, &mut finding);
+    }
+    if !finding.assertions.is_empty() {
+        return finding;
+    }
+    if !view.e.shows_unmatched {
+        return Finding::not_applicable(format!("{} drops answers that match no request, so none could be seen", view.e.transport));
+    }
+    let enough = last.sent + view.answer_time().min(MOST_WAIT).as_nanos() as u64;
+    if view.e.listened_until < enough {
+        return Finding::not_reached("it was not listened for long enough after the last request");
+    }
+    finding.expect("answers that match no request under way", "none", "none", true);
+    finding
+}
+
+/// What is wrong with a packet that came in, as far as it is certainly the DUT's answer to the tester.
+fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
+    let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
+        if let Some(asked) = answered_with_other_tid(view, stray) {
+            let found = stray.smp.as_ref().map_or_else(String::new, |smp| format!("TID {}", smp.tid()));
+            finding.expect(asked.name(), format!("TID {}", asked.request.tid()), found, false);
+        }
+        return;
+    };
+    if asked.purpose == Purpose::TesterPort || is_refused(view, asked) {
+        return;
+    }
+    let what = format!("answer to {} at {}", asked.name(), ms(asked.sent));
+    if stray.smp.is_none() {
+        return finding.expect(what, format!("{LENGTH} octets of an SMP"), format!("{} octets that are none", stray.octets.len()), false);
+    }
+    let after = ms(stray.at.saturating_sub(asked.sent));
+    if asked.answer.is_some() {
+        return finding.expect(what, "one", format!("one more after {after}"), false);
+    }
+    let expected = format!("within {}", ms(asked.deadline - asked.sent));
+    // The DUT's own times were not known yet, or it may take longer than was waited.
+    let too_early = asked.sent <= view.port_known_at() || view.answer_time() > MOST_WAIT;
+    if too_early {
+        finding.undecided(what, expected, format!("after {after}"));
+    } else {
+        finding.expect(what, expected, format!("after {after}"), false);
+    }
+}
+
+/// Whether it is the request that must not be answered at all, which another check judges.
+fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
+    asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
+}
+
+/// The request that a response with a TID of nobody's answers: it came while that one was waited for, asks for the same, and
+/// nothing else answered that one. Other responses may be meant for others.
+fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<&'v Asked> {
+    let smp = stray.smp.as_ref().filter(|smp| smp.method().is_response())?;
+    view.asked.iter().find(|asked| {
+        let same = (asked.request.attribute(), asked.request.modifier(), asked.request.is_directed());
+        let at_that_time = (asked.sent..=asked.deadline).contains(&stray.at);
+        let is_it = at_that_time && asked.answer.is_none() && same == (smp.attribute(), smp.modifier(), smp.is_directed());
+        is_it && asked.purpose != Purpose::TesterPort && !is_refused(view, asked)
+    })
+}

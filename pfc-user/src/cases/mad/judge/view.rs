@@ -1,0 +1,187 @@
+//! The evidence, decoded; an error where it contradicts itself or its plan.
+
+use std::time::Duration;
+
+use ib_mad::attr::{Attribute, PortInfo};
+use ib_mad::mad::{MKey, Method, Status};
+use ib_mad::smp::Smp;
+
+use crate::driver::mad::m_key::Protection;
+use crate::driver::mad::timing;
+use crate::evidence::mad::{Exchange, MadEvidence, Packet, Purpose};
+use crate::plan::Nanos;
+
+/// A request and its answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) purpose: Purpose,
+    pub(super) attempt: u32,
+    pub(super) sent: Nanos,
+    pub(super) deadline: Nanos,
+    pub(super) request: Smp,
+    pub(super) answer: Option<(Nanos, Smp)>,
+}
+
+impl Asked {
+    /// The answer, unless the DUT was busy.
+    pub(super) fn answer(&self) -> Option<&Smp> {
+        self.answer.as_ref().map(|(_, smp)| smp).filter(|smp| !smp.status().is_busy())
+    }
+
+    /// PortInfo of an answer with status 0.
+    pub(super) fn port(&self) -> Option<PortInfo> {
+        self.answer().filter(|smp| smp.status() == Status::OK && smp.attribute() == PortInfo::ID).map(|smp| PortInfo::from_data(*smp.data()))
+    }
+
+    /// What was asked, for people.
+    pub(super) fn name(&self) -> String {
+        let (method, attribute) = (self.request.method(), self.request.attribute());
+        match self.request.modifier() {
+            0 => format!("{method}({attribute})"),
+            modifier => format!("{method}({attribute} {modifier})"),
+        }
+    }
+}
+
+/// All requests of one purpose in one attempt: those before the last were repeated.
+pub(super) struct Asking<'v> {
+    pub(super) all: Vec<&'v Asked>,
+}
+
+impl<'v> Asking<'v> {
+    /// The last, on which the verdict rests.
+    pub(super) fn last(&self) -> &'v Asked {
+        self.all.last().expect("made of at least one")
+    }
+
+    /// The answer of the last.
+    pub(super) fn answer(&self) -> Option<&'v Smp> {
+        self.last().answer()
+    }
+
+    /// Whether the DUT said each time that it was busy.
+    pub(super) fn is_busy(&self) -> bool {
+        self.last().answer.is_some() && self.answer().is_none()
+    }
+}
+
+/// A packet that answered no request under way.
+#[derive(Debug)]
+pub(super) struct Stray<'e> {
+    pub(super) at: Nanos,
+    pub(super) octets: &'e [u8],
+    /// `None`: no whole SMP.
+    pub(super) smp: Option<Smp>,
+    /// Index of the request that has its TID.
+    pub(super) of: Option<usize>,
+}
+
+/// The evidence, decoded.
+pub(super) struct View<'e> {
+    pub(super) e: &'e MadEvidence,
+    pub(super) asked: Vec<Asked>,
+    pub(super) strays: Vec<Stray<'e>>,
+}
+
+impl<'e> View<'e> {
+    pub(super) fn new(e: &'e MadEvidence) -> Result<Self, String> {
+        let asked = e.exchanges.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        for pair in asked.windows(2) {
+            if pair[1].sent < pair[0].sent || pair[1].attempt < pair[0].attempt {
+                return Err(format!("{} at {} ns stands after {} at {} ns", pair[1].name(), pair[1].sent, pair[0].name(), pair[0].sent));
+            }
+        }
+        let strays = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
+        let view = Self { e, asked, strays };
+        super::consistency::check(&view)?;
+        Ok(view)
+    }
+
+    /// Requests of that purpose, those with the same modifier and attempt together, in order.
+    pub(super) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
+        let mut askings: Vec<Asking<'_>> = Vec::new();
+        for asked in self.asked.iter().filter(|asked| asked.purpose == purpose) {
+            let same = |other: &Asked| (other.attempt, other.request.modifier()) == (asked.attempt, asked.request.modifier());
+            match askings.last_mut().filter(|asking| same(asking.last())) {
+                Some(asking) => asking.all.push(asked),
+                None => askings.push(Asking { all: vec![asked] }),
+            }
+        }
+        askings
+    }
+
+    /// The only one of that purpose, where a repetition has only one, or the last.
+    pub(super) fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
+        self.askings(purpose).pop()
+    }
+
+    /// PortInfo of the DUT as it was found.
+    pub(super) fn port(&self) -> Option<PortInfo> {
+        self.asking(Purpose::DutPort)?.last().port()
+    }
+
+    /// When the DUT's times became known; the end of time if they never did.
+    pub(super) fn port_known_at(&self) -> Nanos {
+        let known = self.asking(Purpose::DutPort).filter(|asking| asking.last().port().is_some());
+        known.map_or(Nanos::MAX, |asking| asking.last().sent)
+    }
+
+    /// What is to be restored.
+    pub(super) fn found(&self) -> Option<Protection> {
+        self.port().map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
+    }
+
+    /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least time at the least.
+    pub(super) fn answer_time(&self) -> Duration {
+        let least = Duration::from_nanos(self.e.plan.timeout);
+        self.port().map_or(least, |port| timing::answer_time(&port, least))
+    }
+
+    /// Whether the DUT answered anything after `asked`: only then does silence say something of it, and not of the link.
+    pub(super) fn is_alive_after(&self, asked: &Asked) -> bool {
+        let later = self.asked.iter().filter(|later| later.sent > asked.sent && later.purpose != Purpose::TesterPort);
+        later.into_iter().any(|later| later.answer.is_some())
+    }
+
+    pub(super) fn current(&self) -> MKey {
+        MKey(self.e.plan.m_key_current)
+    }
+
+    pub(super) fn dut_key(&self) -> MKey {
+        MKey(self.e.plan.m_key_dut)
+    }
+
+    pub(super) fn other_key(&self) -> MKey {
+        MKey(self.e.plan.m_key_other)
+    }
+}
+
+fn decode(exchange: &Exchange) -> Result<Asked, String> {
+    let parse = |what: &str, octets: &[u8]| Smp::parse(octets).map_err(|error| format!("{what} at {} ns: {error}", exchange.sent));
+    let request = parse("a request", &exchange.request.0)?;
+    let answer = match &exchange.answer {
+        None => None,
+        Some(Packet { at, octets }) => Some((*at, parse("an answer", &octets.0)?)),
+    };
+    if let Some((at, smp)) = &answer {
+        let matches = smp.method() == Method::GET_RESP && is_own(&request, smp.tid().0) && smp.is_directed() == request.is_directed();
+        if !matches || *at < exchange.sent {
+            return Err(format!("what came at {at} ns is no answer to the request at {} ns", exchange.sent));
+        }
+    }
+    let Exchange { purpose, attempt, sent, deadline, .. } = *exchange;
+    Ok(Asked { purpose, attempt, sent, deadline, request, answer })
+}
+
+/// Only the low half of a TID is the tester's: Linux' umad writes the other.
+fn is_own(request: &Smp, tid: u64) -> bool {
+    request.tid().0 as u32 == tid as u32
+}
+
+fn sort<'e>(stray: &'e Packet, asked: &[Asked]) -> Stray<'e> {
+    let octets = &stray.octets.0[..];
+    let tid = octets.get(8..16).map(|tid| u64::from_be_bytes(tid.try_into().expect("eight octets")));
+    let is_response = octets.get(3).is_some_and(|method| Method(*method).is_response());
+    let of = tid.filter(|_| is_response).and_then(|tid| asked.iter().position(|asked| is_own(&asked.request, tid) && asked.sent <= stray.at));
+    Stray { at: stray.at, octets, smp: Smp::parse(octets).ok(), of }
+}

@@ -1,0 +1,238 @@
+//! What both cases have in common: exchanges that are repeated and recorded, and the DUT's first words.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use ib_mad::attr::{Attribute, PortInfo, PortState};
+use ib_mad::mad::{AttributeId, MKey, Method, Status};
+use ib_mad::requester::{self, Outcome};
+use ib_mad::smp::{Path, Route, Smp};
+use ib_mad::transport::{ReceiveError, Time, Transport};
+
+use super::{KeyJournal, Live};
+use crate::case::Event;
+use crate::driver::mad::timing::{self, MOST_WAIT};
+use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose};
+use crate::plan::Nanos;
+use crate::plan::mad::MadPlan;
+
+/// A request is sent so often until it is answered: VL15 may lose a packet, and a DUT may be busy.
+pub(super) const TRIES: usize = 3;
+
+/// Why a repetition ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The user wished it.
+    Interrupted,
+    /// The tester or its surroundings failed.
+    Failed(anyhow::Error),
+}
+
+impl From<ReceiveError> for Stop {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Interrupted => Self::Interrupted,
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What the DUT said of itself, both of its ports being as the initialisation asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contact {
+    /// PortInfo with modifier 0, as it was found.
+    pub(super) port: PortInfo,
+    /// How long an answer may take, by the DUT's own times and the testbed's.
+    pub(super) answer_time: Duration,
+}
+
+/// One repetition under way.
+pub(super) struct Session<'s, 'l> {
+    live: &'s mut Live<'l>,
+    pub(super) plan: &'s MadPlan,
+    pub(super) attempt: u32,
+    wait: Duration,
+    uninterrupted: bool,
+    listened_until: Time,
+    exchanges: Vec<Exchange>,
+    strays: Vec<Packet>,
+}
+
+impl<'s, 'l> Session<'s, 'l> {
+    pub(super) fn new(live: &'s mut Live<'l>, plan: &'s MadPlan) -> Self {
+        let wait = Duration::from_nanos(plan.timeout);
+        Self {
+            live,
+            plan,
+            attempt: 1,
+            wait,
+            uninterrupted: false,
+            listened_until: Time::ZERO,
+            exchanges: Vec::new(),
+            strays: Vec::new(),
+        }
+    }
+
+    /// Whether what follows is done even if the user wishes to stop.
+    pub(super) fn set_uninterrupted(&mut self, on: bool) {
+        self.uninterrupted = on;
+    }
+
+    pub(super) fn announce(&mut self, phase: &'static str) {
+        (self.live.events)(Event::PhaseBegins { phase });
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        (self.live.events)(Event::Note(note));
+    }
+
+    pub(super) fn journal(&mut self) -> Option<&mut (dyn KeyJournal + 'l)> {
+        self.live.journal.as_deref_mut()
+    }
+
+    /// A request for `attribute` of the DUT.
+    pub(super) fn request(&self, method: Method, attribute: AttributeId, modifier: u32) -> Smp {
+        Smp::request(method, attribute, modifier, &self.live.config.route)
+    }
+
+    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`.
+    pub(super) fn ask(&mut self, purpose: Purpose, request: &Smp, keys: [MKey; TRIES]) -> Result<Option<Smp>, Stop> {
+        let mut keys = keys.into_iter().peekable();
+        while let Some(key) = keys.next() {
+            let answer = self.once(purpose, request, key)?;
+            match answer {
+                Some(answer) if answer.status().is_busy() => {
+                    // Discarded: what is to be said the next time has not changed.
+                    if let Some(next) = keys.peek_mut() {
+                        *next = key;
+                    }
+                }
+                Some(answer) => return Ok(Some(answer)),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks once; the answer may be BUSY.
+    pub(super) fn once(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+        let route = self.live.config.route.clone();
+        self.once_by(purpose, request, key, &route)
+    }
+
+    fn once_by(&mut self, purpose: Purpose, request: &Smp, key: MKey, route: &Route) -> Result<Option<Smp>, Stop> {
+        if !self.uninterrupted && (self.live.interrupted)() {
+            return Err(Stop::Interrupted);
+        }
+        let mut request = request.clone();
+        request.set_m_key(key);
+        let mut exchange = self.live.requester.exchange(request.clone(), route, self.wait);
+        if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
+            // The wish has been heard, and would end each wait.
+            self.live.requester.transport().set_wake(None);
+            exchange = self.live.requester.exchange(request, route, self.wait);
+        }
+        self.take_strays();
+        let requester::Exchange { request, sent, deadline, outcome } = exchange?;
+        let (answer, smp) = match outcome {
+            Outcome::Answered { at, smp } => (Some(Packet { at: nanos(at), octets: smp.octets().into() }), Some(smp)),
+            Outcome::TimedOut => (None, None),
+            Outcome::NotSent(error) => return Err(Stop::Failed(anyhow!(error).context("a request could not be sent"))),
+        };
+        self.listened_until = self.live.requester.transport().now();
+        self.exchanges.push(Exchange {
+            purpose,
+            attempt: self.attempt,
+            sent: nanos(sent),
+            deadline: nanos(deadline),
+            request: request.octets().into(),
+            answer,
+        });
+        Ok(smp)
+    }
+
+    /// Initialisation 1: both ends of the link, and the DUT's times. `None` where it does not hold.
+    pub(super) fn contact(&mut self) -> Result<Option<Contact>, Stop> {
+        self.announce("initialisation");
+        let current = MKey(self.plan.m_key_current);
+        let own = Route::Directed(Path::default());
+        let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
+        let mut tester = None;
+        for _ in 0..TRIES {
+            tester = self.once_by(Purpose::TesterPort, &request, current, &own)?.filter(|answer| !answer.status().is_busy());
+            if tester.is_some() {
+                break;
+            }
+        }
+        if !tester.as_ref().and_then(port_info).is_some_and(|info| is_up(info.port_state())) {
+            return Ok(None);
+        }
+        let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
+        let Some(port) = self.ask(Purpose::DutPort, &request, [current; TRIES])? else {
+            self.is_alive(AttributeId::NODE_INFO, current)?;
+            return Ok(None);
+        };
+        let Some(port) = port_info(&port) else {
+            return Ok(None);
+        };
+        let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
+        self.wait = answer_time.min(MOST_WAIT);
+        // Port 0 of a switch has the M_Key, and another port the link.
+        let request = self.request(Method::GET, AttributeId::PORT_INFO, port.local_port_number().into());
+        let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
+        let up = link.as_ref().and_then(port_info).is_some_and(|info| is_up(info.port_state()));
+        Ok(up.then_some(Contact { port, answer_time }))
+    }
+
+    /// Whether the DUT answers at all, after it has not answered something else.
+    pub(super) fn is_alive(&mut self, attribute: AttributeId, key: MKey) -> Result<(), Stop> {
+        let request = self.request(Method::GET, attribute, 0);
+        self.ask(Purpose::Alive, &request, [key; TRIES]).map(drop)
+    }
+
+    /// Waits for as long as an answer may take, so that nothing of what was asked before is still to come.
+    pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
+        let deadline = self.live.requester.transport().now() + self.wait;
+        let heard = self.live.requester.listen(deadline);
+        self.take_strays();
+        heard?;
+        self.listened_until = deadline;
+        Ok(())
+    }
+
+    fn take_strays(&mut self) {
+        let strays = self.live.requester.take_strays();
+        self.strays.extend(strays.into_iter().map(|stray| Packet { at: nanos(stray.at), octets: Octets(stray.octets) }));
+    }
+
+    pub(super) fn evidence(self, interrupted: bool) -> MadEvidence {
+        MadEvidence {
+            plan: self.plan.clone(),
+            transport: self.live.transport.clone(),
+            shows_unmatched: self.live.requester.transport().shows_unmatched(),
+            exchanges: self.exchanges,
+            strays: self.strays,
+            listened_until: nanos(self.listened_until),
+            interrupted,
+        }
+    }
+}
+
+/// PortInfo of an answer that is one.
+pub(super) fn port_info(answer: &Smp) -> Option<PortInfo> {
+    (answer.status() == Status::OK && answer.attribute() == PortInfo::ID).then(|| PortInfo::from_data(*answer.data()))
+}
+
+fn is_up(state: PortState) -> bool {
+    matches!(state, PortState::Initialized | PortState::Armed | PortState::Active)
+}
+
+fn nanos(time: Time) -> Nanos {
+    time.as_nanos() as Nanos
+}
