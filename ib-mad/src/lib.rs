@@ -13,3 +13,8 @@ pub mod requester;
 pub mod sma;
 pub mod smp;
 pub mod transport;
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

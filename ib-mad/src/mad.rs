@@ -140,6 +140,8 @@ impl AttributeId {
     pub const SWITCH_INFO: Self = Self(0x0012);
     /// A port.
     pub const PORT_INFO: Self = Self(0x0015);
+    /// 32 entries of a port's partition table.
+    pub const P_KEY_TABLE: Self = Self(0x0016);
     /// 64 entries of a switch's linear forwarding table.
     pub const LINEAR_FORWARDING_TABLE: Self = Self(0x0019);
     /// 16 entries of a switch's random forwarding table.
@@ -153,6 +155,7 @@ impl AttributeId {
             Self::NODE_INFO => "NodeInfo",
             Self::SWITCH_INFO => "SwitchInfo",
             Self::PORT_INFO => "PortInfo",
+            Self::P_KEY_TABLE => "P_KeyTable",
             Self::LINEAR_FORWARDING_TABLE => "LinearForwardingTable",
             Self::RANDOM_FORWARDING_TABLE => "RandomForwardingTable",
             _ => return None,

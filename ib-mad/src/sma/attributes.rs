@@ -48,6 +48,19 @@ impl Sma {
         Reply { status: Status::OK, data: *self.notice.data() }
     }
 
+    /// One entry, the default partition's, which every port is in and which nothing changes. A subnet manager needs it.
+    pub(super) fn p_key_table(&self, smp: &Smp) -> Reply {
+        let mut data = [0; DATA];
+        data[..2].copy_from_slice(&[0xff, 0xff]);
+        // The modifier has the port above, the block of 32 entries below.
+        let (port, block) = (smp.modifier() >> 16, smp.modifier() & 0xffff);
+        let is_there = block == 0 && port <= self.external_ports().into();
+        if !is_there || smp.method() == Method::SET && *smp.data() != data {
+            return Reply { status: Status::INVALID_FIELD, data: [0; DATA] };
+        }
+        Reply { status: Status::OK, data }
+    }
+
     /// `None` where a fault keeps it silent.
     pub(super) fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
         let Some(number) = self.port_number(ingress, smp.modifier()) else {

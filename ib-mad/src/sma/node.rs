@@ -211,6 +211,7 @@ impl Sma {
             (AttributeId::NODE_DESCRIPTION, _) if method == Method::GET => Some(self.node_description(smp)),
             (AttributeId::NOTICE, _) => Some(self.last_notice(smp)),
             (AttributeId::PORT_INFO, _) => self.port_info(port, smp),
+            (AttributeId::P_KEY_TABLE, _) => Some(self.p_key_table(smp)),
             (AttributeId::SWITCH_INFO, Some(switch)) => Some(switch.info(smp)),
             (AttributeId::LINEAR_FORWARDING_TABLE, Some(switch)) => Some(switch.linear(smp)),
             (AttributeId::RANDOM_FORWARDING_TABLE, Some(switch)) => Some(switch.random(smp)),
