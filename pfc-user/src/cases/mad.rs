@@ -7,7 +7,7 @@ pub mod live;
 pub mod planning;
 
 use crate::case::{Case, Judged};
-use crate::config::testbed::mad::MadTestbed;
+use crate::config::MadTestbed;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
 

@@ -11,18 +11,10 @@ use ib_mad::transport::Transport;
 use session::{Session, Stop};
 
 use crate::case::Event;
-use crate::config::testbed::mad::MadTestbed;
-use crate::driver::mad::m_key::Protection;
+use crate::config::MadTestbed;
+use crate::driver::mad::KeyJournal;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::{MadPlan, MadStimulus};
-
-/// Where it is written down how the DUT's M_Key was, so that a later run can restore it when this one is killed.
-pub trait KeyJournal {
-    /// Called before the first Set.
-    fn remember(&mut self, found: &Protection) -> Result<()>;
-    /// Called when a Get has shown that all is as it was found.
-    fn forget(&mut self) -> Result<()>;
-}
 
 /// Everything that a repetition needs beside its plan.
 pub struct Live<'l> {

@@ -1,7 +1,7 @@
 //! From testbed to repetitions.
 
 use super::CASES;
-use crate::config::testbed::mad::MadTestbed;
+use crate::config::MadTestbed;
 use crate::plan::mad::{MadPlan, MadStimulus};
 
 /// The repetitions of the case `case_id`; none of a case that is not of this family.

@@ -1,7 +1,7 @@
 //! Evidence that contradicts its plan allows no verdict: each request has to be what its purpose says.
 
 use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::{AttributeId, MKey, Method};
+use ib_mad::mad::{AttributeId, Method};
 
 use super::view::{Asked, View};
 use crate::driver::mad::m_key::Protection;

@@ -60,7 +60,7 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
         return finding;
     }
     let bits = bits(view);
-    let mut shows = |finding: &mut Finding, by: &str, port: PortInfo| {
+    let shows = |finding: &mut Finding, by: &str, port: PortInfo| {
         finding.equal(format!("M_Key that {by} shows"), view.dut_key(), port.m_key());
         finding.equal(format!("M_KeyProtectBits that {by} shows"), bits, port.m_key_protect_bits());
     };

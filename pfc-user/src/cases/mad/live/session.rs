@@ -9,8 +9,9 @@ use ib_mad::requester::{self, Outcome};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time, Transport};
 
-use super::{KeyJournal, Live};
+use super::Live;
 use crate::case::Event;
+use crate::driver::mad::KeyJournal;
 use crate::driver::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose};
 use crate::plan::Nanos;
