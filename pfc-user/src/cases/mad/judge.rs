@@ -68,7 +68,10 @@ pub(super) fn repetition(case: &Case, e: &MadEvidence) -> Judged {
         Ok(view) => view,
         Err(contradiction) => {
             let reason = format!("the evidence contradicts itself: {contradiction}");
-            let checks = case.checks.iter().map(|check| result(check, e, Finding { verdict: Verdict::Error, reason: reason.clone(), ..Finding::new() }));
+            let checks = case
+                .checks
+                .iter()
+                .map(|check| result(check, e, Finding { verdict: Verdict::Error, reason: reason.clone(), ..Finding::new() }));
             return Judged { checks: checks.collect(), ..Judged::default() };
         }
     };
@@ -108,8 +111,7 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if finding.verdict == Verdict::NotApplicable {
         return finding;
     }
-    let unmet: Vec<String> =
-        check.preconditions.iter().filter_map(|name| unmet(name, view).map(|why| format!("{name}: {why}"))).collect();
+    let unmet: Vec<String> = check.preconditions.iter().filter_map(|name| unmet(name, view).map(|why| format!("{name}: {why}"))).collect();
     if unmet.is_empty() {
         return finding;
     }

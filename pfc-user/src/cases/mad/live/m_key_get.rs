@@ -31,10 +31,9 @@ pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
     let restored = subcase.restore(session);
     session.set_uninterrupted(false);
     match (done, restored) {
-        (Err(Stop::Failed(error)), Err(Stop::Failed(second))) => Err(Stop::Failed(error.context(format!(
-            "the DUT may still have M_Key {}: {second:#}",
-            subcase.keys.dut
-        )))),
+        (Err(Stop::Failed(error)), Err(Stop::Failed(second))) => {
+            Err(Stop::Failed(error.context(format!("the DUT may still have M_Key {}: {second:#}", subcase.keys.dut))))
+        }
         (done, restored) => done.and(restored),
     }
 }
