@@ -16,7 +16,7 @@ use validator::driver::mad::KeyJournal;
 use validator::driver::mad::m_key::Protection;
 use validator::evidence::mad::{MadEvidence, Purpose};
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, M_KEY_OTHER, TABLE, both, outcomes, result, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_OTHER, TABLE, both, outcomes, result, simulated, switch};
 
 const FOUND: Protection = Protection { m_key: MKey(0x0123_4567_89ab_cdef), protect_bits: 2, lease_period: 300 };
 
@@ -58,7 +58,7 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
         let requests = figures.iter().find(|figure| figure.name == "requests").unwrap();
         assert!(requests.value.contains(&format!("{times} answered BUSY")), "{requests:?}");
     }
-    for fault in ["drops=10", "drops=7", "drops=3"] {
+    for fault in ["drops=10", "drops=7", "drops=5"] {
         for outcome in both(&switch(), MKey(0), &[fault.parse().unwrap()]) {
             assert!(matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable), "{fault}: {outcome:?}");
         }
@@ -139,8 +139,8 @@ impl Transport for LosesAnswers {
 #[test]
 fn a_set_whose_answer_is_lost_is_not_lost() {
     // Each answer of a subcase in turn, those to Sets among them.
-    for dut in [switch(), with_key()] {
-        for victim in 0..12 {
+    for dut in [switch(), with_key()].map(|dut| NodeConfig { master_sm_lid: Lid(0), ..dut }) {
+        for victim in 0..11 {
             let mut count = 0;
             let lost = Box::new(move |_: &Smp| {
                 count += 1;
@@ -150,7 +150,7 @@ fn a_set_whose_answer_is_lost_is_not_lost() {
             bench.config.m_key_current = dut.m_key;
             let (evidence, _) = bench.repetition(KEYS, 3, None, None);
             let unanswered = evidence.exchanges.iter().filter(|exchange| exchange.answer.is_none()).count();
-            assert!(unanswered >= 2 || victim > 10, "{victim}: {unanswered}");
+            assert!(unanswered >= 2, "{victim}: {unanswered}");
             all_pass(KEYS, &[evidence]);
             assert_eq!(shown(&mut bench.requester, dut.m_key).m_key, dut.m_key);
         }

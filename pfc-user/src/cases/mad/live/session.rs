@@ -60,6 +60,7 @@ pub(super) struct Session<'s, 'l> {
     pub(super) attempt: u32,
     wait: Duration,
     uninterrupted: bool,
+    has_set: bool,
     listened_until: Time,
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
@@ -68,12 +69,27 @@ pub(super) struct Session<'s, 'l> {
 impl<'s, 'l> Session<'s, 'l> {
     pub(super) fn new(live: &'s mut Live<'l>, plan: &'s MadPlan) -> Self {
         let wait = Duration::from_nanos(plan.timeout);
-        Self { live, plan, attempt: 1, wait, uninterrupted: false, listened_until: Time::ZERO, exchanges: Vec::new(), strays: Vec::new() }
+        Self {
+            live,
+            plan,
+            attempt: 1,
+            wait,
+            uninterrupted: false,
+            has_set: false,
+            listened_until: Time::ZERO,
+            exchanges: Vec::new(),
+            strays: Vec::new(),
+        }
     }
 
     /// Whether what follows is done even if the user wishes to stop.
     pub(super) fn set_uninterrupted(&mut self, on: bool) {
         self.uninterrupted = on;
+    }
+
+    /// Whether a Set has left the tester, answered or not.
+    pub(super) fn has_set(&self) -> bool {
+        self.has_set
     }
 
     pub(super) fn announce(&mut self, phase: &'static str) {
@@ -124,6 +140,7 @@ impl<'s, 'l> Session<'s, 'l> {
         }
         let mut request = request.clone();
         request.set_m_key(key);
+        self.has_set |= request.method() == Method::SET;
         let mut exchange = self.live.requester.exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             // The wish has been heard, and would end each wait.
