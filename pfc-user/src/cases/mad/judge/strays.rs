@@ -82,7 +82,7 @@ fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
 /// The request that a response with a TID of nobody's answers: it came while that one was waited for, asks for the same, and
 /// nothing else answered that one. Other responses may be meant for others.
 fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<&'v Asked> {
-    let smp = stray.smp.as_ref().filter(|smp| smp.method().is_response())?;
+    let smp = stray.smp.as_ref().filter(|smp| smp.method().is_response() && !stray.of_earlier)?;
     view.asked.iter().find(|asked| {
         let same = (asked.request.attribute(), asked.request.modifier(), asked.request.is_directed());
         let at_that_time = (asked.sent..=asked.deadline).contains(&stray.at);
