@@ -13,16 +13,17 @@ use std::io;
 use std::path::Path;
 
 pub use plan::{IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
-pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, Testbed, XdpMode};
+pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Testbed, XdpMode};
 pub use units::Span;
 
 use document::Document;
 
 /// The plans that the tool brings along, by name.
-pub const BUILT_IN_PLANS: [(&str, &str); 4] = [
+pub const BUILT_IN_PLANS: [(&str, &str); 5] = [
     ("all", include_str!("../../configs/plans/all.toml")),
     ("mad", include_str!("../../configs/plans/mad.toml")),
     ("pfc", include_str!("../../configs/plans/pfc.toml")),
+    ("rc", include_str!("../../configs/plans/rc.toml")),
     ("smoke", include_str!("../../configs/plans/smoke.toml")),
 ];
 

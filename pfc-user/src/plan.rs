@@ -115,6 +115,8 @@ pub enum Repetition {
     Pfc(Box<RepetitionPlan>),
     /// Of a MAD case.
     Mad(mad::MadPlan),
+    /// Of an RC case.
+    Rc(rc::RcPlan),
 }
 
 impl Repetition {
@@ -123,6 +125,7 @@ impl Repetition {
         match self {
             Self::Pfc(plan) => &plan.name,
             Self::Mad(plan) => &plan.name,
+            Self::Rc(plan) => &plan.name,
         }
     }
 
@@ -132,6 +135,11 @@ impl Repetition {
             Self::Pfc(plan) => {
                 let d = &plan.durations;
                 (d.baseline + d.lead + d.traffic + d.tail + d.resume) as f64 / 1e9
+            }
+            // Every request waits for its time-out, and after the last four more.
+            Self::Rc(plan) => {
+                let timers = u64::from(plan.control_drops) + plan.requests() as u64 + 4;
+                (timers * rc::RcPlan::transport_timer(plan.timeout)) as f64 / 1e9
             }
             // A silence that is awaited.
             Self::Mad(plan) => match plan.stimulus {

@@ -10,6 +10,7 @@ use super::checks::{positive, priority_set};
 use super::document::Document;
 use super::testbed::Testbed;
 use super::units::Span;
+use crate::plan::rc::RcParameters;
 use crate::plan::{Durations, Nanos};
 
 /// Cases to run, in their order.
@@ -37,6 +38,8 @@ pub enum Parameters {
     Pfc(PfcParameters),
     /// Of a MAD case: all that it needs is in the testbed.
     Mad,
+    /// Of an RC case: its repetitions, at least one.
+    Rc(Vec<RcParameters>),
 }
 
 /// Parameters of a PFC case.
@@ -144,6 +147,15 @@ struct CaseTable {
     #[serde(default)]
     storm: StormTable,
     repetitions: Option<Vec<RepetitionTable>>,
+    queue_pairs: Option<Vec<QueuePairTable>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueuePairTable {
+    retry_count: Option<i64>,
+    timeout: Option<i64>,
+    path_mtu: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -190,9 +202,16 @@ pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed)
         if cases.iter().any(|case| case.id == table.id) {
             return Err(document.error(&id, format!("case `{}` is listed twice", table.id)));
         }
-        let parameters = if table.id.starts_with("mad.") {
+        let family = table.id.split('.').next().unwrap_or_default();
+        if family != "rc" && table.queue_pairs.is_some() {
+            return Err(document.error(&format!("{at}.queue_pairs"), "only RC cases take it"));
+        }
+        let parameters = if family == "mad" {
             without_parameters(document, &at, &table)?;
             Parameters::Mad
+        } else if family == "rc" {
+            without_parameters(document, &at, &table)?;
+            Parameters::Rc(queue_pairs(document, &at, table.queue_pairs)?)
         } else {
             let line_rate = testbed.pfc.as_ref().and_then(|pfc| pfc.line_rate);
             Parameters::Pfc(PfcParameters {
@@ -205,6 +224,45 @@ pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed)
         cases.push(PlannedCase { id: table.id, parameters });
     }
     Ok(Plan { name: file.name, cases })
+}
+
+/// Queue pairs of an RC case; without any, that of its document.
+fn queue_pairs(document: &Document, at: &str, tables: Option<Vec<QueuePairTable>>) -> Result<Vec<RcParameters>, ConfigError> {
+    let Some(tables) = tables else { return Ok(vec![RcParameters::default()]) };
+    if tables.is_empty() {
+        return Err(document.error(&format!("{at}.queue_pairs"), "expected at least one, such as { retry_count = 2 }; found none"));
+    }
+    let mut all: Vec<RcParameters> = Vec::new();
+    for (index, table) in tables.into_iter().enumerate() {
+        let at = format!("{at}.queue_pairs[{index}]");
+        let within = |key: &str, given: Option<i64>, allowed: &dyn Fn(i64) -> bool, expected: &str, default: i64| {
+            let value = given.unwrap_or(default);
+            if allowed(value) { Ok(value) } else { Err(document.error(&format!("{at}.{key}"), format!("expected {expected}, found {value}"))) }
+        };
+        let document_value = RcParameters::default();
+        let retry_count =
+            within("retry_count", table.retry_count, &|count| (0..=7).contains(&count), "0 to 7", document_value.retry_count.into())?;
+        let timeout = within(
+            "timeout",
+            table.timeout,
+            &|timeout| (1..=31).contains(&timeout),
+            "1 to 31: 4.096 us * 2^n (0 would never end)",
+            document_value.timeout.into(),
+        )?;
+        let path_mtu = within(
+            "path_mtu",
+            table.path_mtu,
+            &|mtu| [256, 512, 1024, 2048, 4096].contains(&mtu),
+            "256, 512, 1024, 2048 or 4096",
+            document_value.path_mtu.into(),
+        )?;
+        let parameters = RcParameters { retry_count: retry_count as u8, timeout: timeout as u8, path_mtu: path_mtu as u16 };
+        if all.contains(&parameters) {
+            return Err(document.error(&at, "the same queue pair is listed twice"));
+        }
+        all.push(parameters);
+    }
+    Ok(all)
 }
 
 fn without_parameters(document: &Document, at: &str, table: &CaseTable) -> Result<(), ConfigError> {

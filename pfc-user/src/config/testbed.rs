@@ -2,6 +2,7 @@
 
 mod file;
 pub mod mad;
+pub mod rc;
 
 use std::net::IpAddr;
 
@@ -11,6 +12,7 @@ use serde::Deserialize;
 
 pub(super) use file::read;
 pub use mad::{MadTestbed, MadTransport};
+pub use rc::{RcDut, RcTestbed};
 
 use crate::dut::switch::fault::Fault;
 use crate::evidence;
@@ -27,6 +29,8 @@ pub struct Testbed {
     pub pfc: Option<PfcTestbed>,
     /// For the MAD cases.
     pub mad: Option<MadTestbed>,
+    /// For the RC cases.
+    pub rc: Option<RcTestbed>,
 }
 
 /// The part of a testbed that the PFC cases use.
@@ -158,7 +162,9 @@ impl Testbed {
             Dut::Bridge => "bridge",
             Dut::External { .. } => "external",
         });
-        let mut duts: Vec<&str> = pfc.into_iter().chain(self.mad.as_ref().map(|mad| mad.transport.kind())).collect();
+        let mut duts: Vec<&str> = pfc.into_iter().collect();
+        duts.extend(self.mad.as_ref().map(|mad| mad.transport.kind()));
+        duts.extend(self.rc.as_ref().map(|rc| rc.dut.kind()));
         duts.dedup();
         evidence::Testbed { name: self.name.clone(), dut: duts.join(", "), toml: self.toml.clone() }
     }

@@ -6,7 +6,7 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 
-use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Testbed, XdpMode, mad};
+use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Testbed, XdpMode, mad, rc};
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::checks::{positive, priority_set};
@@ -27,6 +27,7 @@ struct File {
     facts: Option<FactsTable>,
     hooks: Option<HooksTable>,
     mad: Option<mad::Table>,
+    rc: Option<rc::Table>,
 }
 
 #[derive(Deserialize)]
@@ -151,6 +152,7 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
     let mut file: File = document.decode()?;
     let name = std::mem::take(&mut file.name);
     let mad = file.mad.take().map(|table| mad::read(document, table)).transpose()?;
+    let rc = file.rc.take().map(|table| rc::read(document, table)).transpose()?;
     let pfc = match file.dut.take() {
         Some(dut) => Some(pfc(document, dut, file)?),
         None => {
@@ -168,10 +170,11 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
             None
         }
     };
-    if pfc.is_none() && mad.is_none() {
-        return Err(document.error("dut", "missing: expected [dut] for the PFC cases, or [mad] for the MAD cases, or both"));
+    if pfc.is_none() && mad.is_none() && rc.is_none() {
+        let problem = "missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] for the RC cases, or several of them";
+        return Err(document.error("dut", problem));
     }
-    Ok(Testbed { name, toml: document.record(), pfc, mad })
+    Ok(Testbed { name, toml: document.record(), pfc, mad, rc })
 }
 
 fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {

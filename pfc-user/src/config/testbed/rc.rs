@@ -1,0 +1,123 @@
+//! The part of a testbed that the RC cases use.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{Port, XdpMode};
+use crate::config::ConfigError;
+use crate::config::document::Document;
+use crate::dut::requester::fault::{Fault, FaultError};
+
+/// Where the tester's port is, and how the DUT's queue pairs are driven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RcTestbed {
+    /// The device under test.
+    pub dut: RcDut,
+    /// The tester's address: what the DUT's queue pairs send to.
+    pub address: IpAddr,
+    /// How the XDP program is attached.
+    pub xdp: XdpMode,
+    /// Whether the DUT supports Automatic Path Migration; `None`: as its agent says.
+    pub apm: Option<bool>,
+}
+
+/// The device under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RcDut {
+    /// The simulated requester; the tool makes its link.
+    Sim {
+        /// Faults in force.
+        faults: Vec<Fault>,
+        /// Further arguments for its process.
+        args: Vec<String>,
+    },
+    /// An adapter on a host where `validator agent` runs.
+    Agent {
+        /// The agent: host and port.
+        agent: String,
+        /// File with the shared token; `None`: the environment variable VALIDATOR_TOKEN, if it is set.
+        token_file: Option<PathBuf>,
+        /// The tester's port that the adapter's packets come in by.
+        port: Port,
+    },
+}
+
+impl RcDut {
+    /// Its kind, as the file has it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Sim { .. } => "sim",
+            Self::Agent { .. } => "agent",
+        }
+    }
+}
+
+/// The table `[rc]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    dut: Kind,
+    faults: Option<Vec<String>>,
+    args: Option<Vec<String>>,
+    agent: Option<String>,
+    token_file: Option<PathBuf>,
+    port: Option<Port>,
+    address: Option<IpAddr>,
+    #[serde(default)]
+    xdp: XdpMode,
+    apm: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Sim,
+    Agent,
+}
+
+/// The part in `table`, checked.
+pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, ConfigError> {
+    for (key, given, of) in [
+        ("faults", table.faults.is_some(), Kind::Sim),
+        ("args", table.args.is_some(), Kind::Sim),
+        ("agent", table.agent.is_some(), Kind::Agent),
+        ("token_file", table.token_file.is_some(), Kind::Agent),
+        ("port", table.port.is_some(), Kind::Agent),
+    ] {
+        if given && table.dut != of {
+            let word = if of == Kind::Sim { "sim" } else { "agent" };
+            return Err(document.error(&format!("rc.{key}"), format!("only dut = \"{word}\" takes it")));
+        }
+    }
+    let missing = |key: &str, what: &str| document.error(&format!("rc.{key}"), format!("missing: {what}"));
+    let address = match (table.address, table.dut) {
+        (Some(address), _) => address,
+        // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
+        (None, Kind::Sim) => Ipv4Addr::new(198, 18, 16, 1).into(),
+        (None, Kind::Agent) => return Err(missing("address", "say the tester's address on that port, such as address = \"198.18.16.1\"")),
+    };
+    if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+        return Err(document.error("rc.address", format!("expected the unicast address of the tester's port, found {address}")));
+    }
+    if table.dut == Kind::Sim && address.is_ipv6() {
+        return Err(document.error("rc.address", "the simulated requester's link has IPv4 addresses only; give one, or leave it out"));
+    }
+    let dut = match table.dut {
+        Kind::Sim => {
+            let names = table.faults.unwrap_or_default();
+            let read = |(index, name): (usize, &String)| {
+                name.parse::<Fault>().map_err(|error: FaultError| document.error(&format!("rc.faults[{index}]"), error.to_string()))
+            };
+            let faults = names.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+            RcDut::Sim { faults, args: table.args.unwrap_or_default() }
+        }
+        Kind::Agent => RcDut::Agent {
+            agent: table.agent.ok_or_else(|| missing("agent", "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\""))?,
+            token_file: table.token_file,
+            port: table.port.ok_or_else(|| missing("port", "say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }"))?,
+        },
+    };
+    Ok(RcTestbed { dut, address, xdp: table.xdp, apm: table.apm })
+}
