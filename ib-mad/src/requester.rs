@@ -12,6 +12,7 @@ const LAST_LOOK: usize = 64;
 
 /// What became of a request.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every outcome is an answer")]
 pub enum Outcome {
     /// The first GetResp of its class with its TID, in time. Whether its attribute, status and data are right is not looked at.
     Answered {

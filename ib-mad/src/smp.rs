@@ -24,6 +24,8 @@ pub const MAX_HOPS: usize = 63;
 
 /// How a request finds its way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Route {
     /// By the forwarding tables.
     Lid(Lid),
@@ -33,6 +35,8 @@ pub enum Route {
 
 /// A directed route: the egress port of each hop; none for the node itself. Written as `0,1,3`, as infiniband-diags has it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct Path(Vec<u8>);
 
 /// A text that is no path.
@@ -75,6 +79,20 @@ impl FromStr for Path {
             return Err(wrong());
         }
         Self::new(ports)
+    }
+}
+
+impl TryFrom<String> for Path {
+    type Error = PathError;
+
+    fn try_from(text: String) -> Result<Self, PathError> {
+        text.parse()
+    }
+}
+
+impl From<Path> for String {
+    fn from(path: Path) -> Self {
+        path.to_string()
     }
 }
 

@@ -128,7 +128,7 @@ fn ibsim_answers_for_the_nodes_of_its_net() {
     }
     for (route, port) in [("0", 1), ("0,1", 2), ("0,1", 1)] {
         let info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, port, &path(route)).decode().unwrap();
-        assert_eq!(u64::from(info.m_key().0), 0, "{route}");
+        assert_eq!(info.m_key().0, 0, "{route}");
         assert_eq!(info.local_port_number(), 1, "{route}");
     }
     assert_eq!(requester.take_strays(), []);

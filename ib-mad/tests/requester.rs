@@ -12,6 +12,9 @@ use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 
 const WAIT: Duration = Duration::from_millis(100);
 
+/// What is wrong with an answer.
+type Change = fn(&mut Smp);
+
 /// What one request leads to: packets, with their times after it.
 type Reaction = Box<dyn FnOnce(&Smp) -> Result<Vec<(u64, Vec<u8>)>, SendError>>;
 
@@ -91,7 +94,7 @@ fn answers(after: &'static [u64]) -> Reaction {
 }
 
 /// The answer that `change` has been done to, and nothing else.
-fn changed(change: fn(&mut Smp)) -> Reaction {
+fn changed(change: Change) -> Reaction {
     Box::new(move |request| Ok(vec![(1, answer(request, change))]))
 }
 
@@ -158,7 +161,7 @@ fn the_upper_half_of_the_tid_is_not_ours() {
 
 #[test]
 fn what_a_case_judges_is_an_answer() {
-    let wrong: [fn(&mut Smp); 3] = [
+    let wrong: [Change; 3] = [
         |answer| answer.set_attribute(AttributeId::NODE_INFO, 1),
         |answer| answer.set_attribute(AttributeId::PORT_INFO, 2),
         |answer| answer.set_status(Status::INVALID_FIELD),
@@ -173,7 +176,7 @@ fn what_a_case_judges_is_an_answer() {
 
 #[test]
 fn a_response_to_something_else_is_foreign() {
-    let wrong: [(fn(&mut Smp), u64); 3] = [
+    let wrong: [(Change, u64); 3] = [
         (|answer| answer.set_tid(Tid(6)), 6),
         (|answer| answer.octets_mut()[1] = CLASS_SUBN_LID, 7),
         (|answer| answer.set_method(Method(0x86)), 7),

@@ -123,6 +123,13 @@ pub struct AssertionResult {
     pub comparisons: Vec<Assertion>,
 }
 
+impl AssertionResult {
+    /// The verdict's word, or `not-exercised`.
+    pub fn outcome(&self) -> &'static str {
+        self.verdict.map_or("not-exercised", Verdict::word)
+    }
+}
+
 /// What a step of the source document came to in one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {

@@ -12,16 +12,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-pub use plan::{IntervalTooLong, Plan, PlannedCase, PlannedRepetition, Storm};
-pub use testbed::mad::{MadTestbed, MadTransport};
-pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
+pub use plan::{IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, Testbed, XdpMode};
 pub use units::Span;
 
 use document::Document;
 
 /// The plans that the tool brings along, by name.
-pub const BUILT_IN_PLANS: [(&str, &str); 3] = [
+pub const BUILT_IN_PLANS: [(&str, &str); 4] = [
     ("all", include_str!("../../configs/plans/all.toml")),
+    ("mad", include_str!("../../configs/plans/mad.toml")),
     ("pfc", include_str!("../../configs/plans/pfc.toml")),
     ("smoke", include_str!("../../configs/plans/smoke.toml")),
 ];

@@ -84,3 +84,10 @@ pub enum Repetition {
     /// Of a MAD case.
     Mad(Box<mad::MadEvidence>),
 }
+
+impl Repetition {
+    /// What a PFC case recorded.
+    pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
+        if let Self::Pfc(evidence) = self { Some(evidence) } else { None }
+    }
+}

@@ -5,12 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use pfc_ebpf::units::LineRate;
 use validator::case::{CaseResult, Exit};
 use validator::cli::{Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
 use validator::config::{self, Config};
 use validator::driver::interrupt::Interrupt;
-use validator::driver::testbed;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
 use validator::{cases, dut, run};
@@ -74,15 +72,15 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 }
 
 fn dry_run(config: &Config) -> Result<Exit> {
-    let line_rate: LineRate = testbed::planned_line_rate(&config.testbed)?;
+    let line_rate = run::planned_line_rate(config)?;
     let mut out = io::stdout().lock();
     write!(out, "{}", report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate))?;
-    for planned in run::plan(config, &run::surroundings(config, line_rate))? {
+    for planned in run::plan(config, line_rate)? {
         for plan in &planned.repetitions {
-            write!(out, "\n{}", report::dry_run::steps(planned.case.case.id, plan, &config.testbed.limits.at(line_rate)))?;
+            write!(out, "\n{}", report::dry_run::steps(planned.case, plan, &config.testbed, line_rate))?;
         }
         for omitted in &planned.omitted {
-            writeln!(out, "\n{} [{}]\n      not done: {}", planned.case.case.id, omitted.name, omitted.reason)?;
+            writeln!(out, "\n{} [{}]\n      not done: {}", planned.case.id, omitted.name, omitted.reason)?;
         }
     }
     Ok(Exit::Passed)

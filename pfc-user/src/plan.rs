@@ -107,6 +107,40 @@ pub struct RepetitionPlan {
     pub durations: Durations,
 }
 
+/// What a repetition is to do, by family of cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// Of a PFC case.
+    Pfc(Box<RepetitionPlan>),
+    /// Of a MAD case.
+    Mad(mad::MadPlan),
+}
+
+impl Repetition {
+    /// What tells it from the others of its case.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pfc(plan) => &plan.name,
+            Self::Mad(plan) => &plan.name,
+        }
+    }
+
+    /// How long it takes at the least, in seconds.
+    pub fn shortest(&self) -> f64 {
+        match self {
+            Self::Pfc(plan) => {
+                let d = &plan.durations;
+                (d.baseline + d.lead + d.traffic + d.tail + d.resume) as f64 / 1e9
+            }
+            // A silence that is awaited.
+            Self::Mad(plan) => match plan.stimulus {
+                mad::MadStimulus::MKeyGet(2 | 3) => 2.0 * plan.timeout as f64 / 1e9,
+                _ => plan.timeout as f64 / 1e9,
+            },
+        }
+    }
+}
+
 /// Figures of the testbed that a verdict depends on, with the tolerances of the checks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {

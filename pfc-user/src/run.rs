@@ -3,77 +3,104 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use pfc_ebpf::units::LineRate;
 
-use crate::case::Event;
-use crate::cases::pfc::live::{self, Live};
+use crate::case::{Case, Event};
 use crate::cases::pfc::planning::{Ask, Surroundings};
-use crate::cases::{self, pfc};
-use crate::config::{Config, PlannedCase, PlannedRepetition};
+use crate::cases::{self, mad, pfc};
+use crate::config::{Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition};
 use crate::driver::clock;
 use crate::driver::interrupt::Interrupt;
 use crate::driver::journal::Journal;
-use crate::driver::testbed::{Testbed, WINDOW};
+use crate::driver::mad::{MachineJournal, MadPort};
+use crate::driver::testbed::{self, Testbed, WINDOW};
 use crate::driver::xdp::Sizes;
-use crate::evidence::{CaseEvidence, Evidence, Host, Omitted, Repetition, SCHEMA};
-use crate::plan::RepetitionPlan;
+use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
+use crate::plan::Repetition;
 
 /// A case with its repetitions planned.
 pub struct Planned {
     /// The case.
-    pub case: &'static pfc::PfcCase,
+    pub case: &'static Case,
     /// Those that can be done.
-    pub repetitions: Vec<RepetitionPlan>,
+    pub repetitions: Vec<Repetition>,
     /// Those that cannot.
     pub omitted: Vec<Omitted>,
 }
 
-/// Plans all repetitions for a testbed whose ports have that speed. Sends nothing.
-///
-/// An error when what the plan asks cannot be had at that speed.
-pub fn plan(config: &Config, surroundings: &Surroundings) -> Result<Vec<Planned>> {
-    config.plan.cases.iter().map(|planned| plan_case(config, surroundings, planned)).collect()
+impl Planned {
+    /// Not applicable, because the testbed has nothing for it.
+    fn without(case: &'static Case, table: &str) -> Self {
+        let reason = format!("the testbed has no table [{table}], so nothing to try it on");
+        Self { case, repetitions: Vec::new(), omitted: vec![Omitted { name: "all".into(), reason, not_applicable: true }] }
+    }
 }
 
-fn plan_case(config: &Config, surroundings: &Surroundings, planned: &PlannedCase) -> Result<Planned> {
-    let case = pfc::CASES.iter().find(|case| case.case.id == planned.id).with_context(|| format!("no case is called {}", planned.id))?;
-    let interval = planned.storm.interval_at(surroundings.line_rate).with_context(|| planned.id.clone())?;
+/// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends nothing.
+///
+/// An error when what the plan asks cannot be had at that speed.
+pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
+    config.plan.cases.iter().map(|planned| plan_case(config, line_rate, planned)).collect()
+}
+
+fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Result<Planned> {
+    let case = cases::find(&planned.id).with_context(|| format!("no case is called {}", planned.id))?;
+    match &planned.parameters {
+        Parameters::Pfc(parameters) => match (&config.testbed.pfc, line_rate) {
+            (Some(testbed), Some(line_rate)) => plan_pfc(testbed, line_rate, case, parameters),
+            _ => Ok(Planned::without(case, "dut")),
+        },
+        Parameters::Mad => Ok(match &config.testbed.mad {
+            Some(testbed) => {
+                let repetitions = mad::planning::plan(case.id, testbed).into_iter().map(Repetition::Mad).collect();
+                Planned { case, repetitions, omitted: Vec::new() }
+            }
+            None => Planned::without(case, "mad"),
+        }),
+    }
+}
+
+fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, parameters: &PfcParameters) -> Result<Planned> {
+    let surroundings = Surroundings { line_rate, load: testbed.limits.load, trust: testbed.trust, dscp_map: testbed.dscp_map };
+    let planner = pfc::CASES.iter().find(|known| known.case.id == case.id).context("a case of another family has PFC parameters")?;
+    let interval = parameters.storm.interval_at(line_rate).with_context(|| case.id)?;
     let mut result = Planned { case, repetitions: Vec::new(), omitted: Vec::new() };
-    for PlannedRepetition { lossless, storm } in &planned.repetitions {
+    for PlannedRepetition { lossless, storm } in &parameters.repetitions {
         let ask = Ask {
             lossless,
             storm: storm.as_deref(),
-            durations: planned.durations,
-            frame: planned.frame,
-            quanta: planned.storm.quanta,
+            durations: parameters.durations,
+            frame: parameters.frame,
+            quanta: parameters.storm.quanta,
             interval,
         };
         let name = pfc::planning::name(&ask);
-        let external = matches!(config.testbed.dut, crate::config::Dut::External { .. });
-        match (case.plan)(surroundings, &ask) {
+        let external = matches!(testbed.dut, Dut::External { .. });
+        match (planner.plan)(&surroundings, &ask) {
             Err(reason) => result.omitted.push(Omitted { name, reason, not_applicable: true }),
-            Ok(_) if external && config.testbed.hooks.configure.is_none() && *lossless != config.testbed.lossless => {
+            Ok(_) if external && testbed.hooks.configure.is_none() && *lossless != testbed.lossless => {
                 let reason = format!(
                     "the DUT's lossless priorities are {}; others need the hook `configure`",
-                    pfc::planning::join(&config.testbed.lossless)
+                    pfc::planning::join(&testbed.lossless)
                 );
                 result.omitted.push(Omitted { name, reason, not_applicable: false });
             }
-            Ok(plan) => result.repetitions.push(plan),
+            Ok(plan) => result.repetitions.push(Repetition::Pfc(Box::new(plan))),
         }
     }
     Ok(result)
 }
 
-/// What planning needs to know of a testbed.
-pub fn surroundings(config: &Config, line_rate: pfc_ebpf::units::LineRate) -> Surroundings {
-    let testbed = &config.testbed;
-    Surroundings { line_rate, load: testbed.limits.load, trust: testbed.trust, dscp_map: testbed.dscp_map }
+/// What the planned cases are run with; only what one of them needs is there.
+struct Equipment {
+    pfc: Option<Testbed>,
+    mad: Option<MadPort>,
 }
 
 /// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
 pub struct Prepared<'c> {
     config: &'c Config,
-    testbed: Testbed,
+    equipment: Equipment,
     cases: Vec<Planned>,
 }
 
@@ -82,14 +109,30 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     for undone in Journal::open().recover()? {
         events(Event::Note(undone));
     }
-    let testbed = Testbed::bring_up(&config.testbed, sizes(config))?;
-    let cases = plan(config, &surroundings(config, testbed.limits.line_rate))?;
-    Ok(Prepared { config, testbed, cases })
+    let wants = |family: fn(&Parameters) -> bool| config.plan.cases.iter().any(|case| family(&case.parameters));
+    let pfc = match &config.testbed.pfc {
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Pfc(_))) => {
+            Some(Testbed::bring_up(testbed, sizes(config, testbed))?)
+        }
+        _ => None,
+    };
+    let mad = match &config.testbed.mad {
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => Some(MadPort::open(testbed)?),
+        _ => None,
+    };
+    let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
+    Ok(Prepared { config, equipment: Equipment { pfc, mad }, cases })
+}
+
+/// The line rate that a run would have, without bringing anything up; `None` where nothing of the plan and testbed needs one.
+pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
+    let asked = config.plan.cases.iter().any(|case| matches!(case.parameters, Parameters::Pfc(_)));
+    config.testbed.pfc.as_ref().filter(|_| asked).map(testbed::planned_line_rate).transpose()
 }
 
 /// Runs everything. What fails here is in the evidence.
 pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut(Event)) -> Result<Evidence> {
-    let Prepared { config, mut testbed, cases } = prepared;
+    let Prepared { config, mut equipment, cases } = prepared;
     let began = clock::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut evidence = Evidence {
@@ -105,15 +148,14 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     // The process number tells our frames from those of an earlier run that may still be under way.
     let mut run = std::process::id() as u16;
     for planned in cases {
-        events(Event::CaseBegins { case: &planned.case.case, repetitions: planned.repetitions.len() });
-        let mut case = CaseEvidence { case: planned.case.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
+        events(Event::CaseBegins { case: planned.case, repetitions: planned.repetitions.len() });
+        let mut case = CaseEvidence { case: planned.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
         for plan in &planned.repetitions {
             run = run.wrapping_add(1);
-            events(Event::RepetitionBegins { name: plan.name.clone(), seconds: shortest(plan) });
-            let mut live = Live { config: &config.testbed, testbed: &mut testbed, interrupt, events, run };
-            match live::run(&mut live, plan) {
-                Ok(done) => case.repetitions.push(Repetition::Pfc(Box::new(done))),
-                Err(error) => case.error = Some(format!("{}: {}", plan.name, in_words(&error))),
+            events(Event::RepetitionBegins { name: plan.name().into(), seconds: plan.shortest() });
+            match repetition(config, &mut equipment, plan, run, interrupt, events) {
+                Ok(done) => case.repetitions.push(done),
+                Err(error) => case.error = Some(format!("{}: {}", plan.name(), in_words(&error))),
             }
             evidence.interrupted = interrupt.seen();
             events(Event::RepetitionEnds);
@@ -131,6 +173,40 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     Ok(evidence)
 }
 
+fn repetition(
+    config: &Config,
+    equipment: &mut Equipment,
+    plan: &Repetition,
+    run: u16,
+    interrupt: &mut Interrupt,
+    events: &mut dyn FnMut(Event),
+) -> Result<evidence::Repetition> {
+    const UP: &str = "planned, so there is a testbed for it";
+    match plan {
+        Repetition::Pfc(plan) => {
+            let config = config.testbed.pfc.as_ref().expect(UP);
+            let testbed = equipment.pfc.as_mut().expect(UP);
+            let mut live = pfc::live::Live { config, testbed, interrupt, events, run };
+            Ok(evidence::Repetition::Pfc(Box::new(pfc::live::run(&mut live, plan)?)))
+        }
+        Repetition::Mad(plan) => {
+            let config = config.testbed.mad.as_ref().expect(UP);
+            let MadPort { requester, transport, .. } = equipment.mad.as_mut().expect(UP);
+            requester.transport().set_wake(Some(interrupt.wake()?));
+            let mut journal = MachineJournal::new(config);
+            let mut live = mad::live::Live {
+                config,
+                requester,
+                transport: transport.clone(),
+                interrupted: &mut || interrupt.seen(),
+                events,
+                journal: Some(&mut journal),
+            };
+            Ok(evidence::Repetition::Mad(Box::new(mad::live::run(&mut live, plan)?)))
+        }
+    }
+}
+
 /// An error with its causes, each said once: many a message has its cause in it already.
 pub fn in_words(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |said, cause| match cause.to_string() {
@@ -140,16 +216,14 @@ pub fn in_words(error: &anyhow::Error) -> String {
     })
 }
 
-/// How long the phases of a repetition take at the least, in seconds.
-pub fn shortest(plan: &RepetitionPlan) -> f64 {
-    let d = &plan.durations;
-    (d.baseline + d.lead + d.traffic + d.tail + d.resume) as f64 / 1e9
-}
-
 /// Sizes of the maps for the longest repetition with the most flows.
-fn sizes(config: &Config) -> Sizes {
-    let slowest = config.testbed.line_rate.map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
-    let longest = config.plan.cases.iter().map(|case| live::longest(&case.durations, slowest)).max().unwrap_or(0);
+fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
+    let slowest = testbed.line_rate.map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
+    let durations = config.plan.cases.iter().filter_map(|case| match &case.parameters {
+        Parameters::Pfc(parameters) => Some(&parameters.durations),
+        Parameters::Mad => None,
+    });
+    let longest = durations.map(|durations| pfc::live::longest(durations, slowest)).max().unwrap_or(0);
     Sizes { flows: pfc_ebpf::units::Dscp::COUNT as u32, windows: (longest / WINDOW) as u32 + 1 }
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use validator::config::{self, PlanChoice};
 
 const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
+/// Every case that the built-in plans name.
+const KNOWN: [&str; 6] = [CASES[0], CASES[1], CASES[2], CASES[3], "mad.c14-024-10-01", "mad.c14-016-get"];
 const SIM: &str = "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rate = \"1G\"\n";
 const EXTERNAL: &str = "name = \"t\"\ndut.kind = \"external\"\nqos.dscp_map = \"sonic\"\nqos.lossless = [3, 4]\nports.tx.interface = \"a\"\nports.rx.interface = \"b\"\n";
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"pfc.pause-single-lossless\"\nrepetitions = [{ lossless = [3] }]\n";
@@ -18,7 +20,7 @@ fn error(testbed: &str, plan: &str, sets: &[&str]) -> String {
     fs::write(path("p.toml"), plan).unwrap();
     let sets: Vec<_> = sets.iter().map(|set| set.to_string()).collect();
     let choice = PlanChoice::Plan(path("p.toml").display().to_string());
-    let error = config::load(&path("t.toml"), &choice, &sets, &CASES).expect_err(&format!("accepted:\n{testbed}\n{plan}\n{sets:?}"));
+    let error = config::load(&path("t.toml"), &choice, &sets, &KNOWN).expect_err(&format!("accepted:\n{testbed}\n{plan}\n{sets:?}"));
     error.to_string().replace(&format!("{}/", dir.path().display()), "")
 }
 
@@ -53,7 +55,7 @@ fn syntax_keys_and_types() {
             &sim("[limit]\nload = 1.0\n"),
             PLAN,
             &[],
-            "t.toml:6:2: limit: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`",
+            "t.toml:6:2: limit: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`",
         ),
         (
             &sim("tx = { interfac = \"eth1\" }\n"),
@@ -120,7 +122,12 @@ fn syntax_keys_and_types() {
             &[],
             "t.toml:5:13: ports.line_rate: invalid type: integer `1000000000`, expected a rate with its unit (M, G, T for bit/s), such as \"25G\"",
         ),
-        (SIM, "name = \"p\"\n[[case]]\nid = \"x\"\n", &[], "p.toml:2:1: case[0]: missing field `repetitions`"),
+        (
+            SIM,
+            "name = \"p\"\n[[case]]\nid = \"pfc.global-pause\"\n",
+            &[],
+            "p.toml:2:1: case[0].repetitions: expected at least one repetition, found none",
+        ),
         (
             SIM,
             "name = \"p\"\n[[case]]\nid = \"pfc.pause-lossy\"\nrepetitions = [{ lossless = [3], storms = [3] }]\n",
@@ -293,7 +300,7 @@ fn plans_that_make_no_sense() {
             SIM,
             &plan("pfc.nope", "{ lossless = [3] }"),
             &[],
-            "p.toml:3:6: case[0].id: unknown case `pfc.nope`; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause",
+            "p.toml:3:6: case[0].id: unknown case `pfc.nope`; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get",
         ),
         (
             SIM,
@@ -450,7 +457,7 @@ fn arguments() {
             SIM,
             PLAN,
             &["testbed.limit.load=1"],
-            "--set testbed.limit.load=1: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`",
+            "--set testbed.limit.load=1: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`",
         ),
         (SIM, PLAN, &["testbed.name.x=1"], "--set testbed.name.x=1: `name` is no table but of type string"),
         (SIM, PLAN, &["plan.case.0=1"], "--set plan.case.0=1: `case` is no table but of type array"),
@@ -483,16 +490,19 @@ fn arguments() {
 
 #[test]
 fn files_and_names_that_are_not_there() {
-    let load = |testbed: &Path, choice| config::load(testbed, &choice, &[], &CASES).unwrap_err().to_string();
+    let load = |testbed: &Path, choice| config::load(testbed, &choice, &[], &KNOWN).unwrap_err().to_string();
     let dir = tempfile::tempdir().unwrap();
     let testbed = dir.path().join("t.toml");
     let all = PlanChoice::Plan("all".to_owned());
     assert_eq!(load(&testbed, all.clone()), format!("{}: cannot be read: No such file or directory (os error 2)", testbed.display()));
     fs::write(&testbed, SIM).unwrap();
-    assert_eq!(load(&testbed, PlanChoice::Plan("smok".to_owned())), "--plan smok: neither a file nor a built-in plan (all, pfc, smoke)");
+    assert_eq!(
+        load(&testbed, PlanChoice::Plan("smok".to_owned())),
+        "--plan smok: neither a file nor a built-in plan (all, mad, pfc, smoke)"
+    );
     assert_eq!(
         load(&testbed, PlanChoice::Cases(vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()])),
-        format!("--case pfc.lossy: unknown case; expected one of {}", CASES.join(", "))
+        format!("--case pfc.lossy: unknown case; expected one of {}", KNOWN.join(", "))
     );
     assert_eq!(
         config::load(&testbed, &all, &[], &["mad.c14-016-get"]).unwrap_err().to_string(),

@@ -5,10 +5,20 @@ use std::path::{Path, PathBuf};
 
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use validator::config::{self, BUILT_IN_PLANS, Config, Destination, Dut, PlanChoice, PlannedRepetition, Port, XdpMode};
+use validator::config::{
+    self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters, PfcTestbed, PlanChoice, PlannedRepetition,
+    Port, XdpMode,
+};
 use validator::plan::Durations;
 
-const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
+const CASES: [&str; 6] = [
+    "pfc.pause-single-lossless",
+    "pfc.pause-multi-lossless",
+    "pfc.pause-lossy",
+    "pfc.global-pause",
+    "mad.c14-024-10-01",
+    "mad.c14-016-get",
+];
 const MS: u64 = 1_000_000;
 
 fn file(name: &str) -> PathBuf {
@@ -22,6 +32,21 @@ fn load(testbed: &Path, plan: &str, sets: &[&str]) -> Config {
 
 fn sim(plan: &str, sets: &[&str]) -> Config {
     load(&file("testbeds/sim.toml"), plan, sets)
+}
+
+/// The PFC part of a testbed.
+fn pfc(config: Config) -> PfcTestbed {
+    config.testbed.pfc.expect("a testbed with a table [dut]")
+}
+
+/// Parameters of the plan's PFC cases, in their order.
+fn parameters(config: &Config) -> Vec<&PfcParameters> {
+    config
+        .plan
+        .cases
+        .iter()
+        .filter_map(|case| if let Parameters::Pfc(parameters) = &case.parameters { Some(parameters) } else { None })
+        .collect()
 }
 
 fn priorities(numbers: &[u8]) -> Vec<Priority> {
@@ -38,7 +63,8 @@ fn repetitions(config: &Config) -> Vec<(&str, Vec<String>)> {
     let name = |set: &PlannedRepetition| {
         join(&set.lossless) + &set.storm.as_ref().map_or(String::new(), |storm| format!(" storm {}", join(storm)))
     };
-    config.plan.cases.iter().map(|case| (case.id.as_str(), case.repetitions.iter().map(name).collect())).collect()
+    let ids = config.plan.cases.iter().map(|case| case.id.as_str());
+    ids.zip(parameters(config)).map(|(id, case)| (id, case.repetitions.iter().map(name).collect())).collect()
 }
 
 #[test]
@@ -51,9 +77,10 @@ fn the_pfc_plan_has_every_repetition_that_the_test_plan_asks_for() {
 
     let second =
         Durations { baseline: 300 * MS, lead: 1000 * MS, traffic: 1000 * MS, tail: 200 * MS, resume: 1000 * MS, drain_max: 2000 * MS };
-    assert_eq!(config.plan.cases[0].durations, second);
-    assert_eq!(config.plan.cases[3].durations, Durations { traffic: 5000 * MS, ..second });
-    assert!(config.plan.cases.iter().all(|case| case.frame == 1024 && case.storm.quanta == Quanta::MAX));
+    let parameters = parameters(&config);
+    assert_eq!(parameters[0].durations, second);
+    assert_eq!(parameters[3].durations, Durations { traffic: 5000 * MS, ..second });
+    assert!(parameters.iter().all(|case| case.frame == 1024 && case.storm.quanta == Quanta::MAX));
 }
 
 #[test]
@@ -63,13 +90,15 @@ fn the_smoke_plan_has_all_four_cases_in_short() {
     let expected =
         [(CASES[0], owned(&["3", "4"])), (CASES[1], owned(&["34", "34 storm 3"])), (CASES[2], owned(&["3"])), (CASES[3], owned(&["34"]))];
     assert_eq!(repetitions(&config), expected);
-    assert!(config.plan.cases.iter().all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS));
-    assert_eq!(config.plan.cases[1].repetitions[1].storm, Some(priorities(&[3])));
+    let parameters = parameters(&config);
+    assert!(parameters.iter().all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS));
+    assert_eq!(parameters[1].repetitions[1].storm, Some(priorities(&[3])));
 }
 
 #[test]
 fn the_default_plan_has_all_that_the_others_have() {
-    assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, sim("pfc", &[]).plan.cases);
+    let families = ["pfc", "mad"].map(|plan| sim(plan, &[]).plan.cases).concat();
+    assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, families);
     assert!(CASES.iter().all(|id| sim(config::DEFAULT_PLAN, &[]).plan.cases.iter().any(|case| case.id == *id)));
 }
 
@@ -86,12 +115,13 @@ fn built_in_plans_are_the_files_of_the_same_name() {
 fn chosen_cases_come_from_the_default_plan_in_its_order() {
     let choice = PlanChoice::Cases(vec![CASES[3].to_owned(), CASES[2].to_owned(), CASES[3].to_owned()]);
     let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
-    assert_eq!(config.plan.cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), CASES[2..]);
+    assert_eq!(config.plan.cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), CASES[2..4]);
 }
 
 #[test]
 fn the_simulated_testbed_has_the_defaults() {
-    let testbed = sim("smoke", &[]).testbed;
+    assert_eq!(sim("smoke", &[]).testbed.record().dut, "sim");
+    let testbed = pfc(sim("smoke", &[]));
     assert_eq!(testbed.dut, Dut::Sim { faults: vec![], args: vec![] });
     assert_eq!(testbed.line_rate.map(LineRate::bits_per_second), Some(1_000_000_000));
     assert_eq!((testbed.xdp, testbed.trust, testbed.dscp_map), (XdpMode::Auto, Trust::Dscp, mod_8()));
@@ -101,18 +131,19 @@ fn the_simulated_testbed_has_the_defaults() {
     let limits = testbed.limits.at(testbed.line_rate.unwrap());
     assert_eq!((limits.max_response, limits.headroom, limits.max_residence, limits.max_burst), (MS, 1 << 20, 2000 * MS, 4 * MS));
     assert_eq!((limits.min_throughput, testbed.limits.load), (0.99, 1.0));
-    assert_eq!(testbed.record().dut, "sim");
 }
 
 #[test]
 fn the_bridge_testbed_differs_in_the_dut() {
     let testbed = load(&file("testbeds/bridge.toml"), "smoke", &[]).testbed;
-    assert_eq!((testbed.dut.clone(), testbed.record().dut.as_str()), (Dut::Bridge, "bridge"));
+    assert_eq!(testbed.record().dut, "bridge");
+    let testbed = testbed.pfc.unwrap();
+    assert_eq!(testbed.dut, Dut::Bridge);
 }
 
 #[test]
 fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
-    let example = load(&file("testbeds/lab-example.toml"), "pfc", &[]).testbed;
+    let example = pfc(load(&file("testbeds/lab-example.toml"), "pfc", &[]));
     let port = |interface: &str| Port { interface: interface.to_owned(), namespace: None };
     assert_eq!(example.dut, Dut::External { tx: port("eth1"), rx: port("eth2") });
     assert_eq!((example.line_rate, example.watchdog.as_deref(), example.hooks.timeout), (None, Some("off"), 10_000 * MS));
@@ -126,7 +157,7 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lab.toml");
     std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    let full = load(&path, "pfc", &[]).testbed;
+    let full = pfc(load(&path, "pfc", &[]));
     assert_eq!(full.line_rate.map(LineRate::bits_per_second), Some(25_000_000_000));
     assert_eq!(full.addresses.source_ip, "198.18.0.1".parse::<IpAddr>().unwrap());
     assert_eq!(full.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
@@ -149,22 +180,24 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
         "plan.storm.quanta=0x1fff",
         "plan.storm.interval=1ms",
     ];
-    let Config { testbed, plan } = sim("pfc", &sets);
+    let config = sim("pfc", &sets);
+    assert!(config.testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", config.testbed.toml);
+    let cases = parameters(&config);
+    assert_eq!((cases[0].durations.traffic, cases[0].frame), (2000 * MS, 512));
+    assert_eq!(cases[3].durations.traffic, 5000 * MS, "a case's own value is nearer than the plan's");
+    assert_eq!((cases[0].storm.quanta, cases[0].storm.interval), (Quanta(0x1fff), Some(MS)));
+    let testbed = pfc(config);
     assert_eq!(testbed.limits.max_response, 3 * MS);
     assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".parse().unwrap()], args: vec![] });
     assert_eq!((testbed.dscp_map[46], testbed.watchdog.as_deref()), (Priority::from_low_bits(5), Some("on")));
-    assert!(testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", testbed.toml);
-    assert_eq!((plan.cases[0].durations.traffic, plan.cases[0].frame), (2000 * MS, 512));
-    assert_eq!(plan.cases[3].durations.traffic, 5000 * MS, "a case's own value is nearer than the plan's");
-    assert_eq!((plan.cases[0].storm.quanta, plan.cases[0].storm.interval), (Quanta(0x1fff), Some(MS)));
 }
 
 #[test]
 fn the_storm_comes_three_times_in_a_pause_unless_said_otherwise() {
     let rate = |bits| LineRate::from_bits_per_second(bits).unwrap();
-    let storm = sim("smoke", &[]).plan.cases[0].storm;
+    let storm = parameters(&sim("smoke", &[]))[0].storm;
     assert_eq!(storm.interval_at(rate(1_000_000_000)), Ok(33_553_920 / 3));
-    let storm = sim("smoke", &["plan.storm.interval=10ms"]).plan.cases[0].storm;
+    let storm = parameters(&sim("smoke", &["plan.storm.interval=10ms"]))[0].storm;
     assert_eq!(storm.interval_at(rate(1_000_000_000)), Ok(10 * MS));
     assert_eq!(
         storm.interval_at(rate(100_000_000_000)).unwrap_err().to_string(),
@@ -180,9 +213,28 @@ fn ipv6_and_pcp_testbeds_are_read() {
                 xdp = \"skb\"\n[qos]\ntrust = \"pcp\"\nlossless = [4, 3]\n[addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
                 source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
     std::fs::write(&path, text).unwrap();
-    let testbed = load(&path, "smoke", &["plan.traffic.frame=91"]).testbed;
+    let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=91"]));
     assert_eq!((testbed.trust, testbed.xdp, testbed.watchdog), (Trust::Pcp, XdpMode::Skb, None));
     assert_eq!(testbed.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
     assert_eq!(testbed.addresses.destination, Destination::Mac([2, 0, 0, 0, 0, 2]));
+}
+
+#[test]
+fn the_testbeds_of_the_mad_cases_are_read() {
+    let sim = sim("mad", &[]).testbed.mad.unwrap();
+    assert_eq!(sim.transport, MadTransport::Sim { faults: vec![], args: vec![] });
+    assert_eq!((sim.route.to_string().as_str(), sim.m_key_current.0, sim.timeout), ("path 0,1", 0, 200 * MS));
+    assert!(sim.m_key_dut != sim.m_key_other);
+
+    let ibsim = load(&file("testbeds/ibsim.toml"), "mad", &[]).testbed;
+    assert_eq!((ibsim.record().dut.as_str(), &ibsim.pfc), ("ibsim", &None));
+    assert_eq!(ibsim.mad.unwrap().transport, MadTransport::Ibsim { socket: "validator".into(), host: "Hca1".into() });
+
+    let sets = ["testbed.mad.m_key_current=0x00000000000000ff"];
+    let hca = load(&file("testbeds/hca-example.toml"), "mad", &sets).testbed.mad.unwrap();
+    assert_eq!(hca.transport, MadTransport::Umad { device: "mlx5_0".into(), port: 1, sysfs: "/sys".into() });
+    assert_eq!((hca.m_key_dut, hca.m_key_other, hca.m_key_current.0), (sim.m_key_dut, sim.m_key_other, 0xff));
+    // What stands in the example is the default.
+    assert_eq!((hca.route, hca.timeout), (sim.route, sim.timeout));
 }

@@ -259,7 +259,7 @@ fn the_json_report_has_everything_by_its_name() {
 #[test]
 fn the_json_report_has_the_throughput_of_each_priority_over_time() {
     let mut evidence = evidence();
-    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0];
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else { unreachable!() };
     let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
     repetition.plan.flows = vec![FlowPlan { id: 0, role: Role::Test, priority, dscp, pcp: None, rate: 500_000_000, length: 1024 }];
     let mut window = [0; 8];

@@ -64,7 +64,7 @@ pfc.x
 
 needs: preconditions; where one is not met, the check is inconclusive.
 depends on: where that check did not pass, this one is skipped.
-fault: what makes the check fail on the simulated DUT (`validator dut switch --help` has them all).
+fault: what makes the check fail on the simulated DUT (`validator dut switch --help` and `validator dut sma --help` have them all).
 ";
     assert_eq!(list::text(&[&CASE]), expected);
 }
@@ -148,7 +148,7 @@ pfc.x [lossless 3]
    7  probe: on running traffic send one XOFF for priority 3, 1000 quanta (a pause of 512us), then
       another that an XON ends; the DUT has 1ms to respond
 ";
-    assert_eq!(dry_run::steps("pfc.x", &plan(), &limits()), expected);
+    assert_eq!(dry_run::pfc("pfc.x", &plan(), &limits()), expected);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
     plan.durations.resume = 0;
     plan.probe_first = true;
     plan.storm.kind = StormKind::Pause;
-    let text = dry_run::steps("pfc.x", &plan, &limits());
+    let text = dry_run::pfc("pfc.x", &plan, &limits());
     assert!(!text.contains("resume:"), "{text}");
     assert!(text.contains("   2  probe:") && text.contains("   3  storm: from the rx port send 802.3x PAUSE every 11ms,"), "{text}");
 }

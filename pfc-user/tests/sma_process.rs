@@ -152,6 +152,7 @@ fn smpquery_sees_the_switch_as_configured() {
     for address in ["-D switchinfo 0,1", "switchinfo 5"] {
         fields(&dut.ask(&format!("smpquery {address}")), &[("LinearFdbCap", "0"), ("RandomFdbCap", "3072")]);
     }
+    assert!(dut.ask("smpquery -D pkeys 0,1").contains("0: 0xffff"));
     // The tester's own node.
     fields(&dut.ask("smpquery nodeinfo 1"), &[("NodeType", "Channel Adapter"), ("Guid", "0x0200000000000100")]);
     assert_eq!(dut.rest(), "ended: 0 datagrams ignored, 0 packets dropped\n");

@@ -1,5 +1,6 @@
 //! `cargo xtask`: sets up, builds, shows and tests the validator. `cargo xtask help` lists the commands.
 
+mod bench;
 mod build_ebpf;
 mod demo;
 mod setup;
@@ -27,6 +28,8 @@ enum Command {
     BuildEbpf,
     /// Set up, build, and run the plan on the simulated device (as root)
     Demo(demo::Demo),
+    /// Set up, build, and run every benchmark
+    Bench(bench::Bench),
     /// Set up, build, and run every test; what needs root is skipped without it
     Test(test::Test),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Setup(options) => setup::run(&setup::EVERYTHING, &options).map(|()| ExitCode::SUCCESS),
         Command::BuildEbpf => build_ebpf::run(root).map(|()| ExitCode::SUCCESS),
         Command::Demo(options) => demo::run(root, &options),
+        Command::Bench(options) => bench::run(root, &options),
         Command::Test(options) => test::run(root, &options),
     };
     done.unwrap_or_else(|error| {

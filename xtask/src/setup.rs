@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: finds what is missing and installs it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
@@ -34,11 +34,15 @@ struct Tool {
     why: &'static str,
 }
 
-const TEST_TOOLS: [Tool; 4] = [
+const TEST_TOOLS: [Tool; 8] = [
     Tool { name: "tshark", package: "tshark", why: "an independent decoder of the frames that are sent" },
     Tool { name: "scapy", package: "python3-scapy", why: "an independent maker of the frames that are counted" },
     Tool { name: "ip", package: "iproute2", why: "tests name namespaces and change links with it" },
     Tool { name: "ethtool", package: "ethtool", why: "tests read offloads and counters with it" },
+    Tool { name: "ibsim", package: "ibsim-utils", why: "an independent InfiniBand fabric, and the shim that puts tools on it" },
+    Tool { name: "smpquery", package: "infiniband-diags", why: "an independent client of the simulated subnet management agent" },
+    Tool { name: "opensm", package: "opensm", why: "a subnet manager, which gives the simulated fabric its LIDs" },
+    Tool { name: "umad.h", package: "libibumad-dev", why: "the kernel's and the library's layout of umad, which ours is compared with" },
 ];
 
 /// Sources and compiler of one version. Debian's security suite has them, where rustup's component cannot be had.
@@ -143,6 +147,9 @@ impl Tool {
             // Debian's Python, for which Debian's package is; another one may come first in PATH.
             let import = Command::new("/usr/bin/python3").args(["-c", "import scapy"]).stderr(Stdio::null()).status();
             return import.is_ok_and(|status| status.success());
+        }
+        if self.name == "umad.h" {
+            return Path::new("/usr/include/infiniband/umad.h").is_file();
         }
         in_path(self.name)
     }

@@ -9,7 +9,7 @@
 //! | `NAME:ctlID` | `NAME:ctl` | control: 80 octets, each answered with as many |
 //! | `NAME:inID` | `NAME:outSLOT` | MADs: 288 octets, either way |
 //!
-//! Seen with ibsim 0.10; integers are in the order of the machine unless [`wire`] says otherwise.
+//! Seen with ibsim 0.10; integers are in the machine's order of octets, but for LIDs and the length of a MAD.
 
 mod client;
 mod server;

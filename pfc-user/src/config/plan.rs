@@ -26,6 +26,22 @@ pub struct Plan {
 pub struct PlannedCase {
     /// Case id.
     pub id: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+}
+
+/// Parameters of a case, by family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parameters {
+    /// Of a PFC case.
+    Pfc(PfcParameters),
+    /// Of a MAD case: all that it needs is in the testbed.
+    Mad,
+}
+
+/// Parameters of a PFC case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PfcParameters {
     /// Times. A case has no resume phase where its document has no such step, whatever stands here.
     pub durations: Durations,
     /// Length of the test frames in octets, without FCS.
@@ -95,7 +111,7 @@ struct File {
     case: Vec<CaseTable>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DurationsTable {
     baseline: Option<Span>,
@@ -112,7 +128,7 @@ struct TrafficTable {
     frame: Option<usize>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StormTable {
     quanta: Option<i64>,
@@ -127,7 +143,7 @@ struct CaseTable {
     durations: DurationsTable,
     #[serde(default)]
     storm: StormTable,
-    repetitions: Vec<RepetitionTable>,
+    repetitions: Option<Vec<RepetitionTable>>,
 }
 
 #[derive(Deserialize)]
@@ -174,21 +190,41 @@ pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed)
         if cases.iter().any(|case| case.id == table.id) {
             return Err(document.error(&id, format!("case `{}` is listed twice", table.id)));
         }
-        cases.push(PlannedCase {
-            durations: durations(document, &at, table.durations, file.durations)?,
-            frame,
-            storm: storm(document, &at, table.storm, file.storm, testbed.line_rate)?,
-            repetitions: repetitions(document, &at, &sets(&table.id), table.repetitions)?,
-            id: table.id,
-        });
+        let parameters = if table.id.starts_with("mad.") {
+            without_parameters(document, &at, &table)?;
+            Parameters::Mad
+        } else {
+            let line_rate = testbed.pfc.as_ref().and_then(|pfc| pfc.line_rate);
+            Parameters::Pfc(PfcParameters {
+                durations: durations(document, &at, table.durations, file.durations)?,
+                frame,
+                storm: storm(document, &at, table.storm, file.storm, line_rate)?,
+                repetitions: repetitions(document, &at, &sets(&table.id), table.repetitions.unwrap_or_default())?,
+            })
+        };
+        cases.push(PlannedCase { id: table.id, parameters });
     }
     Ok(Plan { name: file.name, cases })
+}
+
+fn without_parameters(document: &Document, at: &str, table: &CaseTable) -> Result<(), ConfigError> {
+    for (key, given) in [
+        ("durations", table.durations != DurationsTable::default()),
+        ("storm", table.storm != StormTable::default()),
+        ("repetitions", table.repetitions.is_some()),
+    ] {
+        if given {
+            return Err(document.error(&format!("{at}.{key}"), format!("`{}` takes none", table.id)));
+        }
+    }
+    Ok(())
 }
 
 fn frame(document: &Document, given: Option<usize>, testbed: &Testbed) -> Result<usize, ConfigError> {
     const DEFAULT: usize = 1024;
     const IPV6_EXTRA: usize = 20;
-    let (family, shortest) = if testbed.addresses.source_ip.is_ipv4() { ("IPv4", 71) } else { ("IPv6", 71 + IPV6_EXTRA) };
+    let (family, shortest) =
+        if testbed.pfc.as_ref().is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4()) { ("IPv4", 71) } else { ("IPv6", 71 + IPV6_EXTRA) };
     match given.unwrap_or(DEFAULT) {
         frame if (shortest..=3400).contains(&frame) => Ok(frame),
         found => {

@@ -10,18 +10,28 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde::Deserialize;
 
 pub(super) use file::read;
+pub use mad::{MadTestbed, MadTransport};
 
 use crate::dut::switch::fault::Fault;
 use crate::evidence;
 use crate::plan::{self, Nanos};
 
-/// Where the ports are, and what the DUT is.
+/// Where the ports are, and what the DUT is, by family of cases. What is absent makes the cases of that family not applicable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Testbed {
     /// Its name.
     pub name: String,
     /// The file's text, and the `--set` arguments.
     pub toml: String,
+    /// For the PFC cases.
+    pub pfc: Option<PfcTestbed>,
+    /// For the MAD cases.
+    pub mad: Option<MadTestbed>,
+}
+
+/// The part of a testbed that the PFC cases use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PfcTestbed {
     /// The device under test.
     pub dut: Dut,
     /// Speed of the ports; always there for a simulated DUT and a bridge, else `None` takes the speed of the link.
@@ -143,12 +153,14 @@ pub struct Hooks {
 impl Testbed {
     /// What is kept of it in the evidence.
     pub fn record(&self) -> evidence::Testbed {
-        let dut = match self.dut {
+        let pfc = self.pfc.as_ref().map(|pfc| match pfc.dut {
             Dut::Sim { .. } => "sim",
             Dut::Bridge => "bridge",
             Dut::External { .. } => "external",
-        };
-        evidence::Testbed { name: self.name.clone(), dut: dut.to_owned(), toml: self.toml.clone() }
+        });
+        let mut duts: Vec<&str> = pfc.into_iter().chain(self.mad.as_ref().map(|mad| mad.transport.kind())).collect();
+        duts.dedup();
+        evidence::Testbed { name: self.name.clone(), dut: duts.join(", "), toml: self.toml.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! SIGINT and SIGTERM as a file descriptor, so that every wait of the run can be ended by them at once.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -34,6 +34,11 @@ impl Interrupt {
             self.seen = true;
         }
         self.seen
+    }
+
+    /// Something that can be read once there is a signal, for waits elsewhere.
+    pub fn wake(&self) -> Result<OwnedFd> {
+        self.signals.as_fd().try_clone_to_owned().context("the signals' descriptor cannot be duplicated")
     }
 
     /// Waits until `deadline` (CLOCK_MONOTONIC) or a signal; true when there was one.

@@ -1,5 +1,5 @@
-//! Settings of NICs that are changed for a run and put back after it. What is to be put back is written down before anything is
-//! changed, so that a later run can do it when this one is killed.
+//! Settings of NICs and keys of DUTs that are changed for a run and put back after it. What is to be put back is written down before
+//! anything is changed, so that a later run can do it when this one is killed.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
@@ -8,6 +8,7 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::link::{self, Feature, LinkError};
+use super::mad::KeyEntry;
 use super::netns::{Namespace, NamespaceError};
 
 /// Why a setting could not be changed or put back.
@@ -29,13 +30,27 @@ pub enum JournalError {
     Namespace(#[from] NamespaceError),
 }
 
-/// A setting as it was before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Something as it was before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     /// Who changed it.
     pid: u32,
     /// Its start time in clock ticks since boot: numbers of processes come again.
     started: u64,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum What {
+    Setting(Setting),
+    Key(KeyEntry),
+}
+
+/// A setting of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Setting {
     /// Name of the namespace in /run/netns, if it has one.
     namespace: Option<String>,
     /// Number of the namespace: names come again.
@@ -55,8 +70,21 @@ pub struct Journal {
 #[derive(Debug)]
 pub struct Change {
     namespace: Namespace,
-    entry: Entry,
+    setting: Setting,
     path: PathBuf,
+}
+
+/// The note of a DUT's key. It stays until it is said that the key is as it was.
+#[derive(Debug)]
+pub struct KeyNote {
+    path: PathBuf,
+}
+
+impl KeyNote {
+    /// The key is as it was; takes the note away.
+    pub fn restored(self) -> Result<(), JournalError> {
+        fs::remove_file(&self.path).map_err(|source| JournalError::File { path: self.path, source })
+    }
 }
 
 impl Journal {
@@ -77,30 +105,40 @@ impl Journal {
         if was == on {
             return Ok(None);
         }
-        let pid = process::id();
-        let entry = Entry {
-            pid,
-            started: start_of(pid).unwrap_or_default(),
+        let setting = Setting {
             namespace: namespace.name().map(str::to_owned),
             inode: namespace.inode()?,
             interface: interface.to_owned(),
             feature,
             was,
         };
-        let path = self.folder.join(format!("{pid}-{}-{interface}-{}.json", entry.inode, feature.name()));
-        let text = serde_json::to_vec(&entry).expect("plain data");
-        // Under another name first: an entry that is there is whole.
-        let draft = path.with_extension("draft");
-        let written = fs::create_dir_all(&self.folder).and_then(|()| fs::write(&draft, text)).and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|source| JournalError::File { path: path.clone(), source })?;
-        let change = Change { namespace: namespace.try_clone()?, entry, path };
+        let name = format!("{}-{interface}-{}", setting.inode, feature.name());
+        let path = self.write(&name, What::Setting(setting.clone()))?;
+        let change = Change { namespace: namespace.try_clone()?, setting, path };
         // Dropping `change` on an error takes the entry away.
         link::set_feature(namespace, interface, feature, on)?;
         Ok(Some(change))
     }
 
+    /// Notes a DUT's key, before it is changed.
+    pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
+        Ok(KeyNote { path: self.write(&entry.file_name(), What::Key(entry))? })
+    }
+
+    /// Writes an entry; an entry that is there is whole.
+    fn write(&self, name: &str, what: What) -> Result<PathBuf, JournalError> {
+        let pid = process::id();
+        let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), what };
+        let path = self.folder.join(format!("{pid}-{name}.json"));
+        let text = serde_json::to_vec(&entry).expect("plain data");
+        let draft = path.with_extension("draft");
+        let written = fs::create_dir_all(&self.folder).and_then(|()| fs::write(&draft, text)).and_then(|()| fs::rename(&draft, &path));
+        written.map_err(|source| JournalError::File { path: path.clone(), source })?;
+        Ok(path)
+    }
+
     /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
-    /// other namespaces without a name stay: they are out of reach, and mostly gone.
+    /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
         let file_error = |path: &Path, source| JournalError::File { path: path.to_owned(), source };
         let files = match fs::read_dir(&self.folder) {
@@ -114,15 +152,26 @@ impl Journal {
             if start_of(entry.pid) == Some(entry.started) {
                 continue;
             }
-            match entry.reach()? {
-                Reach::Here(namespace) => match entry.undo(&namespace) {
-                    Ok(()) => done.push(entry.to_string()),
-                    // Taken out or renamed; there is nothing to put back.
-                    Err(LinkError::Unknown { .. }) => {}
-                    Err(error) => return Err(error.into()),
+            let pid = entry.pid;
+            match &entry.what {
+                What::Setting(setting) => match setting.reach()? {
+                    Reach::Here(namespace) => match setting.undo(&namespace) {
+                        Ok(()) => done.push(format!("{setting}, as it was before process {pid} was killed")),
+                        // Taken out or renamed; there is nothing to put back.
+                        Err(LinkError::Unknown { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    },
+                    Reach::Gone => {}
+                    Reach::Elsewhere => continue,
                 },
-                Reach::Gone => {}
-                Reach::Elsewhere => continue,
+                What::Key(key) => match key.undo() {
+                    Ok(()) => done.push(format!("put back on {key}, as it was before process {pid} was killed")),
+                    Err(error) => {
+                        let path = path.display();
+                        done.push(format!("NOT put back on {key}: {error:#}; tried again by the next run, until {path} is removed"));
+                        continue;
+                    }
+                },
             }
             fs::remove_file(&path).map_err(|error| file_error(&path, error))?;
         }
@@ -136,7 +185,7 @@ enum Reach {
     Elsewhere,
 }
 
-impl Entry {
+impl Setting {
     fn reach(&self) -> Result<Reach, NamespaceError> {
         let namespace = match &self.namespace {
             None => Namespace::current()?,
@@ -158,17 +207,17 @@ impl Entry {
     }
 }
 
-impl std::fmt::Display for Entry {
+impl std::fmt::Display for Setting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = if self.was { "on" } else { "off" };
-        write!(f, "{}: {} is {value} again, as it was before process {} was killed", self.interface, self.feature.name(), self.pid)
+        write!(f, "{}: {} is {value} again", self.interface, self.feature.name())
     }
 }
 
 impl Drop for Change {
     fn drop(&mut self) {
         // An interface that is gone needs nothing; on any other error the entry stays for the next run.
-        if matches!(self.entry.undo(&self.namespace), Ok(()) | Err(LinkError::Unknown { .. })) {
+        if matches!(self.setting.undo(&self.namespace), Ok(()) | Err(LinkError::Unknown { .. })) {
             let _ = fs::remove_file(&self.path);
         }
     }

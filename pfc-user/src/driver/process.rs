@@ -82,15 +82,24 @@ pub struct Finished {
 
 impl Child {
     /// Starts `command` in `namespace`.
-    pub fn spawn(namespace: &Namespace, mut command: Command) -> Result<Self, ProcessError> {
+    pub fn spawn(namespace: &Namespace, command: Command) -> Result<Self, ProcessError> {
+        Self::start(Some(namespace.try_clone()?), command)
+    }
+
+    /// Starts `command` where this process is, which needs no privilege.
+    pub fn spawn_here(command: Command) -> Result<Self, ProcessError> {
+        Self::start(None, command)
+    }
+
+    fn start(namespace: Option<Namespace>, mut command: Command) -> Result<Self, ProcessError> {
         let what = format!("{command:?}");
-        let namespace = namespace.try_clone()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         prepare(&mut command);
         let (started, start) = mpsc::channel();
         // The kernel sends the death signal when the thread that started the child ends, so this one stays until the child has.
         thread::spawn(move || {
-            let spawned = namespace.enter().map_err(ProcessError::from).map(|()| command.spawn().and_then(with_pidfd));
+            let entered = namespace.map_or(Ok(()), |namespace| namespace.enter());
+            let spawned = entered.map_err(ProcessError::from).map(|()| command.spawn().and_then(with_pidfd));
             let exit = match &spawned {
                 Ok(Ok((_, pidfd))) => pidfd.try_clone().ok(),
                 _ => None,

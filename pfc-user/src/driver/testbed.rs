@@ -81,7 +81,7 @@ pub struct Counters(Vec<(String, Vec<(String, u64)>)>);
 
 impl Testbed {
     /// Makes or finds the ports, attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
-    pub fn bring_up(config: &config::Testbed, sizes: Sizes) -> Result<Self> {
+    pub fn bring_up(config: &config::PfcTestbed, sizes: Sizes) -> Result<Self> {
         let (device, tx, rx) = match &config.dut {
             Dut::External { tx, rx } => {
                 let [tx, rx] = find_both(tx, rx)?;
@@ -116,7 +116,7 @@ impl Testbed {
     }
 
     /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
-    pub fn start_device(&self, config: &config::Testbed, lossless: &[Priority]) -> Result<Option<Child>> {
+    pub fn start_device(&self, config: &config::PfcTestbed, lossless: &[Priority]) -> Result<Option<Child>> {
         let Device::Sim { namespace, faults, args } = &self.device else { return Ok(None) };
         let list = |numbers: Vec<String>| numbers.join(",");
         let program = std::env::current_exe().context("the tester's own program cannot be found")?;
@@ -245,7 +245,7 @@ impl Found {
         Ok(Self { interface: interface.to_owned(), namespace, state })
     }
 
-    fn open(self, config: &config::Testbed, sizes: Sizes) -> Result<TesterPort> {
+    fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<TesterPort> {
         let Self { interface, namespace, state } = self;
         let mode = match config.xdp {
             XdpMode::Auto => Mode::Auto,
@@ -275,7 +275,7 @@ fn real_speed(state: &LinkState) -> Option<u64> {
 }
 
 /// The line rate that a run would take, without bringing anything up.
-pub fn planned_line_rate(config: &config::Testbed) -> Result<LineRate> {
+pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
     match &config.dut {
         Dut::External { tx, rx } => line_rate(config.line_rate, find_both(tx, rx)?.map(|port| (port.interface, port.state))),
         _ => config.line_rate.context("ports.line_rate is missing"),

@@ -3,20 +3,51 @@
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
-use crate::config::Span;
-use crate::evidence::Testbed;
-use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
+use crate::case::Case;
+use crate::config::{MadTestbed, MadTransport, Span, Testbed};
+use crate::evidence;
+use crate::plan::mad::{MadPlan, MadStimulus};
+use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind};
 
 /// What the steps are of.
-pub fn heading(testbed: &Testbed, plan: &str, line_rate: LineRate) -> String {
+pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
     let mut out = String::new();
-    let text = format!("Dry run of plan {plan} on testbed {} ({}) at {line_rate}; nothing is sent.", testbed.name, testbed.dut);
+    let at = line_rate.map_or(String::new(), |rate| format!(" at {rate}"));
+    let text = format!("Dry run of plan {plan} on testbed {} ({}){at}; nothing is sent.", testbed.name, testbed.dut);
     paragraph(&mut out, "", &text);
     out
 }
 
 /// The steps of one repetition of `case`.
-pub fn steps(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
+pub fn steps(case: &Case, plan: &Repetition, testbed: &Testbed, line_rate: Option<LineRate>) -> String {
+    match (plan, testbed, line_rate) {
+        (Repetition::Pfc(plan), Testbed { pfc: Some(testbed), .. }, Some(line_rate)) => pfc(case.id, plan, &testbed.limits.at(line_rate)),
+        (Repetition::Mad(plan), Testbed { mad: Some(testbed), .. }, _) => mad(case, plan, testbed),
+        _ => unreachable!("a repetition is planned only where the testbed has a table for it"),
+    }
+}
+
+/// The steps of one repetition of a MAD case.
+pub fn mad(case: &Case, plan: &MadPlan, testbed: &MadTestbed) -> String {
+    let mut out = format!("{} [{}]\n", case.id, plan.name);
+    let by = match &testbed.transport {
+        MadTransport::Sim { .. } => "the simulated DUT's socket".to_owned(),
+        MadTransport::Ibsim { socket, host } => format!("the ibsim socket {socket} as node {host}"),
+        MadTransport::Umad { device, port, .. } => format!("umad on {device} port {port}"),
+    };
+    paragraph(&mut out, "      to the DUT: ", &format!("by {by}, {}, with M_Key {}", plan.route, testbed.m_key_current));
+    if let MadStimulus::MKeyGet(bits) = plan.stimulus {
+        let (dut, other) = (testbed.m_key_dut, testbed.m_key_other);
+        paragraph(&mut out, "      changed meanwhile: ", &format!("M_Key {dut}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {other}"));
+    }
+    for step in case.steps {
+        paragraph(&mut out, "      ", step);
+    }
+    out
+}
+
+/// The steps of one repetition of the PFC case `case`.
+pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
     flows(&mut out, plan, limits);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::series::{self, Series};
-use crate::case::{Assertion, CaseResult, Exit, Figure, Verdict};
+use crate::case::{Assertion, CaseResult, Exit, Figure, StepResult, Verdict};
 use crate::evidence::{Evidence, Host, Testbed};
 
 /// Layout version of `report.json`.
@@ -37,6 +37,8 @@ struct Case<'a> {
     verdict: Verdict,
     reason: &'a str,
     checks: Vec<Check<'a>>,
+    assertions: Vec<DocumentAssertion<'a>>,
+    steps: &'a [StepResult],
     figures: &'a [Figure],
     throughput: Vec<Series<'a>>,
 }
@@ -54,6 +56,15 @@ struct Outcome<'a> {
     verdict: Verdict,
     reason: &'a str,
     assertions: &'a [Assertion],
+}
+
+/// An assertion of the source document.
+#[derive(Serialize)]
+struct DocumentAssertion<'a> {
+    id: &'a str,
+    verdict: &'static str,
+    checks: &'a [String],
+    comparisons: &'a [Assertion],
 }
 
 /// Writes the report.
@@ -88,5 +99,20 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
     }
     let throughput = evidence.cases.iter().filter(|case| case.case == result.case).flat_map(series::of).collect();
-    Case { case: &result.case, verdict: result.verdict, reason: &result.reason, checks, figures: &result.figures, throughput }
+    let assertions = result.assertions.iter().map(|found| DocumentAssertion {
+        id: &found.id,
+        verdict: found.outcome(),
+        checks: &found.checks,
+        comparisons: &found.comparisons,
+    });
+    Case {
+        case: &result.case,
+        verdict: result.verdict,
+        reason: &result.reason,
+        checks,
+        assertions: assertions.collect(),
+        steps: &result.steps,
+        figures: &result.figures,
+        throughput,
+    }
 }

@@ -11,7 +11,7 @@ pub const SCHEMA: u32 = 1;
 const LEGEND: &str = "
 needs: preconditions; where one is not met, the check is inconclusive.
 depends on: where that check did not pass, this one is skipped.
-fault: what makes the check fail on the simulated DUT (`validator dut switch --help` has them all).
+fault: what makes the check fail on the simulated DUT (`validator dut switch --help` and `validator dut sma --help` have them all).
 ";
 
 /// For people.
@@ -28,6 +28,13 @@ pub fn text(cases: &[&'static Case]) -> String {
         out.push_str("  steps\n");
         for step in case.steps {
             paragraph(&mut out, "    - ", step);
+        }
+        if !case.assertions.is_empty() {
+            out.push_str("  assertions of the document, with the checks that decide them\n");
+        }
+        for assertion in case.assertions {
+            let checks = if assertion.checks.is_empty() { "not exercised by any step".to_owned() } else { assertion.checks.join(", ") };
+            paragraph(&mut out, &format!("    - {}: ", assertion.id), &checks);
         }
         out.push_str("  checks (+: beyond the document)\n");
         for row in case.checks {

@@ -21,11 +21,9 @@ pub const EXTENSION: &str = "pcapng";
 pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
     let mut captures = Vec::new();
     for case in &evidence.cases {
-        for repetition in &case.repetitions {
-            if let Repetition::Pfc(repetition) = repetition
-                && !repetition.offences.is_empty()
-            {
-                captures.push((format!("{}-{}.{EXTENSION}", case.case, file_name(&repetition.plan.name)), &**repetition));
+        for repetition in case.repetitions.iter().filter_map(Repetition::pfc) {
+            if !repetition.offences.is_empty() {
+                captures.push((format!("{}-{}.{EXTENSION}", case.case, file_name(&repetition.plan.name)), repetition));
             }
         }
     }

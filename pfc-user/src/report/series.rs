@@ -27,11 +27,7 @@ pub struct Series<'e> {
 
 /// The series of a case, by repetition and priority; only priorities with traffic.
 pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
-    let pfc = case.repetitions.iter().filter_map(|repetition| match repetition {
-        Repetition::Pfc(evidence) => Some(evidence),
-        Repetition::Mad(_) => None,
-    });
-    pfc.flat_map(|evidence| of_repetition(evidence)).collect()
+    case.repetitions.iter().filter_map(Repetition::pfc).flat_map(of_repetition).collect()
 }
 
 fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {

@@ -36,10 +36,26 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
         let verdicts: Vec<_> = result.checks.iter().filter(|check| check.check == *id).map(|check| check.verdict).collect();
         out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
     }
+    assertions(out, result, colour);
     for group in groups(result) {
         shortfall(out, &group, ids.len(), colour);
     }
     figures(out, result);
+}
+
+/// The assertions of the document, one a line.
+fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
+    if result.assertions.is_empty() {
+        return;
+    }
+    out.push_str("  assertions of the document (values and every step: report.json)\n");
+    let width = result.assertions.iter().map(|found| found.id.len()).max().unwrap_or(0);
+    for found in &result.assertions {
+        let word = found.outcome();
+        let word = found.verdict.map_or(word.to_owned(), |verdict| paint(word, verdict, colour));
+        let by = if found.checks.is_empty() { String::new() } else { format!("  ({})", found.checks.join(", ")) };
+        paragraph(out, &format!("      {:width$}  ", found.id), &format!("{word}{by}"));
+    }
 }
 
 /// Ids of a case's checks in the order of their table.

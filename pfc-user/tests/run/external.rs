@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use pfc_ebpf::stamp::Phase;
 use validator::driver::netns::Namespace;
-use validator::evidence::Repetition;
 use validator::evidence::pfc::PfcEvidence;
 use validator::report;
 
@@ -61,7 +60,7 @@ fn measured(lab: &Lab) -> Vec<PfcEvidence> {
         assert_eq!(case.error, None);
         case.repetitions
     });
-    repetitions.map(|Repetition::Pfc(measured)| *measured).collect()
+    repetitions.filter_map(|repetition| repetition.pfc().cloned()).collect()
 }
 
 /// Every check passes, or could not be decided on a busy machine.

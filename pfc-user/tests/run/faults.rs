@@ -43,7 +43,7 @@ fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
 fn hindrances(out: &Path) -> String {
     let mut text = String::new();
     for case in report::read_evidence(out).unwrap().cases {
-        for Repetition::Pfc(measured) in case.repetitions {
+        for measured in case.repetitions.iter().filter_map(Repetition::pfc) {
             let dut = measured.dut.as_ref().unwrap();
             text += &format!(
                 "{} {}: sender stalls {:?}, octets after XOFF {:?}, DUT stalls {:?}, drops {:?}, XOFF {:?}\n",

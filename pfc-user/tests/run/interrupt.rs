@@ -5,7 +5,6 @@ use nix::unistd::Pid;
 use pfc_ebpf::stamp::Phase;
 use validator::driver::link::{self, Feature};
 use validator::driver::netns::Namespace;
-use validator::evidence::Repetition;
 use validator::report;
 
 use crate::external::External;
@@ -33,7 +32,7 @@ fn interrupted_by(test: &str, signals: &[Signal]) {
     assert_eq!(evidence.cases.len(), 1, "no further case begins");
     let case = &evidence.cases[0];
     assert_eq!((case.case.as_str(), &case.error), ("pfc.pause-single-lossless", &None));
-    let Repetition::Pfc(measured) = &case.repetitions[0];
+    let measured = case.repetitions[0].pfc().unwrap();
     let planned_end = measured.span(Phase::Storm).unwrap().to;
     let storm = measured.storm.as_ref().unwrap();
     assert!(storm.frames >= 3 && storm.last.after < planned_end);

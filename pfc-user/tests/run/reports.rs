@@ -62,7 +62,7 @@ fn root_all_reports_say_the_same_now_and_later() {
     // The corrupt frames, and some of the DUT's own doing; as many as were kept.
     let evidence = report::read_evidence(&out).unwrap();
     let kept: usize =
-        evidence.cases.iter().flat_map(|case| &case.repetitions).map(|Repetition::Pfc(measured)| measured.offences.len()).sum();
+        evidence.cases.iter().flat_map(|case| &case.repetitions).filter_map(Repetition::pfc).map(|measured| measured.offences.len()).sum();
     let mut decoded = 0;
     for capture in fs::read_dir(out.join("captures")).unwrap() {
         let path = capture.unwrap().path();

@@ -163,3 +163,57 @@ pub fn u32_at(octets: &[u8], at: usize) -> u32 {
 pub fn array_at<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| octets[at + index])
 }
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    /// As `strace` has shown it of smpquery under libumad2sim of ibsim 0.10, process 3839, and of ibsim's answer.
+    const QUESTION: &[u8; 32] = b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\xff\x0e\0\0\0\0\0\0\0\0\0\0Hca1";
+    const ANSWER: &[u8; 32] = b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0Hca1";
+    /// The same of GetVendor: the data.
+    const VENDOR: &[u8; 24] = b"\0\0\0\0\0\0\0\0\xa1\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0";
+
+    fn padded(head: &[u8]) -> Vec<u8> {
+        [head, &vec![0; Control::LENGTH - head.len()]].concat()
+    }
+
+    #[test]
+    fn connecting_is_as_libumad2sim_and_ibsim_write_it() {
+        for (octets, id) in [(QUESTION, 3839), (ANSWER, 0)] {
+            let control = Control::parse(&padded(octets)).unwrap();
+            assert_eq!((control.slot, control.kind), (0, Kind::Connect));
+            let info = ClientInfo { id, qp: 0, is_sm: false, node: b"Hca1".to_vec() };
+            assert_eq!(ClientInfo::from_data(&control.data), info);
+            assert_eq!(info.data(), Some(control.data));
+            // But for the length.
+            let written = control.octets();
+            assert_eq!((&written[..12], &written[16..]), (&octets[..12], &padded(octets)[16..]));
+        }
+        assert_eq!(vendor(0, 0, 0xa1)[..24], *VENDOR);
+    }
+
+    #[test]
+    fn names_leave_room_for_the_octet_at_their_end() {
+        let info = |length| ClientInfo { id: 1, qp: 0, is_sm: true, node: vec![b'n'; length] };
+        let data = info(31).data().unwrap();
+        assert_eq!(ClientInfo::from_data(&data), info(31));
+        assert_eq!(info(32).data(), None);
+        // A peer need not keep to that.
+        assert_eq!(ClientInfo::from_data(&[b'n'; CONTROL_DATA]).node.len(), 32);
+    }
+
+    #[test]
+    fn lids_are_in_network_order_and_the_length_is_that_of_the_mad() {
+        let datagram = Datagram { to: Lid(0x0102), from: Lid::PERMISSIVE, mad: vec![7; 200] };
+        let octets = datagram.octets();
+        assert_eq!(octets[..8], [1, 2, 0, 0, 0xff, 0xff, 0, 0]);
+        assert_eq!(octets[24..33], [0, 0, 0, 0, 0, 0, 0, 200, 7]);
+        assert_eq!(octets[231..233], [7, 0]);
+        assert_eq!(Datagram::parse(&octets), Some(datagram));
+        assert_eq!(Datagram::parse(&octets[1..]), None);
+        let mut long = octets;
+        long[24..32].fill(0xff);
+        assert_eq!(Datagram::parse(&long).unwrap().mad.len(), LENGTH);
+    }
+}

@@ -35,7 +35,7 @@ const DUT_END: Duration = Duration::from_secs(5);
 /// Everything that a repetition needs beside its plan.
 pub struct Live<'l> {
     /// The testbed's file.
-    pub config: &'l config::Testbed,
+    pub config: &'l config::PfcTestbed,
     /// The testbed brought up.
     pub testbed: &'l mut Testbed,
     /// The user's wish to stop.
@@ -183,7 +183,7 @@ fn introduce(live: &mut Live) -> Result<()> {
     Ok(())
 }
 
-fn addresses(config: &config::Testbed, testbed: &Testbed) -> Addresses {
+fn addresses(config: &config::PfcTestbed, testbed: &Testbed) -> Addresses {
     let wanted = &config.addresses;
     Addresses {
         source_mac: wanted.source_mac.unwrap_or(testbed.tx.state.mac),
@@ -230,13 +230,13 @@ fn watchdog(live: &Live) -> Option<String> {
     live.config.watchdog.clone().or_else(|| live.testbed.is_own_device().then(|| "off".into()))
 }
 
-fn hook(config: &config::Testbed, hook: &str, when: &str, command: &str, plan: &RepetitionPlan) -> Result<HookOutput> {
+fn hook(config: &config::PfcTestbed, hook: &str, when: &str, command: &str, plan: &RepetitionPlan) -> Result<HookOutput> {
     let lossless = plan.lossless.iter().map(Priority::to_string).collect::<Vec<_>>().join(",");
     process::run_hook(hook, when, command, &[("VALIDATOR_LOSSLESS", &lossless)], Duration::from_nanos(config.hooks.timeout))
         .with_context(|| format!("the hook `{hook}` could not be run"))
 }
 
-fn counters_hook(config: &config::Testbed, when: &str, plan: &RepetitionPlan, hooks: &mut Vec<HookOutput>) -> Result<()> {
+fn counters_hook(config: &config::PfcTestbed, when: &str, plan: &RepetitionPlan, hooks: &mut Vec<HookOutput>) -> Result<()> {
     if let Some(command) = &config.hooks.counters {
         hooks.push(hook(config, "counters", when, command, plan)?);
     }

@@ -6,7 +6,7 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 
-use super::{Addresses, Destination, Dut, Hooks, Limits, Port, Testbed, XdpMode};
+use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Testbed, XdpMode, mad};
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::checks::{positive, priority_set};
@@ -19,19 +19,14 @@ use crate::plan::Nanos;
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
-    dut: DutTable,
-    #[serde(default)]
-    ports: PortsTable,
-    #[serde(default)]
-    qos: QosTable,
-    #[serde(default)]
-    addresses: AddressesTable,
-    #[serde(default)]
-    limits: LimitsTable,
-    #[serde(default)]
-    facts: FactsTable,
-    #[serde(default)]
-    hooks: HooksTable,
+    dut: Option<DutTable>,
+    ports: Option<PortsTable>,
+    qos: Option<QosTable>,
+    addresses: Option<AddressesTable>,
+    limits: Option<LimitsTable>,
+    facts: Option<FactsTable>,
+    hooks: Option<HooksTable>,
+    mad: Option<mad::Table>,
 }
 
 #[derive(Deserialize)]
@@ -153,40 +148,67 @@ struct HooksTable {
 
 /// The testbed in `document`, checked.
 pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigError> {
-    let file: File = document.decode()?;
-    let kind = file.dut.kind;
+    let mut file: File = document.decode()?;
+    let name = std::mem::take(&mut file.name);
+    let mad = file.mad.take().map(|table| mad::read(document, table)).transpose()?;
+    let pfc = match file.dut.take() {
+        Some(dut) => Some(pfc(document, dut, file)?),
+        None => {
+            let given = [
+                ("ports", file.ports.is_some()),
+                ("qos", file.qos.is_some()),
+                ("addresses", file.addresses.is_some()),
+                ("limits", file.limits.is_some()),
+                ("facts", file.facts.is_some()),
+                ("hooks", file.hooks.is_some()),
+            ];
+            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(document.error(key, "it goes with [dut], which is missing: say what the DUT of the PFC cases is"));
+            }
+            None
+        }
+    };
+    if pfc.is_none() && mad.is_none() {
+        return Err(document.error("dut", "missing: expected [dut] for the PFC cases, or [mad] for the MAD cases, or both"));
+    }
+    Ok(Testbed { name, toml: document.record(), pfc, mad })
+}
+
+fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {
+    let kind = table.kind;
     let made_by_us = kind != Kind::External;
-    if made_by_us && file.ports.line_rate.is_none() {
+    let ports = file.ports.unwrap_or_default();
+    let qos = file.qos.unwrap_or_default();
+    let hooks = file.hooks.unwrap_or_default();
+    if made_by_us && ports.line_rate.is_none() {
         return Err(document.error("ports.line_rate", "missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""));
     }
-    let trust = match file.qos.trust.unwrap_or(TrustWord::Dscp) {
+    let trust = match qos.trust.unwrap_or(TrustWord::Dscp) {
         TrustWord::Dscp => Trust::Dscp,
         TrustWord::Pcp => Trust::Pcp,
     };
-    if !made_by_us && trust == Trust::Dscp && file.qos.dscp_map.is_none() {
+    if !made_by_us && trust == Trust::Dscp && qos.dscp_map.is_none() {
         return Err(document.error("qos.dscp_map", "missing: say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\""));
     }
-    Ok(Testbed {
-        line_rate: file.ports.line_rate.map(|rate| rate.0),
-        xdp: file.ports.xdp,
-        dut: dut(document, file.dut, file.ports)?,
+    Ok(PfcTestbed {
+        line_rate: ports.line_rate.map(|rate| rate.0),
+        xdp: ports.xdp,
+        dut: dut(document, table, ports)?,
         trust,
-        dscp_map: dscp_map(document, file.qos.dscp_map)?,
-        lossless: lossless(document, file.qos.lossless, made_by_us)?,
-        addresses: addresses(document, &file.addresses)?,
-        limits: limits(document, &file.limits)?,
-        watchdog: match file.facts.watchdog {
+        dscp_map: dscp_map(document, qos.dscp_map)?,
+        lossless: lossless(document, qos.lossless, made_by_us)?,
+        addresses: addresses(document, &file.addresses.unwrap_or_default())?,
+        limits: limits(document, &file.limits.unwrap_or_default())?,
+        watchdog: match file.facts.unwrap_or_default().watchdog {
             Some(Switched::On) => Some("on".to_owned()),
             Some(Switched::Off) => Some("off".to_owned()),
             None => made_by_us.then(|| "off".to_owned()),
         },
         hooks: Hooks {
-            configure: file.hooks.configure,
-            counters: file.hooks.counters,
-            timeout: positive(document, "hooks.timeout", file.hooks.timeout, 10_000_000_000)?,
+            configure: hooks.configure,
+            counters: hooks.counters,
+            timeout: positive(document, "hooks.timeout", hooks.timeout, 10_000_000_000)?,
         },
-        name: file.name,
-        toml: document.record(),
     })
 }
 

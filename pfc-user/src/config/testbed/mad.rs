@@ -1,11 +1,17 @@
 //! The part of a testbed that the MAD cases use.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use ib_mad::mad::MKey;
+use ib_mad::mad::{Lid, MKey};
 use ib_mad::sma::fault::Fault;
-use ib_mad::smp::Route;
+use ib_mad::smp::{Path, Route};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::config::ConfigError;
+use crate::config::checks::positive;
+use crate::config::document::Document;
+use crate::config::units::Span;
 use crate::plan::Nanos;
 
 /// Where the MAD tester's port is, and how to reach the DUT from it.
@@ -26,9 +32,11 @@ pub struct MadTestbed {
 }
 
 /// What packets are sent by.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MadTransport {
     /// A simulated DUT of our own: the tool starts `validator dut sma` and speaks ibsim's protocol with it.
+    #[serde(skip)]
     Sim {
         /// Faults in force.
         faults: Vec<Fault>,
@@ -51,4 +59,179 @@ pub enum MadTransport {
         /// Where sysfs is: `/sys`; another folder in tests.
         sysfs: PathBuf,
     },
+}
+
+impl MadTransport {
+    /// Its kind, as the file has it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Sim { .. } => "sim",
+            Self::Ibsim { .. } => "ibsim",
+            Self::Umad { .. } => "umad",
+        }
+    }
+
+    /// Where it is, for people.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Sim { .. } => "the simulated fabric".to_owned(),
+            Self::Ibsim { socket, host } => format!("ibsim {socket} {host}"),
+            Self::Umad { device, port, .. } => format!("umad {device} port {port}"),
+        }
+    }
+}
+
+/// The table `[mad]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    transport: Kind,
+    faults: Option<Vec<String>>,
+    args: Option<Vec<String>>,
+    socket: Option<String>,
+    host: Option<String>,
+    device: Option<String>,
+    port: Option<u8>,
+    sysfs: Option<PathBuf>,
+    path: Option<String>,
+    lid: Option<i64>,
+    m_key_current: Option<Key>,
+    m_key_dut: Option<Key>,
+    m_key_other: Option<Key>,
+    timeout: Option<Span>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Sim,
+    Ibsim,
+    Umad,
+}
+
+/// A key, written as `"0x0123456789abcdef"`, or as a number where TOML's 63 bits are enough.
+#[derive(Clone, Copy)]
+struct Key(u64);
+
+struct KeyVisitor;
+
+impl de::Visitor<'_> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key of 64 bits in hexadecimal, such as \"0x0123456789abcdef\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Key, E> {
+        let digits = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(&digits.replace('_', ""), 16).ok());
+        digits.map(Key).ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Key, E> {
+        number.try_into().map(Key).map_err(|_| de::Error::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyVisitor)
+    }
+}
+
+/// Time-out where none is given.
+const TIMEOUT: Nanos = 200_000_000;
+/// Longest that makes sense: a case waits no longer for any answer.
+const LONGEST: Nanos = 10_000_000_000;
+/// Highest unicast LID (4.1.3).
+const LAST_UNICAST: i64 = 0xbfff;
+
+/// The part in `table`, checked.
+pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, ConfigError> {
+    let route = route(document, &table)?;
+    let key = |name: &str, given: Option<Key>, default: u64| {
+        let key = given.map_or(default, |key| key.0);
+        if key == 0 {
+            return Err(document.error(&format!("mad.{name}"), "expected a key other than 0: with key 0 nothing is protected"));
+        }
+        Ok(MKey(key))
+    };
+    let m_key_dut = key("m_key_dut", table.m_key_dut, 0x5641_4c49_4441_5445)?;
+    let m_key_other = key("m_key_other", table.m_key_other, 0x4f54_4845_5220_4b59)?;
+    if m_key_dut == m_key_other {
+        let name = if table.m_key_other.is_some() { "mad.m_key_other" } else { "mad.m_key_dut" };
+        return Err(document.error(name, format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}")));
+    }
+    let timeout = positive(document, "mad.timeout", table.timeout, TIMEOUT)?;
+    if timeout > LONGEST {
+        return Err(document.error("mad.timeout", format!("expected at most {}, found {}", Span(LONGEST), Span(timeout))));
+    }
+    let m_key_current = MKey(table.m_key_current.map_or(0, |key| key.0));
+    Ok(MadTestbed { transport: transport(document, table)?, route, m_key_current, m_key_dut, m_key_other, timeout })
+}
+
+fn route(document: &Document, table: &Table) -> Result<Route, ConfigError> {
+    let path = |text: &str| text.parse::<Path>().map_err(|error| document.error("mad.path", error.to_string()));
+    match (&table.path, table.lid) {
+        (Some(_), Some(_)) => Err(document.error("mad.lid", "expected either path or lid, found both")),
+        (Some(text), None) => {
+            let path = path(text)?;
+            if path.ports().is_empty() {
+                return Err(
+                    document.error("mad.path", "the path 0 ends at the tester's own port; expected the way to the DUT, such as 0,1")
+                );
+            }
+            Ok(Route::Directed(path))
+        }
+        (None, Some(lid @ 1..=LAST_UNICAST)) => Ok(Route::Lid(Lid(lid as u16))),
+        (None, Some(lid)) => Err(document.error("mad.lid", format!("expected a unicast LID, 1 to {LAST_UNICAST}, found {lid}"))),
+        // The plan's topology: the DUT is the next node.
+        (None, None) => Ok(Route::Directed(path("0,1")?)),
+    }
+}
+
+fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigError> {
+    let kind = table.transport;
+    for (key, given, of) in [
+        ("faults", table.faults.is_some(), Kind::Sim),
+        ("args", table.args.is_some(), Kind::Sim),
+        ("socket", table.socket.is_some(), Kind::Ibsim),
+        ("host", table.host.is_some(), Kind::Ibsim),
+        ("device", table.device.is_some(), Kind::Umad),
+        ("port", table.port.is_some(), Kind::Umad),
+        ("sysfs", table.sysfs.is_some(), Kind::Umad),
+    ] {
+        if given && kind != of {
+            let word = match of {
+                Kind::Sim => "sim",
+                Kind::Ibsim => "ibsim",
+                Kind::Umad => "umad",
+            };
+            return Err(document.error(&format!("mad.{key}"), format!("only transport = \"{word}\" takes it")));
+        }
+    }
+    let missing = |key: &str, what: &str| document.error(&format!("mad.{key}"), format!("missing: {what}"));
+    Ok(match kind {
+        Kind::Sim => {
+            let names = table.faults.unwrap_or_default();
+            let read = |(index, name): (usize, &String)| {
+                name.parse::<Fault>().map_err(|error| document.error(&format!("mad.faults[{index}]"), error.to_string()))
+            };
+            let faults = names.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+            MadTransport::Sim { faults, args: table.args.unwrap_or_default() }
+        }
+        Kind::Ibsim => MadTransport::Ibsim {
+            socket: table.socket.ok_or_else(|| missing("socket", "say the server's IBSIM_SOCKNAME, such as socket = \"sim\""))?,
+            host: table.host.ok_or_else(|| missing("host", "say which node of the fabric the tester is, such as host = \"Hca1\""))?,
+        },
+        Kind::Umad => MadTransport::Umad {
+            device: table
+                .device
+                .ok_or_else(|| missing("device", "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\""))?,
+            port: match table.port.unwrap_or(1) {
+                0 => return Err(document.error("mad.port", "expected a port from 1, found 0")),
+                port => port,
+            },
+            sysfs: table.sysfs.unwrap_or_else(|| "/sys".into()),
+        },
+    })
 }

@@ -1,0 +1,21 @@
+//! Stock ibsim as an independent device: it knows no M_Key, and has a linear forwarding table.
+
+use crate::fabric::Fabric;
+use crate::{Folder, case, checks, common, set};
+
+#[test]
+fn stock_ibsim_gets_the_verdicts_that_it_deserves() {
+    if !common::need_tool("stock_ibsim_gets_the_verdicts_that_it_deserves", "ibsim") {
+        return;
+    }
+    let folder = Folder::new();
+    let fabric = Fabric::stock(folder.0.path());
+    let testbed = folder.file("t.toml", &fabric.testbed(""));
+    let ended = folder.run(&testbed, "--plan mad");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let report = folder.report();
+    let table = case(&report, "mad.c14-024-10-01");
+    assert_eq!(table["verdict"], "not-applicable");
+    let keys = case(&report, "mad.c14-016-get");
+    assert_eq!((&keys["verdict"], checks(keys, "fail")), (&"fail".into(), set([])), "{ended:?}");
+}
