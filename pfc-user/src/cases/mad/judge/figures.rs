@@ -22,12 +22,7 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     if let Some(port) = view.port() {
         tell(
             "time-out",
-            format!(
-                "{} (RespTimeValue {}, SubnetTimeOut {})",
-                ms(view.answer_time().as_nanos() as u64),
-                port.response_time_value(),
-                port.subnet_timeout()
-            ),
+            format!("{:.3?} (RespTimeValue {}, SubnetTimeOut {})", view.answer_time(), port.response_time_value(), port.subnet_timeout()),
         );
         tell("found", format!("{}, violations {}", Protection::of(&port), port.m_key_violations()));
     }
