@@ -136,8 +136,11 @@ pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
     let table = &CASES.iter().find(|known| known.case.id == case).unwrap().case;
     let judged = |evidence: &MadEvidence| {
         let judged = judge(table, evidence);
-        let again: MadEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
-        assert_eq!((&again, &judge(table, &again)), (evidence, &judged));
+        // The other case has megabytes of it, and a test of its own.
+        if case == KEYS {
+            let again: MadEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
+            assert_eq!((&again, &judge(table, &again)), (evidence, &judged));
+        }
         judged.checks
     };
     let name = |repetition: &str| repetition.replace("blocks-0-to-767", "table").replace("protect-bits", "bits");

@@ -75,6 +75,16 @@ fn every_step_is_told_with_what_was_found() {
 }
 
 #[test]
+fn stored_evidence_gives_the_same_results_again() {
+    for fault in [None, Some("lft-one-block"), Some("drops")] {
+        let faults: Vec<_> = fault.iter().map(|fault| fault.parse().unwrap()).collect();
+        let repetitions = Bench::new(switch(), &faults).case(TABLE);
+        let again: Vec<MadEvidence> = serde_json::from_str(&serde_json::to_string(&repetitions).unwrap()).unwrap();
+        assert_eq!((result(TABLE, &again), again), (result(TABLE, &repetitions), repetitions), "{fault:?}");
+    }
+}
+
+#[test]
 fn steps_that_were_not_reached_say_so() {
     let result = result(TABLE, &Bench::new(switch(), &["silent=switch-info".parse().unwrap()]).case(TABLE));
     for (number, verdict) in

@@ -59,6 +59,7 @@ pub(super) struct Session<'s, 'l> {
     pub(super) plan: &'s MadPlan,
     pub(super) attempt: u32,
     wait: Duration,
+    listen: Duration,
     uninterrupted: bool,
     has_set: bool,
     listened_until: Time,
@@ -74,6 +75,7 @@ impl<'s, 'l> Session<'s, 'l> {
             plan,
             attempt: 1,
             wait,
+            listen: wait,
             uninterrupted: false,
             has_set: false,
             listened_until: Time::ZERO,
@@ -192,6 +194,7 @@ impl<'s, 'l> Session<'s, 'l> {
         };
         let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
         self.wait = answer_time.min(MOST_WAIT);
+        self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
         // Port 0 of a switch has the M_Key, and another port the link.
         let request = self.request(Method::GET, AttributeId::PORT_INFO, port.local_port_number().into());
         let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
@@ -207,7 +210,7 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
-        let deadline = self.live.requester.transport().now() + self.wait;
+        let deadline = self.live.requester.transport().now() + self.listen;
         let heard = self.live.requester.listen(deadline);
         self.take_strays();
         heard?;
