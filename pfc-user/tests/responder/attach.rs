@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use pfc_ebpf::responder::Counters;
+use pfc_ebpf::wire::Octets;
 use validator::driver::link::{End, create_veth};
 use validator::driver::netns::Namespace;
 use validator::driver::packet::PacketSocket;
@@ -46,7 +48,9 @@ impl Lab {
     }
 
     fn ip(&self, namespace: &Namespace, arguments: &str) -> String {
-        run(namespace, "ip", arguments)
+        let output = namespace.run(|| Command::new("ip").args(arguments.split(' ')).output()).unwrap().unwrap();
+        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     fn attach(&self, mode: Mode) -> Result<Responder, XdpError> {
@@ -63,12 +67,6 @@ impl Lab {
             socket.send(frame).unwrap();
         }
     }
-}
-
-fn run(namespace: &Namespace, program: &str, arguments: &str) -> String {
-    let output = namespace.run(|| Command::new(program).args(arguments.split(' ')).output()).unwrap().unwrap();
-    assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// As many records, as they come.
@@ -94,9 +92,26 @@ fn requests() -> Vec<Vec<u8>> {
     requests.iter().map(Request::octets).collect()
 }
 
+/// An echo request of so many octets, and its reply.
+fn ping(from: &Namespace, to: &str, length: usize) {
+    let open = || socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Icmp);
+    // Of UDP in name alone: the standard library has no type for it.
+    let socket = UdpSocket::from(from.run(open).unwrap().unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut message = vec![8, 0, 0, 0, 0, 7, 0, 1];
+    message.extend((0..length).map(|at| (at * 11) as u8));
+    let sum = message[..].sum(0, message.len()).unwrap();
+    message[2..4].copy_from_slice(&(!sum).to_be_bytes());
+    socket.send_to(&message, (to, 0)).unwrap();
+    let mut packet = [0; 8192];
+    let length = socket.recv(&mut packet).unwrap();
+    assert_eq!((packet[20], packet[21]), (0, 0), "an echo reply");
+    assert_eq!(packet[24..length], message[4..]);
+}
+
 fn tcp_and_ping_pass(lab: &Lab) {
-    run(&lab.dut, "ping", &format!("-c 1 -W 30 {TESTER}"));
-    run(&lab.tester, "ping", &format!("-c 1 -W 30 -s 4000 {DUT}"));
+    ping(&lab.dut, TESTER, 56);
+    ping(&lab.tester, DUT, 4000);
     let listener = lab.tester.run(|| TcpListener::bind((TESTER, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
     let sent: Vec<u8> = (0..100_000u32).map(|at| (at * 3) as u8).collect();
