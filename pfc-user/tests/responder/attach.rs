@@ -70,7 +70,7 @@ impl Lab {
 }
 
 /// As many records, as they come.
-fn records(responder: &mut Responder, count: usize) -> Vec<RecordedFrame> {
+pub fn records(responder: &mut Responder, count: usize) -> Vec<RecordedFrame> {
     let end = Instant::now() + PATIENCE;
     let mut records = Vec::new();
     while records.len() < count {

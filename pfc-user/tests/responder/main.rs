@@ -9,6 +9,7 @@ mod response;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
 mod scapy;
+mod tap;
 
 /// The tester's queue pair.
 const QUEUE_PAIR: u32 = 0x12_3456;
