@@ -1,5 +1,5 @@
-//! Embeds the XDP object that `cargo xtask build-ebpf` made. Without it the program still builds, for those who have no
-//! eBPF tools; loading the empty object then says how to build it.
+//! Embeds the XDP objects that `cargo xtask build-ebpf` made. Without them the program still builds, for those who have no
+//! eBPF tools; loading an empty object then says how to build it.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,7 +10,9 @@ fn main() {
     let folder = root.join("target/ebpf-object");
     fs::create_dir_all(&folder).expect("target folder can be written");
     println!("cargo::rerun-if-changed={}", folder.display());
-    let object = fs::read(folder.join("account")).unwrap_or_default();
-    let out = Path::new(&env::var("OUT_DIR").expect("set by cargo")).join("account");
-    fs::write(out, object).expect("OUT_DIR can be written");
+    let out = env::var("OUT_DIR").expect("set by cargo");
+    for program in ["account", "responder"] {
+        let object = fs::read(folder.join(program)).unwrap_or_default();
+        fs::write(Path::new(&out).join(program), object).expect("OUT_DIR can be written");
+    }
 }

@@ -11,6 +11,7 @@ pub mod packet;
 pub mod process;
 pub mod promiscuous;
 pub mod realtime;
+pub mod responder;
 pub mod testbed;
 pub mod traffic;
 pub mod xdp;

@@ -9,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
-/// Builds the object and `target/release/validator`.
+/// The programs, an object each.
+const PROGRAMS: [&str; 2] = ["account", "responder"];
+
+/// Builds the objects and `target/release/validator`.
 pub fn run(root: &Path) -> Result<()> {
     object(root)?;
     step("target/release/validator", || {
@@ -17,12 +20,12 @@ pub fn run(root: &Path) -> Result<()> {
     })
 }
 
-/// Builds the object and puts it where pfc-user's build script looks for it.
+/// Builds the objects and puts them where pfc-user's build script looks for it.
 pub fn object(root: &Path) -> Result<()> {
-    step("XDP programs", || build_object(root))
+    step("XDP programs", || build_objects(root))
 }
 
-fn build_object(root: &Path) -> Result<()> {
+fn build_objects(root: &Path) -> Result<()> {
     let advice = "`cargo xtask setup` installs it; everything else can be built without";
     let Some(toolchain) = Toolchain::find() else { bail!("no Rust compiler here has the sources of core: {advice}") };
     if !toolchain.has_linker() {
@@ -31,7 +34,7 @@ fn build_object(root: &Path) -> Result<()> {
     let (target, endian) = if cfg!(target_endian = "little") { ("bpfel-unknown-none", "BPFEL") } else { ("bpfeb-unknown-none", "BPFEB") };
     let mut cargo = toolchain.cargo.as_ref().map_or_else(step::cargo, Command::new);
     without_outer_cargo(&mut cargo).current_dir(root);
-    cargo.args(["build", "--release", "--package", "pfc-ebpf", "--bin", "account", "--features", "bpf"]);
+    cargo.args(["build", "--release", "--package", "pfc-ebpf", "--bins", "--features", "bpf"]);
     cargo.args(["-Z", "build-std=core", "--target", target, "--target-dir", "target/ebpf"]);
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([toolchain.linker_root().join("bin")].into_iter().chain(env::split_paths(&path)))?;
@@ -40,8 +43,8 @@ fn build_object(root: &Path) -> Result<()> {
     cargo.env("PATH", path).env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
     cargo.env(format!("CARGO_TARGET_{endian}_UNKNOWN_NONE_RUSTFLAGS"), flags);
     step::run(&mut cargo)?;
-    let built = root.join("target/ebpf").join(target).join("release/account");
-    copy_if_changed(&built, &root.join("target/ebpf-object/account"))
+    let built = root.join("target/ebpf").join(target).join("release");
+    PROGRAMS.iter().try_for_each(|program| copy_if_changed(&built.join(program), &root.join("target/ebpf-object").join(program)))
 }
 
 /// Leaves an equal file alone, so that cargo builds nothing anew for it.

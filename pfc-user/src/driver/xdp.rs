@@ -1,23 +1,20 @@
-//! The XDP program: load, attach, configure, read.
+//! The XDP program `account`: load, attach, configure, read.
 
 mod attached;
 mod error;
 mod link;
-mod plain;
+pub(super) mod object;
+pub(super) mod plain;
 mod read;
 mod words;
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
-use aya::programs::{TestRun, Xdp};
-use aya::util::{KernelVersion, nr_cpus};
-use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
-use nix::net::if_::if_nametoindex;
+use aya::EbpfLoader;
+use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use pfc_ebpf::maps::{
-    ABI_SECTION, ABI_VERSION, Config, FlowConfig, FlowCounters, MAX_FLOWS, PauseState, PortCounters, SEEN_WINDOW, WindowCounters, name,
+    ABI_VERSION, Config, FlowConfig, FlowCounters, MAX_FLOWS, PauseState, PortCounters, SEEN_WINDOW, WindowCounters, name,
 };
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::OutOfRange;
@@ -25,13 +22,14 @@ use pfc_ebpf::units::OutOfRange;
 pub use error::XdpError;
 pub use read::{OffendingFrame, Rings};
 
+use object::{Interface, Program, on_all_cpus};
 use plain::Plain;
 use words::Words;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account"));
 /// The program in it.
-const PROGRAM: &str = "account";
+const NAME: &str = "account";
 
 /// How a program is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,9 +63,7 @@ pub struct TestResult {
 
 /// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
 pub struct Account {
-    object: Ebpf,
-    /// Attached as long as this is open.
-    link: Option<(OwnedFd, link::Mode)>,
+    program: Program,
     sizes: Sizes,
     /// Flows and windows of the present configuration: what has to be zeroed before the next.
     used: Sizes,
@@ -109,58 +105,37 @@ impl PauseView {
 impl Account {
     /// Loads a program and attaches it to `interface` of the calling thread's network namespace.
     pub fn attach(interface: &str, mode: Mode, sizes: Sizes) -> Result<Self, XdpError> {
-        let index = if_nametoindex(interface).map_err(|_| XdpError::UnknownInterface(interface.to_owned()))?;
+        let interface = Interface::find(interface)?;
         let mut account = Self::load(sizes)?;
-        let attach = |mode: link::Mode| {
-            let fd = account.program()?.fd()?;
-            link::create(fd.as_fd(), index, mode).map_err(|error| XdpError::of_attach(interface, index, mode, error))
-        };
-        let (link, mode) = match mode {
-            Mode::Driver => (attach(link::Mode::Driver)?, link::Mode::Driver),
-            Mode::Skb => (attach(link::Mode::Skb)?, link::Mode::Skb),
-            Mode::Auto => match attach(link::Mode::Driver) {
-                Err(XdpError::Refused { .. }) => (attach(link::Mode::Skb)?, link::Mode::Skb),
-                link => (link?, link::Mode::Driver),
-            },
-        };
-        account.link = Some((link, mode));
+        account.program.attach(&interface, mode)?;
         Ok(account)
     }
 
     /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
-        if OBJECT.is_empty() {
-            return Err(XdpError::NotBuilt);
-        }
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
-        if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
-            return Err(XdpError::Kernel { lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)" });
-        }
-        let mut object = EbpfLoader::new()
+        let mut loader = EbpfLoader::new();
+        loader
             .map_max_entries(name::FLOWS, sizes.flows)
             .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)
             .map_max_entries(name::SEEN, sizes.flows * SEEN_WINDOW as u32)
             .map_max_entries(name::NEXT, sizes.flows)
-            .map_max_entries(name::WINDOWS, sizes.windows)
-            .load(OBJECT)?;
-        check_abi(&object)?;
-        let program: &mut Xdp = object.program_mut(PROGRAM).ok_or(XdpError::Missing(PROGRAM))?.try_into()?;
-        program.load()?;
+            .map_max_entries(name::WINDOWS, sizes.windows);
+        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
-            config: map(&mut object, name::CONFIG)?,
-            flows: map(&mut object, name::FLOWS)?,
-            counts: map(&mut object, name::COUNTS)?,
-            windows: map(&mut object, name::WINDOWS)?,
-            port: map(&mut object, name::PORT)?,
-            seen: words(&mut object, name::SEEN, sizes.flows as usize * SEEN_WINDOW as usize)?,
-            next: words(&mut object, name::NEXT, sizes.flows as usize)?,
-            pause: Arc::new(words(&mut object, name::PAUSE, CLASSES * WORDS_OF_PAUSE)?),
-            arrivals: map(&mut object, name::ARRIVALS)?,
-            controls: map(&mut object, name::CONTROLS)?,
-            offences: map(&mut object, name::OFFENCES)?,
-            object,
-            link: None,
+            config: program.map(name::CONFIG)?,
+            flows: program.map(name::FLOWS)?,
+            counts: program.map(name::COUNTS)?,
+            windows: program.map(name::WINDOWS)?,
+            port: program.map(name::PORT)?,
+            seen: program.words(name::SEEN, sizes.flows as usize * SEEN_WINDOW as usize)?,
+            next: program.words(name::NEXT, sizes.flows as usize)?,
+            pause: Arc::new(program.words(name::PAUSE, CLASSES * WORDS_OF_PAUSE)?),
+            arrivals: program.map(name::ARRIVALS)?,
+            controls: program.map(name::CONTROLS)?,
+            offences: program.map(name::OFFENCES)?,
+            program,
             sizes,
             used: Sizes { flows: 0, windows: 0 },
         })
@@ -168,7 +143,7 @@ impl Account {
 
     /// `driver` or `skb`; `none` where it is not attached.
     pub fn mode(&self) -> &'static str {
-        self.link.as_ref().map_or("none", |(_, mode)| mode.word())
+        self.program.mode()
     }
 
     /// Begins a repetition: every counter, everything seen and all records are gone, then the program works by `config`
@@ -216,12 +191,7 @@ impl Account {
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
     /// of less than 14 octets here.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
-        let result = self.program()?.test_run(TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() })?;
-        Ok(TestResult { action: result.return_value, duration: result.duration })
-    }
-
-    fn program(&self) -> Result<&Xdp, XdpError> {
-        Ok(self.object.program(PROGRAM).ok_or(XdpError::Missing(PROGRAM))?.try_into()?)
+        self.program.test_run(frame, repeat)
     }
 }
 
@@ -230,34 +200,4 @@ fn within(what: &'static str, found: u32, min: u32, max: u32) -> Result<(), XdpE
         return Ok(());
     }
     Err(OutOfRange { what, found: found.into(), min: min.into(), max: max.into() }.into())
-}
-
-/// The object says which layout of the maps it was built with.
-fn check_abi(object: &Ebpf) -> Result<(), XdpError> {
-    let found = match object.map(ABI_SECTION) {
-        Some(map) => Some(Array::<_, u32>::try_from(map)?.get(&0, 0)?),
-        None => None,
-    };
-    if found == Some(ABI_VERSION) { Ok(()) } else { Err(XdpError::Abi { found, expected: ABI_VERSION }) }
-}
-
-/// Takes a map out of the object, typed.
-fn map<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static str) -> Result<M, XdpError> {
-    Ok(object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
-}
-
-/// Maps an array into memory.
-fn words(object: &mut Ebpf, name: &'static str, length: usize) -> Result<Words, XdpError> {
-    match object.take_map(name) {
-        Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
-        _ => Err(XdpError::Missing(name)),
-    }
-}
-
-fn on_all_cpus<T: Copy>(value: T) -> Result<PerCpuValues<Plain<T>>, XdpError>
-where
-    Plain<T>: Pod,
-{
-    let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-    Ok(PerCpuValues::try_from(vec![Plain(value); cpus]).map_err(MapError::from)?)
 }

@@ -71,6 +71,17 @@ pub enum XdpError {
         /// The kernel's reason.
         error: io::Error,
     },
+    /// A record in a ring buffer is not what the program writes.
+    #[error("the XDP program wrote a record of {found} octets, expected {expected}; run `cargo xtask build-ebpf`, then build again")]
+    Record {
+        /// Octets.
+        expected: usize,
+        /// Octets.
+        found: usize,
+    },
+    /// Records could not be waited for.
+    #[error("cannot wait for records of the XDP program: {0}")]
+    Wait(io::Error),
     /// The kernel's verifier refused the program.
     #[error(
         "the kernel refuses the XDP program ({error}): a bug of this tool, or a kernel too old for it; please report it with the output of `uname -r` and the end of the verifier's log:\n{log}"

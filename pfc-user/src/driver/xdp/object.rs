@@ -1,0 +1,119 @@
+//! A program in the kernel: its object loaded, its maps, where it is attached.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::maps::{Array, Map, MapError, PerCpuValues};
+use aya::programs::{TestRun, Xdp};
+use aya::util::{KernelVersion, nr_cpus};
+use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
+use nix::net::if_::if_nametoindex;
+use pfc_ebpf::maps::ABI_SECTION;
+
+use super::link;
+use super::plain::Plain;
+use super::words::Words;
+use super::{Mode, TestResult, XdpError};
+
+/// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
+pub struct Program {
+    object: Ebpf,
+    name: &'static str,
+    /// Attached as long as this is open.
+    link: Option<(OwnedFd, link::Mode)>,
+}
+
+/// An interface that a program is to be attached to.
+pub struct Interface<'a> {
+    name: &'a str,
+    index: u32,
+}
+
+impl<'a> Interface<'a> {
+    /// In the calling thread's network namespace.
+    pub fn find(name: &'a str) -> Result<Self, XdpError> {
+        let index = if_nametoindex(name).map_err(|_| XdpError::UnknownInterface(name.to_owned()))?;
+        Ok(Self { name, index })
+    }
+}
+
+impl Program {
+    /// Loads the program `name` of an object, which has to be built with that version of its maps.
+    pub fn load(octets: &[u8], name: &'static str, abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
+        if octets.is_empty() {
+            return Err(XdpError::NotBuilt);
+        }
+        if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
+            return Err(XdpError::Kernel { lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)" });
+        }
+        let mut object = loader.load(octets)?;
+        check_abi(&object, abi)?;
+        let program: &mut Xdp = object.program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
+        program.load()?;
+        Ok(Self { object, name, link: None })
+    }
+
+    /// Attaches it to an interface that has no program.
+    pub fn attach(&mut self, interface: &Interface, mode: Mode) -> Result<(), XdpError> {
+        let attach = |mode: link::Mode| {
+            let fd = self.program()?.fd()?;
+            link::create(fd.as_fd(), interface.index, mode)
+                .map_err(|error| XdpError::of_attach(interface.name, interface.index, mode, error))
+        };
+        let (link, mode) = match mode {
+            Mode::Driver => (attach(link::Mode::Driver)?, link::Mode::Driver),
+            Mode::Skb => (attach(link::Mode::Skb)?, link::Mode::Skb),
+            Mode::Auto => match attach(link::Mode::Driver) {
+                Err(XdpError::Refused { .. }) => (attach(link::Mode::Skb)?, link::Mode::Skb),
+                link => (link?, link::Mode::Driver),
+            },
+        };
+        self.link = Some((link, mode));
+        Ok(())
+    }
+
+    /// `driver` or `skb`; `none` where it is not attached.
+    pub fn mode(&self) -> &'static str {
+        self.link.as_ref().map_or("none", |(_, mode)| mode.word())
+    }
+
+    /// Takes a map out of the object, typed.
+    pub fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
+        Ok(self.object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
+    }
+
+    /// Maps the first `length` words of an array into memory.
+    pub fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
+        match self.object.take_map(name) {
+            Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
+            _ => Err(XdpError::Missing(name)),
+        }
+    }
+
+    /// Runs the program `repeat` times on `frame`.
+    pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
+        let result = self.program()?.test_run(TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() })?;
+        Ok(TestResult { action: result.return_value, duration: result.duration })
+    }
+
+    fn program(&self) -> Result<&Xdp, XdpError> {
+        Ok(self.object.program(self.name).ok_or(XdpError::Missing(self.name))?.try_into()?)
+    }
+}
+
+/// The object says which layout of the maps it was built with.
+fn check_abi(object: &Ebpf, expected: u32) -> Result<(), XdpError> {
+    let found = match object.map(ABI_SECTION) {
+        Some(map) => Some(Array::<_, u32>::try_from(map)?.get(&0, 0)?),
+        None => None,
+    };
+    if found == Some(expected) { Ok(()) } else { Err(XdpError::Abi { found, expected }) }
+}
+
+/// `value` for each CPU.
+pub fn on_all_cpus<T: Copy>(value: T) -> Result<PerCpuValues<Plain<T>>, XdpError>
+where
+    Plain<T>: Pod,
+{
+    let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
+    Ok(PerCpuValues::try_from(vec![Plain(value); cpus]).map_err(MapError::from)?)
+}

@@ -1,0 +1,8 @@
+//! RoCEv2 without any I/O: the invariant CRC of a packet, and the packets that the tester sends.
+//!
+//! How a packet is read is in [`pfc_ebpf::wire::roce`], which the XDP program shares.
+
+pub mod build;
+mod icrc;
+
+pub use icrc::{icrc, icrc_of, is_intact};

@@ -1,0 +1,124 @@
+//! The answer to a READ request, for the positive control of the RC cases.
+
+use pfc_ebpf::wire::roce::{self, Bth, ICRC, Packet, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
+use pfc_ebpf::wire::{Octets, ip, udp};
+use thiserror::Error;
+
+use super::icrc;
+
+/// Octets of payload in one packet: the largest path MTU there is.
+const MAX_PAYLOAD: usize = 4096;
+/// ACK (9.7.5.1.1), end-to-end credits not in use.
+const ACK_NO_CREDITS: u8 = 0x1f;
+/// The responder's count of messages (9.7.7): the request is the first that it completes.
+const MESSAGES: u32 = 1;
+/// Octets of the ACK extended transport header.
+const AETH: usize = 4;
+/// Bit of the BTH that says in which state of path migration the sender is.
+const MIGRATED: u8 = 0x40;
+/// Hops.
+const TIME_TO_LIVE: u8 = 64;
+/// Do not fragment.
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// Why a READ could not be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ResponseError {
+    /// There is no READ request in the frame.
+    #[error("expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), found {0}")]
+    NoRequest(String),
+    /// The payload is not what was asked for.
+    #[error("the READ asks for {asked} octets, found {found} to answer with")]
+    Length {
+        /// The DMA length of the request.
+        asked: u32,
+        /// Octets at hand.
+        found: usize,
+    },
+    /// The payload does not fit a packet.
+    #[error("the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; READs of one packet alone are answered")]
+    TooLong(u32),
+    /// The queue pair is no number of 24 bits.
+    #[error("queue pair {0:#x} is no number of 24 bits")]
+    QueuePair(u32),
+}
+
+/// The frame that answers the READ request in the frame `request` with `payload`, to the requester's queue pair `queue_pair`,
+/// which a request does not tell.
+pub fn read_response(request: &[u8], queue_pair: u32, payload: &[u8]) -> Result<Vec<u8>, ResponseError> {
+    let nothing = |what: &str| ResponseError::NoRequest(what.to_owned());
+    let packet = roce::parse(request).ok_or_else(|| nothing("no whole RoCEv2 packet"))?;
+    if packet.bth.opcode != RC_READ_REQUEST {
+        return Err(ResponseError::NoRequest(format!("opcode {:#04x}", packet.bth.opcode)));
+    }
+    let asked = packet.reth(request).ok_or_else(|| nothing("no RETH"))?.length;
+    if asked as usize != payload.len() {
+        return Err(ResponseError::Length { asked, found: payload.len() });
+    }
+    if payload.len() > MAX_PAYLOAD {
+        return Err(ResponseError::TooLong(asked));
+    }
+    if queue_pair >= 1 << 24 {
+        return Err(ResponseError::QueuePair(queue_pair));
+    }
+    let transport = transport(request, &packet, queue_pair, payload);
+    let datagram = udp::LEN + transport.len() + ICRC;
+    let mut frame = ethernet(request);
+    frame.extend(internet(request, &packet.ip, datagram as u16));
+    // The source port tells flows apart on the way (A17.9.2), so that one for both directions is as good as any. A checksum of
+    // zero is what adapters send, over IPv6 too (RFC 6935): the ICRC covers more.
+    let source = &request[packet.ip.payload..][..2];
+    frame.extend([source, &roce::UDP_PORT.to_be_bytes(), &(datagram as u16).to_be_bytes(), &[0; 2]].concat());
+    frame.extend(transport);
+    frame.extend([0; ICRC]);
+    let sum = icrc(&frame).expect("a whole RoCEv2 packet was just made");
+    let at = frame.len() - ICRC;
+    frame[at..].copy_from_slice(&sum.to_le_bytes());
+    Ok(frame)
+}
+
+/// Addresses the other way round; tags and EtherType as they are.
+fn ethernet(request: &[u8]) -> Vec<u8> {
+    let payload = pfc_ebpf::wire::ethernet::parse(request).map_or(0, |header| header.payload);
+    [&request[6..12], &request[..6], &request[12..payload]].concat()
+}
+
+/// The IP header of `length` octets: addresses the other way round, without options, of the request's traffic class.
+fn internet(request: &[u8], ip: &ip::Header, length: u16) -> Vec<u8> {
+    let (source, destination) = request[ip.addresses.at..][..ip.addresses.length].split_at(ip.addresses.length / 2);
+    if ip.addresses.length == 32 {
+        let class = &request[ip.addresses.at - 8..][..2];
+        let mut header = vec![class[0], class[1] & 0xf0, 0, 0];
+        header.extend(length.to_be_bytes());
+        header.extend([ip::UDP, TIME_TO_LIVE]);
+        header.extend([destination, source].concat());
+        return header;
+    }
+    let class = request[ip.addresses.at - 11];
+    let mut header = vec![0x45, class];
+    header.extend((20 + length).to_be_bytes());
+    header.extend([0; 2]);
+    header.extend(DONT_FRAGMENT.to_be_bytes());
+    header.extend([TIME_TO_LIVE, ip::UDP, 0, 0]);
+    header.extend([destination, source].concat());
+    let sum = header[..].sum(0, header.len()).expect("within its own length");
+    header[10..12].copy_from_slice(&(!sum).to_be_bytes());
+    header
+}
+
+/// BTH, AETH and the payload, padded to a multiple of four octets.
+fn transport(request: &[u8], packet: &Packet, queue_pair: u32, payload: &[u8]) -> Vec<u8> {
+    let bth = &packet.bth;
+    let padding = payload.len().wrapping_neg() % 4;
+    // The requester's own state of migration: another one would ask it to migrate.
+    let migrated = request[packet.at + 1] & MIGRATED;
+    let mut octets = Vec::with_capacity(Bth::LEN + AETH + payload.len() + padding);
+    octets.extend([RC_READ_RESPONSE_ONLY, migrated | (padding as u8) << 4]);
+    octets.extend(bth.partition.to_be_bytes());
+    octets.extend(queue_pair.to_be_bytes());
+    octets.extend(bth.psn.to_be_bytes());
+    octets.extend((u32::from(ACK_NO_CREDITS) << 24 | MESSAGES).to_be_bytes());
+    octets.extend(payload);
+    octets.extend(&[0; 4][..padding]);
+    octets
+}
