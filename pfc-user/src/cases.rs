@@ -1,7 +1,9 @@
 //! The cases, by family; and what is decided on each from its evidence.
 
+mod finding;
 pub mod mad;
 pub mod pfc;
+pub mod rc;
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
@@ -9,7 +11,8 @@ use crate::evidence::{CaseEvidence, Evidence, Repetition};
 /// Every case, in the order of `validator list`.
 pub fn all() -> Vec<&'static Case> {
     let pfc = pfc::CASES.iter().map(|case| &case.case);
-    pfc.chain(mad::CASES.iter().map(|case| &case.case)).collect()
+    let mad = mad::CASES.iter().map(|case| &case.case);
+    pfc.chain(mad).chain(rc::CASES.iter().map(|case| &case.case)).collect()
 }
 
 /// The case of that id.
@@ -42,6 +45,7 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
         let judged = match repetition {
             Repetition::Pfc(evidence) => pfc::judge(case, evidence),
             Repetition::Mad(evidence) => mad::judge(case, evidence),
+            Repetition::Rc(evidence) => rc::judge(case, evidence),
         };
         result.checks.extend(judged.checks);
         result.steps.extend(judged.steps);

@@ -84,6 +84,8 @@ pub enum Repetition {
     Pfc(Box<pfc::PfcEvidence>),
     /// Of a MAD case.
     Mad(Box<mad::MadEvidence>),
+    /// Of an RC case.
+    Rc(Box<rc::RcEvidence>),
 }
 
 impl Repetition {

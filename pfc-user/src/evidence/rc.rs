@@ -36,12 +36,18 @@ pub struct Phase {
     pub channel: Channel,
     /// The tester's queue pair.
     pub queue_pair: u32,
+    /// First PSN that the DUT was given.
+    pub psn: u32,
     /// When the tester asked the agent to post the READ.
     pub posted: Nanos,
+    /// Why the DUT did not take the READ.
+    pub refused: Option<String>,
     /// Packets for the tester's queue pair.
     pub packets: Vec<Packet>,
-    /// When the tester answered; `None`: it did not.
-    pub answered: Option<Nanos>,
+    /// Packets that the tester answered with, each whole.
+    pub answers: Vec<Packet>,
+    /// Retries that were left, where the DUT shows them.
+    pub shown: Vec<Shown>,
     /// Packets whose record was lost.
     pub lost: u64,
     /// Frames that the tester's side of the link lost otherwise, by counter.
@@ -54,7 +60,7 @@ pub struct Phase {
     pub after: Option<QueuePair>,
 }
 
-/// A packet for the tester's queue pair, as it came in.
+/// A packet for the tester's queue pair, as it came in; or an answer, as it left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Packet {
     /// When.
@@ -65,9 +71,36 @@ pub struct Packet {
     pub octets: String,
 }
 
+impl Packet {
+    /// A frame of `length` octets that begins with `octets`.
+    pub fn new(time: Nanos, length: u32, octets: &[u8]) -> Self {
+        Self { time, length, octets: octets.iter().map(|octet| format!("{octet:02x}")).collect() }
+    }
+
+    /// The octets that were kept; `None` if they are not hexadecimal.
+    pub fn frame(&self) -> Option<Vec<u8>> {
+        let octet = |digits: &[u8]| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
+        let (pairs, rest) = self.octets.as_bytes().as_chunks::<2>();
+        rest.is_empty().then(|| pairs.iter().map(|digits| octet(digits)).collect())?
+    }
+}
+
+/// What the DUT showed of its retry counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// When it was asked.
+    pub asked: Nanos,
+    /// When it had answered.
+    pub answered: Nanos,
+    /// Retries that were left.
+    pub retries_left: u8,
+}
+
 /// A completion as the agent told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
+    /// Since when it may have been there: when the agent was last asked and had none.
+    pub since: Nanos,
     /// When the tester heard of it.
     pub time: Nanos,
     /// Which request.

@@ -4,6 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Nanos;
 
+/// What may be chosen for a repetition of an RC case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RcParameters {
+    /// Retry count of the queue pair, 0 to 7.
+    pub retry_count: u8,
+    /// Local ACK time-out of the queue pair, 1 to 31.
+    pub timeout: u8,
+    /// Path MTU in octets: 256, 512, 1024, 2048 or 4096.
+    pub path_mtu: u16,
+}
+
 /// One repetition of an RC case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcPlan {
@@ -32,6 +43,12 @@ impl RcPlan {
     /// READ requests that a conforming DUT sends in all.
     pub const fn requests(&self) -> usize {
         1 + self.retry_count as usize
+    }
+
+    /// How long it takes with a DUT that retries after exactly T_tr.
+    pub fn least_duration(&self) -> Nanos {
+        // All requests, and the silence that has to follow the last one.
+        (u64::from(self.control_drops) + u64::from(self.retry_count) + 4) * Self::transport_timer(self.timeout)
     }
 }
 

@@ -3,7 +3,6 @@
 mod consistency;
 mod contact;
 mod figures;
-mod finding;
 mod forwarding_table;
 mod m_key;
 mod steps;
@@ -11,11 +10,11 @@ mod strays;
 mod view;
 
 pub(super) use contact::PORT_STATE;
-use finding::Finding;
 pub(super) use strays::SINGLE_ANSWER;
 use view::View;
 
 use crate::case::{Case, Check, CheckResult, Judged, Verdict};
+use crate::cases::finding::{self, Finding};
 use crate::evidence::mad::MadEvidence;
 
 /// The function behind a check of that name; `None` if there is no such check.

@@ -1,0 +1,122 @@
+//! C09_142_01: Outstanding Request Timeout.
+
+use crate::case::{Case, Check, DocumentAssertion};
+
+/// What is known of the case before it runs.
+pub(super) const OUTSTANDING_REQUEST_TIMEOUT: Case = Case {
+    id: "rc.c09-142-01",
+    title: "V1C09-142 Outstanding Request Timeout",
+    requirement: "A READ request that is not answered is retried as often as the retry count says, T_tr apart, and then completes in error.",
+    document: "InfiniBand Test Specification 1.0.38",
+    steps: STEPS,
+    assertions: ASSERTIONS,
+    checks: CHECKS,
+};
+
+/// Steps of the document.
+const STEPS: &[&str] = &[
+    "init 1  OpenRcChannel( CC ): a queue pair of the DUT in RTS, connected to one of the tester",
+    "init 2  Set QP Retry Count = 2, or what the plan says",
+    "init 3  Set ACK Timeout to 18 (1.07 sec), or what the plan says",
+    "control  (+) the DUT reaches the tester and hears it: requests are dropped, then one is answered",
+    "1  Register memory region for receiving remote packets",
+    "2  Post one receive request for each expected packet: the tester records and drops what comes for its queue pair",
+    "3  Set the retry count to a non-zero value",
+    "4  Get the timeout value, T_tr, from the DUT",
+    "5  Transmit 1 RC READ WQE from DUT at size (PMTU), R_KEY = 0x12345, VA = 0x999000",
+    "6  While retry count is not zero",
+    "6.1  Receive all expected packets",
+    "6.2  Verify all packets were received and were valid",
+    "6.3  Verify each message contained a single Read Request packet",
+    "6.4  Silently drop the received packet",
+    "6.5  Sleep for about T_tr",
+    "6.6  Check the receive QP for a retry",
+    "6.7  Verify that the retry count has been decremented",
+    "7  End while retry count is not zero",
+    "8  Verify that the DUT retried the RDMA Read request retry count times",
+    "9  Verify that the DUT throws the IBV_WC_RETRY_EXC_ERR (12) error",
+    "10  Poll for completion of read request on DUT's send queue",
+    "11  Verify exactly 1 work completion was dequeued from the send queue",
+    "12  Verify that the status of the work completion indicates expected error status",
+    "13  CloseRcChannel( CC ), having flushed an unacknowledged WQE",
+];
+
+/// The first is about the timer, the second about the counter and what follows when it is used up.
+const ASSERTIONS: &[DocumentAssertion] = &[
+    DocumentAssertion { id: "V1c09-142#01", repetitions: &[], checks: &["requests", "single-packet", "same-request", "interval"] },
+    DocumentAssertion { id: "v1c09-143#01", repetitions: &[], checks: &["requests", "retry-count", "one-completion", "status"] },
+];
+
+/// What every verdict on packets needs.
+const ON_THE_WIRE: &[&str] = &["qualifier", "neighbour", "path", "attributes", "records", "drops"];
+/// What a verdict on the DUT's own words needs.
+const IN_THE_DUT: &[&str] = &["qualifier", "neighbour", "path", "attributes"];
+
+const CHECKS: &[Check] = &[
+    Check {
+        preconditions: &[],
+        ..row(
+            "qualifier",
+            "DUT Qualifiers",
+            "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by the device's flag; where it does the case is not applicable",
+            "apm",
+        )
+    },
+    Check {
+        beyond: true,
+        preconditions: &["qualifier", "neighbour", "path", "attributes", "records", "drops"],
+        ..row(
+            "path-alive",
+            "control",
+            "after as many dropped requests as the plan says, which is at most the retry count, a correct READ response is followed by a completion with status 0",
+            "ignores-answer",
+        )
+    },
+    Check {
+        tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes after T_tr at the soonest (9.7.6.1.3)",
+        ..row("requests", "6.1, 6.6, 8", "1 + retry count transmissions, and none in a further 4 T_tr", "one-retry-less")
+    },
+    row(
+        "single-packet",
+        "6.3",
+        "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, VA 0x999000, length = PMTU",
+        "wrong-opcode",
+    ),
+    row("same-request", "6.2", "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid", "changes-psn"),
+    Check {
+        tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to one); 4 by 9.7.6.1.3",
+        ..row("interval", "6.5", "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n as read back", "short-timeout")
+    },
+    Check {
+        tolerance: "verbs show no counter: where the DUT does not either, it is derived from the number of requests, and said so",
+        depends_on: &["requests"],
+        ..row("retry-count", "6.7, 8", "before each retry the counter is decremented by one", "keeps-count")
+    },
+    Check {
+        tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; how long the agent's word takes counts for the DUT, and leaves it inconclusive where it decides",
+        ..row(
+            "one-completion",
+            "9 to 11",
+            "exactly one completion of the READ, [0.95, 4] T_tr after the last transmission",
+            "never-completes",
+        )
+    },
+    Check {
+        preconditions: IN_THE_DUT,
+        ..row("status", "9, 12", "its status is IBV_WC_RETRY_EXC_ERR (12)", "wrong-status")
+    },
+    Check {
+        preconditions: IN_THE_DUT,
+        ..row("qp-error", "13", "after the completion the queue pair is in the state Error", "stays-in-rts")
+    },
+    Check {
+        preconditions: IN_THE_DUT,
+        depends_on: &["qp-error"],
+        tolerance: "bounded wait: T_tr, at least 1 s",
+        ..row("flush", "13", "one more READ that is posted completes once, with status IBV_WC_WR_FLUSH_ERR (5)", "no-flush")
+    },
+];
+
+const fn row(id: &'static str, step: &'static str, passes_when: &'static str, fault: &'static str) -> Check {
+    Check { id, step, beyond: false, passes_when, tolerance: "", preconditions: ON_THE_WIRE, depends_on: &[], fault }
+}

@@ -1,0 +1,164 @@
+//! The checks of what the DUT sent in the test.
+
+use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
+
+use super::super::stimulate::LONGEST;
+use super::view::{Decoded, PhaseView, View};
+use super::{ms, no_test};
+use crate::case::Verdict;
+use crate::cases::finding::Finding;
+use crate::evidence::rc::Shown;
+use crate::plan::Nanos;
+use crate::roce;
+
+/// Part of T_tr that a kernel's tick may cut off, in percent.
+const SHORTEST: Nanos = 95;
+/// A counter that is read so close before the next transmission, in percent of T_tr, may be that one's already.
+const CLOSE: Nanos = 5;
+
+/// From when to when something that the transport timer starts may come (9.7.6.1.3).
+pub(super) fn bounds(t_tr: Nanos) -> (Nanos, Nanos) {
+    (t_tr * SHORTEST / 100, t_tr * LONGEST)
+}
+
+/// The test, its T_tr, and how a comparison begins.
+fn test<'v>(view: &'v View<'_>) -> Option<(&'v PhaseView<'v>, Nanos)> {
+    let test = view.test.as_ref()?;
+    // Where the timer never ends the precondition `attributes` says so.
+    Some((test, test.t_tr()?))
+}
+
+pub(super) fn requests(view: &View<'_>) -> Finding {
+    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let mut finding = Finding::new();
+    let expected = view.e.plan.requests();
+    let found = test.transmissions.len();
+    finding.equal("transmissions", expected, found);
+    let latest = test.packets().last().map_or(test.phase.posted, |packet| packet.time);
+    let silence = test.phase.until.saturating_sub(latest);
+    if found == expected && silence < LONGEST * t_tr {
+        finding.undecided("silence after the last transmission", format!("at least {}", ms(LONGEST * t_tr)), ms(silence));
+    } else if found == expected {
+        finding.expect("silence after the last transmission", format!("at least {}", ms(LONGEST * t_tr)), ms(silence), true);
+    }
+    finding
+}
+
+pub(super) fn single_packet(view: &View<'_>) -> Finding {
+    let Some((test, _)) = test(view) else { return no_test() };
+    let plan = &view.e.plan;
+    let mut finding = Finding::new();
+    let expected = form(RC_READ_REQUEST, &Reth { address: plan.address, r_key: plan.r_key, length: plan.path_mtu.into() });
+    for (index, packets) in test.transmissions.iter().enumerate() {
+        let what = format!("transmission {}", index + 1);
+        match &packets[..] {
+            [packet] => finding.equal(what, expected.clone(), form_of(packet)),
+            several => finding.expect(what, &expected, format!("{} packets: {}", several.len(), several_forms(several)), false),
+        }
+    }
+    or_nothing(finding, "no request came")
+}
+
+fn form(opcode: u8, reth: &Reth) -> String {
+    let Reth { address, r_key, length } = reth;
+    format!("one packet, opcode {opcode:#04x}, R_Key {r_key:#x}, VA {address:#x}, length {length}")
+}
+
+fn form_of(packet: &Decoded) -> String {
+    let Some(found) = packet.packet else {
+        return format!("one packet of {} octets, not whole in the {} that were kept", packet.length, packet.frame.len());
+    };
+    let surplus = found.length.saturating_sub(Bth::LEN + Reth::LEN + ICRC);
+    match packet.reth() {
+        Some(reth) if surplus > 0 => format!("{}, and {surplus} octets more", form(found.bth.opcode, &reth)),
+        Some(reth) => form(found.bth.opcode, &reth),
+        None => format!("one packet, opcode {:#04x}, no RETH", found.bth.opcode),
+    }
+}
+
+fn several_forms(packets: &[Decoded]) -> String {
+    packets.iter().map(form_of).collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn same_request(view: &View<'_>) -> Finding {
+    let Some((test, _)) = test(view) else { return no_test() };
+    let mut finding = Finding::new();
+    let same = |packet: &Decoded| {
+        let reth = packet.reth().map_or("none".into(), |reth| format!("{:#x}, {:#x}, {}", reth.address, reth.r_key, reth.length));
+        packet.packet.map(|found| format!("PSN {:#08x}, RETH {reth}", found.bth.psn))
+    };
+    let first = test.packets().next().and_then(same);
+    for (index, packets) in test.transmissions.iter().enumerate() {
+        for (number, packet) in packets.iter().enumerate() {
+            let which = format!("transmission {}", index + 1);
+            match roce::is_intact(&packet.frame) {
+                Some(intact) => finding.expect(format!("ICRC of {which}"), "valid", if intact { "valid" } else { "wrong" }, intact),
+                None => finding.undecided(format!("ICRC of {which}"), "valid", "the packet is not whole in what was kept"),
+            }
+            let (true, Some(first)) = (index > 0 && number == 0, &first) else { continue };
+            match same(packet) {
+                Some(found) => finding.equal(format!("{which}, as the first"), first.clone(), found),
+                None => finding.undecided(format!("{which}, as the first"), first, "the packet is not whole in what was kept"),
+            }
+        }
+    }
+    or_nothing(finding, "no request came")
+}
+
+pub(super) fn interval(view: &View<'_>) -> Finding {
+    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let (shortest, longest) = bounds(t_tr);
+    let mut finding = Finding::new();
+    for (index, interval) in test.intervals().into_iter().enumerate() {
+        let what = format!("from transmission {} to {}", index + 1, index + 2);
+        let expected = format!("{} to {}", ms(shortest), ms(longest));
+        finding.expect(what, expected, ms(interval), (shortest..=longest).contains(&interval));
+    }
+    or_nothing(finding, if view.e.plan.retry_count == 0 { "the retry count is 0" } else { "there was no retry: `requests` says so" })
+}
+
+/// A check without a subject: another says why there is none.
+fn or_nothing(finding: Finding, why: &str) -> Finding {
+    if finding.assertions.is_empty() { Finding::not_applicable(why) } else { finding }
+}
+
+pub(super) fn retry_count(view: &View<'_>) -> Finding {
+    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let count = view.e.plan.retry_count;
+    let mut finding = Finding::new();
+    let times = test.times();
+    for retry in 1..=count {
+        let left = count - retry;
+        let Some(sent) = times.get(usize::from(retry)) else {
+            finding.undecided(format!("retry {retry}"), format!("{left} left"), "it did not come");
+            continue;
+        };
+        let what = format!("retry {retry}, {} after the first request", ms(sent - times[0]));
+        let shown: Vec<&Shown> = test.phase.shown.iter().filter(|shown| during(shown, &times, usize::from(retry), t_tr)).collect();
+        match shown.first() {
+            Some(shown) => finding.expect(what, format!("{left} left"), format!("{} left", shown.retries_left), shown.retries_left == left),
+            None if test.phase.shown.is_empty() => {
+                finding.expect(what, format!("{left} left"), format!("{left} left, derived: the DUT does not show its counter"), true);
+            }
+            None => finding.undecided(what, format!("{left} left"), "not read in time"),
+        }
+    }
+    or_nothing(finding, "the retry count is 0")
+}
+
+/// Whether the counter was read when that retry, and no later one, had been sent.
+fn during(shown: &Shown, times: &[Nanos], retry: usize, t_tr: Nanos) -> bool {
+    let next = times.get(retry + 1).copied().unwrap_or(Nanos::MAX);
+    shown.asked >= times[retry] && shown.answered + t_tr * CLOSE / 100 < next
+}
+
+/// Whether a time that lies between two is within bounds: undecided where the two disagree.
+pub(super) fn within(earliest: Nanos, latest: Nanos, (shortest, longest): (Nanos, Nanos)) -> Verdict {
+    if latest < shortest || earliest > longest {
+        return Verdict::Fail;
+    }
+    // The word of a completion is waited for: as a rule it is heard as soon as it is there.
+    let doubt = (longest - shortest) / 8;
+    let decided = latest <= longest && earliest + doubt >= shortest;
+    if decided { Verdict::Pass } else { Verdict::Inconclusive }
+}

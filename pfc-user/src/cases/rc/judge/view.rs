@@ -1,0 +1,119 @@
+//! The evidence as the checks look at it: packets decoded from their octets, and put into transmissions.
+
+use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
+
+use super::super::stimulate::{READ, t_tr};
+use super::super::transmission;
+use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
+use crate::plan::Nanos;
+
+/// A packet, decoded.
+#[derive(Clone, Debug)]
+pub(super) struct Decoded {
+    pub(super) time: Nanos,
+    /// Octets of the frame on the wire.
+    pub(super) length: u32,
+    /// Those that were kept.
+    pub(super) frame: Vec<u8>,
+    /// `None`: not a whole RoCEv2 packet in what was kept.
+    pub(super) packet: Option<roce::Packet>,
+}
+
+impl Decoded {
+    fn new(packet: &Packet) -> Result<Self, String> {
+        let frame = packet.frame().ok_or_else(|| format!("the packet at {} ns is not hexadecimal", packet.time))?;
+        if frame.len() > packet.length as usize {
+            return Err(format!("{} octets were kept of the packet at {} ns, which has {}", frame.len(), packet.time, packet.length));
+        }
+        Ok(Self { time: packet.time, length: packet.length, packet: roce::parse(&*frame), frame })
+    }
+
+    pub(super) fn is_read_request(&self) -> bool {
+        self.packet.is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
+    }
+
+    pub(super) fn reth(&self) -> Option<Reth> {
+        self.packet?.reth(&*self.frame)
+    }
+}
+
+/// A phase, decoded.
+pub(super) struct PhaseView<'e> {
+    pub(super) phase: &'e Phase,
+    /// Transmissions in their order, none of them empty.
+    pub(super) transmissions: Vec<Vec<Decoded>>,
+    pub(super) answers: Vec<Decoded>,
+}
+
+impl<'e> PhaseView<'e> {
+    fn new(phase: &'e Phase, default: Nanos) -> Result<Self, String> {
+        let t_tr = t_tr(&phase.channel.attributes).unwrap_or(default);
+        let mut transmissions: Vec<Vec<Decoded>> = Vec::new();
+        let mut previous = None;
+        for packet in &phase.packets {
+            let decoded = Decoded::new(packet)?;
+            if previous.is_some_and(|previous| packet.time < previous) {
+                return Err(format!("the packet at {} ns is not in the order of time", packet.time));
+            }
+            if let Some(other) = decoded.packet.filter(|packet| packet.bth.destination != phase.queue_pair) {
+                return Err(format!("the packet at {} ns is for queue pair {:#08x}", packet.time, other.bth.destination));
+            }
+            match transmissions.last_mut() {
+                Some(last) if !transmission::begins(previous, packet.time, t_tr) => last.push(decoded),
+                _ => transmissions.push(vec![decoded]),
+            }
+            previous = Some(packet.time);
+        }
+        let answers = phase.answers.iter().map(Decoded::new).collect::<Result<_, _>>()?;
+        Ok(Self { phase, transmissions, answers })
+    }
+
+    /// T_tr as it was read back; `None` where the timer never ends.
+    pub(super) fn t_tr(&self) -> Option<Nanos> {
+        t_tr(&self.phase.channel.attributes)
+    }
+
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Decoded> {
+        self.transmissions.iter().flatten()
+    }
+
+    /// When each transmission began.
+    pub(super) fn times(&self) -> Vec<Nanos> {
+        self.transmissions.iter().filter_map(|packets| packets.first()).map(|packet| packet.time).collect()
+    }
+
+    /// From each transmission to the next.
+    pub(super) fn intervals(&self) -> Vec<Nanos> {
+        self.times().windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+}
+
+/// The evidence of a repetition.
+pub(super) struct View<'e> {
+    pub(super) e: &'e RcEvidence,
+    pub(super) control: Option<PhaseView<'e>>,
+    pub(super) test: Option<PhaseView<'e>>,
+}
+
+impl<'e> View<'e> {
+    /// An error where the evidence contradicts itself.
+    pub(super) fn new(e: &'e RcEvidence) -> Result<Self, String> {
+        let plan = &e.plan;
+        if plan.retry_count > 7 || plan.control_drops > plan.retry_count {
+            return Err(format!("retry count {} and {} dropped requests in the control", plan.retry_count, plan.control_drops));
+        }
+        if !(1..=31).contains(&plan.timeout) {
+            return Err(format!("expected a time-out of 1 to 31, found {}", plan.timeout));
+        }
+        let default = crate::plan::rc::RcPlan::transport_timer(plan.timeout);
+        let decoded = |phase: &'e Option<Phase>| phase.as_ref().map(|phase| PhaseView::new(phase, default)).transpose();
+        Ok(Self { e, control: decoded(&e.control)?, test: decoded(&e.test)? })
+    }
+
+    /// What the test and what came after it completed, without the READ of the flush.
+    pub(super) fn completions(&self) -> Vec<&'e Completion> {
+        let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
+        let late = flush.filter(|completion| completion.work_request == READ);
+        self.e.test.iter().flat_map(|test| &test.completions).chain(late).collect()
+    }
+}

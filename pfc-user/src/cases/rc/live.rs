@@ -1,0 +1,168 @@
+//! A repetition on real packets: the bench of drivers and agent, and the evidence that it collects.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::stimulate::{self, Bench, Done, Ends, Losses, Stop};
+use crate::agent::client::{Agent, AgentError};
+use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
+use crate::case::Event;
+use crate::driver::clock;
+use crate::driver::packet::PacketSocket;
+use crate::driver::responder::Responder;
+use crate::evidence::rc::{Packet, RcEvidence};
+use crate::plan::Nanos;
+use crate::plan::rc::RcPlan;
+use crate::roce::build;
+
+/// Counters of frames that the tester's side of the link lost, by name.
+pub type Counters = Vec<(String, u64)>;
+
+/// Everything that a repetition needs beside its plan.
+pub struct Live<'l> {
+    /// What the testbed says of Automatic Path Migration.
+    pub apm: Option<bool>,
+    /// The tester's address.
+    pub address: IpAddr,
+    /// The DUT's agent.
+    pub agent: &'l mut Agent,
+    /// The XDP program on the tester's port.
+    pub responder: &'l mut Responder,
+    /// Sends the answers.
+    pub socket: &'l PacketSocket,
+    /// Reads the counters of frames that were lost.
+    pub counters: &'l mut dyn FnMut() -> Result<Counters>,
+    /// The tester's port, for people: interface, and how the XDP program is attached.
+    pub port: String,
+    /// Whether the user wishes to stop; asked at each wait.
+    pub interrupted: &'l mut dyn FnMut() -> bool,
+    /// Where events go.
+    pub events: &'l mut dyn FnMut(Event),
+}
+
+/// Runs one repetition; the evidence says whether it was interrupted. Whatever happens, the DUT's queue pair is given back.
+///
+/// # Errors
+/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the evidence says so.
+pub fn run(live: &mut Live<'_>, plan: &RcPlan) -> Result<RcEvidence> {
+    let device = live.agent.device().clone();
+    let mut done = Done::default();
+    let mut interrupted = false;
+    // Where the document does not apply, or nobody says whether it does, nothing would be decided.
+    if live.apm.or(device.apm) == Some(false) {
+        // Another one in each process, and unpredictable.
+        let ends = Ends { tester: live.address, seed: RandomState::new().hash_one(clock::now()) };
+        match stimulate::run(&mut LiveBench { live, before: Vec::new() }, plan, &ends, &mut done) {
+            Ok(()) => {}
+            Err(Stop::Interrupted) => interrupted = true,
+            Err(Stop::Refused(failure)) => return Err(anyhow::Error::new(failure).context("the DUT's side failed")),
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+    }
+    Ok(RcEvidence {
+        plan: plan.clone(),
+        device,
+        apm: live.apm,
+        port: live.port.clone(),
+        control: done.control,
+        test: done.test,
+        flush: done.flush,
+        unreachable: done.unreachable,
+        interrupted,
+    })
+}
+
+struct LiveBench<'b, 'l> {
+    live: &'b mut Live<'l>,
+    /// The counters when it began to listen.
+    before: Counters,
+}
+
+/// What the agent itself says can be evidence; a connection that fails cannot.
+fn of_agent(error: AgentError) -> Stop {
+    match error.failure() {
+        Some(&Failure { kind, .. }) => Stop::Refused(Failure { kind, message: error.to_string() }),
+        None => Stop::Failed(error.into()),
+    }
+}
+
+fn of_driver(error: impl Into<anyhow::Error>) -> Stop {
+    Stop::Failed(error.into().context("the tester's side failed"))
+}
+
+impl Bench for LiveBench<'_, '_> {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn listen(&mut self, queue_pair: u32) -> Result<(), Stop> {
+        self.before = (self.live.counters)()?;
+        self.live.responder.configure(queue_pair).map_err(of_driver)
+    }
+
+    fn packets(&mut self) -> Result<Vec<Packet>, Stop> {
+        let frames = self.live.responder.records().map_err(of_driver)?;
+        Ok(frames.into_iter().map(|frame| Packet::new(frame.time, frame.length, &frame.octets)).collect())
+    }
+
+    fn losses(&mut self) -> Result<Losses, Stop> {
+        let records = self.live.responder.counters().map_err(of_driver)?.lost;
+        let before = |counter: &str| self.before.iter().find(|(name, _)| name == counter).map_or(0, |(_, count)| *count);
+        let after = (self.live.counters)()?;
+        let drops = after.into_iter().map(|(name, count)| (count.saturating_sub(before(&name)), name));
+        let drops = drops.filter(|(rise, _)| *rise > 0).map(|(rise, name)| (name, rise)).collect();
+        Ok(Losses { records, drops })
+    }
+
+    fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop> {
+        let Some(answer) = answer_to(request, queue_pair) else { return Ok(None) };
+        let time = clock::now();
+        self.live.socket.send(&answer).map_err(of_driver)?;
+        Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
+    }
+
+    fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Stop> {
+        self.live.agent.open(channel).map_err(of_agent)
+    }
+
+    fn post_read(&mut self, read: &Read) -> Result<(), Stop> {
+        self.live.agent.post_read(read).map_err(of_agent)
+    }
+
+    fn poll(&mut self, wait: Nanos) -> Result<Vec<protocol::Completion>, Stop> {
+        if (self.live.interrupted)() {
+            return Err(Stop::Interrupted);
+        }
+        self.live.agent.poll(Duration::from_nanos(wait)).map_err(of_agent)
+    }
+
+    fn query(&mut self) -> Result<QueuePair, Stop> {
+        self.live.agent.query().map_err(of_agent)
+    }
+
+    fn close(&mut self) -> Result<(), Stop> {
+        self.live.agent.close().map_err(of_agent)
+    }
+
+    fn announce(&mut self, phase: &'static str) {
+        (self.live.events)(Event::PhaseBegins { phase });
+    }
+}
+
+/// The frame that answers `request`; `None` where it is no READ request that one packet answers.
+pub fn answer_to(request: &Packet, queue_pair: u32) -> Option<Vec<u8>> {
+    let frame = request.frame()?;
+    let length = pfc_ebpf::wire::roce::parse(&*frame)?.reth(&*frame)?.length;
+    if length > MAX_ANSWER {
+        return None;
+    }
+    build::read_response(&frame, queue_pair, &vec![PAYLOAD; length as usize]).ok()
+}
+
+/// Largest path MTU.
+const MAX_ANSWER: u32 = 4096;
+/// What the answers carry.
+const PAYLOAD: u8 = 0x5a;
