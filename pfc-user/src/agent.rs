@@ -7,3 +7,5 @@ pub mod backend;
 pub mod client;
 pub mod protocol;
 pub mod server;
+#[cfg(feature = "verbs")]
+pub mod verbs;
