@@ -9,3 +9,5 @@ pub mod client;
 pub mod process;
 pub mod protocol;
 pub mod server;
+#[cfg(feature = "verbs")]
+pub mod verbs;

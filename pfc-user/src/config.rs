@@ -13,7 +13,9 @@ use std::io;
 use std::path::Path;
 
 pub use plan::{IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
-pub use testbed::{Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Testbed, XdpMode};
+pub use testbed::{
+    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Testbed, XdpMode,
+};
 pub use units::Span;
 
 use document::Document;

@@ -10,6 +10,7 @@ pub mod netns;
 pub mod packet;
 pub mod process;
 pub mod promiscuous;
+pub mod rc;
 pub mod realtime;
 pub mod responder;
 pub mod testbed;

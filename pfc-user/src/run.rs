@@ -7,12 +7,13 @@ use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
 use crate::cases::pfc::planning::{Ask, Surroundings};
-use crate::cases::{self, mad, pfc};
+use crate::cases::{self, mad, pfc, rc};
 use crate::config::{Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition};
 use crate::driver::clock;
 use crate::driver::interrupt::Interrupt;
 use crate::driver::journal::Journal;
 use crate::driver::mad::{MachineJournal, MadPort};
+use crate::driver::rc::RcPort;
 use crate::driver::testbed::{self, Testbed, WINDOW};
 use crate::driver::xdp::Sizes;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
@@ -57,6 +58,13 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
             }
             None => Planned::without(case, "mad"),
         }),
+        Parameters::Rc(queue_pairs) => Ok(match &config.testbed.rc {
+            Some(_) => {
+                let repetitions = queue_pairs.iter().map(rc::planning::plan).map(Repetition::Rc).collect();
+                Planned { case, repetitions, omitted: Vec::new() }
+            }
+            None => Planned::without(case, "rc"),
+        }),
     }
 }
 
@@ -95,6 +103,7 @@ fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, para
 struct Equipment {
     pfc: Option<Testbed>,
     mad: Option<MadPort>,
+    rc: Option<RcPort>,
 }
 
 /// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
@@ -120,8 +129,12 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => Some(MadPort::open(testbed)?),
         _ => None,
     };
+    let rc = match &config.testbed.rc {
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Rc(_))) => Some(RcPort::open(testbed)?),
+        _ => None,
+    };
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
-    Ok(Prepared { config, equipment: Equipment { pfc, mad }, cases })
+    Ok(Prepared { config, equipment: Equipment { pfc, mad, rc }, cases })
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the plan and testbed needs one.
@@ -216,6 +229,23 @@ fn repetition(
             };
             Ok(evidence::Repetition::Mad(Box::new(mad::live::run(&mut live, plan)?)))
         }
+        Repetition::Rc(plan) => {
+            let port = equipment.rc.as_mut().expect(UP);
+            let mut counters = port.loss_counters()?;
+            let RcPort { agent, responder, socket, address, name, .. } = port;
+            let mut live = rc::live::Live {
+                apm: config.testbed.rc.as_ref().expect(UP).apm,
+                address: *address,
+                agent,
+                responder,
+                socket,
+                counters: &mut counters,
+                port: name.clone(),
+                interrupted: &mut || interrupt.seen(),
+                events,
+            };
+            Ok(evidence::Repetition::Rc(Box::new(rc::live::run(&mut live, plan)?)))
+        }
     }
 }
 
@@ -233,7 +263,7 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     let slowest = testbed.line_rate.map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
     let durations = config.plan.cases.iter().filter_map(|case| match &case.parameters {
         Parameters::Pfc(parameters) => Some(&parameters.durations),
-        Parameters::Mad => None,
+        Parameters::Mad | Parameters::Rc(_) => None,
     });
     let longest = durations.map(|durations| pfc::live::longest(durations, slowest)).max().unwrap_or(0);
     Sizes { flows: pfc_ebpf::units::Dscp::COUNT as u32, windows: (longest / WINDOW) as u32 + 1 }

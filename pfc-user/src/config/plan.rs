@@ -237,7 +237,11 @@ fn queue_pairs(document: &Document, at: &str, tables: Option<Vec<QueuePairTable>
         let at = format!("{at}.queue_pairs[{index}]");
         let within = |key: &str, given: Option<i64>, allowed: &dyn Fn(i64) -> bool, expected: &str, default: i64| {
             let value = given.unwrap_or(default);
-            if allowed(value) { Ok(value) } else { Err(document.error(&format!("{at}.{key}"), format!("expected {expected}, found {value}"))) }
+            if allowed(value) {
+                Ok(value)
+            } else {
+                Err(document.error(&format!("{at}.{key}"), format!("expected {expected}, found {value}")))
+            }
         };
         let document_value = RcParameters::default();
         let retry_count =

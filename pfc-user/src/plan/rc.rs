@@ -52,17 +52,6 @@ impl RcPlan {
     }
 }
 
-/// What a plan may choose; the default is the document's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RcParameters {
-    /// Retry count, 0 to 7.
-    pub retry_count: u8,
-    /// Local ACK time-out, 1 to 31.
-    pub timeout: u8,
-    /// Path MTU in octets: 256, 512, 1024, 2048 or 4096.
-    pub path_mtu: u16,
-}
-
 impl Default for RcParameters {
     fn default() -> Self {
         Self { retry_count: 2, timeout: 18, path_mtu: 1024 }

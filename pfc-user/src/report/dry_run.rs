@@ -4,9 +4,10 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
 use crate::case::Case;
-use crate::config::{MadTestbed, MadTransport, Span, Testbed};
+use crate::config::{MadTestbed, MadTransport, RcDut, RcTestbed, Span, Testbed};
 use crate::evidence;
 use crate::plan::mad::{MadPlan, MadStimulus};
+use crate::plan::rc::RcPlan;
 use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind};
 
 /// What the steps are of.
@@ -23,6 +24,7 @@ pub fn steps(case: &Case, plan: &Repetition, testbed: &Testbed, line_rate: Optio
     match (plan, testbed, line_rate) {
         (Repetition::Pfc(plan), Testbed { pfc: Some(testbed), .. }, Some(line_rate)) => pfc(case.id, plan, &testbed.limits.at(line_rate)),
         (Repetition::Mad(plan), Testbed { mad: Some(testbed), .. }, _) => mad(case, plan, testbed),
+        (Repetition::Rc(plan), Testbed { rc: Some(testbed), .. }, _) => rc(case, plan, testbed),
         _ => unreachable!("a repetition is planned only where the testbed has a table for it"),
     }
 }
@@ -40,6 +42,23 @@ pub fn mad(case: &Case, plan: &MadPlan, testbed: &MadTestbed) -> String {
         let (dut, other) = (testbed.m_key_dut, testbed.m_key_other);
         paragraph(&mut out, "      changed meanwhile: ", &format!("M_Key {dut}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {other}"));
     }
+    for step in case.steps {
+        paragraph(&mut out, "      ", step);
+    }
+    out
+}
+
+/// The steps of one repetition of an RC case.
+pub fn rc(case: &Case, plan: &RcPlan, testbed: &RcTestbed) -> String {
+    let mut out = format!("{} [{}]\n", case.id, plan.name);
+    let by = match &testbed.dut {
+        RcDut::Sim { .. } => "the simulated requester".to_owned(),
+        RcDut::Agent { agent, port, .. } => format!("the agent at {agent}; its packets come in by {}", port.interface),
+    };
+    paragraph(&mut out, "      the DUT: ", &format!("{by}; it sends to {}", testbed.address));
+    let timer = Span(RcPlan::transport_timer(plan.timeout));
+    let text = format!("{} READ requests of {} octets, each after T_tr = {timer}", plan.requests(), plan.path_mtu);
+    paragraph(&mut out, "      expected: ", &text);
     for step in case.steps {
         paragraph(&mut out, "      ", step);
     }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::stimulate::{self, Bench, Done, Ends, Losses, Stop};
 use crate::agent::client::{Agent, AgentError};

@@ -114,9 +114,13 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
             RcDut::Sim { faults, args: table.args.unwrap_or_default() }
         }
         Kind::Agent => RcDut::Agent {
-            agent: table.agent.ok_or_else(|| missing("agent", "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\""))?,
+            agent: table
+                .agent
+                .ok_or_else(|| missing("agent", "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\""))?,
             token_file: table.token_file,
-            port: table.port.ok_or_else(|| missing("port", "say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }"))?,
+            port: table
+                .port
+                .ok_or_else(|| missing("port", "say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }"))?,
         },
     };
     Ok(RcTestbed { dut, address, xdp: table.xdp, apm: table.apm })
