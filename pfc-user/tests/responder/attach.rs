@@ -138,7 +138,7 @@ fn on_a_wire(mode: Mode, word: &str) {
     let frames = requests();
     lab.send(&frames);
     let other = Request { payload: vec![0x77; 2000], ..Request::new(QUEUE_PAIR + 1) }.octets();
-    lab.send(&[other.clone()]);
+    lab.send(std::slice::from_ref(&other));
     let records = records(&mut responder, frames.len());
     for (record, frame) in records.iter().zip(&frames) {
         assert_eq!(record.length as usize, frame.len(), "{word}");

@@ -3,6 +3,7 @@
 mod attach;
 #[path = "../common/mod.rs"]
 mod common;
+mod golden;
 mod icrc;
 mod program;
 mod response;
