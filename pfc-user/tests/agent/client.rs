@@ -119,7 +119,7 @@ fn a_connection_that_ends_stays_ended() {
         with_peer(&[frame(WELCOME.as_bytes()), part.to_vec()], NEVER, |address, agent| {
             let mut agent = agent.unwrap();
             let error = agent.query().unwrap_err();
-            let reason = "it has closed the connection: see what it says on its host";
+            let reason = "the connection was closed: see whether it still runs";
             assert!(matches!(error, AgentError::Ended { .. }));
             assert_eq!(error.to_string(), format!("asked to query the queue pair, the agent at {address} gave no answer: {reason}"));
             let error = agent.close().unwrap_err();

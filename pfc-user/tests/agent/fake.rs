@@ -37,6 +37,8 @@ pub struct Script {
     pub open: Option<Failure>,
     /// Failure of the next backend's making.
     pub make: Option<Failure>,
+    /// The backend has a bug in its queries.
+    pub panic: bool,
     /// What polls find, one after the other; then nothing.
     pub polls: VecDeque<Vec<Completion>>,
 }
@@ -119,6 +121,7 @@ impl Backend for Fake {
     }
 
     fn query(&mut self) -> Result<QueuePair, Failure> {
+        assert!(!self.script.lock().unwrap().panic, "a bug");
         self.call(Call::Query);
         Ok(attributes())
     }
@@ -188,6 +191,11 @@ impl Served {
     pub fn rest(mut self) -> Vec<Call> {
         self.end();
         self.calls.try_iter().collect()
+    }
+
+    /// Whether the server panics without being stopped.
+    pub fn panics(mut self) -> bool {
+        self.thread.take().unwrap().join().is_err()
     }
 
     fn end(&mut self) {

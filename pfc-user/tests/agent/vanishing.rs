@@ -160,3 +160,22 @@ fn values_that_no_queue_pair_can_have_are_refused() {
     (largest.remote_queue_pair, largest.psn, largest.remote_psn) = (0xff_ffff, 0xff_ffff, 0xff_ffff);
     largest.check().unwrap();
 }
+
+#[test]
+fn a_backend_that_panics_ends_the_server() {
+    let served = Served::open();
+    let mut raw = Raw::welcome(&served);
+    assert_eq!(raw.ask(&open())["answer"], "opened");
+    served.script.lock().unwrap().panic = true;
+    raw.send(br#"{"ask":"query"}"#);
+    assert!(served.panics());
+}
+
+#[test]
+fn connections_are_limited() {
+    let served = Served::open();
+    let silent: Vec<Raw> = (0..16).map(|_| Raw::connect(&served)).collect();
+    // At once: it has not said anything that could be answered.
+    Raw::connect(&served).ended();
+    drop(silent);
+}
