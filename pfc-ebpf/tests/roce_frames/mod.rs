@@ -143,6 +143,8 @@ impl Frames {
         let options = self.below(11) * 4 * self.below(2);
         let payload = self.below(600) * self.below(2);
         let place = self.below(24);
+        // FECN, BECN and reserved bits in front of the queue pair say nothing of it.
+        let reserved = (self.below(2) * self.below(256)) as u32;
         Request {
             tags,
             v6: self.below(3) == 0,
@@ -151,8 +153,7 @@ impl Frames {
             protocol: self.rarely(17, 6),
             port: self.rarely(4791, 4790),
             opcode: self.below(256) as u8,
-            // The upper octet is reserved and says nothing of the queue pair.
-            queue_pair: self.rarely(self.queue_pair, self.queue_pair ^ 1 << place) | (self.below(2) * self.below(256)) as u32 * (1 << 24),
+            queue_pair: self.rarely(self.queue_pair, self.queue_pair ^ 1 << place) | reserved << 24,
             psn: self.below(1 << 24) as u32,
             payload: self.octets(payload),
             ..Request::new(0)

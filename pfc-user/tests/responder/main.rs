@@ -1,14 +1,23 @@
 //! The silent responder: its XDP program in the kernel, the invariant CRC, the answer to a READ.
 
+mod attach;
 #[path = "../common/mod.rs"]
 mod common;
+mod icrc;
 mod program;
+mod response;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
+mod scapy;
+mod tap;
 
 /// The tester's queue pair.
 const QUEUE_PAIR: u32 = 0x12_3456;
 
 fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn unhex(digits: &str) -> Vec<u8> {
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }

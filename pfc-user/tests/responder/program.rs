@@ -220,3 +220,25 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     assert_eq!(responder.counters().unwrap(), expected);
     assert!([expected.dropped, expected.other, expected.passed].iter().all(|count| *count > 1000), "{expected:?}");
 }
+
+#[test]
+fn root_frames_on_several_cpus_at_once_are_each_recorded_or_lost() {
+    if !need_root("root_frames_on_several_cpus_at_once_are_each_recorded_or_lost") {
+        return;
+    }
+    const THREADS: u64 = 4;
+    const EACH: u32 = 500;
+    let mut responder = loaded();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS as u32 {
+            let frame = Request { psn: thread, ..Request::new(QUEUE_PAIR) }.octets();
+            let responder = &responder;
+            scope.spawn(move || assert_eq!(responder.test_run(&frame, EACH).unwrap().action, DROP));
+        }
+    });
+    let counters = responder.counters().unwrap();
+    assert_eq!(counters.dropped, THREADS * u64::from(EACH));
+    let records = responder.records().unwrap();
+    assert_eq!(records.len() as u64 + counters.lost, counters.dropped);
+    assert!(records.is_sorted_by_key(|record| record.time));
+}

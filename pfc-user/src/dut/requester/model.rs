@@ -145,7 +145,7 @@ impl Model {
             return Err(refused(FailureKind::Neighbour, &format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour)));
         }
         if self.has(Fault::RefusesState) {
-            return rtr("nothing that can be had", &format!("the fault {}", Fault::RefusesState));
+            return Err(refused(FailureKind::State, &format!("cannot bring the queue pair to RTR (fault {})", Fault::RefusesState)));
         }
         if !PATH_MTUS.contains(&path_mtu) || path_mtu > self.adapter.active_mtu {
             return rtr(&format!("a path MTU of 256 * 2^n up to the port's {}", self.adapter.active_mtu), &path_mtu);

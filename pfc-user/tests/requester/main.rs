@@ -1,0 +1,8 @@
+//! The simulated RC requester: its model in virtual time, its frames against scapy's, and its process on a veth.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod frames;
+mod model;
+mod virtual_time;
