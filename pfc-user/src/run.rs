@@ -150,18 +150,25 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     for planned in cases {
         events(Event::CaseBegins { case: planned.case, repetitions: planned.repetitions.len() });
         let mut case = CaseEvidence { case: planned.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
-        for plan in &planned.repetitions {
+        for (index, plan) in planned.repetitions.iter().enumerate() {
             run = run.wrapping_add(1);
             events(Event::RepetitionBegins { name: plan.name().into(), seconds: plan.shortest() });
             match repetition(config, &mut equipment, plan, run, interrupt, events) {
                 Ok(done) => case.repetitions.push(done),
-                Err(error) => case.error = Some(format!("{}: {}", plan.name(), in_words(&error))),
+                Err(error) => {
+                    case.omitted.push(left_out(plan, "ended by an error"));
+                    case.error = Some(format!("{}: {}", plan.name(), in_words(&error)));
+                }
             }
             evidence.interrupted = interrupt.seen();
             events(Event::RepetitionEnds);
-            if evidence.interrupted || case.error.is_some() {
-                break;
-            }
+            let end = match (evidence.interrupted, &case.error) {
+                (true, _) => "not begun: the run was interrupted",
+                (_, Some(_)) => "not begun: an earlier repetition ended by an error",
+                _ => continue,
+            };
+            case.omitted.extend(planned.repetitions[index + 1..].iter().map(|plan| left_out(plan, end)));
+            break;
         }
         events(Event::CaseEnds { result: cases::judge_case(&case) });
         evidence.cases.push(case);
@@ -171,6 +178,11 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
+}
+
+/// A planned repetition of which nothing is known, so that what was done does not stand for the whole.
+fn left_out(plan: &Repetition, reason: &str) -> Omitted {
+    Omitted { name: plan.name().into(), reason: reason.into(), not_applicable: false }
 }
 
 fn repetition(

@@ -16,7 +16,7 @@ pub struct Bench {
 }
 
 /// Package and name of each.
-const BENCHES: [(&str, &str); 2] = [("ib-mad", "codec"), ("ib-mad", "exchange")];
+const BENCHES: [(&str, &str); 2] = [("ib-mad", "codec"), ("pfc-user", "exchange")];
 
 /// Runs all, one after the other, on a build with the XDP programs in it.
 pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {

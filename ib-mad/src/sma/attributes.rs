@@ -68,13 +68,12 @@ impl Sma {
         };
         let managed = number == self.managed_port();
         let get = smp.method() == Method::GET;
-        if get && self.protection.key != MKey(0) && self.protection.key == smp.m_key() {
-            if self.protection.bits >= 2 && self.has(Fault::RefusesItsKey) {
-                return None;
-            }
-            if self.has(Fault::CountsGoodKey) {
-                self.protection.count(1);
-            }
+        let right_key = get && self.protection.key != MKey(0) && self.protection.key == smp.m_key();
+        if get && self.refuses(smp.m_key()) {
+            return None;
+        }
+        if right_key && self.has(Fault::CountsGoodKey) {
+            self.protection.count(1);
         }
         let mut status = Status::OK;
         if !get {
@@ -87,6 +86,9 @@ impl Sma {
         }
         let shown = if get && self.hides_key(smp.m_key()) { MKey(0) } else { self.protection.key };
         let info = self.build_port_info(number, ingress, shown).expect("each value fits its field");
+        if right_key && self.has(Fault::ForgetsKey) {
+            self.protection.key = MKey(0);
+        }
         Some(Reply { status, data: *info.data() })
     }
 
@@ -110,6 +112,19 @@ impl Sma {
             info.set_m_key_violations(self.protection.violations)?;
         }
         Ok(info)
+    }
+
+    /// Whether a fault keeps it silent on a Get with `key` that it should answer.
+    fn refuses(&self, key: MKey) -> bool {
+        let protection = &self.protection;
+        if protection.key == MKey(0) {
+            return false;
+        }
+        match (protection.key == key, protection.bits) {
+            (true, 2..) => self.has(Fault::RefusesItsKey) || protection.violations > 0 && self.has(Fault::LocksOut),
+            (false, 0 | 1) => self.has(Fault::RefusesOtherKey),
+            _ => false,
+        }
     }
 
     /// Whether a Get with `key` is shown no M_Key.

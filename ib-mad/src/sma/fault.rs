@@ -22,6 +22,9 @@ pub enum Fault {
     IgnoresKeySet,
     IgnoresProtectBits,
     RefusesItsKey,
+    RefusesOtherKey,
+    ForgetsKey,
+    LocksOut,
     KeepsKey,
     KeepsViolations,
     OneKey,
@@ -89,7 +92,7 @@ const EVERYTHING: &str = "everything";
 
 impl Fault {
     /// Every fault, in the order of the enum.
-    pub const CATALOGUE: [Entry; 27] = [
+    pub const CATALOGUE: [Entry; 30] = [
         entry("answers-wrong-key", "", "answers a Get with a wrong M_Key at protect bits 2 and 3, and counts it", "silence"),
         entry("shows-key", "", "returns the M_Key to a Get with another at protect bits 1", "returned M_Key"),
         entry("hides-key", "", "returns M_Key 0 to a Get with another at protect bits 0", "returned M_Key"),
@@ -99,6 +102,9 @@ impl Fault {
         entry("ignores-key-set", "", "answers a Set of the M_Key with status 0 and does not apply it", "initialisation"),
         entry("ignores-protect-bits", "", "answers a Set of the protect bits with status 0 and does not apply them", "initialisation"),
         entry("refuses-its-key", "", "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3", "right M_Key"),
+        entry("refuses-other-key", "", "answers no Get(PortInfo) with a wrong M_Key at protect bits 0 and 1", "wrong M_Key"),
+        entry("forgets-key", "", "has no M_Key any more once a Get(PortInfo) has shown it", "returned M_Key"),
+        entry("locks-out", "", "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3 after a violation", "right M_Key"),
         entry("keeps-key", "", "answers a Set of M_Key 0 with status 0 and keeps the M_Key", "reset"),
         entry("keeps-violations", "", "clears no violations when they are set to 0", "violations"),
         entry("one-key", "", "takes the first M_Key that is set, and acknowledges others without applying them", "initialisation"),
@@ -157,6 +163,9 @@ impl FromStr for Fault {
             "ignores-key-set" => Self::IgnoresKeySet,
             "ignores-protect-bits" => Self::IgnoresProtectBits,
             "refuses-its-key" => Self::RefusesItsKey,
+            "refuses-other-key" => Self::RefusesOtherKey,
+            "forgets-key" => Self::ForgetsKey,
+            "locks-out" => Self::LocksOut,
             "keeps-key" => Self::KeepsKey,
             "keeps-violations" => Self::KeepsViolations,
             "one-key" => Self::OneKey,
@@ -205,6 +214,9 @@ impl fmt::Display for Fault {
             Self::IgnoresKeySet => f.write_str("ignores-key-set"),
             Self::IgnoresProtectBits => f.write_str("ignores-protect-bits"),
             Self::RefusesItsKey => f.write_str("refuses-its-key"),
+            Self::RefusesOtherKey => f.write_str("refuses-other-key"),
+            Self::ForgetsKey => f.write_str("forgets-key"),
+            Self::LocksOut => f.write_str("locks-out"),
             Self::KeepsKey => f.write_str("keeps-key"),
             Self::KeepsViolations => f.write_str("keeps-violations"),
             Self::OneKey => f.write_str("one-key"),

@@ -151,6 +151,8 @@ fn faults_of_the_check() {
     changes("no-violations", &["count-2: 0x00 key b bits 2 violations 0", "count-3: 0x00 key b bits 3 violations 0"]);
     changes("counts-twice", &["count-2: 0x00 key b bits 2 violations 2", "count-3: 0x00 key b bits 3 violations 2"]);
     changes("refuses-its-key", &["right-2: silence", "count-2: silence", "right-3: silence", "count-3: silence"]);
+    changes("refuses-other-key", &["wrong-0: silence", "wrong-1: silence"]);
+    changes("locks-out", &["count-2: silence", "count-3: silence"]);
     changes(
         "counts-good-key",
         &[
@@ -172,6 +174,18 @@ fn faults_of_the_check() {
 fn faults_of_the_key_that_is_shown() {
     changes("shows-key", &["wrong-1: 0x00 key b bits 1 violations 0"]);
     changes("hides-key", &["wrong-0: 0x00 key 0 bits 0 violations 0"]);
+    changes(
+        "forgets-key",
+        &[
+            "wrong-0: 0x00 key 0 bits 0 violations 0",
+            "count-0: 0x00 key 0 bits 0 violations 0",
+            "count-1: 0x00 key 0 bits 1 violations 0",
+            "wrong-2: 0x00 key 0 bits 2 violations 0",
+            "count-2: 0x00 key 0 bits 2 violations 0",
+            "wrong-3: 0x00 key 0 bits 3 violations 0",
+            "count-3: 0x00 key 0 bits 3 violations 0",
+        ],
+    );
 }
 
 #[test]

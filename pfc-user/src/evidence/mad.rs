@@ -21,7 +21,7 @@ pub struct MadEvidence {
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
-    pub strays: Vec<Packet>,
+    pub strays: Vec<Stray>,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
     /// The user ended the repetition.
@@ -93,6 +93,15 @@ pub struct Packet {
     pub at: Nanos,
     /// Its octets, however many.
     pub octets: Octets,
+}
+
+/// A packet that answered no request under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stray {
+    /// The packet.
+    pub packet: Packet,
+    /// It is a response to a request of an earlier repetition, which is not among the requests here.
+    pub of_earlier: bool,
 }
 
 /// Octets, written as hexadecimal digits.

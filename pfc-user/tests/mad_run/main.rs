@@ -22,7 +22,7 @@ const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/testbeds/sim.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A folder for a run: testbed files in, results out.
-struct Folder(TempDir, MutexGuard<'static, ()>);
+struct Folder(TempDir, #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Folder {
     fn new() -> Self {

@@ -108,13 +108,16 @@ const CHECKS: &[Check] = &[
         "locks-out",
     ),
     row("one-violation", "5", "protect bits 2 and 3: that answer shows violations 1", &["dut-key-answered"], "no-violations"),
-    row(
-        "reset",
-        "4 or 6",
-        "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, and a Get shows all three",
-        &["key-set"],
-        "keeps-key",
-    ),
+    Check {
+        preconditions: &["port-state", "m-key"],
+        ..row(
+            "reset",
+            "4 or 6",
+            "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, and a Get shows all three",
+            &["key-set"],
+            "keeps-key",
+        )
+    },
     Check {
         beyond: true,
         ..row("restored", "-", "M_Key, protect bits and lease as they were found, as a Get shows", &["reset"], "one-key")

@@ -22,12 +22,7 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     if let Some(port) = view.port() {
         tell(
             "time-out",
-            format!(
-                "{} (RespTimeValue {}, SubnetTimeOut {})",
-                ms(view.answer_time().as_nanos() as u64),
-                port.response_time_value(),
-                port.subnet_timeout()
-            ),
+            format!("{:.3?} (RespTimeValue {}, SubnetTimeOut {})", view.answer_time(), port.response_time_value(), port.subnet_timeout()),
         );
         tell("found", format!("{}, violations {}", Protection::of(&port), port.m_key_violations()));
     }
@@ -93,7 +88,8 @@ fn others(view: &View<'_>) -> Vec<(&'static str, String)> {
         figures.push(("other traps", format!("{}, the first at {}: {:?}", other.len(), ms(*at), first.source())));
     }
     let foreign: Vec<_> = smps().filter(|(_, smp)| smp.method() != Method::TRAP).collect();
-    let foreign: Vec<_> = foreign.into_iter().filter(|(_, smp)| view.asked.iter().all(|asked| asked.request.tid() != smp.tid())).collect();
+    let foreign: Vec<_> =
+        foreign.into_iter().filter(|(_, smp)| view.asked.iter().all(|asked| asked.request.tid().0 as u32 != smp.tid().0 as u32)).collect();
     if let Some((at, first)) = foreign.first() {
         let first = format!("{}({}) at {}", first.method(), first.attribute(), ms(*at));
         figures.push(("SMPs that are not the tester's affair", format!("{}, the first {first}", foreign.len())));

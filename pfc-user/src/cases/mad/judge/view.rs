@@ -8,7 +8,7 @@ use ib_mad::smp::Smp;
 
 use crate::driver::mad::m_key::Protection;
 use crate::driver::mad::timing;
-use crate::evidence::mad::{Exchange, MadEvidence, Packet, Purpose};
+use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::plan::Nanos;
 
 /// A request and its answer.
@@ -76,6 +76,8 @@ pub(super) struct Stray<'e> {
     pub(super) smp: Option<Smp>,
     /// Index of the request that has its TID.
     pub(super) of: Option<usize>,
+    /// It answers a request of an earlier repetition.
+    pub(super) of_earlier: bool,
 }
 
 /// The evidence, decoded.
@@ -180,11 +182,11 @@ fn is_own(request: &Smp, tid: u64) -> bool {
     request.tid().0 as u32 == tid as u32
 }
 
-fn sort<'e>(stray: &'e Packet, asked: &[Asked]) -> Stray<'e> {
-    let octets = &stray.octets.0[..];
+fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked]) -> Stray<'e> {
+    let mad::Stray { packet: Packet { at, octets }, of_earlier } = stray;
+    let octets = &octets.0[..];
     let tid = octets.get(8..16).map(|tid| u64::from_be_bytes(tid.try_into().expect("eight octets")));
     let is_response = octets.get(3).is_some_and(|method| Method(*method).is_response());
-    let of =
-        tid.filter(|_| is_response).and_then(|tid| asked.iter().position(|asked| is_own(&asked.request, tid) && asked.sent <= stray.at));
-    Stray { at: stray.at, octets, smp: Smp::parse(octets).ok(), of }
+    let of = tid.filter(|_| is_response).and_then(|tid| asked.iter().position(|asked| is_own(&asked.request, tid) && asked.sent <= *at));
+    Stray { at: *at, octets, smp: Smp::parse(octets).ok(), of, of_earlier: *of_earlier }
 }

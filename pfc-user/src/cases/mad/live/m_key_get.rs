@@ -22,7 +22,7 @@ pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
         // Neither the key of the testbed nor one that an earlier repetition left: no Set could be taken back.
         return Ok(());
     }
-    let mut subcase = Subcase { keys, bits, contact, is_reset: false };
+    let mut subcase = Subcase { keys, bits, contact, is_reset: false, is_refused: false };
     if let Some(journal) = session.journal() {
         journal.remember(&subcase.keys.found).context("the DUT's M_Key cannot be written down, so it is not changed")?;
     }
@@ -67,6 +67,8 @@ struct Subcase {
     contact: Contact,
     /// The last attempt reset the DUT.
     is_reset: bool,
+    /// No Set was answered, and a Get has shown that none was done.
+    is_refused: bool,
 }
 
 impl Subcase {
@@ -94,6 +96,8 @@ impl Subcase {
         let first = if session.attempt == 1 { at_first } else { dut };
         let set = self.set(session, Purpose::KeySet, &wanted, [first, dut, first])?;
         let shown = self.get(session, Purpose::KeyShown, dut)?;
+        let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
+        self.is_refused = session.attempt == 1 && set.is_none() && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
         let accepted = set.is_some_and(|answer| port_info(&answer).is_some());
         let differs = |shown: Smp| port_info(&shown).is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits));
         if !accepted || shown.is_some_and(differs) {
@@ -147,6 +151,10 @@ impl Subcase {
 
     /// The DUT as it was found.
     fn restore(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
+        if self.is_refused || !session.has_set() {
+            // It is as it was; one more Set would be one more violation.
+            return forget(session);
+        }
         if !self.is_reset {
             self.reset(session)?;
         }
@@ -156,16 +164,19 @@ impl Subcase {
         let shown = self.get(session, Purpose::Restored, found.m_key)?;
         let is_restored = |port: &PortInfo| Protection::of(port) == found;
         match shown.as_ref().and_then(port_info) {
-            Some(port) if is_restored(&port) => {
-                if let Some(journal) = session.journal() {
-                    journal.forget()?;
-                }
-            }
+            Some(port) if is_restored(&port) => return forget(session),
             Some(port) => session.note(format!("the DUT has {}, not {found} as it was found", Protection::of(&port))),
             None => session.note(format!("nothing shows that the DUT has {found} again, as it was found; M_KEY_DUT is {dut}")),
         }
         Ok(())
     }
+}
+
+fn forget(session: &mut Session<'_, '_>) -> Result<(), Stop> {
+    if let Some(journal) = session.journal() {
+        journal.forget()?;
+    }
+    Ok(())
 }
 
 fn violations(answer: &Smp) -> Option<u16> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use ib_mad::attr::{Attribute, PortInfo, PortState};
-use ib_mad::mad::{AttributeId, MKey, Method, Status};
-use ib_mad::requester::{self, Outcome};
+use ib_mad::mad::{AttributeId, MKey, Method, Status, Tid};
+use ib_mad::requester::{self, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time, Transport};
 
@@ -13,7 +13,7 @@ use super::Live;
 use crate::case::Event;
 use crate::driver::mad::KeyJournal;
 use crate::driver::mad::timing::{self, MOST_WAIT};
-use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose};
+use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
@@ -59,21 +59,39 @@ pub(super) struct Session<'s, 'l> {
     pub(super) plan: &'s MadPlan,
     pub(super) attempt: u32,
     wait: Duration,
+    listen: Duration,
     uninterrupted: bool,
+    has_set: bool,
     listened_until: Time,
     exchanges: Vec<Exchange>,
-    strays: Vec<Packet>,
+    strays: Vec<Stray>,
 }
 
 impl<'s, 'l> Session<'s, 'l> {
     pub(super) fn new(live: &'s mut Live<'l>, plan: &'s MadPlan) -> Self {
         let wait = Duration::from_nanos(plan.timeout);
-        Self { live, plan, attempt: 1, wait, uninterrupted: false, listened_until: Time::ZERO, exchanges: Vec::new(), strays: Vec::new() }
+        Self {
+            live,
+            plan,
+            attempt: 1,
+            wait,
+            listen: wait,
+            uninterrupted: false,
+            has_set: false,
+            listened_until: Time::ZERO,
+            exchanges: Vec::new(),
+            strays: Vec::new(),
+        }
     }
 
     /// Whether what follows is done even if the user wishes to stop.
     pub(super) fn set_uninterrupted(&mut self, on: bool) {
         self.uninterrupted = on;
+    }
+
+    /// Whether a Set has left the tester, answered or not.
+    pub(super) fn has_set(&self) -> bool {
+        self.has_set
     }
 
     pub(super) fn announce(&mut self, phase: &'static str) {
@@ -124,6 +142,7 @@ impl<'s, 'l> Session<'s, 'l> {
         }
         let mut request = request.clone();
         request.set_m_key(key);
+        self.has_set |= request.method() == Method::SET;
         let mut exchange = self.live.requester.exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             // The wish has been heard, and would end each wait.
@@ -175,6 +194,7 @@ impl<'s, 'l> Session<'s, 'l> {
         };
         let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
         self.wait = answer_time.min(MOST_WAIT);
+        self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
         // Port 0 of a switch has the M_Key, and another port the link.
         let request = self.request(Method::GET, AttributeId::PORT_INFO, port.local_port_number().into());
         let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
@@ -190,7 +210,7 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
-        let deadline = self.live.requester.transport().now() + self.wait;
+        let deadline = self.live.requester.transport().now() + self.listen;
         let heard = self.live.requester.listen(deadline);
         self.take_strays();
         heard?;
@@ -199,8 +219,17 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
-        let strays = self.live.requester.take_strays();
-        self.strays.extend(strays.into_iter().map(|stray| Packet { at: nanos(stray.at), octets: Octets(stray.octets) }));
+        for requester::Stray { at, kind, octets } in self.live.requester.take_strays() {
+            let of_earlier = match kind {
+                StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
+                _ => false,
+            };
+            self.strays.push(Stray { packet: Packet { at: nanos(at), octets: Octets(octets) }, of_earlier });
+        }
+    }
+
+    fn has_sent(&self, tid: Tid) -> bool {
+        self.exchanges.iter().any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
     pub(super) fn evidence(self, interrupted: bool) -> MadEvidence {

@@ -1,0 +1,168 @@
+//! The MAD cases in virtual time: the real steps and the model of the agent, and a clock that only waits move.
+
+use std::time::Duration;
+
+use ib_mad::mad::{Lid, MKey};
+use ib_mad::requester::Requester;
+use ib_mad::sma::fault::Fault;
+use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
+use ib_mad::smp::Route;
+use ib_mad::transport::Transport;
+use ib_mad::transport::simulated::Simulated;
+use validator::case::{Event, Verdict};
+use validator::cases::mad::live::{self, Live};
+use validator::cases::mad::{CASES, judge, planning};
+use validator::cases::{self};
+use validator::config::{MadTestbed, MadTransport};
+use validator::driver::mad::KeyJournal;
+use validator::evidence::mad::MadEvidence;
+use validator::evidence::{CaseEvidence, Repetition};
+
+pub const TABLE: &str = "mad.c14-024-10-01";
+pub const KEYS: &str = "mad.c14-016-get";
+
+pub const M_KEY_DUT: MKey = MKey(0x1122_3344_5566_7788);
+pub const M_KEY_OTHER: MKey = MKey(0x99aa_bbcc_ddee_ff00);
+
+/// Time-out of the testbed; the nodes' own times are far below.
+pub const TIMEOUT: Duration = Duration::from_millis(200);
+
+pub fn switch() -> NodeConfig {
+    NodeConfig {
+        kind: NodeKind::Switch(4),
+        description: "DUT".into(),
+        guid: 2,
+        lid: Lid(2),
+        master_sm_lid: Lid(1),
+        port_state: 4,
+        linear_fdb_cap: 0,
+        random_fdb_cap: 1024,
+        m_key: MKey(0),
+        m_key_protect_bits: 0,
+        m_key_lease_period: 0,
+        response_time_value: 8,
+        subnet_timeout: 8,
+    }
+}
+
+pub fn adapter() -> NodeConfig {
+    NodeConfig { kind: NodeKind::ChannelAdapter, ..switch() }
+}
+
+/// A tester and its DUT.
+pub struct Bench {
+    pub config: MadTestbed,
+    pub requester: Requester<Box<dyn Transport>>,
+}
+
+impl Bench {
+    pub fn new(dut: NodeConfig, faults: &[Fault]) -> Self {
+        Self::on(Box::new(simulated(dut, faults)))
+    }
+
+    pub fn on(transport: Box<dyn Transport>) -> Self {
+        let config = MadTestbed {
+            transport: MadTransport::Sim { faults: Vec::new(), args: Vec::new() },
+            route: Route::Directed("0,1".parse().unwrap()),
+            m_key_current: MKey(0),
+            m_key_dut: M_KEY_DUT,
+            m_key_other: M_KEY_OTHER,
+            timeout: TIMEOUT.as_nanos() as u64,
+        };
+        Self { config, requester: Requester::new(transport, 1) }
+    }
+
+    /// One repetition, which the user wishes to stop before the request with that index.
+    pub fn repetition(
+        &mut self,
+        case: &str,
+        index: usize,
+        journal: Option<&mut dyn KeyJournal>,
+        stop: Option<usize>,
+    ) -> (MadEvidence, Vec<Event>) {
+        let (evidence, events) = self.try_repetition(case, index, journal, stop);
+        (evidence.unwrap(), events)
+    }
+
+    pub fn try_repetition(
+        &mut self,
+        case: &str,
+        index: usize,
+        journal: Option<&mut dyn KeyJournal>,
+        stop: Option<usize>,
+    ) -> (anyhow::Result<MadEvidence>, Vec<Event>) {
+        let plans = planning::plan(case, &self.config);
+        let mut events = Vec::new();
+        let mut asked = 0;
+        let mut interrupted = || {
+            asked += 1;
+            stop.is_some_and(|stop| asked > stop)
+        };
+        let mut live = Live {
+            config: &self.config,
+            requester: &mut self.requester,
+            transport: "simulated fabric".into(),
+            interrupted: &mut interrupted,
+            events: &mut |event| events.push(event),
+            journal: journal.map(|journal| journal as &mut dyn KeyJournal),
+        };
+        let evidence = live::run(&mut live, &plans[index]);
+        (evidence, events)
+    }
+
+    /// All repetitions of a case.
+    pub fn case(&mut self, case: &str) -> Vec<MadEvidence> {
+        (0..planning::plan(case, &self.config).len()).map(|index| self.repetition(case, index, None, None).0).collect()
+    }
+}
+
+pub fn simulated(dut: NodeConfig, faults: &[Fault]) -> Simulated {
+    let tester = NodeConfig { lid: Lid(1), guid: 1, ..adapter() };
+    let tester = Sma::new(NodeConfig { m_key: MKey(0), m_key_protect_bits: 0, port_state: dut.port_state, ..tester }, Vec::new());
+    Simulated::new(Fabric { tester, dut: Sma::new(dut, faults.to_vec()) })
+}
+
+/// A check's outcome: the repetition's short name and the check.
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: String,
+    pub check: String,
+    pub verdict: Verdict,
+    pub reason: String,
+}
+
+/// Judges repetitions of a case; the outcomes after a round trip through JSON are the same.
+pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
+    let table = &CASES.iter().find(|known| known.case.id == case).unwrap().case;
+    let judged = |evidence: &MadEvidence| {
+        let judged = judge(table, evidence);
+        // The other case has megabytes of it, and a test of its own.
+        if case == KEYS {
+            let again: MadEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
+            assert_eq!((&again, &judge(table, &again)), (evidence, &judged));
+        }
+        judged.checks
+    };
+    let name = |repetition: &str| repetition.replace("blocks-0-to-767", "table").replace("protect-bits", "bits");
+    let checks = repetitions.iter().flat_map(judged);
+    checks
+        .map(|check| Outcome { name: name(&check.repetition), check: check.check, verdict: check.verdict, reason: check.reason })
+        .collect()
+}
+
+/// The whole case's verdict, with its assertions.
+pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator::case::CaseResult {
+    let repetitions = repetitions.iter().map(|evidence| Repetition::Mad(Box::new(evidence.clone()))).collect();
+    cases::judge_case(&CaseEvidence { case: case.into(), repetitions, omitted: Vec::new(), error: None })
+}
+
+/// Both cases, each on a DUT that has just been switched on.
+pub fn both(dut: &NodeConfig, m_key_current: MKey, faults: &[Fault]) -> Vec<Outcome> {
+    let mut all = Vec::new();
+    for case in [TABLE, KEYS] {
+        let mut bench = Bench::new(dut.clone(), faults);
+        bench.config.m_key_current = m_key_current;
+        all.extend(outcomes(case, &bench.case(case)));
+    }
+    all
+}

@@ -1,0 +1,182 @@
+//! Faults by name.
+
+use std::collections::BTreeSet;
+
+use ib_mad::mad::MKey;
+use ib_mad::sma::NodeConfig;
+use ib_mad::sma::fault::Fault;
+use validator::case::Verdict;
+use validator::cases::mad::CASES;
+
+use super::bench::{KEYS, Outcome, TABLE, adapter, both, switch};
+
+/// The key that a DUT has before the run where that matters.
+const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
+
+/// Every fault, and the checks that fail for it: repetition and check.
+const EXPECTED: &[(&str, &[&str])] = &[
+    ("answers-wrong-key", &["bits-2 no-answer", "bits-3 no-answer"]),
+    ("shows-key", &["bits-1 other-key-value"]),
+    ("hides-key", &["bits-0 other-key-value"]),
+    ("no-violations", &["bits-2 one-violation", "bits-3 one-violation"]),
+    ("counts-twice", &["bits-2 one-violation", "bits-3 one-violation"]),
+    ("counts-good-key", &["bits-0 no-violation", "bits-1 no-violation", "bits-2 one-violation", "bits-3 one-violation"]),
+    ("ignores-key-set", &["bits-0 key-set", "bits-1 key-set", "bits-2 key-set", "bits-3 key-set"]),
+    ("ignores-protect-bits", &["bits-1 key-set", "bits-2 key-set", "bits-3 key-set"]),
+    ("refuses-its-key", &["bits-2 own-key-answered", "bits-3 own-key-answered"]),
+    ("refuses-other-key", &["bits-0 other-key-answered", "bits-1 other-key-answered"]),
+    ("forgets-key", &["bits-0 own-key-value", "bits-1 own-key-value", "bits-2 own-key-value", "bits-3 own-key-value"]),
+    ("locks-out", &["bits-2 dut-key-answered", "bits-3 dut-key-answered"]),
+    ("keeps-key", &["bits-0 reset", "bits-1 reset", "bits-2 reset", "bits-3 reset"]),
+    // From one violation that stays, nothing can be counted at protect bits 3.
+    ("keeps-violations", &["bits-2 reset", "bits-3 reset"]),
+    ("lft-status=0", &["table set-status", "table get-status"]),
+    ("lft-status=3", &["table set-status", "table get-status"]),
+    ("lft-get-status", &["table get-status"]),
+    ("lft-set-status", &["table set-status"]),
+    ("lft-one-block=0", &["table set-status", "table get-status"]),
+    ("lft-one-block=500", &["table set-status", "table get-status"]),
+    ("lft-one-block=767", &["table set-status", "table get-status"]),
+    ("lft-attribute", &["table set-attribute", "table get-attribute"]),
+    ("lft-modifier", &["table set-modifier", "table get-modifier"]),
+    ("lft-data", &["table get-data"]),
+    ("no-random-fdb", &["table random-fdb-cap"]),
+    ("twice", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
+    ("other-tid", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
+    ("truncated", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
+    ("silent=node-info", &["table node-info"]),
+    ("silent=switch-info", &["table switch-info"]),
+    ("silent=port-info", &["table port-state", "bits-0 port-state", "bits-1 port-state", "bits-2 port-state", "bits-3 port-state"]),
+    ("silent=linear-forwarding-table", &["table set-answered", "table get-answered"]),
+];
+
+/// On a DUT that has a key already.
+const EXPECTED_WITH_KEY: &[(&str, &[&str])] = &[("one-key", &["bits-0 restored"])];
+
+/// Faults that nothing can be said of: the DUT does not answer, or not while it is waited for.
+const UNDECIDED: &[(&str, &str)] = &[
+    ("silent", "nothing shows that the DUT can be reached by path 0,1"),
+    ("late", "a longer `timeout` of the testbed is needed"),
+    ("drops=1", "nothing shows that the DUT can be reached by path 0,1"),
+    ("busy=1000", "BUSY 3 times"),
+];
+
+fn with(outcomes: &[Outcome], verdict: Verdict) -> BTreeSet<String> {
+    outcomes.iter().filter(|outcome| outcome.verdict == verdict).map(|outcome| format!("{} {}", outcome.name, outcome.check)).collect()
+}
+
+fn run(fault: &str) -> Vec<Outcome> {
+    both(&switch(), MKey(0), &[fault.parse().unwrap()])
+}
+
+fn with_key() -> NodeConfig {
+    NodeConfig { m_key: FOUND, m_key_protect_bits: 1, m_key_lease_period: 60, ..switch() }
+}
+
+/// Checks that have no subject in a subcase.
+fn has_no_subject(outcome: &Outcome) -> bool {
+    match outcome.name.as_str() {
+        "bits-0" | "bits-1" => ["no-answer", "dut-key-answered", "one-violation"].contains(&outcome.check.as_str()),
+        "bits-2" | "bits-3" => ["other-key-answered", "other-key-value", "no-violation"].contains(&outcome.check.as_str()),
+        _ => false,
+    }
+}
+
+#[test]
+fn a_switch_without_faults_passes_every_check() {
+    for (dut, key) in [(switch(), MKey(0)), (with_key(), FOUND), (NodeConfig { m_key_protect_bits: 3, ..with_key() }, FOUND)] {
+        for outcome in both(&dut, key, &[]) {
+            let expected = if has_no_subject(&outcome) { Verdict::NotApplicable } else { Verdict::Pass };
+            assert_eq!(outcome.verdict, expected, "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_channel_adapter_passes_what_is_about_it() {
+    for outcome in both(&adapter(), MKey(0), &[]) {
+        let not_applicable = outcome.name == "table" || has_no_subject(&outcome);
+        assert_eq!(outcome.verdict, if not_applicable { Verdict::NotApplicable } else { Verdict::Pass }, "{outcome:?}");
+        if outcome.name == "table" {
+            assert!(outcome.reason.contains("ChannelAdapter"), "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn each_fault_fails_exactly_its_checks() {
+    for (fault, expected) in EXPECTED {
+        exactly(fault, &run(fault), expected);
+    }
+    for (fault, expected) in EXPECTED_WITH_KEY {
+        exactly(fault, &both(&with_key(), FOUND, &[fault.parse().unwrap()]), expected);
+    }
+}
+
+fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
+    let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
+    let reasons: Vec<_> = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Fail).collect();
+    assert_eq!(with(outcomes, Verdict::Fail), expected, "{fault}: {reasons:#?}");
+    assert!(reasons.iter().all(|outcome| outcome.reason.contains("expected")), "{fault}: {reasons:#?}");
+    // What depends on a failed check is skipped, and nothing else is.
+    for outcome in outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Skipped) {
+        let case = if outcome.name == "table" { TABLE } else { KEYS };
+        let case = CASES.iter().find(|known| known.case.id == case).unwrap();
+        let check = case.case.checks.iter().find(|check| check.id == outcome.check).unwrap();
+        let failed = |on: &&str| {
+            let same = |other: &&Outcome| other.name == outcome.name && other.check == **on;
+            outcomes.iter().filter(same).any(|other| matches!(other.verdict, Verdict::Fail | Verdict::Skipped))
+        };
+        assert!(check.depends_on.iter().any(failed), "{fault}: {outcome:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_is_inconclusive() {
+    for (fault, reason) in UNDECIDED {
+        for outcome in run(fault) {
+            let allowed = if has_no_subject(&outcome) {
+                outcome.verdict == Verdict::NotApplicable
+            } else if outcome.check == "single-answer" {
+                // Nothing that was seen contradicts it, but for what came late before it was known what late is.
+                matches!(outcome.verdict, Verdict::Pass | Verdict::Inconclusive)
+            } else {
+                outcome.verdict == Verdict::Inconclusive && outcome.reason.contains(reason)
+            };
+            assert!(allowed, "{fault}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_violation_that_is_not_cleared_is_not_counted_twice() {
+    let outcomes = run("keeps-violations");
+    assert_eq!(with(&outcomes, Verdict::Inconclusive), BTreeSet::from(["bits-3 one-violation".to_owned()]));
+}
+
+#[test]
+fn every_fault_of_the_catalogue_is_here() {
+    let recovered = ["busy", "drops"];
+    for entry in Fault::CATALOGUE {
+        let is_here = |list: &[(&str, &[&str])]| list.iter().any(|(fault, _)| fault.split('=').next() == Some(entry.name));
+        let undecided = UNDECIDED.iter().any(|(fault, _)| fault.split('=').next() == Some(entry.name));
+        let found = is_here(EXPECTED) || is_here(EXPECTED_WITH_KEY) || undecided || recovered.contains(&entry.name);
+        assert!(found, "{}", entry.name);
+    }
+}
+
+#[test]
+fn the_fault_that_a_table_names_fails_that_check() {
+    for case in &CASES {
+        for check in case.case.checks {
+            let mut named = EXPECTED.iter().chain(EXPECTED_WITH_KEY).filter(|(fault, _)| *fault == check.fault);
+            let fails = |(_, checks): &(&str, &[&str])| {
+                checks.iter().any(|line| {
+                    let (repetition, failing) = line.split_once(' ').unwrap();
+                    failing == check.id && (repetition == "table") == (case.case.id == TABLE)
+                })
+            };
+            assert!(named.any(fails), "{} {} by {}", case.case.id, check.id, check.fault);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Each fault of the simulated agent, in virtual time: exactly these checks fail, and an agent without faults passes all.
+
+mod bench;
+mod faults;
+mod recovery;
+mod surroundings;

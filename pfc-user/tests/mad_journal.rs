@@ -1,0 +1,121 @@
+//! What a killed run left of a DUT's M_Key, and what a later one makes of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ib_mad::attr::PortInfo;
+use ib_mad::mad::{AttributeId, MKey, Method};
+use ib_mad::requester::{Outcome, Requester};
+use ib_mad::smp::{Route, Smp};
+use ib_mad::transport::ibsim::IbsimTransport;
+use validator::driver::journal::Journal;
+use validator::driver::mad::m_key::Protection;
+
+/// No process has this number: PID_MAX_LIMIT is below it.
+const NOBODY: u32 = 1 << 23;
+const FOUND: Protection = Protection { m_key: MKey(0xabcd), protect_bits: 2, lease_period: 60 };
+const M_KEY_DUT: MKey = MKey(0x1234);
+
+/// `validator dut sma`; ends with this.
+struct Dut {
+    child: Child,
+    socket: String,
+}
+
+impl Dut {
+    /// With that protection, as a killed run may have left it.
+    fn start(name: &str, protection: Protection) -> Self {
+        let socket = format!("journal-{name}-{}", std::process::id());
+        let Protection { m_key, protect_bits, lease_period } = protection;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+        command.args(["dut", "sma", "--socket", &socket, "--m-key", &m_key.to_string()]);
+        command.args(["--protect-bits", &protect_bits.to_string(), "--lease", &lease_period.to_string()]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("ready"), "{line:?}");
+        Self { child, socket }
+    }
+
+    fn shown(&self, key: MKey) -> Protection {
+        let transport = IbsimTransport::connect(&self.socket, "Hca1", Duration::from_secs(5)).unwrap();
+        let route = Route::Directed("0,1".parse().unwrap());
+        let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
+        request.set_m_key(key);
+        match Requester::new(transport, 1).exchange(request, &route, Duration::from_secs(5)).unwrap().outcome {
+            Outcome::Answered { smp, .. } => Protection::of(&smp.decode::<PortInfo>().unwrap()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Dut {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An entry of a process that is gone.
+fn entry(folder: &Path, socket: &str) -> PathBuf {
+    let path = folder.join(format!("{NOBODY}-m-key.json"));
+    let entry = serde_json::json!({
+        "pid": NOBODY, "started": 1,
+        "transport": { "ibsim": { "socket": socket, "host": "Hca1" } },
+        "route": { "directed": "0,1" },
+        "found": FOUND,
+        "m_key_dut": M_KEY_DUT,
+    });
+    fs::write(&path, entry.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn a_dut_is_unlocked_whatever_key_it_was_left_with() {
+    let left = [
+        ("test", Protection { m_key: M_KEY_DUT, protect_bits: 3, lease_period: 0 }),
+        ("none", Protection::NONE),
+        ("own", Protection { lease_period: 0, ..FOUND }),
+        ("found", FOUND),
+    ];
+    for (name, protection) in left {
+        let (folder, dut) = (tempfile::tempdir().unwrap(), Dut::start(name, protection));
+        let path = entry(folder.path(), &dut.socket);
+        let notes = Journal::at(folder.path()).recover().unwrap();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("put back") && notes[0].contains(&FOUND.m_key.to_string()), "{notes:?}");
+        assert_eq!(dut.shown(FOUND.m_key), FOUND, "left with {name}");
+        assert!(!path.exists(), "left with {name}");
+    }
+}
+
+#[test]
+fn a_dut_that_cannot_be_reached_is_named_and_blocks_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = entry(folder.path(), "nobody-is-here");
+    // As earlier versions wrote it; its namespace is gone.
+    let setting = folder.path().join(format!("{NOBODY}-1-eth0-gro.json"));
+    let text = r#"{"pid":8388608,"started":1,"namespace":"no-such-namespace","inode":1,"interface":"eth0","feature":"gro","was":true}"#;
+    fs::write(&setting, text).unwrap();
+    let notes = Journal::at(folder.path()).recover().unwrap();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    for part in ["NOT put back", "nobody-is-here", "path 0,1", &path.display().to_string()] {
+        assert!(notes[0].contains(part), "{part} in {notes:?}");
+    }
+    assert!(path.exists(), "it is tried again by a later run");
+    assert!(!setting.exists(), "there is nothing to put back");
+}
+
+#[test]
+fn a_dut_with_a_key_of_somebody_else_is_left_alone() {
+    let stranger = Protection { m_key: MKey(0x77), protect_bits: 2, lease_period: 0 };
+    let (folder, dut) = (tempfile::tempdir().unwrap(), Dut::start("stranger", stranger));
+    let path = entry(folder.path(), &dut.socket);
+    let notes = Journal::at(folder.path()).recover().unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("NOT put back"), "{notes:?}");
+    assert_eq!(dut.shown(stranger.m_key), stranger);
+    assert!(path.exists());
+}
