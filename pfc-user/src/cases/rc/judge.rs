@@ -71,7 +71,7 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if view.e.interrupted && check.id != "qualifier" {
         return with(Verdict::Inconclusive, "the repetition was interrupted".into());
     }
-    if let Some(on) = check.depends_on.iter().find_map(|id| failed(&id)) {
+    if let Some(on) = check.depends_on.iter().find_map(failed) {
         return with(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check));
     }
     let finding = judge(view);

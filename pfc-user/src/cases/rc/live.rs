@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::stimulate::{self, Bench, Done, Ends, Losses, Stop};
+use super::stimulate::{self, Bench, Losses, Stop, Surroundings};
 use crate::agent::client::{Agent, AgentError};
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
 use crate::case::Event;
@@ -48,31 +48,15 @@ pub struct Live<'l> {
 /// # Errors
 /// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the evidence says so.
 pub fn run(live: &mut Live<'_>, plan: &RcPlan) -> Result<RcEvidence> {
-    let device = live.agent.device().clone();
-    let mut done = Done::default();
-    let mut interrupted = false;
-    // Where the document does not apply, or nobody says whether it does, nothing would be decided.
-    if live.apm.or(device.apm) == Some(false) {
-        // Another one in each process, and unpredictable.
-        let ends = Ends { tester: live.address, seed: RandomState::new().hash_one(clock::now()) };
-        match stimulate::run(&mut LiveBench { live, before: Vec::new() }, plan, &ends, &mut done) {
-            Ok(()) => {}
-            Err(Stop::Interrupted) => interrupted = true,
-            Err(Stop::Refused(failure)) => return Err(anyhow::Error::new(failure).context("the DUT's side failed")),
-            Err(Stop::Failed(error)) => return Err(error),
-        }
-    }
-    Ok(RcEvidence {
-        plan: plan.clone(),
-        device,
+    let surroundings = Surroundings {
+        device: live.agent.device().clone(),
         apm: live.apm,
         port: live.port.clone(),
-        control: done.control,
-        test: done.test,
-        flush: done.flush,
-        unreachable: done.unreachable,
-        interrupted,
-    })
+        tester: live.address,
+        // Another one in each process, and unpredictable.
+        seed: RandomState::new().hash_one(clock::now()),
+    };
+    stimulate::run(&mut LiveBench { live, before: Vec::new() }, plan, surroundings)
 }
 
 struct LiveBench<'b, 'l> {

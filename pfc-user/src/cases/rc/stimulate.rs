@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::transmission;
-use crate::agent::protocol::{self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
-use crate::evidence::rc::{Completion, Packet, Phase, Shown};
+use crate::agent::protocol::{self, Channel, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
+use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence, Shown};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
 
@@ -73,46 +73,50 @@ pub trait Bench {
     fn announce(&mut self, phase: &'static str);
 }
 
-/// What both ends are known by.
-#[derive(Clone, Copy, Debug)]
-pub struct Ends {
+/// What is known before the first step.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The DUT's adapter, by its agent.
+    pub device: Device,
+    /// What the testbed says of Automatic Path Migration.
+    pub apm: Option<bool>,
+    /// The tester's port, for people.
+    pub port: String,
     /// The tester's address.
     pub tester: IpAddr,
     /// Where queue pair numbers and PSNs come from: another in each run, so that what is left of an earlier one is told apart.
     pub seed: u64,
 }
 
-/// What was done, also if it ended early.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Done {
-    /// The positive control.
-    pub control: Option<Phase>,
-    /// The test.
-    pub test: Option<Phase>,
-    /// One more READ after it.
-    pub flush: Option<Phase>,
-    /// Why the DUT could not open a channel to the tester.
-    pub unreachable: Option<String>,
-}
-
-/// Runs the steps of `plan`.
-pub fn run(bench: &mut impl Bench, plan: &RcPlan, ends: &Ends, done: &mut Done) -> Result<(), Stop> {
-    let mut numbers = Numbers(ends.seed);
-    let mut steps = Steps { bench, plan, tester: ends.tester };
-    steps.bench.announce("positive control");
-    let first = numbers.next_channel(&[]);
-    let Some(channel) = steps.open(first, done)? else { return Ok(()) };
-    let outcome = steps.control(done.control.insert(phase(first, channel)));
-    steps.close(outcome)?;
-    // Without a packet nothing shows that the DUT is at the other end, and the test could show no more.
-    if done.control.as_ref().is_some_and(|control| control.packets.is_empty()) {
-        return Ok(());
+/// Runs the steps of `plan`; the evidence says whether they were interrupted.
+///
+/// # Errors
+/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the evidence says so.
+pub fn run(bench: &mut impl Bench, plan: &RcPlan, surroundings: Surroundings) -> anyhow::Result<RcEvidence> {
+    let Surroundings { device, apm, port, tester, seed } = surroundings;
+    // Where the document does not apply, or nobody says whether it does, nothing would be decided.
+    let applies = apm.or(device.apm) == Some(false);
+    let mut evidence = RcEvidence {
+        plan: plan.clone(),
+        device,
+        apm,
+        port,
+        control: None,
+        test: None,
+        flush: None,
+        unreachable: None,
+        interrupted: false,
+    };
+    if !applies {
+        return Ok(evidence);
     }
-    steps.bench.announce("test");
-    let second = numbers.next_channel(&[first]);
-    let Some(channel) = steps.open(second, done)? else { return Ok(()) };
-    let outcome = steps.test_and_flush(second, channel, done);
-    steps.close(outcome)
+    match (Steps { bench, plan, tester }).run(&mut Numbers(seed), &mut evidence) {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => evidence.interrupted = true,
+        Err(Stop::Refused(failure)) => return Err(anyhow::Error::new(failure).context("the DUT's side failed")),
+        Err(Stop::Failed(error)) => return Err(error),
+    }
+    Ok(evidence)
 }
 
 /// Queue pair of the tester and first PSN of the DUT.
@@ -165,8 +169,25 @@ struct Steps<'s, B> {
 }
 
 impl<B: Bench> Steps<'_, B> {
+    fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
+        self.bench.announce("positive control");
+        let first = numbers.next_channel(&[]);
+        let Some(channel) = self.open(first, done)? else { return Ok(()) };
+        let outcome = self.control(done.control.insert(phase(first, channel)));
+        self.close(outcome)?;
+        // Without a packet nothing shows that the DUT is at the other end, and the test could show no more.
+        if done.control.as_ref().is_some_and(|control| control.packets.is_empty()) {
+            return Ok(());
+        }
+        self.bench.announce("test");
+        let second = numbers.next_channel(&[first]);
+        let Some(channel) = self.open(second, done)? else { return Ok(()) };
+        let outcome = self.test_and_flush(second, channel, done);
+        self.close(outcome)
+    }
+
     /// Initialisation 1 to 3; `None` if the DUT does not reach the tester.
-    fn open(&mut self, (queue_pair, psn): Numbered, done: &mut Done) -> Result<Option<Channel>, Stop> {
+    fn open(&mut self, (queue_pair, psn): Numbered, done: &mut RcEvidence) -> Result<Option<Channel>, Stop> {
         self.bench.listen(queue_pair)?;
         let channel = OpenChannel {
             path_mtu: self.plan.path_mtu,
@@ -217,7 +238,7 @@ impl<B: Bench> Steps<'_, B> {
         watch.finish(self.bench)
     }
 
-    fn test_and_flush(&mut self, numbered: Numbered, channel: Channel, done: &mut Done) -> Result<(), Stop> {
+    fn test_and_flush(&mut self, numbered: Numbered, channel: Channel, done: &mut RcEvidence) -> Result<(), Stop> {
         let test = done.test.insert(phase(numbered, channel.clone()));
         self.test(test)?;
         if test.after.is_none_or(|after| after.state != State::Error) {

@@ -1,0 +1,288 @@
+//! The real steps and the model of the requester, and a clock that only waits move.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use pfc_ebpf::responder::SNAP_LEN;
+use pfc_ebpf::wire::roce;
+use validator::agent::protocol::{self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read};
+use validator::case::{Case, CheckResult, Judged, Verdict};
+use validator::cases::rc::live::answer_to;
+use validator::cases::rc::stimulate::{self, Bench, Losses, Stop, Surroundings};
+use validator::cases::rc::{CASES, judge, planning};
+use validator::dut::requester::fault::Fault;
+use validator::dut::requester::model::{Adapter, Model};
+use validator::evidence::rc::{Packet, RcEvidence};
+use validator::plan::Nanos;
+use validator::plan::rc::{RcParameters, RcPlan};
+
+pub const TESTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// What a question to the agent takes.
+const EXCHANGE: Nanos = 5_000;
+
+pub fn case() -> &'static Case {
+    &CASES[0].case
+}
+
+pub fn plan(retry_count: u8, timeout: u8, path_mtu: u16) -> RcPlan {
+    planning::plan(&RcParameters { retry_count, timeout, path_mtu })
+}
+
+/// The document's own.
+pub fn of_document() -> RcPlan {
+    plan(2, 18, 1024)
+}
+
+/// A tester and its DUT, and what goes wrong between them.
+pub struct Virtual {
+    pub now: Nanos,
+    model: Model,
+    listening: Option<u32>,
+    packets: Vec<Packet>,
+    last_request: Option<Packet>,
+    /// Packets since it listens.
+    seen: usize,
+    lost: u64,
+    /// Number of channels that were opened, and of those given back.
+    pub opened: usize,
+    pub closed: usize,
+    pub announced: Vec<&'static str>,
+    pub apm: Option<bool>,
+    /// The device has no flag of its own.
+    pub no_flag: bool,
+    /// Packets for which there is no record, by their number in the test (the second channel), from 1.
+    pub unrecorded: Vec<usize>,
+    /// What the counters of the link say of the test.
+    pub drops: Vec<(String, u64)>,
+    /// No packet reaches the tester.
+    pub deaf: bool,
+    /// The tester's answers go astray.
+    pub mute: bool,
+    /// The DUT does not show its counter.
+    pub hides_counter: bool,
+    /// When the user wishes to stop.
+    pub stop_at: Option<Nanos>,
+    /// Questions for completions until the connection to the agent breaks.
+    pub breaks_after: Option<usize>,
+    /// The tester stands still for so long when it has asked for completions at this time or later.
+    pub stall: Option<(Nanos, Nanos)>,
+    /// The DUT never gives up: after its last retry it sends the request again and again, this far apart.
+    pub endless: Option<Nanos>,
+    /// The agent refuses a READ on a queue pair in error.
+    pub refuses_flush: bool,
+    /// What the DUT shows in place of its attributes after it was opened.
+    pub shows: Option<fn(&mut QueuePair)>,
+}
+
+impl Virtual {
+    pub fn new(faults: &[&str]) -> Self {
+        let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let adapter = Adapter {
+            name: "sim0".into(),
+            mac: [2, 0, 0, 0, 0, 2],
+            peer_mac: [2, 0, 0, 0, 0, 1],
+            address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+            active_mtu: 4096,
+        };
+        Self {
+            now: 1_000_000_000_000,
+            model: Model::new(adapter, &faults),
+            listening: None,
+            packets: Vec::new(),
+            last_request: None,
+            seen: 0,
+            lost: 0,
+            opened: 0,
+            closed: 0,
+            announced: Vec::new(),
+            apm: None,
+            no_flag: false,
+            unrecorded: Vec::new(),
+            drops: Vec::new(),
+            deaf: false,
+            mute: false,
+            hides_counter: false,
+            stop_at: None,
+            breaks_after: None,
+            stall: None,
+            endless: None,
+            refuses_flush: false,
+            shows: None,
+        }
+    }
+
+    pub fn try_run(&mut self, plan: &RcPlan) -> anyhow::Result<RcEvidence> {
+        let mut device = self.model.device();
+        device.apm = device.apm.filter(|_| !self.no_flag);
+        let surroundings = Surroundings { device, apm: self.apm, port: "veth0 (driver)".into(), tester: TESTER, seed: 7 };
+        let evidence = stimulate::run(self, plan, surroundings);
+        assert_eq!(self.opened, self.closed, "each channel is given back");
+        evidence
+    }
+
+    pub fn run(&mut self, plan: &RcPlan) -> RcEvidence {
+        self.try_run(plan).unwrap()
+    }
+
+    fn in_test(&self) -> bool {
+        self.opened == 2
+    }
+
+    /// Frames that leave now.
+    fn pump(&mut self) {
+        while let Some(frame) = self.model.poll_transmit(self.now) {
+            let destination = roce::parse(&*frame).map(|packet| packet.bth.destination);
+            if self.deaf || destination != self.listening {
+                continue;
+            }
+            self.seen += 1;
+            if self.in_test() && self.unrecorded.contains(&self.seen) {
+                self.lost += 1;
+                continue;
+            }
+            let packet = Packet::new(self.now, frame.len() as u32, &frame[..frame.len().min(SNAP_LEN)]);
+            self.last_request = Some(packet.clone());
+            self.packets.push(packet);
+        }
+    }
+
+    fn taken(&mut self) -> Vec<protocol::Completion> {
+        let completions = self.model.completions(self.now);
+        // A DUT that never gives up has none but of what was answered.
+        completions.into_iter().filter(|completion| self.endless.is_none() || completion.status == 0).collect()
+    }
+
+    /// Lets time pass until `end`, or the first completion.
+    fn pass(&mut self, end: Nanos) -> Vec<protocol::Completion> {
+        loop {
+            self.pump();
+            let completions = self.taken();
+            let next = self.model.next_event().filter(|next| *next <= end);
+            if !completions.is_empty() || next.is_none() {
+                if completions.is_empty() {
+                    self.now = end;
+                }
+                return completions;
+            }
+            self.now = self.now.max(next.unwrap_or(end));
+        }
+    }
+}
+
+impl Bench for Virtual {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn listen(&mut self, queue_pair: u32) -> Result<(), Stop> {
+        self.listening = Some(queue_pair);
+        self.packets.clear();
+        (self.seen, self.lost) = (0, 0);
+        Ok(())
+    }
+
+    fn packets(&mut self) -> Result<Vec<Packet>, Stop> {
+        self.pump();
+        Ok(std::mem::take(&mut self.packets))
+    }
+
+    fn losses(&mut self) -> Result<Losses, Stop> {
+        let drops = if self.in_test() { self.drops.clone() } else { Vec::new() };
+        Ok(Losses { records: self.lost, drops })
+    }
+
+    fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop> {
+        let Some(answer) = answer_to(request, queue_pair) else { return Ok(None) };
+        if !self.mute {
+            self.model.receive(self.now, &answer);
+        }
+        Ok(Some(Packet::new(self.now, answer.len() as u32, &answer)))
+    }
+
+    fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Stop> {
+        self.now += EXCHANGE;
+        let mut opened = self.model.open(self.now, channel).map_err(Stop::Refused)?;
+        self.opened += 1;
+        if self.hides_counter {
+            opened.attributes.retries_left = None;
+        }
+        if let Some(shows) = self.shows {
+            shows(&mut opened.attributes);
+        }
+        Ok(opened)
+    }
+
+    fn post_read(&mut self, read: &Read) -> Result<(), Stop> {
+        self.now += EXCHANGE;
+        if self.refuses_flush && read.work_request == 2 {
+            return Err(Stop::Refused(Failure { kind: FailureKind::Verbs, message: "ibv_post_send: invalid argument".into() }));
+        }
+        self.model.post_read(self.now, read).map_err(Stop::Refused)?;
+        self.pump();
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Nanos) -> Result<Vec<protocol::Completion>, Stop> {
+        if self.stop_at.is_some_and(|stop| self.now >= stop) {
+            return Err(Stop::Interrupted);
+        }
+        if let Some(left) = &mut self.breaks_after {
+            *left = left.checked_sub(1).ok_or_else(|| Stop::Failed(anyhow::anyhow!("the agent gave no answer: connection reset")))?;
+        }
+        self.now += EXCHANGE;
+        let mut completions = self.pass(self.now + wait);
+        if let Some((from, length)) = self.stall.filter(|_| self.in_test())
+            && self.now >= from
+        {
+            self.stall = None;
+            completions.extend(self.pass(self.now + length));
+            self.now = self.now.max(from + length);
+        }
+        if let Some(period) = self.endless
+            && self.in_test()
+            && let Some(last) = self.last_request.clone()
+            && self.now >= last.time + period
+        {
+            let again = Packet { time: last.time + period, ..last };
+            self.last_request = Some(again.clone());
+            self.packets.push(again);
+        }
+        Ok(completions)
+    }
+
+    fn query(&mut self) -> Result<QueuePair, Stop> {
+        self.now += EXCHANGE;
+        let mut attributes = self.model.query().map_err(Stop::Refused)?;
+        if self.hides_counter {
+            attributes.retries_left = None;
+        }
+        Ok(attributes)
+    }
+
+    fn close(&mut self) -> Result<(), Stop> {
+        self.model.close();
+        self.closed += 1;
+        Ok(())
+    }
+
+    fn announce(&mut self, phase: &'static str) {
+        self.announced.push(phase);
+    }
+}
+
+/// Judges; stored evidence gives the same verdicts again.
+pub fn judged(evidence: &RcEvidence) -> Judged {
+    let judged = judge(case(), evidence);
+    let again: RcEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
+    assert_eq!((&again, &judge(case(), &again)), (evidence, &judged));
+    assert_eq!(judged.steps.len(), case().steps.len());
+    judged
+}
+
+pub fn with(checks: &[CheckResult], verdict: Verdict) -> Vec<&str> {
+    checks.iter().filter(|result| result.verdict == verdict).map(|result| result.check.as_str()).collect()
+}
+
+pub fn check<'j>(judged: &'j Judged, id: &str) -> &'j CheckResult {
+    judged.checks.iter().find(|result| result.check == id).unwrap()
+}

@@ -1,0 +1,6 @@
+//! The RC case in virtual time: each fault of the simulated requester makes exactly these checks fail, and a requester without faults
+//! passes all.
+
+mod bench;
+mod faults;
+mod surroundings;

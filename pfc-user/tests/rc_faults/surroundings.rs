@@ -1,0 +1,213 @@
+//! What the DUT is not to blame for.
+
+use validator::case::{CaseResult, Verdict};
+use validator::cases::{self};
+use validator::evidence::rc::RcEvidence;
+use validator::evidence::{CaseEvidence, Repetition};
+
+use super::bench::{Virtual, case, check, judged, of_document, plan, with};
+
+/// The whole case's result.
+fn result(evidence: &RcEvidence) -> CaseResult {
+    let repetitions = vec![Repetition::Rc(Box::new(evidence.clone()))];
+    cases::judge_case(&CaseEvidence { case: case().id.into(), repetitions, omitted: Vec::new(), error: None })
+}
+
+/// All but the qualifier are inconclusive for that reason, and no step is said to have failed.
+fn all_inconclusive(evidence: &RcEvidence, reason: &str) {
+    let judged = judged(evidence);
+    for result in judged.checks.iter().filter(|result| result.check != "qualifier") {
+        assert_eq!(result.verdict, Verdict::Inconclusive, "{result:?}");
+        assert!(result.reason.contains(reason), "{result:?}");
+    }
+    assert!(judged.steps.iter().all(|step| step.verdict != Verdict::Fail), "{:#?}", judged.steps);
+    assert_eq!(result(evidence).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_dut_that_migrates_paths_is_not_applicable() {
+    for (fault, apm) in [(&["apm"][..], None), (&[], Some(true))] {
+        let mut bench = Virtual::new(fault);
+        bench.apm = apm;
+        let evidence = bench.run(&of_document());
+        assert_eq!(bench.opened, 0);
+        let judged = judged(&evidence);
+        assert_eq!(with(&judged.checks, Verdict::NotApplicable).len(), judged.checks.len());
+        assert_eq!(result(&evidence).verdict, Verdict::NotApplicable);
+    }
+}
+
+#[test]
+fn the_testbed_has_the_last_word_on_path_migration() {
+    let mut bench = Virtual::new(&["apm"]);
+    bench.apm = Some(false);
+    let result = result(&bench.run(&of_document()));
+    assert_eq!(result.verdict, Verdict::Pass, "{result:#?}");
+    assert_eq!(result.assertions.iter().map(|assertion| assertion.outcome()).collect::<Vec<_>>(), ["pass", "pass"]);
+}
+
+#[test]
+fn where_nobody_says_anything_of_path_migration_it_is_asked_for() {
+    let mut bench = Virtual::new(&[]);
+    bench.no_flag = true;
+    let evidence = bench.run(&of_document());
+    all_inconclusive(&evidence, "write `apm = false`");
+    assert_eq!(check(&judged(&evidence), "qualifier").verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_neighbour_that_does_not_resolve_is_inconclusive() {
+    let evidence = Virtual::new(&["no-neighbour"]).run(&of_document());
+    all_inconclusive(&evidence, "no MAC address for 192.0.2.1");
+}
+
+#[test]
+fn a_dead_path_is_inconclusive() {
+    let mut bench = Virtual::new(&[]);
+    bench.deaf = true;
+    let evidence = bench.run(&of_document());
+    all_inconclusive(&evidence, "no packet of the positive control came in at veth0 (driver)");
+    // The test could show no more.
+    assert_eq!(bench.opened, 1);
+}
+
+#[test]
+fn success_without_a_packet_fails_the_control_alone() {
+    let mut bench = Virtual::new(&["reports-success"]);
+    bench.deaf = true;
+    let judged = judged(&bench.run(&of_document()));
+    assert_eq!(with(&judged.checks, Verdict::Fail), ["path-alive"]);
+    assert_eq!(with(&judged.checks, Verdict::Pass), ["qualifier"]);
+}
+
+#[test]
+fn an_agent_that_cannot_bring_a_queue_pair_up_is_an_error() {
+    let error = Virtual::new(&["refuses-state"]).try_run(&of_document()).unwrap_err();
+    let words = validator::run::in_words(&error);
+    assert!(words.contains("the DUT's side failed: cannot bring the queue pair to RTR"), "{words}");
+}
+
+#[test]
+fn a_connection_that_breaks_is_an_error_and_the_queue_pair_is_given_back() {
+    for polls in [0, 3, 40] {
+        let mut bench = Virtual::new(&[]);
+        bench.breaks_after = Some(polls);
+        let error = bench.try_run(&of_document()).unwrap_err();
+        assert!(error.to_string().contains("connection reset"), "{error}");
+    }
+}
+
+#[test]
+fn packets_without_a_record_are_inconclusive() {
+    for lost in 1..=3 {
+        let mut bench = Virtual::new(&[]);
+        bench.unrecorded = vec![lost];
+        let judged = judged(&bench.run(&of_document()));
+        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{:#?}", judged.checks);
+        let of_packets = ["requests", "single-packet", "same-request", "interval", "retry-count", "one-completion"];
+        assert_eq!(with(&judged.checks, Verdict::Inconclusive), of_packets);
+        assert!(check(&judged, "requests").reason.contains("1 packets came of which there is no record"));
+        assert_eq!(with(&judged.checks, Verdict::Pass), ["qualifier", "path-alive", "status", "qp-error", "flush"]);
+    }
+}
+
+#[test]
+fn drops_on_the_testers_side_are_inconclusive() {
+    let mut bench = Virtual::new(&["one-retry-less"]);
+    bench.drops = vec![("rx_missed_errors".into(), 1)];
+    let judged = judged(&bench.run(&of_document()));
+    assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0]);
+    assert!(check(&judged, "requests").reason.contains("rx_missed_errors rose by 1"), "{judged:#?}");
+}
+
+#[test]
+fn an_interruption_is_told_and_the_queue_pair_given_back() {
+    let mut whole = Virtual::new(&[]);
+    let began = whole.now;
+    whole.run(&of_document());
+    let length = whole.now - began;
+    for part in 0..10 {
+        let mut bench = Virtual::new(&[]);
+        bench.stop_at = Some(began + length * part / 10);
+        let evidence = bench.run(&of_document());
+        assert!(evidence.interrupted);
+        all_inconclusive(&evidence, "interrupted");
+    }
+}
+
+#[test]
+fn a_dut_that_hides_its_counter_has_it_derived() {
+    let mut bench = Virtual::new(&["keeps-count"]);
+    bench.hides_counter = true;
+    let judged = judged(&bench.run(&of_document()));
+    assert_eq!(check(&judged, "retry-count").verdict, Verdict::Pass);
+    assert!(check(&judged, "retry-count").assertions.iter().all(|comparison| comparison.actual.contains("derived")));
+}
+
+#[test]
+fn a_tester_that_stood_still_does_not_blame_the_dut() {
+    let plan = plan(2, 14, 1024);
+    let t_tr = validator::plan::rc::RcPlan::transport_timer(14);
+    let began = Virtual::new(&[]).now;
+    for twentieth in 0..100 {
+        let mut bench = Virtual::new(&[]);
+        bench.stall = Some((began + t_tr + twentieth * t_tr / 20, 6 * t_tr));
+        let judged = judged(&bench.run(&plan));
+        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{twentieth}: {:#?}", judged.checks);
+    }
+}
+
+#[test]
+fn attributes_that_were_not_taken_are_inconclusive() {
+    for (shows, reason) in [
+        ((|shown| shown.retry_count = 1) as fn(&mut validator::agent::protocol::QueuePair), "retry count 2 was asked for, and 1 is shown"),
+        (|shown| shown.path_mtu = 512, "path MTU 1024 was asked for, and 512 is shown"),
+        (|shown| shown.timeout = 0, "time-out 18 was asked for, and 0 is shown, which is no T_tr"),
+    ] {
+        let mut bench = Virtual::new(&[]);
+        bench.shows = Some(shows);
+        let evidence = bench.run(&of_document());
+        all_inconclusive(&evidence, reason);
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_right_blames_nobody() {
+    let mut bench = Virtual::new(&[]);
+    bench.mute = true;
+    let mut evidence = bench.run(&of_document());
+    assert_eq!(with(&judged(&evidence).checks, Verdict::Fail), ["path-alive"]);
+    let answer = &mut evidence.control.as_mut().unwrap().answers[0].octets;
+    let at = answer.len() - 1;
+    answer.replace_range(at.., if answer.ends_with('0') { "1" } else { "0" });
+    let judged = judged(&evidence);
+    assert_eq!(check(&judged, "path-alive").verdict, Verdict::Inconclusive);
+    assert!(check(&judged, "path-alive").reason.contains("the ICRC is wrong"));
+}
+
+#[test]
+fn a_queue_pair_in_error_that_takes_no_read_fails_the_flush() {
+    let mut bench = Virtual::new(&[]);
+    bench.refuses_flush = true;
+    let judged = judged(&bench.run(&of_document()));
+    assert_eq!(with(&judged.checks, Verdict::Fail), ["flush"]);
+    assert!(check(&judged, "flush").reason.contains("ibv_post_send: invalid argument"));
+}
+
+#[test]
+fn evidence_that_contradicts_itself_is_an_error() {
+    let good = Virtual::new(&[]).run(&of_document());
+    let packets = |evidence: &mut RcEvidence| evidence.test.as_mut().unwrap().packets.clone();
+    let changes: [fn(&mut RcEvidence); 4] = [
+        |evidence| evidence.plan.retry_count = 8,
+        |evidence| evidence.test.as_mut().unwrap().queue_pair ^= 1,
+        |evidence| evidence.test.as_mut().unwrap().packets.reverse(),
+        |evidence| evidence.test.as_mut().unwrap().packets[0].octets.push('x'),
+    ];
+    for change in changes {
+        let mut evidence = good.clone();
+        assert_eq!(packets(&mut evidence).len(), 3);
+        change(&mut evidence);
+        assert_eq!(result(&evidence).verdict, Verdict::Error);
+    }
+}
