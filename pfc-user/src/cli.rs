@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::agent::args::AgentArgs;
 use crate::config::{DEFAULT_PLAN, PlanChoice};
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
@@ -45,6 +46,8 @@ pub enum Command {
         #[command(subcommand)]
         device: DutCommand,
     },
+    /// Serve the tester of the RC cases on the DUT host: real queue pairs by verbs.
+    Agent(AgentArgs),
 }
 
 /// Arguments of `validator list`.
