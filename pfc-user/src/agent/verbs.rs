@@ -16,7 +16,7 @@ use std::time::Duration;
 use sideway::ibverbs::device::{DeviceInfo, DeviceList};
 use sideway::ibverbs::device_context::{DeviceCapabilityFlags, DeviceContext};
 
-use super::backend::Backend;
+use super::backend::{Backend, Selection};
 use super::protocol::{Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read};
 use channel::Open;
 
@@ -24,28 +24,32 @@ use channel::Open;
 pub struct VerbsBackend {
     context: Arc<DeviceContext>,
     port: u8,
+    gid_index: Option<u8>,
     device: Device,
     open: Option<Open>,
 }
 
 impl VerbsBackend {
-    /// Opens the adapter of that name, or else the first, and its first Ethernet port that is up.
-    pub fn new(name: Option<&str>) -> Result<Self, Failure> {
-        let context = open_device(name)?;
+    /// Opens the adapter and the port that are selected, or else the first adapter, and its first Ethernet port that is up.
+    ///
+    /// # Errors
+    /// When there is no such adapter or no such port, or verbs refuse to say what it is.
+    pub fn new(selection: &Selection) -> Result<Self, Failure> {
+        let context = open_device(selection.device.as_deref())?;
         let name = context.name();
         let attributes = context.query_device().map_err(|error| verbs(&format!("query device {name}"), &error))?;
-        let found = port::find(&context, attributes.phys_port_cnt())?;
+        let found = port::find(&context, attributes.phys_port_cnt(), selection.port)?;
         let device = Device {
             name,
             backend: "verbs".to_owned(),
             apm: Some(attributes.device_cap_flags().contains(DeviceCapabilityFlags::AutoPathMigration)),
             active_mtu: port::octets(found.active_mtu),
         };
-        Ok(Self { context, port: found.number, device, open: None })
+        Ok(Self { context, port: found.number, gid_index: selection.gid_index, device, open: None })
     }
 
     fn channel(&mut self) -> Result<&mut Open, Failure> {
-        self.open.as_mut().ok_or_else(|| failure(FailureKind::Request, "no channel is open"))
+        self.open.as_mut().ok_or_else(|| Failure::new(FailureKind::Request, "no channel is open"))
     }
 }
 
@@ -61,9 +65,9 @@ impl Backend for VerbsBackend {
 
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Failure> {
         if self.open.is_some() {
-            return Err(failure(FailureKind::Request, "a channel is open already: expected a close before the next open"));
+            return Err(Failure::new(FailureKind::Request, "a channel is open already: expected a close before the next open"));
         }
-        let gid = port::source(&self.context, self.port, channel.remote)?;
+        let gid = port::source(&self.context, self.port, self.gid_index, channel.remote)?;
         let open = Open::new(&self.context, self.port, &gid, channel)?;
         let opened = Channel { queue_pair: open.number(), address: gid.address, attributes: open.query()? };
         self.open = Some(open);
@@ -103,16 +107,12 @@ fn open_device(name: Option<&str>) -> Result<Arc<DeviceContext>, Failure> {
 
 fn no_device(message: &str) -> Failure {
     let advice = "the agent needs libibverbs with the adapter's provider, the module ib_uverbs, and an adapter (see `rdma link`)";
-    failure(FailureKind::NoDevice, &format!("{message}; {advice}"))
-}
-
-fn failure(kind: FailureKind, message: &str) -> Failure {
-    Failure { kind, message: message.to_owned() }
+    Failure::new(FailureKind::NoDevice, format!("{message}; {advice}"))
 }
 
 /// Verbs refused `step`.
 fn verbs(step: &str, error: &(dyn Error + 'static)) -> Failure {
-    failure(FailureKind::Verbs, &format!("{step}: {}", chain(error)))
+    Failure::new(FailureKind::Verbs, format!("{step}: {}", chain(error)))
 }
 
 /// An error with its causes: the crate's own messages leave out what the system said.

@@ -22,7 +22,7 @@ use sideway::ibverbs::queue_pair::{
 };
 
 use super::port::{self, Source};
-use super::{errno, failure, verbs};
+use super::{errno, verbs};
 use crate::agent::protocol::{Completion, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
 
 /// Requests that may wait in the send queue: the case's own, and the one that is to be flushed after it.
@@ -49,7 +49,7 @@ impl Open {
     pub fn new(context: &Arc<DeviceContext>, number: u8, source: &Source, wanted: &OpenChannel) -> Result<Self, Failure> {
         let path_mtu = port::mtu(wanted.path_mtu).ok_or_else(|| {
             let message = format!("expected a path MTU of 256, 512, 1024, 2048 or 4096, found {}", wanted.path_mtu);
-            failure(FailureKind::Request, &message)
+            Failure::new(FailureKind::Request, &message)
         })?;
         let domain = context.alloc_pd().map_err(|error| verbs("allocate a protection domain", &error))?;
         let mut buffer = vec![0; usize::from(wanted.path_mtu)];
@@ -97,7 +97,7 @@ impl Open {
             let why = super::chain(&error);
             let advice =
                 if kind == FailureKind::Neighbour { "; is there a route and a neighbour entry for it on the DUT host?" } else { "" };
-            failure(kind, &format!("modify the queue pair to {to}: {why}{advice}"))
+            Failure::new(kind, format!("modify the queue pair to {to}: {why}{advice}"))
         })
     }
 
@@ -108,7 +108,7 @@ impl Open {
     pub fn post_read(&mut self, read: &Read) -> Result<(), Failure> {
         if read.length as usize > self.buffer.len() {
             let message = format!("expected a READ of at most {} octets, the path MTU, found {}", self.buffer.len(), read.length);
-            return Err(failure(FailureKind::Request, &message));
+            return Err(Failure::new(FailureKind::Request, message));
         }
         let mut send = self.queue_pair.start_post_send();
         let request = send.construct_wr(read.work_request, WorkRequestFlags::Signaled).setup_read(read.r_key, read.address);
@@ -182,7 +182,7 @@ impl Open {
             | QueuePairAttributeMask::Timeout
             | QueuePairAttributeMask::SendQueuePacketSequenceNumber;
         let (read, _) = self.queue_pair.query(mask).map_err(|error| verbs("query the queue pair", &error))?;
-        let state = state(read.state()).ok_or_else(|| failure(FailureKind::Verbs, "query the queue pair: it is in no known state"))?;
+        let state = state(read.state()).ok_or_else(|| Failure::new(FailureKind::Verbs, "query the queue pair: it is in no known state"))?;
         Ok(QueuePair {
             state,
             path_mtu: port::octets(read.path_mtu()),

@@ -8,7 +8,7 @@ use sideway::ibverbs::address::{Gid, GidType};
 use sideway::ibverbs::device::DeviceInfo;
 use sideway::ibverbs::device_context::{DeviceContext, LinkLayer, Mtu, PortState};
 
-use super::{failure, no_device, verbs};
+use super::{no_device, verbs};
 use crate::agent::protocol::{Failure, FailureKind};
 
 /// A port that is up.
@@ -23,27 +23,30 @@ pub struct Source {
     pub address: IpAddr,
 }
 
-/// The first Ethernet port that is active.
-pub fn find(context: &Arc<DeviceContext>, ports: u8) -> Result<Port, Failure> {
+/// That port, or else the first, which must be Ethernet and active.
+pub fn find(context: &Arc<DeviceContext>, ports: u8, wanted: Option<u8>) -> Result<Port, Failure> {
     let name = context.name();
     let mut seen = Vec::new();
-    for number in 1..=ports {
+    for number in (1..=ports).filter(|number| wanted.is_none_or(|wanted| *number == wanted)) {
         let port = context.query_port(number).map_err(|error| verbs(&format!("query port {number} of {name}"), &error))?;
         if port.link_layer() == LinkLayer::Ethernet && port.port_state() == PortState::Active {
             return Ok(Port { number, active_mtu: port.active_mtu() });
         }
         seen.push(format!("port {number} {:?}, {:?}", port.link_layer(), port.port_state()));
     }
-    Err(no_device(&format!("expected an active Ethernet port of {name}, found {}", seen.join("; "))))
+    let wanted = wanted.map_or_else(|| "an active Ethernet port".to_owned(), |number| format!("port {number} to be active Ethernet"));
+    let found = if seen.is_empty() { format!("{ports} ports") } else { seen.join("; ") };
+    Err(no_device(&format!("{name}: expected {wanted}, found {found}")))
 }
 
-/// The RoCEv2 address of the port that the kernel sends from to `remote`; where the adapter has another interface's
-/// routes, the first of the same family and scope.
-pub fn source(context: &Arc<DeviceContext>, port: u8, remote: IpAddr) -> Result<Source, Failure> {
+/// The RoCEv2 address of the port with that index, or else the one that the kernel sends from to `remote`; where that is of another
+/// adapter, the first of the same family and scope.
+pub fn source(context: &Arc<DeviceContext>, port: u8, index: Option<u8>, remote: IpAddr) -> Result<Source, Failure> {
     let name = context.name();
     let table = context.query_gid_table().map_err(|error| verbs(&format!("query GID table of {name}"), &error))?;
     let all: Vec<Source> = table
         .iter()
+        .filter(|entry| index.is_none_or(|index| entry.gid_index() == u32::from(index)))
         .filter(|entry| entry.port_num() == u32::from(port) && entry.gid_type() == GidType::RoceV2)
         .filter_map(|entry| Some(Source { index: u8::try_from(entry.gid_index()).ok()?, address: address(entry.gid()) }))
         .collect();
@@ -53,8 +56,9 @@ pub fn source(context: &Arc<DeviceContext>, port: u8, remote: IpAddr) -> Result<
         None => {
             let family = if remote.is_ipv4() { "IPv4" } else { "IPv6" };
             let found = if addresses.is_empty() { "none".to_owned() } else { format!("{addresses:?}") };
-            let message = format!("expected a RoCEv2 GID of {name} with an {family} address to reach {remote} from, found {found}");
-            Err(failure(FailureKind::NoDevice, &message))
+            let which = index.map_or_else(String::new, |index| format!(" at index {index}"));
+            let message = format!("expected a RoCEv2 GID of {name}{which} with an {family} address to reach {remote} from, found {found}");
+            Err(Failure::new(FailureKind::NoDevice, message))
         }
     }
 }
