@@ -7,7 +7,7 @@ use validator::config::{self, PlanChoice};
 
 const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
 /// Every case that the built-in plans name.
-const KNOWN: [&str; 6] = [CASES[0], CASES[1], CASES[2], CASES[3], "mad.c14-024-10-01", "mad.c14-016-get"];
+const KNOWN: [&str; 7] = [CASES[0], CASES[1], CASES[2], CASES[3], "mad.c14-024-10-01", "mad.c14-016-get", "rc.c09-142-01"];
 const SIM: &str = "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rate = \"1G\"\n";
 const EXTERNAL: &str = "name = \"t\"\ndut.kind = \"external\"\nqos.dscp_map = \"sonic\"\nqos.lossless = [3, 4]\nports.tx.interface = \"a\"\nports.rx.interface = \"b\"\n";
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"pfc.pause-single-lossless\"\nrepetitions = [{ lossless = [3] }]\n";
@@ -55,7 +55,7 @@ fn syntax_keys_and_types() {
             &sim("[limit]\nload = 1.0\n"),
             PLAN,
             &[],
-            "t.toml:6:2: limit: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`",
+            "t.toml:6:2: limit: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`, `rc`",
         ),
         (
             &sim("tx = { interfac = \"eth1\" }\n"),
@@ -300,7 +300,7 @@ fn plans_that_make_no_sense() {
             SIM,
             &plan("pfc.nope", "{ lossless = [3] }"),
             &[],
-            "p.toml:3:6: case[0].id: unknown case `pfc.nope`; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get",
+            "p.toml:3:6: case[0].id: unknown case `pfc.nope`; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get, rc.c09-142-01",
         ),
         (
             SIM,
@@ -457,7 +457,7 @@ fn arguments() {
             SIM,
             PLAN,
             &["testbed.limit.load=1"],
-            "--set testbed.limit.load=1: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`",
+            "--set testbed.limit.load=1: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`, `rc`",
         ),
         (SIM, PLAN, &["testbed.name.x=1"], "--set testbed.name.x=1: `name` is no table but of type string"),
         (SIM, PLAN, &["plan.case.0=1"], "--set plan.case.0=1: `case` is no table but of type array"),
@@ -498,7 +498,7 @@ fn files_and_names_that_are_not_there() {
     fs::write(&testbed, SIM).unwrap();
     assert_eq!(
         load(&testbed, PlanChoice::Plan("smok".to_owned())),
-        "--plan smok: neither a file nor a built-in plan (all, mad, pfc, smoke)"
+        "--plan smok: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)"
     );
     assert_eq!(
         load(&testbed, PlanChoice::Cases(vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()])),

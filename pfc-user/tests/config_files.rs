@@ -11,13 +11,14 @@ use validator::config::{
 };
 use validator::plan::Durations;
 
-const CASES: [&str; 6] = [
+const CASES: [&str; 7] = [
     "pfc.pause-single-lossless",
     "pfc.pause-multi-lossless",
     "pfc.pause-lossy",
     "pfc.global-pause",
     "mad.c14-024-10-01",
     "mad.c14-016-get",
+    "rc.c09-142-01",
 ];
 const MS: u64 = 1_000_000;
 
@@ -97,7 +98,7 @@ fn the_smoke_plan_has_all_four_cases_in_short() {
 
 #[test]
 fn the_default_plan_has_all_that_the_others_have() {
-    let families = ["pfc", "mad"].map(|plan| sim(plan, &[]).plan.cases).concat();
+    let families = ["pfc", "mad", "rc"].map(|plan| sim(plan, &[]).plan.cases).concat();
     assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, families);
     assert!(CASES.iter().all(|id| sim(config::DEFAULT_PLAN, &[]).plan.cases.iter().any(|case| case.id == *id)));
 }

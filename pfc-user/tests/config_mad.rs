@@ -96,10 +96,17 @@ fn a_testbed_is_for_something() {
     let load = |text: &str| {
         let path = dir.path().join("t.toml");
         fs::write(&path, text).unwrap();
-        config::load(&path, &PlanChoice::Plan("mad".into()), &[], &["mad.c14-024-10-01", "mad.c14-016-get"]).unwrap_err().to_string()
+        config::load(&path, &PlanChoice::Plan("mad".into()), &[], &["mad.c14-024-10-01", "mad.c14-016-get", "rc.c09-142-01"])
+            .unwrap_err()
+            .to_string()
     };
     let nothing = load("name = \"t\"\n");
-    assert!(nothing.ends_with("dut: missing: expected [dut] for the PFC cases, or [mad] for the MAD cases, or both"), "{nothing}");
+    assert!(
+        nothing.ends_with(
+            "dut: missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] for the RC cases, or several of them"
+        ),
+        "{nothing}"
+    );
     let half = load("name = \"t\"\n[ports]\nline_rate = \"1G\"\n[mad]\ntransport = \"sim\"\n");
     assert!(half.ends_with("ports: it goes with [dut], which is missing: say what the DUT of the PFC cases is"), "{half}");
 }
