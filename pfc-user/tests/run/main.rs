@@ -9,4 +9,5 @@ mod faults;
 mod interrupt;
 mod lab;
 mod outcome;
+mod rc;
 mod reports;
