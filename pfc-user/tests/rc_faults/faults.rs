@@ -51,7 +51,8 @@ fn a_requester_without_faults_passes_every_check() {
     for plan in plans {
         let judged = judged(&Virtual::new(&[]).run(&plan));
         for result in &judged.checks {
-            let expected = if without_subject(plan.retry_count).contains(&result.check.as_str()) { Verdict::NotApplicable } else { Verdict::Pass };
+            let expected =
+                if without_subject(plan.retry_count).contains(&result.check.as_str()) { Verdict::NotApplicable } else { Verdict::Pass };
             assert_eq!(result.verdict, expected, "{}: {}: {}", plan.name, result.check, result.reason);
         }
         for step in &judged.steps {

@@ -85,7 +85,12 @@ const CHECKS: &[Check] = &[
     row("same-request", "6.2", "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid", "changes-psn"),
     Check {
         tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to one); 4 by 9.7.6.1.3",
-        ..row("interval", "6.5", "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n as read back", "short-timeout")
+        ..row(
+            "interval",
+            "6.5",
+            "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n as read back",
+            "short-timeout",
+        )
     },
     Check {
         tolerance: "verbs show no counter: where the DUT does not either, it is derived from the number of requests, and said so",
@@ -101,10 +106,7 @@ const CHECKS: &[Check] = &[
             "never-completes",
         )
     },
-    Check {
-        preconditions: IN_THE_DUT,
-        ..row("status", "9, 12", "its status is IBV_WC_RETRY_EXC_ERR (12)", "wrong-status")
-    },
+    Check { preconditions: IN_THE_DUT, ..row("status", "9, 12", "its status is IBV_WC_RETRY_EXC_ERR (12)", "wrong-status") },
     Check {
         preconditions: IN_THE_DUT,
         ..row("qp-error", "13", "after the completion the queue pair is in the state Error", "stays-in-rts")

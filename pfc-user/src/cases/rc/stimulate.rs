@@ -96,17 +96,8 @@ pub fn run(bench: &mut impl Bench, plan: &RcPlan, surroundings: Surroundings) ->
     let Surroundings { device, apm, port, tester, seed } = surroundings;
     // Where the document does not apply, or nobody says whether it does, nothing would be decided.
     let applies = apm.or(device.apm) == Some(false);
-    let mut evidence = RcEvidence {
-        plan: plan.clone(),
-        device,
-        apm,
-        port,
-        control: None,
-        test: None,
-        flush: None,
-        unreachable: None,
-        interrupted: false,
-    };
+    let mut evidence =
+        RcEvidence { plan: plan.clone(), device, apm, port, control: None, test: None, flush: None, unreachable: None, interrupted: false };
     if !applies {
         return Ok(evidence);
     }

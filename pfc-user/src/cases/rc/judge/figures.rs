@@ -1,8 +1,8 @@
 //! What is reported and not judged.
 
 use super::super::stimulate::FLUSHED;
-use super::view::{Decoded, PhaseView, View};
 use super::ms;
+use super::view::{Decoded, PhaseView, View};
 use crate::case::Figure;
 use crate::roce;
 

@@ -33,8 +33,13 @@ fn step_of(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
     }
     let Some(test) = &view.test else { return not_reached(view) };
     match step {
-        "1" => (format!("memory region of {} octets, and queue pair {}, at the DUT's agent", view.e.plan.path_mtu, dut(test)), Verdict::Pass),
-        "2" => (format!("queue pair {:#08x} of the tester: {} packets recorded and dropped", test.phase.queue_pair, count(test)), Verdict::Pass),
+        "1" => {
+            (format!("memory region of {} octets, and queue pair {}, at the DUT's agent", view.e.plan.path_mtu, dut(test)), Verdict::Pass)
+        }
+        "2" => (
+            format!("queue pair {:#08x} of the tester: {} packets recorded and dropped", test.phase.queue_pair, count(test)),
+            Verdict::Pass,
+        ),
         "5" => posted(view, test),
         "6" | "7" => (format!("{} transmissions", test.transmissions.len()), Verdict::Pass),
         "6.1" | "6.6" | "8" => with_times(test, checked(&["requests"])),
@@ -67,9 +72,7 @@ fn initialisation(step: &str, view: &View<'_>, opened: &PhaseView<'_>) -> Option
                 ),
             )
         }
-        "init 2" | "3" => {
-            shown(retry_count == plan.retry_count, format!("{} asked for, {retry_count} read back", plan.retry_count))
-        }
+        "init 2" | "3" => shown(retry_count == plan.retry_count, format!("{} asked for, {retry_count} read back", plan.retry_count)),
         "init 3" => shown(timeout == plan.timeout, format!("{} asked for, {timeout} read back", plan.timeout)),
         "4" => match opened.t_tr() {
             Some(t_tr) => shown(true, format!("T_tr = 4.096 us * 2^{timeout} = {}", ms(t_tr))),
