@@ -231,7 +231,7 @@ impl Bench for Virtual {
         }
         self.now += EXCHANGE;
         let mut completions = self.pass(self.now + wait);
-        if let Some((from, length)) = self.stall.filter(|_| self.in_test())
+        if let Some((from, length)) = self.stall
             && self.now >= from
         {
             self.stall = None;

@@ -5,6 +5,7 @@ use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 use super::ms;
 use super::view::{Decoded, PhaseView, View};
 use crate::cases::finding::Finding;
+use crate::plan::Nanos;
 use crate::roce;
 
 /// A DUT that is reached and answered completes with success. It is to blame if it does not, once its requests were seen and the
@@ -29,10 +30,26 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         finding.undecided("the tester's answer", "a correct READ response", wrong);
         return finding;
     }
+    let succeeded = first.is_some_and(|first| first.status == 0);
+    let (lateness, longest) = (lateness(control), control.t_tr().unwrap_or_default() / 2);
+    if !succeeded && lateness > longest {
+        // The DUT may have given up by then.
+        finding.undecided("the tester's answer", format!("within {} of a request", ms(longest)), format!("after {}", ms(lateness)));
+        return finding;
+    }
     let in_time = first.is_some_and(|first| first.status == 0 && first.time >= answer.time);
     let expected = format!("status 0 after the answer, which left after {}", ms(answer.time.saturating_sub(control.phase.posted)));
     finding.expect(what, expected, completed, in_time);
     finding
+}
+
+/// How long after the request before it an answer left; of the promptest.
+fn lateness(control: &PhaseView<'_>) -> Nanos {
+    let after = |answer: &Decoded| {
+        let before = control.packets().map(|request| request.time).filter(|time| *time <= answer.time).last();
+        answer.time - before.unwrap_or_default()
+    };
+    control.answers.iter().map(after).min().unwrap_or_default()
 }
 
 /// Whether the tester's answer is one to a request that was seen.
