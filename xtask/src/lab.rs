@@ -3,6 +3,7 @@
 mod events;
 mod guest;
 mod initrd;
+mod modules;
 mod network;
 mod packages;
 pub mod rxe;

@@ -6,7 +6,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use anyhow::{Context, Result};
-use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -16,34 +18,24 @@ pub enum Event {
     /// There is no more of it: the guest has ended.
     ConsoleClosed,
     /// Somebody wants us to end.
-    Signal(Signal),
+    Signal(i32),
     /// The validator has ended.
     Ended(ExitStatus),
 }
 
-/// SIGINT and SIGTERM, from now on, of this thread and those that it starts, as events: what was made has to be taken away first.
-/// Programs that are started get them as ever.
-pub struct Signals(SigSet);
-
-impl Signals {
-    /// Holds them back until they are asked for.
-    pub fn hold() -> Result<Self> {
-        let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-        signals.thread_block().context("SIGINT and SIGTERM cannot be blocked")?;
-        Ok(Self(signals))
-    }
-
-    /// Starts to send them.
-    pub fn send_to(&self, events: Sender<Event>) {
-        let signals = self.0;
-        thread::spawn(move || {
-            while let Ok(signal) = signals.wait() {
-                if events.send(Event::Signal(signal)).is_err() {
-                    break;
-                }
+/// Makes events of SIGINT and SIGTERM, as long as anybody takes them: what was made has to be taken away first. Programs that are
+/// started from now on get them as ever.
+pub fn send_signals(events: Sender<Event>) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("SIGINT and SIGTERM cannot be handled")?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            if events.send(Event::Signal(signal)).is_err() {
+                // Ends this process.
+                let _ = emulate_default_handler(signal);
             }
-        });
-    }
+        }
+    });
+    Ok(())
 }
 
 /// Sends the lines of a console, until it ends.

@@ -67,7 +67,7 @@ impl Guest {
                     }
                 }
                 Ok(Event::ConsoleClosed) => bail!("the guest ended before its agent was ready; its console:\n{}", self.last_lines()),
-                Ok(Event::Signal(signal)) => bail!("{signal}, while the guest was booting"),
+                Ok(Event::Signal(signal)) => bail!("ended by signal {signal} while the guest was booting"),
                 Ok(Event::Ended(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     bail!("expected the guest's agent to be ready after {}, found:\n{}", step::elapsed(BOOT), self.last_lines())

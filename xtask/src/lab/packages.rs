@@ -7,6 +7,7 @@ use std::{fs, process};
 
 use anyhow::{Context, Result, bail};
 
+use super::modules;
 use crate::setup;
 use crate::step::{self, step};
 use crate::toolchain;
@@ -75,6 +76,8 @@ impl Tree {
             step::run(Command::new("dpkg").arg("-x").arg(archive?.path()).arg(&work))?;
         }
         fs::remove_dir_all(&archives)?;
+        // Four fifths of it all are modules that nobody loads.
+        modules::prune(&Self(work.clone()))?;
         fs::write(work.join("packages"), wanted)?;
         if fs::rename(&work, &self.0).is_err() {
             // Another run was faster, or else there is nothing.

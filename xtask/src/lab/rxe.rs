@@ -6,12 +6,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use signal_hook::consts::SIGTERM;
 
-use super::events::{Event, Signals};
+use super::events::{self, Event};
 use super::guest::Guest;
 use super::packages::Tree;
 use super::{initrd, network};
@@ -92,10 +94,9 @@ pub fn with_guest<T: Send>(root: &Path, mtu: u16, work: impl FnOnce(&mut Lab<'_>
     let token = random_token()?;
     let folder = root.join("target/lab");
     let initrd = step("initial RAM disk", || initrd::make(&tree, &validator, mtu, &token, &folder))?;
-    let signals = Signals::hold()?;
     network::with_tap(mtu, move || {
         let (sender, events) = mpsc::channel();
-        signals.send_to(sender.clone());
+        events::send_signals(sender.clone())?;
         let guest = step("guest, to the agent's `ready`", || {
             let mut guest = Guest::start(&tree, &initrd, sender.clone())?;
             guest.wait(&events)?;
@@ -133,13 +134,16 @@ impl Lab<'_> {
     }
 
     /// Runs a program in the namespace of the tap, with the agent's token in VALIDATOR_TOKEN.
-    pub fn run(&mut self, command: &mut Command) -> Result<ExitStatus> {
+    pub fn run(&mut self, command: &Command) -> Result<ExitStatus> {
         println!("==> {}", step::show(command));
-        let mut child =
-            command.env("VALIDATOR_TOKEN", &self.token).spawn().with_context(|| format!("cannot run {}", step::show(command)))?;
+        // Nor does it stay if this process is killed.
+        let mut bound = Command::new("setpriv");
+        bound.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
+        bound.current_dir(command.get_current_dir().unwrap_or(self.root)).env("VALIDATOR_TOKEN", &self.token);
+        let mut child = bound.spawn().with_context(|| format!("cannot run {}", step::show(&bound)))?;
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
         let sender = self.sender.clone();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             if let Ok(status) = child.wait() {
                 let _ = sender.send(Event::Ended(status));
             }
@@ -150,7 +154,7 @@ impl Lab<'_> {
                 Event::Line(line) => self.guest.heard(line),
                 Event::ConsoleClosed => guest_ended = true,
                 // Ctrl-C reaches the whole group of the terminal, SIGTERM this process alone. It ends in its own way.
-                Event::Signal(Signal::SIGTERM) => kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?,
+                Event::Signal(SIGTERM) => kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?,
                 Event::Signal(_) => {}
                 Event::Ended(_) if guest_ended => {
                     return Err(anyhow!("the guest ended too soon; its console:\n{}", self.guest.last_lines()));
