@@ -3,6 +3,7 @@
 mod bench;
 mod build_ebpf;
 mod demo;
+mod lab;
 mod setup;
 mod step;
 mod test;
@@ -28,6 +29,8 @@ enum Command {
     BuildEbpf,
     /// Set up, build, and run the plan on the simulated device (as root)
     Demo(demo::Demo),
+    /// Run the RC cases on a device in a virtual machine (as root)
+    Lab(lab::Lab),
     /// Set up, build, and run every benchmark
     Bench(bench::Bench),
     /// Set up, build, and run every test; what needs root is skipped without it
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Setup(options) => setup::run(&setup::EVERYTHING, &options).map(|()| ExitCode::SUCCESS),
         Command::BuildEbpf => build_ebpf::run(root).map(|()| ExitCode::SUCCESS),
         Command::Demo(options) => demo::run(root, &options),
+        Command::Lab(options) => lab::run(root, &options),
         Command::Bench(options) => bench::run(root, &options),
         Command::Test(options) => test::run(root, &options),
     };

@@ -15,10 +15,12 @@ pub enum Group {
     Build,
     /// What the tests compare with.
     Test,
+    /// To build the agent with verbs, for the lab's guest or a real DUT host.
+    Lab,
 }
 
 /// All groups.
-pub const EVERYTHING: [Group; 2] = [Group::Build, Group::Test];
+pub const EVERYTHING: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
 
 #[derive(clap::Args)]
 pub struct Install {
@@ -43,6 +45,15 @@ const TEST_TOOLS: [Tool; 8] = [
     Tool { name: "smpquery", package: "infiniband-diags", why: "an independent client of the simulated subnet management agent" },
     Tool { name: "opensm", package: "opensm", why: "a subnet manager, which gives the simulated fabric its LIDs" },
     Tool { name: "umad.h", package: "libibumad-dev", why: "the kernel's and the library's layout of umad, which ours is compared with" },
+];
+
+const LAB_TOOLS: [Tool; 2] = [
+    Tool { name: "cmake", package: "cmake", why: "it builds what opens libibverbs for the agent with verbs" },
+    Tool {
+        name: "libclang",
+        package: "libclang-dev",
+        why: "the agent's bindings to verbs are made with it, and the headers that come with it",
+    },
 ];
 
 /// Sources and compiler of one version. Debian's security suite has them, where rustup's component cannot be had.
@@ -131,12 +142,14 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
             });
         }
     }
-    if groups.contains(&Group::Test) {
-        missing.extend(TEST_TOOLS.iter().filter(|tool| !tool.is_there()).map(|tool| Missing {
-            what: tool.name.to_owned(),
-            why: tool.why,
-            from: Source::Packages(vec![tool.package]),
-        }));
+    for (group, tools) in [(Group::Test, &TEST_TOOLS[..]), (Group::Lab, &LAB_TOOLS[..])] {
+        if groups.contains(&group) {
+            missing.extend(tools.iter().filter(|tool| !tool.is_there()).map(|tool| Missing {
+                what: tool.name.to_owned(),
+                why: tool.why,
+                from: Source::Packages(vec![tool.package]),
+            }));
+        }
     }
     missing
 }
@@ -148,6 +161,9 @@ impl Tool {
             let import = Command::new("/usr/bin/python3").args(["-c", "import scapy"]).stderr(Stdio::null()).status();
             return import.is_ok_and(|status| status.success());
         }
+        if self.name == "libclang" {
+            return has_libclang();
+        }
         if self.name == "umad.h" {
             return Path::new("/usr/include/infiniband/umad.h").is_file();
         }
@@ -155,7 +171,22 @@ impl Tool {
     }
 }
 
-fn in_path(program: &str) -> bool {
+/// A libclang, and headers of one, where Debian's packages put them; or the user says where it is.
+fn has_libclang() -> bool {
+    let entries =
+        |folder: &Path| -> Vec<PathBuf> { fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect() };
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libclang") && !name.starts_with("libclang-cpp") && name.contains(".so")
+    };
+    let llvm: Vec<PathBuf> = entries(Path::new("/usr/lib")).into_iter().map(|version| version.join("lib")).collect();
+    let common = PathBuf::from(format!("/usr/lib/{}-linux-gnu", env::consts::ARCH));
+    let library = llvm.iter().chain([&common]).any(|folder| entries(folder).iter().any(is_library));
+    let headers = llvm.iter().flat_map(|folder| entries(&folder.join("clang"))).any(|version| version.join("include/stddef.h").is_file());
+    env::var_os("LIBCLANG_PATH").is_some() || (library && headers)
+}
+
+pub fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|folder| folder.join(program).is_file())
 }

@@ -92,7 +92,7 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
 }
 
 /// Where tools are kept that are built once: `$VALIDATOR_CACHE`, or else what the XDG base directories say.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("VALIDATOR_CACHE").unwrap_or_else(|| {
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));

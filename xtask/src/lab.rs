@@ -1,0 +1,33 @@
+//! `cargo xtask lab`: devices under test that this machine does not have, in a virtual machine.
+
+mod events;
+mod guest;
+mod initrd;
+mod modules;
+mod network;
+mod packages;
+pub mod rxe;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+#[derive(clap::Args)]
+pub struct Lab {
+    #[command(subcommand)]
+    device: Device,
+}
+
+#[derive(clap::Subcommand)]
+enum Device {
+    /// Soft-RoCE (rdma_rxe) of Debian's stock kernel in QEMU, for the RC cases (as root)
+    Rxe(rxe::Rxe),
+}
+
+/// Ends with the validator's own exit code.
+pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
+    match &lab.device {
+        Device::Rxe(options) => rxe::run(root, options),
+    }
+}

@@ -1,0 +1,56 @@
+//! The link between the tester and the guest: a tap in a network namespace that has no name, and that goes, with all that is in it,
+//! when the last process in it has ended, however it ended.
+
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use nix::sched::{CloneFlags, unshare};
+
+use crate::step;
+
+/// The tester's end.
+pub const TAP: &str = "tap0";
+/// Its MAC address.
+pub const HOST_MAC: &str = "02:00:00:00:16:01";
+/// The guest's.
+pub const GUEST_MAC: &str = "02:00:00:00:16:02";
+
+/// The two ends' addresses.
+pub struct Pair {
+    pub host: &'static str,
+    pub guest: &'static str,
+    pub prefix: u8,
+}
+
+/// Of the blocks for benchmarks (RFC 2544, RFC 5180), which are routed nowhere.
+pub const ADDRESSES: [Pair; 2] =
+    [Pair { host: "198.18.16.1", guest: "198.18.16.2", prefix: 24 }, Pair { host: "2001:2:0:16::1", guest: "2001:2:0:16::2", prefix: 64 }];
+
+/// Does `work` on a thread that is in such a namespace, as what it starts is.
+pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;
+            make_tap(mtu)?;
+            work()
+        });
+        inside.join().unwrap_or_else(|_| Err(anyhow!("the lab's thread panicked")))
+    })
+}
+
+fn make_tap(mtu: u16) -> Result<()> {
+    ip("link set lo up")?;
+    ip(&format!("tuntap add {TAP} mode tap"))?;
+    ip(&format!("link set {TAP} address {HOST_MAC} mtu {mtu} up"))?;
+    for Pair { host, guest, prefix } in ADDRESSES {
+        let nodad = if host.contains(':') { "nodad" } else { "" };
+        ip(&format!("address add {host}/{prefix} dev {TAP} {nodad}"))?;
+        ip(&format!("neighbour replace {guest} lladdr {GUEST_MAC} dev {TAP} nud permanent"))?;
+    }
+    Ok(())
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    step::run(Command::new("ip").args(arguments.split_whitespace()))
+}

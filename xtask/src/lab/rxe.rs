@@ -1,0 +1,166 @@
+//! `cargo xtask lab rxe`: rdma_rxe of Debian's stock kernel as the DUT of the RC cases.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::SIGTERM;
+
+use super::events::{self, Event};
+use super::guest::Guest;
+use super::packages::Tree;
+use super::{initrd, network};
+use crate::build_ebpf;
+use crate::setup::{self, Group};
+use crate::step::{self, step};
+
+#[derive(clap::Args)]
+pub struct Rxe {
+    #[command(flatten)]
+    setup: setup::Install,
+    /// MTU of the link; rxe makes of it the largest path MTU that fits, with 1500 that is 1024
+    #[arg(long, default_value_t = MTU, value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    mtu: u16,
+    /// Passed on to `validator run`, such as --out DIR; or with --exec, the program to run instead, and its arguments
+    #[arg(last = true)]
+    arguments: Vec<String>,
+    /// Run another program than the validator next to the guest, such as a shell
+    #[arg(long)]
+    exec: bool,
+}
+
+/// Enough for the path MTU 4096.
+const MTU: u16 = 4500;
+/// The lab's own testbed.
+const TESTBED: &str = "configs/testbeds/rxe.toml";
+
+/// Ends with the validator's own exit code.
+pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
+    if options.exec && options.arguments.is_empty() {
+        bail!("--exec needs a program: cargo xtask lab rxe --exec -- PROGRAM [ARGUMENTS]");
+    }
+    check_machine()?;
+    setup::run(&[Group::Build, Group::Lab], &options.setup)?;
+    if !options.exec {
+        build_ebpf::run(root)?;
+    }
+    let status = with_guest(root, options.mtu, |lab| {
+        if options.exec {
+            let (program, arguments) = options.arguments.split_first().expect("checked above");
+            lab.run(Command::new(program).args(arguments))
+        } else {
+            lab.validate(&options.arguments)
+        }
+    })?;
+    // As a shell says it.
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn check_machine() -> Result<()> {
+    if !step::is_root() {
+        bail!("the lab needs root: it makes a network namespace and a tap; run it with sudo or as root");
+    }
+    if !cfg!(target_arch = "x86_64") {
+        bail!("the lab's kernel and QEMU are Debian's for x86-64, and this machine is another");
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        bail!("there is no /dev/net/tun, which the link to the guest needs: `modprobe tun`, or allow the container to use it");
+    }
+    Ok(())
+}
+
+/// A guest whose agent is ready, and what can be run next to it.
+pub struct Lab<'a> {
+    root: &'a Path,
+    token: String,
+    guest: Guest,
+    events: Receiver<Event>,
+    sender: Sender<Event>,
+}
+
+/// Prepares and boots the guest, does `work`, and takes all away again. Group [`Group::Lab`] is installed by then.
+pub fn with_guest<T: Send>(root: &Path, mtu: u16, work: impl FnOnce(&mut Lab<'_>) -> Result<T> + Send) -> Result<T> {
+    check_machine()?;
+    let tree = Tree::prepare()?;
+    let validator = build_agent(root)?;
+    let token = random_token()?;
+    let folder = root.join("target/lab");
+    let initrd = step("initial RAM disk", || initrd::make(&tree, &validator, mtu, &token, &folder))?;
+    network::with_tap(mtu, move || {
+        let (sender, events) = mpsc::channel();
+        events::send_signals(sender.clone())?;
+        let guest = step("guest, to the agent's `ready`", || {
+            let mut guest = Guest::start(&tree, &initrd, sender.clone())?;
+            guest.wait(&events)?;
+            Ok(guest)
+        })?;
+        work(&mut Lab { root, token, guest, events, sender })
+    })
+}
+
+/// The validator with verbs, for the guest. In a folder of its own, so that it does not take the place of the one without.
+fn build_agent(root: &Path) -> Result<PathBuf> {
+    // Not optimised: it is no packet path, and this is built from clean in half the time.
+    let mut cargo = step::cargo();
+    cargo.args(["build", "--package", "pfc-user", "--bin", "validator", "--features", "verbs", "--target-dir", "target/lab/build"]);
+    cargo.args(["--config", "profile.dev.debug=0", "--config", "profile.dev.strip=true"]).current_dir(root);
+    step("validator with verbs, for the guest", || step::run(&mut cargo))?;
+    Ok(root.join("target/lab/build/debug/validator"))
+}
+
+fn random_token() -> Result<String> {
+    let mut octets = [0; 16];
+    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets)).context("cannot read /dev/urandom")?;
+    Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
+}
+
+impl Lab<'_> {
+    /// `validator run` with the lab's testbed, unless `arguments` name another.
+    pub fn validate(&mut self, arguments: &[String]) -> Result<ExitStatus> {
+        let mut validator = Command::new(self.root.join("target/release/validator"));
+        validator.arg("run");
+        if !arguments.iter().any(|argument| argument == "--testbed" || argument.starts_with("--testbed=")) {
+            validator.args(["--testbed", TESTBED]);
+        }
+        self.run(validator.args(arguments).current_dir(self.root))
+    }
+
+    /// Runs a program in the namespace of the tap, with the agent's token in VALIDATOR_TOKEN.
+    pub fn run(&mut self, command: &Command) -> Result<ExitStatus> {
+        println!("==> {}", step::show(command));
+        // Nor does it stay if this process is killed.
+        let mut bound = Command::new("setpriv");
+        bound.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
+        bound.current_dir(command.get_current_dir().unwrap_or(self.root)).env("VALIDATOR_TOKEN", &self.token);
+        let mut child = bound.spawn().with_context(|| format!("cannot run {}", step::show(&bound)))?;
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            if let Ok(status) = child.wait() {
+                let _ = sender.send(Event::Ended(status));
+            }
+        });
+        let mut guest_ended = false;
+        loop {
+            match self.events.recv().context("nothing is left to wait for")? {
+                Event::Line(line) => self.guest.heard(line),
+                Event::ConsoleClosed => guest_ended = true,
+                // Ctrl-C reaches the whole group of the terminal, SIGTERM this process alone. It ends in its own way.
+                Event::Signal(SIGTERM) => kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?,
+                Event::Signal(_) => {}
+                Event::Ended(_) if guest_ended => {
+                    return Err(anyhow!("the guest ended too soon; its console:\n{}", self.guest.last_lines()));
+                }
+                Event::Ended(status) => return Ok(status),
+            }
+        }
+    }
+}
