@@ -64,7 +64,8 @@ pfc.x
 
 needs: preconditions; where one is not met, the check is inconclusive.
 depends on: where that check did not pass, this one is skipped.
-fault: what makes the check fail on the simulated DUT (`validator dut switch --help` and `validator dut sma --help` have them all).
+fault: what makes the check fail on the simulated DUT; `validator dut switch --help` has them all,
+and so have `dut sma` and `dut requester`.
 ";
     assert_eq!(list::text(&[&CASE]), expected);
 }

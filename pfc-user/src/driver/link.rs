@@ -124,6 +124,13 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
     Ok(state)
 }
 
+/// How often its carrier has come or gone.
+pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, LinkError> {
+    let link = find(namespace, interface)?;
+    let changes = |attribute: &LinkAttribute| if let LinkAttribute::CarrierChanges(count) = attribute { Some(*count) } else { None };
+    Ok(link.attributes.iter().find_map(changes).unwrap_or_default())
+}
+
 /// Whether an offload is on.
 pub fn feature(namespace: &Namespace, interface: &str, feature: Feature) -> Result<bool, LinkError> {
     let on = namespace.run(|| ethtool::feature(interface, feature))?;

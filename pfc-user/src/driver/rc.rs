@@ -102,7 +102,12 @@ impl RcPort {
     /// What reads the counters of frames that the port lost.
     pub fn loss_counters(&self) -> Result<impl FnMut() -> Result<Vec<(String, u64)>> + use<>> {
         let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
-        Ok(move || Ok(link::statistics(&namespace, &interface)?))
+        Ok(move || {
+            let mut counters = link::statistics(&namespace, &interface)?;
+            // What was sent while there was no link is in no counter.
+            counters.push(("carrier_changes".into(), link::carrier_changes(&namespace, &interface)?.into()));
+            Ok(counters)
+        })
     }
 }
 

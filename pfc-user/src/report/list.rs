@@ -11,7 +11,8 @@ pub const SCHEMA: u32 = 1;
 const LEGEND: &str = "
 needs: preconditions; where one is not met, the check is inconclusive.
 depends on: where that check did not pass, this one is skipped.
-fault: what makes the check fail on the simulated DUT (`validator dut switch --help` and `validator dut sma --help` have them all).
+fault: what makes the check fail on the simulated DUT; `validator dut switch --help` has them all,
+and so have `dut sma` and `dut requester`.
 ";
 
 /// For people.
