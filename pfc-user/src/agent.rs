@@ -3,7 +3,9 @@
 //! [`protocol`] is what the two say to each other. Behind the server is a [`backend`]: real verbs (feature `verbs`), or
 //! the simulated requester.
 
+pub mod args;
 pub mod backend;
 pub mod client;
+pub mod process;
 pub mod protocol;
 pub mod server;

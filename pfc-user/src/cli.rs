@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::agent::args::AgentArgs;
 use crate::config::{DEFAULT_PLAN, PlanChoice};
+use crate::dut::requester::args::RequesterArgs;
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
 
@@ -45,6 +47,8 @@ pub enum Command {
         #[command(subcommand)]
         device: DutCommand,
     },
+    /// Serve the tester of the RC cases on the DUT host: real queue pairs by verbs.
+    Agent(AgentArgs),
 }
 
 /// Arguments of `validator list`.
@@ -108,6 +112,8 @@ pub enum DutCommand {
     Switch(SwitchArgs),
     /// A subnet management agent behind ibsim's sockets.
     Sma(SmaArgs),
+    /// An RC requester behind the agent's protocol.
+    Requester(RequesterArgs),
 }
 
 impl RunArgs {

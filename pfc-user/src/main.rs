@@ -11,7 +11,7 @@ use validator::config::{self, Config};
 use validator::driver::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
-use validator::{cases, dut, run};
+use validator::{agent, cases, dut, run};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -23,6 +23,10 @@ fn main() -> ExitCode {
             dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
         }
         Command::Dut { device: DutCommand::Sma(args) } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        Command::Dut { device: DutCommand::Requester(args) } => {
+            dut::requester::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
+        }
+        Command::Agent(args) => agent::process::main(&args, io::stdout()).map(|()| Exit::Passed),
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),

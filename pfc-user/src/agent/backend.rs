@@ -19,3 +19,14 @@ pub trait Backend: Send {
     /// Gives the queue pair and all that belongs to it back. Also called when the client has gone.
     fn close(&mut self) -> Result<(), Failure>;
 }
+
+/// Which adapter the agent is to use; what is not named, it chooses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Name of the device, such as `mlx5_0`.
+    pub device: Option<String>,
+    /// Number of its port, from 1.
+    pub port: Option<u8>,
+    /// Index of the source GID in the port's table.
+    pub gid_index: Option<u8>,
+}

@@ -2,6 +2,7 @@
 //! the agent answers each request with one response.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 /// Longest message in octets; a longer one ends the connection.
 pub const MAX_MESSAGE: usize = 64 << 10;
+/// Longest wait of a `Poll`.
+pub const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// What the tester asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +56,30 @@ pub struct OpenChannel {
     pub psn: u32,
     /// First PSN that the tester would send.
     pub remote_psn: u32,
+}
+
+impl OpenChannel {
+    /// Whether each value is one that a queue pair can have.
+    ///
+    /// # Errors
+    /// A failure of kind `Request` that names the first which is none.
+    pub fn check(&self) -> Result<(), Failure> {
+        // A PSN and the number of a queue pair have 24 bits (9.2).
+        let number = |name: &'static str, value: u32| (name, value < 1 << 24, "below 0x1000000", value);
+        [
+            ("path MTU", matches!(self.path_mtu, 256 | 512 | 1024 | 2048 | 4096), "256, 512, 1024, 2048 or 4096", self.path_mtu.into()),
+            ("retry count", self.retry_count <= 7, "0 to 7", self.retry_count.into()),
+            ("local ACK time-out", self.timeout <= 31, "0 to 31", self.timeout.into()),
+            number("remote queue pair", self.remote_queue_pair),
+            number("PSN", self.psn),
+            number("remote PSN", self.remote_psn),
+        ]
+        .into_iter()
+        .find(|(_, holds, ..)| !holds)
+        .map_or(Ok(()), |(name, _, expected, found)| {
+            Err(Failure::new(FailureKind::Request, format!("{name}: expected {expected}, found {found}")))
+        })
+    }
 }
 
 /// An RDMA READ.
@@ -170,6 +197,13 @@ pub struct Failure {
     pub kind: FailureKind,
     /// What was tried and what the system said.
     pub message: String,
+}
+
+impl Failure {
+    /// One of a kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
 }
 
 /// Kinds of failure that the tester tells apart.

@@ -1,0 +1,107 @@
+//! Requests and responses on a TCP connection.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::codec::{Framed, LengthDelimitedCodec};
+
+use super::super::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Response};
+
+/// How long a client has to take a response.
+const WRITE: Duration = Duration::from_secs(5);
+/// How long a connection that was ended by a failure is kept for the client to read it.
+const LINGER: Duration = Duration::from_secs(1);
+/// A peer whose host says nothing is probed after so many seconds, that often, so many times.
+const KEEPALIVE: (u32, u32, u32) = (10, 5, 3);
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub enum Ending {
+    /// The client has gone, or can no longer be reached.
+    Gone,
+    /// It is told why, and disconnected.
+    Refused(Failure),
+}
+
+impl Ending {
+    /// For a client that does not keep to the protocol.
+    pub fn request(message: impl Into<String>) -> Self {
+        Self::Refused(Failure::new(FailureKind::Request, message))
+    }
+}
+
+/// A client's connection.
+pub struct Connection {
+    frames: Framed<TcpStream, LengthDelimitedCodec>,
+}
+
+impl Connection {
+    /// Sees to it that a peer is found dead when its host is.
+    pub fn new(stream: TcpStream) -> io::Result<Self> {
+        let (idle, interval, count) = KEEPALIVE;
+        stream.set_nodelay(true)?;
+        setsockopt(&stream, sockopt::KeepAlive, &true)?;
+        setsockopt(&stream, sockopt::TcpKeepIdle, &idle)?;
+        setsockopt(&stream, sockopt::TcpKeepInterval, &interval)?;
+        setsockopt(&stream, sockopt::TcpKeepCount, &count)?;
+        // What was sent and is not acknowledged stops the probes (RFC 5482, 4).
+        setsockopt(&stream, sockopt::TcpUserTimeout, &((idle + interval * count) * 1000))?;
+        let frames = LengthDelimitedCodec::builder().length_field_type::<u32>().max_frame_length(MAX_MESSAGE).new_framed(stream);
+        Ok(Self { frames })
+    }
+
+    /// The next request.
+    pub async fn receive(&mut self, within: Duration) -> Result<Request, Ending> {
+        let message = match timeout(within, self.frames.next()).await {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(error))) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(Ending::request(format!("a message of more than {MAX_MESSAGE} octets")));
+            }
+            Ok(Some(Err(_)) | None) => return Err(Ending::Gone),
+            Err(_) => return Err(Ending::request(format!("no request within {within:?}"))),
+        };
+        serde_json::from_slice(&message).map_err(|error| Ending::request(format!("a message that is no request: {error}")))
+    }
+
+    /// Waits, while a request is dealt with, for the connection's end.
+    pub async fn ended(&mut self) -> Ending {
+        match self.frames.next().await {
+            Some(Ok(_)) => Ending::request("a request before the last one was answered"),
+            Some(Err(_)) | None => Ending::Gone,
+        }
+    }
+
+    /// Answers.
+    pub async fn send(&mut self, response: &Response) -> Result<(), Ending> {
+        let message = serde_json::to_vec(response).map_err(|_| Ending::Gone)?;
+        if message.len() > MAX_MESSAGE {
+            return Err(Ending::request(format!("the answer has {} octets, and may have {MAX_MESSAGE}", message.len())));
+        }
+        match timeout(WRITE, self.frames.send(&message[..])).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Ending::Gone),
+        }
+    }
+
+    /// Says why and disconnects, in such a way that the client can read it: a socket that is closed with octets unread is reset, and
+    /// takes what is on its way with it (RFC 1122, 4.2.2.13).
+    pub async fn refuse(mut self, failure: Failure) {
+        if self.send(&Response::Failed(failure)).await.is_err() {
+            return;
+        }
+        let mut stream = self.frames.into_inner();
+        let mut rest = [0; 4096];
+        let drained = async {
+            stream.shutdown().await?;
+            while stream.read(&mut rest).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // Whatever comes of it, the connection is dropped.
+        let _ = timeout(LINGER, drained).await;
+    }
+}

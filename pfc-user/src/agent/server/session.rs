@@ -1,0 +1,101 @@
+//! What a client may ask when.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use subtle::ConstantTimeEq;
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::time::timeout;
+
+use super::ServerOptions;
+use super::connection::{Connection, Ending};
+use super::worker::Job;
+use crate::agent::protocol::{Device, Failure, FailureKind, Request, Response, VERSION};
+
+/// How long a client has for its `Hello`.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// How long a client waits for the one before it, which may just have closed its connection.
+const HANDOVER: Duration = Duration::from_secs(1);
+
+/// What sessions share.
+#[derive(Clone)]
+pub struct Session {
+    /// Whoever locks it has the backend.
+    pub jobs: Arc<Mutex<Sender<Job>>>,
+    /// Whom to serve.
+    pub options: Arc<ServerOptions>,
+}
+
+/// The backend, for one client; given back when dropped.
+struct Owned(OwnedMutexGuard<Sender<Job>>);
+
+impl Owned {
+    async fn start(&self) -> Result<Device, Ending> {
+        let (reply, answer) = oneshot::channel();
+        // Its thread is there as long as this one: else the server ends.
+        let _ = self.0.send(Job::Start { reply });
+        answer.await.map_err(|_| Ending::Gone)?.map_err(Ending::Refused)
+    }
+
+    async fn ask(&self, request: Request) -> Result<Response, Ending> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.0.send(Job::Ask { request, reply });
+        answer.await.map_err(|_| Ending::Gone)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.0.send(Job::End);
+    }
+}
+
+impl Session {
+    /// Deals with a client until it goes.
+    pub async fn run(self, mut connection: Connection) {
+        let Err(ending) = self.converse(&mut connection).await;
+        if let Ending::Refused(failure) = ending {
+            connection.refuse(failure).await;
+        }
+    }
+
+    async fn converse(&self, connection: &mut Connection) -> Result<Infallible, Ending> {
+        self.greet(connection.receive(HANDSHAKE.min(self.options.idle)).await?).map_err(Ending::Refused)?;
+        let Ok(jobs) = timeout(HANDOVER, self.jobs.clone().lock_owned()).await else {
+            return Err(Ending::request("the agent has a client already: wait until that one is done, or end it"));
+        };
+        let backend = Owned(jobs);
+        let device = tokio::select! {
+            device = backend.start() => device?,
+            ending = connection.ended() => return Err(ending),
+        };
+        connection.send(&Response::Welcome { version: VERSION, device }).await?;
+        loop {
+            let request = connection.receive(self.options.idle).await?;
+            let response = tokio::select! {
+                response = backend.ask(request) => response?,
+                ending = connection.ended() => return Err(ending),
+            };
+            connection.send(&response).await?;
+        }
+    }
+
+    fn greet(&self, request: Request) -> Result<(), Failure> {
+        let Request::Hello { version, token } = request else {
+            return Err(Failure::new(FailureKind::Request, "expected Hello first"));
+        };
+        if version != VERSION {
+            let message =
+                format!("the tester speaks version {version} of the protocol, the agent {VERSION}: use the same release for both");
+            return Err(Failure::new(FailureKind::Version, message));
+        }
+        let Some(expected) = &self.options.token else { return Ok(()) };
+        // Only the length can be told from the time that it takes.
+        if token.is_some_and(|token| token.as_bytes().ct_eq(expected.as_bytes()).into()) {
+            return Ok(());
+        }
+        Err(Failure::new(FailureKind::Token, "wrong or missing token"))
+    }
+}

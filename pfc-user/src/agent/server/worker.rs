@@ -1,0 +1,111 @@
+//! The backend's thread.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::agent::backend::Backend;
+use crate::agent::protocol::{Completion, Device, Failure, FailureKind, MAX_WAIT, Request, Response};
+
+/// A wait is made of such pieces: a backend cannot be woken, and a client that goes is to be noticed between two of them.
+const PIECE: Duration = Duration::from_millis(100);
+
+/// What the thread is told. Who no longer waits for a reply has dropped its other end.
+pub enum Job {
+    /// A client has come.
+    Start {
+        /// Its adapter.
+        reply: oneshot::Sender<Result<Device, Failure>>,
+    },
+    /// It asks.
+    Ask {
+        /// What.
+        request: Request,
+        /// What comes of it.
+        reply: oneshot::Sender<Response>,
+    },
+    /// It has gone.
+    End,
+}
+
+/// Works until nobody can send jobs any more.
+pub fn run(mut make: impl FnMut() -> Result<Box<dyn Backend>, Failure>, jobs: &Receiver<Job>) {
+    let mut client = None;
+    for job in jobs {
+        match job {
+            Job::Start { reply } => {
+                let made = make();
+                let device = made.as_ref().map(|backend| backend.device()).map_err(Clone::clone);
+                client = made.ok().map(Client::new);
+                let _ = reply.send(device);
+            }
+            Job::Ask { request, reply } => {
+                let Some(client) = &mut client else { continue };
+                let response = client.answer(&request, || reply.is_closed()).unwrap_or_else(Response::Failed);
+                let _ = reply.send(response);
+            }
+            Job::End => client = None,
+        }
+    }
+}
+
+struct Client {
+    backend: Box<dyn Backend>,
+    open: bool,
+}
+
+impl Client {
+    fn new(backend: Box<dyn Backend>) -> Self {
+        Self { backend, open: false }
+    }
+
+    fn answer(&mut self, request: &Request, unwanted: impl Fn() -> bool) -> Result<Response, Failure> {
+        let refuse = |message: &str| Err(Failure::new(FailureKind::Request, message));
+        match request {
+            Request::Hello { .. } => refuse("Hello was said already"),
+            Request::Open(_) if self.open => refuse("there is a channel already: close it first"),
+            Request::Open(channel) => {
+                channel.check()?;
+                let channel = self.backend.open(channel)?;
+                self.open = true;
+                Ok(Response::Opened(channel))
+            }
+            _ if !self.open => refuse("there is no channel: open one first"),
+            Request::PostRead(read) => self.backend.post_read(read).map(|()| Response::Posted),
+            Request::Poll { wait_ms } => {
+                let wait = Duration::from_millis((*wait_ms).into());
+                if wait > MAX_WAIT {
+                    return refuse(&format!("expected a wait of at most {} ms, found {wait_ms}", MAX_WAIT.as_millis()));
+                }
+                self.poll(wait, unwanted).map(|completions| Response::Completions { completions })
+            }
+            Request::Query => self.backend.query().map(Response::QueuePair),
+            Request::Close => {
+                // Whether or not it could be closed in good order, there is none afterwards.
+                self.open = false;
+                self.backend.close().map(|()| Response::Closed)
+            }
+        }
+    }
+
+    fn poll(&mut self, wait: Duration, unwanted: impl Fn() -> bool) -> Result<Vec<Completion>, Failure> {
+        let start = Instant::now();
+        loop {
+            let left = wait.saturating_sub(start.elapsed());
+            let completions = self.backend.poll(left.min(PIECE))?;
+            if !completions.is_empty() || left.is_zero() || unwanted() {
+                return Ok(completions);
+            }
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.open {
+            // Nobody is left to tell; dropping the backend gives the rest back.
+            let _ = self.backend.close();
+        }
+    }
+}
