@@ -174,7 +174,7 @@ impl Agent {
             let reason = match error.kind() {
                 ErrorKind::InvalidData => return self.unexpected(asked, &error),
                 ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-                    "it has closed the connection: see what it says on its host".into()
+                    "the connection was closed: see whether it still runs".into()
                 }
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("none came within {:?}", self.timeout + longer),
                 _ => error.to_string(),

@@ -1,5 +1,5 @@
 //! What tester and agent say to each other: JSON in frames of a 32-bit length (network order) and that many octets. The tester asks,
-//! the agent answers each request with one response.
+//! the agent answers each request with one response; a request before that ends the connection.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -109,3 +109,62 @@ impl Drop for Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::agent::protocol::{Channel, OpenChannel, QueuePair, Read};
+
+    /// Counts what it is polled for, and finds nothing.
+    struct Silent(Arc<AtomicU32>);
+
+    impl Backend for Silent {
+        fn device(&self) -> Device {
+            Device::default()
+        }
+
+        fn open(&mut self, _: &OpenChannel) -> Result<Channel, Failure> {
+            unreachable!("it is not asked for a channel")
+        }
+
+        fn post_read(&mut self, _: &Read) -> Result<(), Failure> {
+            unreachable!("it is not asked for a READ")
+        }
+
+        fn poll(&mut self, wait: Duration) -> Result<Vec<Completion>, Failure> {
+            assert!(wait <= PIECE);
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        fn query(&mut self) -> Result<QueuePair, Failure> {
+            unreachable!("it is not asked for attributes")
+        }
+
+        fn close(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_wait_that_nobody_wants_any_more_ends_after_a_piece() {
+        let polls = Arc::new(AtomicU32::new(0));
+        let mut client = Client { backend: Box::new(Silent(polls.clone())), open: true };
+        let asked = Cell::new(0);
+        let unwanted = || asked.replace(asked.get() + 1) == 2;
+        let response = client.answer(&Request::Poll { wait_ms: 10_000 }, unwanted).unwrap();
+        assert_eq!((response, polls.load(Ordering::Relaxed)), (Response::Completions { completions: Vec::new() }, 3));
+    }
+
+    #[test]
+    fn without_a_wait_it_is_polled_once() {
+        let polls = Arc::new(AtomicU32::new(0));
+        let mut client = Client { backend: Box::new(Silent(polls.clone())), open: true };
+        client.answer(&Request::Poll { wait_ms: 0 }, || false).unwrap();
+        assert_eq!(polls.load(Ordering::Relaxed), 1);
+    }
+}

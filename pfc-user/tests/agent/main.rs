@@ -1,0 +1,9 @@
+//! The agent's control channel over TCP on loopback, with a backend that does as it is told.
+
+mod client;
+mod fake;
+mod greeting;
+mod process;
+mod random;
+mod vanishing;
+mod wire;

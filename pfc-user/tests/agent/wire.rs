@@ -1,0 +1,86 @@
+//! What is said, letter by letter: a change here is one of the protocol, and raises its version.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use validator::agent::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Response, State, VERSION};
+
+use super::fake::{attributes, channel, completion, device, open_channel, read};
+
+#[track_caller]
+fn golden<T: Serialize + DeserializeOwned + PartialEq + Debug>(message: &T, text: &str) {
+    assert_eq!(serde_json::to_string(message).unwrap(), text);
+    assert_eq!(serde_json::from_str::<T>(text).unwrap(), *message);
+}
+
+#[test]
+fn the_version_is_that_of_these_messages() {
+    assert_eq!((VERSION, MAX_MESSAGE), (1, 65536));
+}
+
+#[test]
+fn requests() {
+    golden(&Request::Hello { version: 1, token: Some("t".into()) }, r#"{"ask":"hello","version":1,"token":"t"}"#);
+    golden(&Request::Hello { version: 1, token: None }, r#"{"ask":"hello","version":1,"token":null}"#);
+    golden(
+        &Request::Open(open_channel()),
+        r#"{"ask":"open","path_mtu":1024,"retry_count":2,"timeout":18,"remote":"192.0.2.1","remote_queue_pair":17,"psn":1193046,"remote_psn":6636321}"#,
+    );
+    golden(
+        &Request::PostRead(read()),
+        r#"{"ask":"post-read","work_request":18446744073709551615,"address":10063872,"r_key":74565,"length":1024}"#,
+    );
+    golden(&Request::Poll { wait_ms: 500 }, r#"{"ask":"poll","wait_ms":500}"#);
+    golden(&Request::Query, r#"{"ask":"query"}"#);
+    golden(&Request::Close, r#"{"ask":"close"}"#);
+}
+
+#[test]
+fn responses() {
+    golden(
+        &Response::Welcome { version: 1, device: device() },
+        r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","apm":false,"active_mtu":1024}}"#,
+    );
+    golden(
+        &Response::Opened(channel()),
+        r#"{"answer":"opened","queue_pair":23,"address":"192.0.2.2","attributes":{"state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"psn":1193046,"retries_left":2}}"#,
+    );
+    golden(&Response::Posted, r#"{"answer":"posted"}"#);
+    golden(
+        &Response::Completions { completions: vec![completion()] },
+        r#"{"answer":"completions","completions":[{"work_request":18446744073709551615,"status":12,"vendor_error":129}]}"#,
+    );
+    golden(
+        &Response::QueuePair(attributes()),
+        r#"{"answer":"queue-pair","state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"psn":1193046,"retries_left":2}"#,
+    );
+    golden(&Response::Closed, r#"{"answer":"closed"}"#);
+    golden(&Response::Failed(Failure::new(FailureKind::NoDevice, "none")), r#"{"answer":"failed","kind":"no-device","message":"none"}"#);
+}
+
+#[test]
+fn names() {
+    for (state, name) in [
+        (State::Reset, "reset"),
+        (State::Init, "init"),
+        (State::Rtr, "rtr"),
+        (State::Rts, "rts"),
+        (State::Sqd, "sqd"),
+        (State::SqError, "sq-error"),
+        (State::Error, "error"),
+    ] {
+        golden(&state, &format!("\"{name}\""));
+    }
+    for (kind, name) in [
+        (FailureKind::Version, "version"),
+        (FailureKind::Token, "token"),
+        (FailureKind::Request, "request"),
+        (FailureKind::NoDevice, "no-device"),
+        (FailureKind::Neighbour, "neighbour"),
+        (FailureKind::State, "state"),
+        (FailureKind::Verbs, "verbs"),
+    ] {
+        golden(&kind, &format!("\"{name}\""));
+    }
+}
