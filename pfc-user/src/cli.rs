@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::args::AgentArgs;
 use crate::config::{DEFAULT_PLAN, PlanChoice};
+use crate::dut::requester::args::RequesterArgs;
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
 
@@ -111,6 +112,8 @@ pub enum DutCommand {
     Switch(SwitchArgs),
     /// A subnet management agent behind ibsim's sockets.
     Sma(SmaArgs),
+    /// An RC requester behind the agent's protocol.
+    Requester(RequesterArgs),
 }
 
 impl RunArgs {

@@ -2,5 +2,6 @@
 
 pub mod requester;
 pub mod sma;
+mod socket;
 pub mod stop;
 pub mod switch;

@@ -23,6 +23,9 @@ fn main() -> ExitCode {
             dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
         }
         Command::Dut { device: DutCommand::Sma(args) } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        Command::Dut { device: DutCommand::Requester(args) } => {
+            dut::requester::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
+        }
         Command::Agent(args) => agent::process::main(&args, io::stdout()).map(|()| Exit::Passed),
     };
     match outcome {

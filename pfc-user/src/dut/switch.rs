@@ -18,7 +18,6 @@ mod pause;
 mod port;
 pub mod process;
 mod queue;
-mod socket;
 mod upstream;
 mod wire;
 

@@ -113,7 +113,7 @@ fn completions_and_the_state_are_wrong() {
 fn a_channel_is_refused() {
     for (fault, kind, message) in [
         (Fault::NoNeighbour, FailureKind::Neighbour, "no MAC address for 192.0.2.2 (fault no-neighbour)"),
-        (Fault::RefusesState, FailureKind::State, "cannot bring the queue pair to RTR (fault refuses-state)"),
+        (Fault::RefusesState, FailureKind::State, "cannot bring the queue pair to RTR: fault refuses-state"),
     ] {
         let error = Model::new(adapter(), &[fault]).open(0, &wanted(2, 14)).unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (kind, message));

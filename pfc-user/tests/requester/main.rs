@@ -5,4 +5,5 @@ mod common;
 mod faults;
 mod frames;
 mod model;
+mod process;
 mod virtual_time;

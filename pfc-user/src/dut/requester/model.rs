@@ -15,7 +15,6 @@ const SUCCESS: u32 = 0;
 const WR_FLUSH_ERR: u32 = 5;
 const RETRY_EXC_ERR: u32 = 12;
 
-const PATH_MTUS: [u16; 5] = [256, 512, 1024, 2048, 4096];
 /// Larger than any queue that a tester needs.
 const MAX_POSTED: usize = 1024;
 /// Numbers below are for the special queue pairs and those that an operating system uses itself.
@@ -116,7 +115,7 @@ impl Model {
     /// When there is one already, or an attribute that no queue pair of this port can have.
     pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
-            return Err(refused(FailureKind::Request, "there is a queue pair already: close it first"));
+            return Err(Failure::new(FailureKind::Request, "there is a queue pair already: close it first"));
         }
         self.check(wanted)?;
         let Adapter { mac, peer_mac, address, .. } = self.adapter;
@@ -137,32 +136,21 @@ impl Model {
     }
 
     fn check(&self, wanted: &OpenChannel) -> Result<(), Failure> {
-        let rtr = |expected: &str, found: &dyn std::fmt::Display| {
-            Err(refused(FailureKind::State, &format!("cannot bring the queue pair to RTR: expected {expected}, found {found}")))
-        };
-        let OpenChannel { path_mtu, retry_count, timeout, remote, remote_queue_pair, psn, remote_psn } = *wanted;
+        wanted.check()?;
+        let OpenChannel { path_mtu, remote, .. } = *wanted;
+        let Adapter { address, active_mtu, .. } = self.adapter;
+        let rtr = |why: String| Err(Failure::new(FailureKind::State, format!("cannot bring the queue pair to RTR: {why}")));
         if self.has(Fault::NoNeighbour) {
-            return Err(refused(FailureKind::Neighbour, &format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour)));
+            return Err(Failure::new(FailureKind::Neighbour, format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour)));
         }
         if self.has(Fault::RefusesState) {
-            return Err(refused(FailureKind::State, &format!("cannot bring the queue pair to RTR (fault {})", Fault::RefusesState)));
+            return rtr(format!("fault {}", Fault::RefusesState));
         }
-        if !PATH_MTUS.contains(&path_mtu) || path_mtu > self.adapter.active_mtu {
-            return rtr(&format!("a path MTU of 256 * 2^n up to the port's {}", self.adapter.active_mtu), &path_mtu);
+        if path_mtu > active_mtu {
+            return rtr(format!("expected a path MTU of at most {active_mtu}, the port's, found {path_mtu}"));
         }
-        if remote.is_ipv4() != self.adapter.address.is_ipv4() {
-            return rtr(&format!("a remote address of the same IP version as {}", self.adapter.address), &remote);
-        }
-        for (what, number) in [("remote queue pair", remote_queue_pair), ("PSN", psn), ("remote PSN", remote_psn)] {
-            if number > MASK {
-                return rtr(&format!("a {what} of 24 bits"), &number);
-            }
-        }
-        if retry_count > 7 {
-            return rtr("a retry count of 0 to 7", &retry_count);
-        }
-        if timeout > 31 {
-            return rtr("a local ACK time-out of 0 to 31", &timeout);
+        if remote.is_ipv4() != address.is_ipv4() {
+            return rtr(format!("expected a remote address of the same IP version as {address}, found {remote}"));
         }
         Ok(())
     }
@@ -177,10 +165,10 @@ impl Model {
         let path_mtu = queue_pair.wanted.path_mtu;
         if read.length > path_mtu.into() {
             let message = format!("only READs of one packet are simulated: expected at most {path_mtu} octets, found {}", read.length);
-            return Err(refused(FailureKind::Request, &message));
+            return Err(Failure::new(FailureKind::Request, message));
         }
         if queue_pair.posted.len() == MAX_POSTED {
-            return Err(refused(FailureKind::Request, &format!("the send queue is full: {MAX_POSTED} READs wait")));
+            return Err(Failure::new(FailureKind::Request, format!("the send queue is full: {MAX_POSTED} READs wait")));
         }
         queue_pair.posted.push_back(*read);
         match queue_pair.state {
@@ -426,12 +414,8 @@ const fn completion(work_request: u64, status: u32) -> Completion {
     Completion { work_request, status, vendor_error: 0 }
 }
 
-fn refused(kind: FailureKind, message: &str) -> Failure {
-    Failure { kind, message: message.into() }
-}
-
 fn no_queue_pair() -> Failure {
-    refused(FailureKind::Request, "there is no queue pair: open one first")
+    Failure::new(FailureKind::Request, "there is no queue pair: open one first")
 }
 
 /// A dynamic port that stays the same for a queue pair, so that its packets take one way through the network.

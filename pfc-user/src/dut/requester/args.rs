@@ -1,0 +1,113 @@
+//! Arguments of `validator dut requester`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::fault::Fault;
+use super::process::RequesterOptions;
+
+/// Environment variable with the token where no other is named; `validator agent` reads the same.
+const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
+
+/// An RC requester, simulated on an interface of the current network namespace. It sends RDMA READ requests over RoCEv2 as a tester
+/// asks that speaks the protocol of `validator agent`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = Fault::help())]
+pub struct RequesterArgs {
+    /// Interface of the adapter's port.
+    #[arg(long, value_name = "IFACE")]
+    interface: String,
+    /// Its IP address, IPv4 or IPv6.
+    #[arg(long, value_name = "IP")]
+    address: IpAddr,
+    /// MAC address of the tester, or of the router to it.
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    peer_mac: Mac,
+    /// Where the tester connects to; port 0 is any that is free.
+    #[arg(long, value_name = "IP:PORT")]
+    listen: SocketAddr,
+    /// Ask for the token in this environment variable (VALIDATOR_TOKEN unless named); required beyond loopback.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = TOKEN_VARIABLE)]
+    token_env: Option<String>,
+    /// Do something wrong; may be given several times.
+    #[arg(long = "fault", value_name = "NAME[=VALUE]")]
+    faults: Vec<Fault>,
+}
+
+type Mac = [u8; 6];
+
+impl RequesterArgs {
+    /// What is to be run.
+    pub fn into_options(self) -> RequesterOptions {
+        let Self { interface, address, peer_mac, listen, token_env, faults } = self;
+        RequesterOptions { interface, address, peer_mac, listen, token_env, faults }
+    }
+}
+
+fn mac(text: &str) -> Result<Mac, String> {
+    // from_str_radix would take a sign.
+    let is_octet = |text: &str| text.len() == 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let octet = |text: &str| u8::from_str_radix(text, 16).ok().filter(|_| is_octet(text));
+    let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
+    let mac = octets.and_then(|octets| Mac::try_from(octets).ok()).filter(|mac| mac[0] & 1 == 0);
+    mac.ok_or_else(|| format!("expected the MAC address of one interface such as 02:00:00:00:00:01, found {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        requester: RequesterArgs,
+    }
+
+    const LEAST: &str = "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
+
+    fn options(flags: &str) -> Result<RequesterOptions, String> {
+        let line = format!("requester {flags}");
+        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        Ok(command.requester.into_options())
+    }
+
+    #[test]
+    fn port_and_address_are_enough() {
+        let expected = RequesterOptions {
+            interface: "a".into(),
+            address: [192, 0, 2, 1].into(),
+            peer_mac: [2, 0, 0, 0, 10, 254],
+            listen: ([127, 0, 0, 1], 0).into(),
+            token_env: None,
+            faults: Vec::new(),
+        };
+        assert_eq!(options(LEAST), Ok(expected));
+    }
+
+    #[test]
+    fn faults_and_a_token_may_be_given() {
+        let faults = [Fault::NoRetry, Fault::WrongStatus(9)];
+        assert_eq!(options(&format!("{LEAST} --fault no-retry --fault wrong-status=9")).unwrap().faults, faults);
+        for (flags, name) in [("--token-env", "VALIDATOR_TOKEN"), ("--token-env SECRET", "SECRET")] {
+            assert_eq!(options(&format!("{LEAST} {flags}")).unwrap().token_env.as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn wrong_values_say_what_was_expected() {
+        let mac = |found: &str| format!("expected the MAC address of one interface such as 02:00:00:00:00:01, found {found:?}");
+        for (flags, message) in [
+            (LEAST.replace("02:00:00:00:0a:Fe", "02:00:00:00:0a"), mac("02:00:00:00:0a")),
+            (LEAST.replace("02:", "+2:"), mac("+2:00:00:00:0a:Fe")),
+            (LEAST.replace("02:", "ff:"), mac("ff:00:00:00:0a:Fe")),
+            (LEAST.replace("127.0.0.1:0", "127.0.0.1"), "invalid socket address syntax".into()),
+            (LEAST.replace("192.0.2.1", "host"), "invalid IP address syntax".into()),
+            (format!("{LEAST} --fault nothing"), "no fault is called \"nothing\"".into()),
+            (String::new(), "--interface <IFACE>".into()),
+        ] {
+            let error = options(&flags).unwrap_err();
+            assert!(error.contains(&message), "{flags}: {error}");
+        }
+    }
+}
