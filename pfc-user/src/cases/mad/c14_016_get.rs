@@ -118,10 +118,7 @@ const CHECKS: &[Check] = &[
             "keeps-key",
         )
     },
-    Check {
-        beyond: true,
-        ..row("restored", "-", "M_Key, protect bits and lease as they were found, as a Get shows", &[], "one-key")
-    },
+    Check { beyond: true, ..row("restored", "-", "M_Key, protect bits and lease as they were found, as a Get shows", &[], "one-key") },
     judge::SINGLE_ANSWER,
 ];
 

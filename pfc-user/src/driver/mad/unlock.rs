@@ -92,19 +92,22 @@ impl KeyEntry {
 
     /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached, or has another key by now.
     pub fn undo(&self) -> Result<()> {
-        let mut requester = Requester::new(super::open(&self.transport)?, std::process::id() << 16);
+        self.undo_by(&mut Requester::new(super::open(&self.transport)?, std::process::id() << 16))
+    }
+
+    fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
         // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without a key takes any.
         let keys = [Some(self.found.m_key).filter(|key| *key != MKey(0)), Some(self.m_key_dut)];
         for key in keys.into_iter().flatten() {
             // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right one, and at 1 it is shown 0.
-            let Some(info) = self.get(&mut requester, key)? else { continue };
+            let Some(info) = self.get(requester, key)? else { continue };
             let is_last = key == self.m_key_dut;
             if m_key::is_another(&info, key) || !is_last && m_key::may_be_another(&info, key) {
                 continue;
             }
             // Trying keys may have raised the violations; the Set clears them.
             let is_as_found = Protection::of(&info) == self.found && info.m_key_violations() == 0;
-            if is_as_found || self.set(&mut requester, key, &info)? {
+            if is_as_found || self.set(requester, key, &info)? {
                 return Ok(());
             }
         }
@@ -150,5 +153,134 @@ impl KeyEntry {
 impl fmt::Display for KeyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the node at {} of {}: {}", self.route, self.transport.place(), self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ib_mad::mad::Lid;
+    use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
+    use ib_mad::transport::simulated::{Fate, Simulated};
+
+    use super::*;
+
+    const DUT: MKey = MKey(0x1234);
+
+    fn node(lid: u16, protection: Protection) -> NodeConfig {
+        NodeConfig {
+            kind: NodeKind::ChannelAdapter,
+            description: String::new(),
+            guid: lid.into(),
+            lid: Lid(lid),
+            master_sm_lid: Lid(9),
+            port_state: 4,
+            linear_fdb_cap: 0,
+            random_fdb_cap: 0,
+            m_key: protection.m_key,
+            m_key_protect_bits: protection.protect_bits,
+            m_key_lease_period: protection.lease_period,
+            response_time_value: 8,
+            subnet_timeout: 8,
+        }
+    }
+
+    /// What is sent, in short, to a DUT that was left with `left`, and what becomes of it.
+    fn undo(found: Protection, left: Protection, faults: &[&str], refused: usize) -> (Vec<String>, Result<()>) {
+        let transport = MadTransport::Ibsim { socket: String::new(), host: String::new() };
+        let route = Route::Directed("0,1".parse().unwrap());
+        let entry = KeyEntry { transport, route, found, m_key_dut: DUT, wait_ms: patience() };
+        let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let tester = Sma::new(node(1, Protection::NONE), Vec::new());
+        let mut fabric = Simulated::new(Fabric { tester, dut: Sma::new(node(2, left), faults) });
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let told = sent.clone();
+        fabric.on_send(Box::new(move |smp| {
+            let mut told = told.lock().unwrap();
+            told.push(format!("{} {:x}", smp.method(), smp.m_key().0));
+            if told.len() <= refused { Fate::Refuse } else { Fate::Pass }
+        }));
+        let undone = entry.undo_by(&mut Requester::new(Box::new(fabric), 1));
+        let sent = sent.lock().unwrap().clone();
+        (sent, undone)
+    }
+
+    #[test]
+    fn the_key_of_the_test_is_not_tried_on_a_dut_that_has_its_own() {
+        let found = Protection { m_key: MKey(0xabcd), protect_bits: 3, lease_period: 60 };
+        let (sent, undone) = undo(found, found, &[], 0);
+        assert_eq!((sent, undone.is_ok()), (vec!["Get abcd".to_owned()], true));
+    }
+
+    #[test]
+    fn a_key_that_is_hidden_is_asked_for_before_anything_is_set() {
+        let test = Protection { m_key: DUT, protect_bits: 1, lease_period: 0 };
+        // As found, but for the key that a Get without it does not see.
+        let (sent, undone) = undo(Protection { m_key: MKey(0), ..test }, test, &[], 0);
+        assert_eq!((sent, undone.is_ok()), (["Get 1234", "Set 1234", "Get 0"].map(str::to_owned).to_vec(), true));
+        let (sent, undone) = undo(Protection { m_key: MKey(0xabcd), ..test }, test, &[], 0);
+        assert_eq!((sent, undone.is_ok()), (["Get abcd", "Get 1234", "Set 1234", "Get abcd"].map(str::to_owned).to_vec(), true));
+    }
+
+    #[test]
+    fn what_could_not_be_sent_once_is_sent_again() {
+        let found = Protection { m_key: MKey(0xabcd), protect_bits: 3, lease_period: 60 };
+        assert!(undo(found, found, &[], 2).1.is_ok());
+        assert!(undo(found, found, &[], usize::MAX).1.is_err());
+    }
+
+    /// Answers requests with one of the keys as another attribute.
+    struct Strange(Simulated, MKey);
+
+    impl Transport for Strange {
+        fn name(&self) -> String {
+            self.0.name()
+        }
+        fn now(&self) -> ib_mad::transport::Time {
+            self.0.now()
+        }
+        fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), ib_mad::transport::SendError> {
+            self.0.send(smp, to, wait)
+        }
+        fn receive(
+            &mut self,
+            deadline: ib_mad::transport::Time,
+        ) -> Result<Option<ib_mad::transport::Received>, ib_mad::transport::ReceiveError> {
+            let mut received = self.0.receive(deadline)?;
+            if let Some(received) = &mut received
+                && received.octets[24..32] == self.1.0.to_be_bytes()
+            {
+                received.octets[17] = 0x11;
+            }
+            Ok(received)
+        }
+        fn shows_unmatched(&self) -> bool {
+            self.0.shows_unmatched()
+        }
+        fn set_wake(&mut self, wake: Option<std::os::fd::OwnedFd>) {
+            self.0.set_wake(wake);
+        }
+    }
+
+    #[test]
+    fn a_strange_answer_to_one_key_does_not_end_the_search() {
+        let left = Protection { m_key: DUT, protect_bits: 0, lease_period: 0 };
+        let found = Protection { m_key: MKey(0xabcd), protect_bits: 0, lease_period: 60 };
+        let transport = MadTransport::Ibsim { socket: String::new(), host: String::new() };
+        let route = Route::Directed("0,1".parse().unwrap());
+        let entry = KeyEntry { transport, route, found, m_key_dut: DUT, wait_ms: patience() };
+        let tester = Sma::new(node(1, Protection::NONE), Vec::new());
+        let fabric = Simulated::new(Fabric { tester, dut: Sma::new(node(2, left), Vec::new()) });
+        let sent = Arc::new(Mutex::new(0));
+        let counted = sent.clone();
+        let mut strange = Strange(fabric, found.m_key);
+        strange.0.on_send(Box::new(move |smp| {
+            *counted.lock().unwrap() += usize::from(smp.method() == Method::SET && smp.m_key() == DUT);
+            Fate::Pass
+        }));
+        // The Get at the end is answered strangely too, so that nothing shows that it is done.
+        assert!(entry.undo_by(&mut Requester::new(Box::new(strange), 1)).is_err());
+        assert_eq!(*sent.lock().unwrap(), 1);
     }
 }

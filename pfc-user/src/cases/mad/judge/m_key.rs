@@ -57,7 +57,9 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
             continue;
         };
         match without_lid(view).filter(|_| answer.status().code() == CODE) {
-            Some(advice) => finding.undecided(asking.last().name(), format!("status {}", Status::OK), format!("{}: {advice}", form(answer))),
+            Some(advice) => {
+                finding.undecided(asking.last().name(), format!("status {}", Status::OK), format!("{}: {advice}", form(answer)))
+            }
             None => is_good(&mut finding, asking, answer),
         }
     }
