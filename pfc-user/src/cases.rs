@@ -77,7 +77,12 @@ fn of_document(assertion: &DocumentAssertion, checks: &[CheckResult]) -> Asserti
     };
     AssertionResult {
         id: assertion.id.into(),
-        verdict: (!assertion.checks.is_empty()).then(|| Verdict::of_parts(deciding().map(|result| result.verdict))),
+        verdict: match (assertion.checks, deciding().next()) {
+            ([], _) => None,
+            // Nothing of it is known.
+            (_, None) => Some(Verdict::Inconclusive),
+            _ => Some(Verdict::of_parts(deciding().map(|result| result.verdict))),
+        },
         checks: assertion.checks.iter().map(|check| check.to_string()).collect(),
         comparisons: deciding().flat_map(|result| result.assertions.clone()).collect(),
     }

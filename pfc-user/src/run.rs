@@ -92,15 +92,16 @@ fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, para
 }
 
 /// What the planned cases are run with; only what one of them needs is there.
-struct Equipment {
+struct Equipment<'c> {
     pfc: Option<Testbed>,
-    mad: Option<MadPort>,
+    /// With the journal of the DUT's key: one a run, so that what was found first is what is put back.
+    mad: Option<(MadPort, MachineJournal<'c>)>,
 }
 
 /// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
 pub struct Prepared<'c> {
     config: &'c Config,
-    equipment: Equipment,
+    equipment: Equipment<'c>,
     cases: Vec<Planned>,
 }
 
@@ -117,7 +118,9 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         _ => None,
     };
     let mad = match &config.testbed.mad {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => Some(MadPort::open(testbed)?),
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => {
+            Some((MadPort::open(testbed)?, MachineJournal::new(testbed)))
+        }
         _ => None,
     };
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
@@ -150,18 +153,28 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     for planned in cases {
         events(Event::CaseBegins { case: planned.case, repetitions: planned.repetitions.len() });
         let mut case = CaseEvidence { case: planned.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
-        for plan in &planned.repetitions {
+        for (index, plan) in planned.repetitions.iter().enumerate() {
             run = run.wrapping_add(1);
             events(Event::RepetitionBegins { name: plan.name().into(), seconds: plan.shortest() });
             match repetition(config, &mut equipment, plan, run, interrupt, events) {
-                Ok(done) => case.repetitions.push(done),
-                Err(error) => case.error = Some(format!("{}: {}", plan.name(), in_words(&error))),
+                Ok(done) => {
+                    case.error = done.error().map(|error| format!("{}: {error}", plan.name()));
+                    case.repetitions.push(done);
+                }
+                Err(error) => {
+                    case.omitted.push(left_out(plan, "ended by an error"));
+                    case.error = Some(format!("{}: {}", plan.name(), in_words(&error)));
+                }
             }
             evidence.interrupted = interrupt.seen();
             events(Event::RepetitionEnds);
-            if evidence.interrupted || case.error.is_some() {
-                break;
-            }
+            let end = match (evidence.interrupted, &case.error) {
+                (true, _) => "not begun: the run was interrupted",
+                (_, Some(_)) => "not begun: an earlier repetition ended by an error",
+                _ => continue,
+            };
+            case.omitted.extend(planned.repetitions[index + 1..].iter().map(|plan| left_out(plan, end)));
+            break;
         }
         events(Event::CaseEnds { result: cases::judge_case(&case) });
         evidence.cases.push(case);
@@ -173,9 +186,14 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     Ok(evidence)
 }
 
+/// A planned repetition of which nothing is known, so that what was done does not stand for the whole.
+fn left_out(plan: &Repetition, reason: &str) -> Omitted {
+    Omitted { name: plan.name().into(), reason: reason.into(), not_applicable: false }
+}
+
 fn repetition(
     config: &Config,
-    equipment: &mut Equipment,
+    equipment: &mut Equipment<'_>,
     plan: &Repetition,
     run: u16,
     interrupt: &mut Interrupt,
@@ -191,16 +209,15 @@ fn repetition(
         }
         Repetition::Mad(plan) => {
             let config = config.testbed.mad.as_ref().expect(UP);
-            let MadPort { requester, transport, .. } = equipment.mad.as_mut().expect(UP);
+            let (MadPort { requester, transport, .. }, journal) = equipment.mad.as_mut().expect(UP);
             requester.transport().set_wake(Some(interrupt.wake()?));
-            let mut journal = MachineJournal::new(config);
             let mut live = mad::live::Live {
                 config,
                 requester,
                 transport: transport.clone(),
                 interrupted: &mut || interrupt.seen(),
                 events,
-                journal: Some(&mut journal),
+                journal: Some(journal),
             };
             Ok(evidence::Repetition::Mad(Box::new(mad::live::run(&mut live, plan)?)))
         }

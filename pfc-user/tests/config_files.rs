@@ -224,7 +224,7 @@ fn ipv6_and_pcp_testbeds_are_read() {
 fn the_testbeds_of_the_mad_cases_are_read() {
     let sim = sim("mad", &[]).testbed.mad.unwrap();
     assert_eq!(sim.transport, MadTransport::Sim { faults: vec![], args: vec![] });
-    assert_eq!((sim.route.to_string().as_str(), sim.m_key_current.0, sim.timeout), ("path 0,1", 0, 200 * MS));
+    assert_eq!((sim.route.to_string().as_str(), sim.m_key_current.0, sim.timeout), ("path 0,1", 0, 1000 * MS));
     assert!(sim.m_key_dut != sim.m_key_other);
 
     let ibsim = load(&file("testbeds/ibsim.toml"), "mad", &[]).testbed;
@@ -236,5 +236,5 @@ fn the_testbeds_of_the_mad_cases_are_read() {
     assert_eq!(hca.transport, MadTransport::Umad { device: "mlx5_0".into(), port: 1, sysfs: "/sys".into() });
     assert_eq!((hca.m_key_dut, hca.m_key_other, hca.m_key_current.0), (sim.m_key_dut, sim.m_key_other, 0xff));
     // What stands in the example is the default.
-    assert_eq!((hca.route, hca.timeout), (sim.route, sim.timeout));
+    assert_eq!((hca.route, hca.timeout), (sim.route, 200 * MS));
 }

@@ -64,6 +64,14 @@ fn mistakes_in_the_table_are_named() {
             "transport = \"sim\"\nm_key_current = \"12\"",
             "t.toml:4:17: mad.m_key_current: invalid value: string \"12\", expected a key of 64 bits in hexadecimal, such as \"0x0123456789abcdef\"",
         ),
+        (
+            "transport = \"sim\"\nm_key_dut = \"0x12\"\nm_key_current = \"0x12\"",
+            "t.toml:5:17: mad.m_key_current: expected another key than M_KEY_DUT, both are 0x0000000000000012",
+        ),
+        (
+            "transport = \"umad\"\ndevice = \"m\"\nport = 2\npath = \"0,1\"",
+            "t.toml:6:8: mad.path: the first hop leaves by the adapter's port, 2; expected 0,2 and what follows, found 0,1",
+        ),
         ("transport = \"sim\"\ntimeout = \"11s\"", "t.toml:4:11: mad.timeout: expected at most 10s, found 11s"),
     ] {
         assert_eq!(error(lines, PLAN), expected, "{lines}");

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as a file descriptor, so that every wait of the run can be ended by them at once.
+//! SIGINT, SIGTERM and SIGHUP as a file descriptor, so that every wait of the run can be ended by them at once.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -18,12 +18,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes over both signals. To be called before any thread is spawned, since threads inherit the mask.
+    /// Takes over the three signals. To be called before any thread is spawned, since threads inherit the mask.
     pub fn install() -> Result<Self> {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
         set.add(Signal::SIGTERM);
-        set.thread_block().context("SIGINT and SIGTERM cannot be blocked")?;
+        // A lost terminal must not leave a DUT locked either.
+        set.add(Signal::SIGHUP);
+        set.thread_block().context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).context("no signalfd")?;
         Ok(Self { signals, seen: false })
     }

@@ -1,6 +1,9 @@
 //! Settings of NICs and keys of DUTs that are changed for a run and put back after it. What is to be put back is written down before
 //! anything is changed, so that a later run can do it when this one is killed.
 
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
@@ -37,6 +40,9 @@ struct Entry {
     pid: u32,
     /// Its start time in clock ticks since boot: numbers of processes come again.
     started: u64,
+    /// Which boot that was; empty in entries that do not outlive it.
+    #[serde(default)]
+    boot: String,
     #[serde(flatten)]
     what: What,
 }
@@ -60,10 +66,13 @@ struct Setting {
     was: bool,
 }
 
-/// A folder of entries, one file each.
+/// Two folders of entries, one file each. Nobody else reads them: a fabric's keys are in there.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    folder: PathBuf,
+    /// Settings of NICs, which a reboot puts back.
+    settings: PathBuf,
+    /// Keys of DUTs, which it does not.
+    keys: PathBuf,
 }
 
 /// A changed setting; put back when dropped.
@@ -88,15 +97,21 @@ impl KeyNote {
 }
 
 impl Journal {
-    /// The machine's journal, which a reboot empties as it does the settings: /run/validator for root.
+    /// The machine's journal: /run/validator and /var/lib/validator for root, else in the user's own folders for such things.
     pub fn open() -> Self {
-        let runtime = if geteuid().is_root() { None } else { env::var_os("XDG_RUNTIME_DIR") };
-        Self::at(Path::new(&runtime.unwrap_or_else(|| "/run".into())).join("validator"))
+        let own = |variable: &str, fallback: Option<&str>| {
+            let home = || Some(Path::new(&env::var_os("HOME")?).join(fallback?));
+            if geteuid().is_root() { None } else { env::var_os(variable).map(PathBuf::from).or_else(home) }
+        };
+        let runtime = own("XDG_RUNTIME_DIR", None).unwrap_or_else(|| "/run".into());
+        let state = own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
+        Self { settings: runtime.join("validator"), keys: state.join("validator") }
     }
 
     /// A journal in `folder`, which is made when needed.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        let folder = folder.into();
+        Self { settings: folder.clone(), keys: folder }
     }
 
     /// Sets `feature`; `None` when it was so already.
@@ -113,7 +128,7 @@ impl Journal {
             was,
         };
         let name = format!("{}-{interface}-{}", setting.inode, feature.name());
-        let path = self.write(&name, What::Setting(setting.clone()))?;
+        let path = write(&self.settings, &name, What::Setting(setting.clone()))?;
         let change = Change { namespace: namespace.try_clone()?, setting, path };
         // Dropping `change` on an error takes the entry away.
         link::set_feature(namespace, interface, feature, on)?;
@@ -122,34 +137,36 @@ impl Journal {
 
     /// Notes a DUT's key, before it is changed.
     pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
-        Ok(KeyNote { path: self.write(&entry.file_name(), What::Key(entry))? })
-    }
-
-    /// Writes an entry; an entry that is there is whole.
-    fn write(&self, name: &str, what: What) -> Result<PathBuf, JournalError> {
-        let pid = process::id();
-        let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), what };
-        let path = self.folder.join(format!("{pid}-{name}.json"));
-        let text = serde_json::to_vec(&entry).expect("plain data");
-        let draft = path.with_extension("draft");
-        let written = fs::create_dir_all(&self.folder).and_then(|()| fs::write(&draft, text)).and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|source| JournalError::File { path: path.clone(), source })?;
-        Ok(path)
+        Ok(KeyNote { path: write(&self.keys, &entry.file_name(), What::Key(entry))? })
     }
 
     /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
     /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
         let file_error = |path: &Path, source| JournalError::File { path: path.to_owned(), source };
-        let files = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|error| file_error(&self.folder, error))?,
-        };
+        let mut paths = Vec::new();
+        for folder in [&self.settings, &self.keys] {
+            match fs::read_dir(folder) {
+                Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(file_error(folder, error)),
+            }
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        paths.dedup();
+        let boot = boot();
         let mut done = Vec::new();
-        for path in files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|is| is == "json")) {
-            let entry = fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Entry>(&text)?));
-            let entry = entry.map_err(|error| file_error(&path, error))?;
-            if start_of(entry.pid) == Some(entry.started) {
+        for path in paths {
+            let entry = match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Entry>(&text)?)) {
+                Ok(entry) => entry,
+                // Another version's, perhaps; no reason not to put back what the others say.
+                Err(error) => {
+                    done.push(format!("journal {}: cannot be read, so what it says is NOT put back: {error}", path.display()));
+                    continue;
+                }
+            };
+            if start_of(entry.pid) == Some(entry.started) && (entry.boot.is_empty() || entry.boot == boot) {
                 continue;
             }
             let pid = entry.pid;
@@ -177,6 +194,36 @@ impl Journal {
         }
         Ok(done)
     }
+}
+
+/// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
+fn write(folder: &Path, name: &str, what: What) -> Result<PathBuf, JournalError> {
+    let pid = process::id();
+    let boot = if matches!(what, What::Key(_)) { boot() } else { String::new() };
+    let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), boot, what };
+    let path = folder.join(format!("{pid}-{name}.json"));
+    let text = serde_json::to_vec(&entry).expect("plain data");
+    let draft = path.with_extension("draft");
+    let written = || -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // One of a process that had this number before.
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        File::open(folder)?.sync_all()
+    };
+    written().map_err(|source| JournalError::File { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Which boot this is; empty where the kernel does not say.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().to_owned())
 }
 
 enum Reach {
@@ -246,11 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn entries_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let setting = Setting { namespace: None, inode: 1, interface: "eth0".into(), feature: Feature::RxVlan, was: true };
+        let path = write(&journal, "x", What::Setting(setting)).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
+    }
+
+    #[test]
     fn an_entry_that_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Journal::at(folder.path().join("none")).recover().unwrap(), Vec::<String>::new());
         fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
-        let message = Journal::at(folder.path()).recover().unwrap_err().to_string();
-        assert!(message.contains("1-2-eth0.json"), "{message}");
+        let notes = Journal::at(folder.path()).recover().unwrap();
+        assert!(matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")), "{notes:?}");
     }
 }

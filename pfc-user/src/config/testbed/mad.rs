@@ -147,7 +147,11 @@ const LAST_UNICAST: i64 = 0xbfff;
 
 /// The part in `table`, checked.
 pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, ConfigError> {
-    let route = route(document, &table)?;
+    if table.port == Some(0) {
+        return Err(document.error("mad.port", "expected a port from 1, found 0"));
+    }
+    let transport_port = (table.transport == Kind::Umad).then(|| table.port.unwrap_or(1));
+    let route = route(document, &table, transport_port)?;
     let key = |name: &str, given: Option<Key>, default: u64| {
         let key = given.map_or(default, |key| key.0);
         if key == 0 {
@@ -166,10 +170,16 @@ pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, Conf
         return Err(document.error("mad.timeout", format!("expected at most {}, found {}", Span(LONGEST), Span(timeout))));
     }
     let m_key_current = MKey(table.m_key_current.map_or(0, |key| key.0));
+    for (name, key) in [("M_KEY_DUT", m_key_dut), ("M_KEY_OTHER", m_key_other)] {
+        if key == m_key_current {
+            return Err(document.error("mad.m_key_current", format!("expected another key than {name}, both are {key}")));
+        }
+    }
     Ok(MadTestbed { transport: transport(document, table)?, route, m_key_current, m_key_dut, m_key_other, timeout })
 }
 
-fn route(document: &Document, table: &Table) -> Result<Route, ConfigError> {
+/// `port`: the adapter's, where a real one is used.
+fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, ConfigError> {
     let path = |text: &str| text.parse::<Path>().map_err(|error| document.error("mad.path", error.to_string()));
     match (&table.path, table.lid) {
         (Some(_), Some(_)) => Err(document.error("mad.lid", "expected either path or lid, found both")),
@@ -180,12 +190,18 @@ fn route(document: &Document, table: &Table) -> Result<Route, ConfigError> {
                     document.error("mad.path", "the path 0 ends at the tester's own port; expected the way to the DUT, such as 0,1")
                 );
             }
+            // Linux sends a directed route by no other port than the one that it was opened for (smi_handle_dr_smp_send).
+            if let Some(port) = port.filter(|port| path.ports()[0] != *port) {
+                let problem =
+                    format!("the first hop leaves by the adapter's port, {port}; expected 0,{port} and what follows, found {path}");
+                return Err(document.error("mad.path", problem));
+            }
             Ok(Route::Directed(path))
         }
         (None, Some(lid @ 1..=LAST_UNICAST)) => Ok(Route::Lid(Lid(lid as u16))),
         (None, Some(lid)) => Err(document.error("mad.lid", format!("expected a unicast LID, 1 to {LAST_UNICAST}, found {lid}"))),
         // The plan's topology: the DUT is the next node.
-        (None, None) => Ok(Route::Directed(path("0,1")?)),
+        (None, None) => Ok(Route::Directed(path(&format!("0,{}", port.unwrap_or(1)))?)),
     }
 }
 
@@ -227,10 +243,7 @@ fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigEr
             device: table
                 .device
                 .ok_or_else(|| missing("device", "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\""))?,
-            port: match table.port.unwrap_or(1) {
-                0 => return Err(document.error("mad.port", "expected a port from 1, found 0")),
-                port => port,
-            },
+            port: table.port.unwrap_or(1),
             sysfs: table.sysfs.unwrap_or_else(|| "/sys".into()),
         },
     })
