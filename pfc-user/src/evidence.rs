@@ -89,6 +89,14 @@ pub enum Repetition {
 }
 
 impl Repetition {
+    /// What ended it early, where that is a fault of the tester or its surroundings.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Mad(evidence) => evidence.error.as_deref(),
+            Self::Pfc(_) | Self::Rc(_) => None,
+        }
+    }
+
     /// What a PFC case recorded.
     pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
         if let Self::Pfc(evidence) = self { Some(evidence) } else { None }

@@ -100,16 +100,17 @@ fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, para
 }
 
 /// What the planned cases are run with; only what one of them needs is there.
-struct Equipment {
+struct Equipment<'c> {
     pfc: Option<Testbed>,
-    mad: Option<MadPort>,
+    /// With the journal of the DUT's key: one a run, so that what was found first is what is put back.
+    mad: Option<(MadPort, MachineJournal<'c>)>,
     rc: Option<RcPort>,
 }
 
 /// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
 pub struct Prepared<'c> {
     config: &'c Config,
-    equipment: Equipment,
+    equipment: Equipment<'c>,
     cases: Vec<Planned>,
 }
 
@@ -126,7 +127,9 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         _ => None,
     };
     let mad = match &config.testbed.mad {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => Some(MadPort::open(testbed)?),
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => {
+            Some((MadPort::open(testbed)?, MachineJournal::new(testbed)))
+        }
         _ => None,
     };
     let rc = match &config.testbed.rc {
@@ -167,7 +170,10 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
             run = run.wrapping_add(1);
             events(Event::RepetitionBegins { name: plan.name().into(), seconds: plan.shortest() });
             match repetition(config, &mut equipment, plan, run, interrupt, events) {
-                Ok(done) => case.repetitions.push(done),
+                Ok(done) => {
+                    case.error = done.error().map(|error| format!("{}: {error}", plan.name()));
+                    case.repetitions.push(done);
+                }
                 Err(error) => {
                     case.omitted.push(left_out(plan, "ended by an error"));
                     case.error = Some(format!("{}: {}", plan.name(), in_words(&error)));
@@ -200,7 +206,7 @@ fn left_out(plan: &Repetition, reason: &str) -> Omitted {
 
 fn repetition(
     config: &Config,
-    equipment: &mut Equipment,
+    equipment: &mut Equipment<'_>,
     plan: &Repetition,
     run: u16,
     interrupt: &mut Interrupt,
@@ -216,16 +222,15 @@ fn repetition(
         }
         Repetition::Mad(plan) => {
             let config = config.testbed.mad.as_ref().expect(UP);
-            let MadPort { requester, transport, .. } = equipment.mad.as_mut().expect(UP);
+            let (MadPort { requester, transport, .. }, journal) = equipment.mad.as_mut().expect(UP);
             requester.transport().set_wake(Some(interrupt.wake()?));
-            let mut journal = MachineJournal::new(config);
             let mut live = mad::live::Live {
                 config,
                 requester,
                 transport: transport.clone(),
                 interrupted: &mut || interrupt.seen(),
                 events,
-                journal: Some(&mut journal),
+                journal: Some(journal),
             };
             Ok(evidence::Repetition::Mad(Box::new(mad::live::run(&mut live, plan)?)))
         }

@@ -83,6 +83,9 @@ impl Sma {
                 Ok(()) if managed => self.set_protection(&wanted),
                 Ok(()) => {}
             }
+            if managed && self.has(Fault::RefusesLid0) && (wanted.lid() == 0 || wanted.master_sm_lid() == 0) {
+                status = Status::INVALID_FIELD;
+            }
         }
         let shown = if get && self.hides_key(smp.m_key()) { MKey(0) } else { self.protection.key };
         let info = self.build_port_info(number, ingress, shown).expect("each value fits its field");

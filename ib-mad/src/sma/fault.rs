@@ -28,6 +28,7 @@ pub enum Fault {
     KeepsKey,
     KeepsViolations,
     OneKey,
+    RefusesLid0,
     LftStatus(u8),
     LftGetStatus(u8),
     LftSetStatus(u8),
@@ -92,7 +93,7 @@ const EVERYTHING: &str = "everything";
 
 impl Fault {
     /// Every fault, in the order of the enum.
-    pub const CATALOGUE: [Entry; 30] = [
+    pub const CATALOGUE: [Entry; 31] = [
         entry("answers-wrong-key", "", "answers a Get with a wrong M_Key at protect bits 2 and 3, and counts it", "silence"),
         entry("shows-key", "", "returns the M_Key to a Get with another at protect bits 1", "returned M_Key"),
         entry("hides-key", "", "returns M_Key 0 to a Get with another at protect bits 0", "returned M_Key"),
@@ -108,6 +109,7 @@ impl Fault {
         entry("keeps-key", "", "answers a Set of M_Key 0 with status 0 and keeps the M_Key", "reset"),
         entry("keeps-violations", "", "clears no violations when they are set to 0", "violations"),
         entry("one-key", "", "takes the first M_Key that is set, and acknowledges others without applying them", "initialisation"),
+        entry("refuses-lid-0", "", "does a Set(PortInfo) with LID or MasterSMLID 0, and answers it with status code 7", "initialisation"),
         entry("lft-status", "N", "answers LinearForwardingTable with status code N (0)", "status code 7"),
         entry("lft-get-status", "N", "answers Get(LinearForwardingTable) with status code N (0)", "status code 7"),
         entry("lft-set-status", "N", "answers Set(LinearForwardingTable) with status code N (0)", "status code 7"),
@@ -169,6 +171,7 @@ impl FromStr for Fault {
             "keeps-key" => Self::KeepsKey,
             "keeps-violations" => Self::KeepsViolations,
             "one-key" => Self::OneKey,
+            "refuses-lid-0" => Self::RefusesLid0,
             "lft-status" => Self::LftStatus(code()?),
             "lft-get-status" => Self::LftGetStatus(code()?),
             "lft-set-status" => Self::LftSetStatus(code()?),
@@ -220,6 +223,7 @@ impl fmt::Display for Fault {
             Self::KeepsKey => f.write_str("keeps-key"),
             Self::KeepsViolations => f.write_str("keeps-violations"),
             Self::OneKey => f.write_str("one-key"),
+            Self::RefusesLid0 => f.write_str("refuses-lid-0"),
             Self::LftStatus(code) => write!(f, "lft-status={code}"),
             Self::LftGetStatus(code) => write!(f, "lft-get-status={code}"),
             Self::LftSetStatus(code) => write!(f, "lft-set-status={code}"),

@@ -240,6 +240,16 @@ fn faults_of_what_is_set() {
 }
 
 #[test]
+fn a_lid_that_is_none_is_refused_and_all_else_is_done() {
+    // The script sets no MasterSMLID.
+    let sets = (0..).zip(["a", "b", "b", "b"]);
+    let changed = sets.flat_map(|(bits, key)| {
+        [format!("set-{bits}: 0x1c key {key} bits {bits} violations 0"), format!("reset-{bits}: 0x1c key 0 bits 0 violations 0")]
+    });
+    assert_eq!(differences("refuses-lid-0"), changed.collect::<Vec<_>>());
+}
+
+#[test]
 fn a_kept_key_locks_what_follows() {
     // The reset is acknowledged with the key still there; after it only the key that the node has kept opens it.
     let found = differences("keeps-key");

@@ -6,6 +6,7 @@ use std::fmt;
 use ib_mad::mad::LENGTH;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::driver::mad::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
@@ -26,6 +27,20 @@ pub struct MadEvidence {
     pub listened_until: Nanos,
     /// The user ended the repetition.
     pub interrupted: bool,
+    /// What is to be restored: M_Key, protect bits and lease as they were before the run's first Set. `None` where nothing was to
+    /// be set.
+    #[serde(default)]
+    pub original: Option<Protection>,
+    /// Why the repetition ended early: the tester or its surroundings failed.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+impl MadEvidence {
+    /// Why the repetition ended early, if the tester or its surroundings failed.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
 }
 
 /// What a request is for. A request that is repeated, for want of an answer or because the DUT was busy, has the purpose of the
@@ -65,7 +80,7 @@ pub enum Purpose {
     ResetShown,
     /// Set of PortInfo with M_Key, protect bits and lease as they were.
     Restore,
-    /// Get of PortInfo with the key as it was, to see whether that was done.
+    /// Get of PortInfo with the key as it was, or M_KEY_DUT where there was none, to see whether that was done.
     Restored,
 }
 

@@ -15,6 +15,7 @@ use validator::cases::mad::{CASES, judge, planning};
 use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::mad::KeyJournal;
+use validator::driver::mad::m_key::Protection;
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 
@@ -49,10 +50,27 @@ pub fn adapter() -> NodeConfig {
     NodeConfig { kind: NodeKind::ChannelAdapter, ..switch() }
 }
 
+/// A journal of one run.
+#[derive(Default)]
+pub struct Kept {
+    pub original: Option<Protection>,
+}
+
+impl KeyJournal for Kept {
+    fn remember(&mut self, found: &Protection, _answer_time: Duration) -> anyhow::Result<Protection> {
+        Ok(*self.original.get_or_insert(*found))
+    }
+    fn forget(&mut self) -> anyhow::Result<()> {
+        self.original = None;
+        Ok(())
+    }
+}
+
 /// A tester and its DUT.
 pub struct Bench {
     pub config: MadTestbed,
     pub requester: Requester<Box<dyn Transport>>,
+    pub journal: Kept,
 }
 
 impl Bench {
@@ -69,10 +87,11 @@ impl Bench {
             m_key_other: M_KEY_OTHER,
             timeout: TIMEOUT.as_nanos() as u64,
         };
-        Self { config, requester: Requester::new(transport, 1) }
+        Self { config, requester: Requester::new(transport, 1), journal: Kept::default() }
     }
 
-    /// One repetition, which the user wishes to stop before the request with that index.
+    /// One repetition, which the user wishes to stop before the request with that index; with the bench's own journal where there
+    /// is no other.
     pub fn repetition(
         &mut self,
         case: &str,
@@ -80,17 +99,6 @@ impl Bench {
         journal: Option<&mut dyn KeyJournal>,
         stop: Option<usize>,
     ) -> (MadEvidence, Vec<Event>) {
-        let (evidence, events) = self.try_repetition(case, index, journal, stop);
-        (evidence.unwrap(), events)
-    }
-
-    pub fn try_repetition(
-        &mut self,
-        case: &str,
-        index: usize,
-        journal: Option<&mut dyn KeyJournal>,
-        stop: Option<usize>,
-    ) -> (anyhow::Result<MadEvidence>, Vec<Event>) {
         let plans = planning::plan(case, &self.config);
         let mut events = Vec::new();
         let mut asked = 0;
@@ -104,9 +112,9 @@ impl Bench {
             transport: "simulated fabric".into(),
             interrupted: &mut interrupted,
             events: &mut |event| events.push(event),
-            journal: journal.map(|journal| journal as &mut dyn KeyJournal),
+            journal: Some(journal.unwrap_or(&mut self.journal)),
         };
-        let evidence = live::run(&mut live, &plans[index]);
+        let evidence = live::run(&mut live, &plans[index]).unwrap();
         (evidence, events)
     }
 

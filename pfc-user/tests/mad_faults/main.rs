@@ -2,5 +2,6 @@
 
 mod bench;
 mod faults;
+mod proof;
 mod recovery;
 mod surroundings;

@@ -89,6 +89,8 @@ fn violations_0_through_a_lost_request_are_tried_again() {
         for outcome in outcomes(KEYS, std::slice::from_ref(&evidence)) {
             let expected = match outcome.check.as_str() {
                 "one-violation" => verdict,
+                // Silence is what a request that is lost gets.
+                "no-answer" if lost == 3 => Verdict::Inconclusive,
                 "other-key-answered" | "other-key-value" | "no-violation" => Verdict::NotApplicable,
                 _ => Verdict::Pass,
             };
@@ -202,9 +204,9 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
-    fn remember(&mut self, found: &Protection) -> anyhow::Result<()> {
+    fn remember(&mut self, found: &Protection, _answer_time: Duration) -> anyhow::Result<Protection> {
         self.0.borrow_mut().push(format!("remember {found}"));
-        Ok(())
+        Ok(*found)
     }
     fn forget(&mut self) -> anyhow::Result<()> {
         self.0.borrow_mut().push("forget".into());
@@ -295,8 +297,15 @@ fn a_refused_packet_is_an_error_and_not_a_time_out() {
     }));
     let mut bench = Bench::on(Box::new(transport));
     bench.config.m_key_current = FOUND.m_key;
-    let error = bench.try_repetition(KEYS, 2, None, None).0.unwrap_err();
-    assert!(format!("{error:#}").contains("refused"), "{error:#}");
+    let (evidence, _) = bench.repetition(KEYS, 2, None, None);
+    assert!(evidence.error().is_some_and(|error| error.contains("refused")), "{:?}", evidence.error);
+    // What was decided before stays, and what was not names the error.
+    let outcomes = outcomes(KEYS, &[evidence]);
+    let of = |check: &str| outcomes.iter().find(|outcome| outcome.check == check).unwrap();
+    assert_eq!(["port-state", "key-set", "restored"].map(|check| of(check).verdict), [Verdict::Pass; 3], "{outcomes:#?}");
+    for check in ["own-key-answered", "no-answer", "one-violation"] {
+        assert!(of(check).verdict == Verdict::Inconclusive && of(check).reason.contains("refused"), "{:?}", of(check));
+    }
     assert_eq!(shown(&mut bench.requester, FOUND.m_key), FOUND);
 }
 

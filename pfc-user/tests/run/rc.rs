@@ -97,7 +97,9 @@ fn root_an_agent_that_cannot_be_used_is_named() {
     assert!(ended.stderr.contains("127.0.0.1:9") && ended.stderr.contains("agent"), "{}", ended.stderr);
 
     let mut agent = lab.command("ip", &format!("netns exec {namespace} {}", crate::lab::PROGRAM));
-    agent.args("dut requester --interface lo --address 198.18.16.2 --peer-mac 02:00:00:00:00:01 --listen 127.0.0.1:0 --token-env".split(' '));
+    agent.args(
+        "dut requester --interface lo --address 198.18.16.2 --peer-mac 02:00:00:00:00:01 --listen 127.0.0.1:0 --token-env".split(' '),
+    );
     let mut agent = agent.env("VALIDATOR_TOKEN", "right").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(agent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -119,12 +121,11 @@ fn root_an_agent_that_cannot_be_used_is_named() {
 #[test]
 fn root_ctrl_c_ends_the_rc_case_at_once() {
     let Some(lab) = Lab::new("root_ctrl_c_ends_the_rc_case_at_once") else { return };
-    let plan = lab.file("plan.toml", "name = \"slow\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 22, retry_count = 7 }]\n");
+    let plan =
+        lab.file("plan.toml", "name = \"slow\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 22, retry_count = 7 }]\n");
     let run = lab.start(&format!("--testbed {} --plan {plan}", of_repository("configs/testbeds/sim.toml")));
     // Sixteen seconds to the first retry: it waits when the simulated DUT is there.
-    crate::lab::wait_until("a simulated requester", || {
-        lab.processes().iter().any(|(_, command)| command.contains(" dut requester "))
-    });
+    crate::lab::wait_until("a simulated requester", || lab.processes().iter().any(|(_, command)| command.contains(" dut requester ")));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(run.id() as i32), nix::sys::signal::Signal::SIGINT).unwrap();
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{ended:?}");

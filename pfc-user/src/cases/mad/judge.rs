@@ -107,6 +107,7 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if view.e.interrupted && check.id != "restored" {
         return with(Verdict::Inconclusive, "the repetition was interrupted".into());
     }
+    let finding = name_error(view, finding);
     if let Some(on) = check.depends_on.iter().find_map(|id| failed(id)) {
         return with(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check));
     }
@@ -114,7 +115,15 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if unmet.is_empty() {
         return finding;
     }
-    Finding { verdict: Verdict::Inconclusive, reason: unmet.join("; "), ..finding }
+    name_error(view, Finding { verdict: Verdict::Inconclusive, reason: unmet.join("; "), ..finding })
+}
+
+/// What was not decided because the tester or its surroundings failed says so.
+fn name_error(view: &View<'_>, finding: Finding) -> Finding {
+    match view.e.error() {
+        Some(error) if finding.verdict == Verdict::Inconclusive => Finding { reason: format!("{error}; {}", finding.reason), ..finding },
+        _ => finding,
+    }
 }
 
 #[cfg(test)]

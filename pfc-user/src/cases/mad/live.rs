@@ -4,6 +4,7 @@ mod forwarding_table;
 pub(super) use forwarding_table::BLOCKS;
 mod m_key_get;
 mod session;
+pub(super) use session::TRIES;
 
 use anyhow::Result;
 use ib_mad::requester::Requester;
@@ -32,16 +33,20 @@ pub struct Live<'l> {
     pub journal: Option<&'l mut dyn KeyJournal>,
 }
 
-/// Runs one repetition; the evidence says whether it was interrupted. Whatever happens, the DUT's M_Key is restored.
+/// Runs one repetition; the evidence says whether it was interrupted, and whether something but the DUT failed. Whatever happens,
+/// the DUT's M_Key is restored as well as it goes.
 pub fn run(live: &mut Live<'_>, plan: &MadPlan) -> Result<MadEvidence> {
     let mut session = Session::new(live, plan);
     let done = match plan.stimulus {
         MadStimulus::LinearForwardingTable => forwarding_table::run(&mut session),
         MadStimulus::MKeyGet(bits) => m_key_get::run(&mut session, bits),
     };
-    match done.and_then(|()| session.listen_for_more()) {
-        Ok(()) => Ok(session.evidence(false)),
-        Err(Stop::Interrupted) => Ok(session.evidence(true)),
-        Err(Stop::Failed(error)) => Err(error),
-    }
+    Ok(match done.and_then(|()| session.listen_for_more()) {
+        Ok(()) => session.evidence(None),
+        Err(Stop::Interrupted) => {
+            session.interrupted = true;
+            session.evidence(None)
+        }
+        Err(Stop::Failed(error) | Stop::NotSent(error)) => session.evidence(Some(format!("{error:#}"))),
+    })
 }

@@ -13,6 +13,9 @@ pub(super) fn check(view: &View<'_>) -> Result<(), String> {
     if plan.m_key_dut == 0 || plan.m_key_other == 0 || plan.m_key_dut == plan.m_key_other {
         return Err("M_KEY_DUT and M_KEY_OTHER are to be neither 0 nor equal".into());
     }
+    if let MadStimulus::MKeyGet(bits @ 4..) = plan.stimulus {
+        return Err(format!("M_KeyProtectBits are 0 to 3, not {bits}"));
+    }
     for asked in &view.asked {
         request(view, asked).map_err(|wrong| format!("the request {:?} at {} ns {wrong}", asked.purpose, asked.sent))?;
     }
@@ -64,7 +67,7 @@ fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     let wanted = match (asked.purpose, view.e.plan.stimulus) {
         (Purpose::KeySet, MadStimulus::MKeyGet(protect_bits)) => Protection { m_key: view.dut_key(), protect_bits, lease_period: 0 },
         (Purpose::Reset, _) => Protection::NONE,
-        (Purpose::Restore, _) => match view.found() {
+        (Purpose::Restore, _) => match view.original() {
             Some(found) => found,
             None => return Err("restores what was never read".into()),
         },

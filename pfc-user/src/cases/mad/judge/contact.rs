@@ -1,5 +1,7 @@
 //! Initialisation: whether both ends of the link are as the document asks, and whether the DUT takes orders.
 
+use std::time::Duration;
+
 use ib_mad::attr::PortState;
 use ib_mad::mad::{MKey, Status};
 use ib_mad::smp::Smp;
@@ -7,6 +9,7 @@ use ib_mad::smp::Smp;
 use super::finding::Finding;
 use super::view::{Asking, View};
 use crate::case::{Check, Verdict};
+use crate::cases::mad::live::TRIES;
 use crate::driver::mad::m_key;
 use crate::driver::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
@@ -18,7 +21,7 @@ pub(in crate::cases::mad) const PORT_STATE: Check = Check {
     step: "init 1",
     beyond: false,
     passes_when: "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not Get(PortInfo) fails",
-    tolerance: "",
+    tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
     preconditions: &[],
     depends_on: &[],
     fault: "silent=port-info",
@@ -34,10 +37,13 @@ pub(super) fn port_state(view: &View<'_>) -> Finding {
     };
     let what = "the DUT's PortInfo";
     match asking.answer() {
-        None if asking.is_busy() => finding.undecided(what, "an answer", format!("BUSY {}", times(&asking))),
+        None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
         Some(answer) if asking.last().port().is_none() => finding.undecided(what, "PortInfo with status 0", form(answer)),
-        Some(_) => link(view, &mut finding),
+        Some(_) => match asking.last().took().filter(|took| u128::from(*took) > view.answer_time().as_nanos()) {
+            Some(took) => too_late(&mut finding, view.answer_time().as_nanos() as u64, took),
+            None => link(view, &mut finding),
+        },
     }
     finding
 }
@@ -78,10 +84,14 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     let late = view.strays.iter().find(|stray| stray.of.is_some_and(|of| view.asked[of].purpose == Purpose::DutPort));
     if let Some(late) = late.filter(|late| late.smp.is_some()) {
         let after = late.at.saturating_sub(view.asked[late.of.unwrap_or_default()].sent);
-        let found = format!("one after {}: a longer `timeout` of the testbed is needed", ms(after));
-        return finding.undecided(what, format!("an answer within {}", ms(last.deadline - last.sent)), found);
+        return too_late(finding, last.waited(), after);
     }
     if view.is_alive_after(last) {
+        let waited = Duration::from_nanos(last.waited());
+        if waited < MOST_WAIT || asking.all.len() < TRIES {
+            let expected = format!("an answer, in one of {TRIES} tries, of which the last waits {MOST_WAIT:?}");
+            return finding.undecided(what, expected, format!("none {}, the last within {waited:?}", times(asking)));
+        }
         return finding.expect(what, "an answer", format!("none {}, while NodeInfo was answered", times(asking)), false);
     }
     let key = match view.current() {
@@ -91,6 +101,12 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     let route = &view.e.plan.route;
     let found = format!("none {}: nothing shows that the DUT can be reached by {route}; {key}", times(asking));
     finding.undecided(what, "an answer", found);
+}
+
+/// The time-out of the testbed has to do until the DUT's times are known.
+fn too_late(finding: &mut Finding, within: u64, after: u64) {
+    let found = format!("one after {}: a longer `timeout` of the testbed is needed", ms(after));
+    finding.undecided("the DUT's PortInfo", format!("an answer within {}", ms(within)), found);
 }
 
 /// Why Sets may have been refused for a key that is not the one that the testbed names.
@@ -104,9 +120,17 @@ pub(super) fn other_m_key(view: &View<'_>) -> Option<String> {
     if m_key::is_another(&port, current) {
         return Some(format!("the DUT has M_Key {}, `m_key_current` of the testbed is {current}: no Set was sent", port.m_key()));
     }
-    let refused = |purpose| view.asking(purpose).is_some_and(|asking| asking.last().answer.is_none());
-    let hidden = m_key::may_be_another(&port, current) && (refused(Purpose::SetBlock) || refused(Purpose::KeySet));
-    hidden.then(|| format!("the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}"))
+    // What an earlier repetition could not put back hides no key that is not known.
+    if !m_key::may_be_another(&port, current) || view.original() != view.found() {
+        return None;
+    }
+    let hides = format!("the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}");
+    let first = [Purpose::SetBlock, Purpose::KeySet].into_iter().find_map(|purpose| view.askings(purpose).into_iter().next());
+    match (first, port.m_key_lease_period()) {
+        (None, 1..) => Some(format!("{hides}: no Set was sent, as a wrong key would start the timer of its lease")),
+        (Some(first), _) if first.answer().is_none() && !view.shows_dut_key() => Some(format!("{hides}: a Set was not answered")),
+        _ => None,
+    }
 }
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts only if the DUT answered
@@ -117,10 +141,12 @@ pub(super) fn answered<'v>(view: &View<'_>, finding: &mut Finding, asking: &Aski
     if let Some(answer) = asking.answer() {
         return Some(answer);
     }
-    if asking.is_busy() {
-        finding.undecided(what, expected, format!("BUSY {}", times(asking)));
+    if asking.busy() > 0 {
+        finding.undecided(what, expected, busy(asking));
+    } else if asking.all.len() < TRIES {
+        finding.undecided(what, format!("{expected} in one of {TRIES} tries"), format!("none {}", times(asking)));
     } else if view.answer_time() > MOST_WAIT {
-        let found = format!("none within {}, and by its own times it may take {:?}", ms(last.deadline - last.sent), view.answer_time());
+        let found = format!("none within {}, and by its own times it may take {:?}", ms(last.waited()), view.answer_time());
         finding.undecided(what, expected, found);
     } else if view.is_alive_after(last) {
         finding.expect(what, expected, format!("none {}, while other requests were answered", times(asking)), false);
@@ -138,7 +164,15 @@ pub(super) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) 
     finding.expect(what, expected, form(answer), holds);
 }
 
-fn form(answer: &Smp) -> String {
+fn busy(asking: &Asking<'_>) -> String {
+    let count = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    match asking.all.len() - asking.busy() {
+        0 => format!("BUSY {}", count(asking.busy())),
+        none => format!("BUSY {}, none {}", count(asking.busy()), count(none)),
+    }
+}
+
+pub(super) fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 

@@ -5,7 +5,7 @@ use ib_mad::mad::Method;
 
 use super::contact::ms;
 use super::forwarding_table::decoded;
-use super::view::View;
+use super::view::{Asked, View};
 use crate::case::Figure;
 use crate::driver::mad::m_key::Protection;
 use crate::evidence::mad::Purpose;
@@ -26,6 +26,12 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
         );
         tell("found", format!("{}, violations {}", Protection::of(&port), port.m_key_violations()));
     }
+    if let Some(original) = view.e.original.filter(|original| Some(*original) != view.found()) {
+        tell("found by an earlier repetition", original.to_string());
+    }
+    if let Some(set) = view.asking(Purpose::KeySet).and_then(|asking| asking.last().port()) {
+        tell("answer to the Set", Protection::of(&set).to_string());
+    }
     if let Some(node) = decoded::<NodeInfo>(view, Purpose::NodeInfo) {
         tell("NodeInfo", format!("{:?}, {} ports, GUID {:#018x}", node.node_type(), node.num_ports(), node.node_guid()));
     }
@@ -33,7 +39,7 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
         tell("SwitchInfo", format!("LinearFDBCap {}, RandomFDBCap {}", switch.linear_fdb_cap(), switch.random_fdb_cap()));
     }
     tell("requests", requests(view));
-    let slowest = view.asked.iter().filter_map(|asked| asked.answer.as_ref().map(|(at, _)| at - asked.sent)).max();
+    let slowest = view.asked.iter().filter_map(Asked::took).max();
     if let Some(slowest) = slowest {
         tell("slowest answer", ms(slowest));
     }

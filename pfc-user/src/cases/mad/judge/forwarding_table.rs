@@ -13,8 +13,8 @@ use crate::cases::mad::live::BLOCKS;
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 
-/// Code for a modifier that the DUT does not support.
-const CODE: u8 = 7;
+/// Code for a modifier or a field that the DUT does not support.
+pub(super) const CODE: u8 = 7;
 
 pub(super) fn decoded<A: Attribute>(view: &View<'_>, purpose: Purpose) -> Option<A> {
     let asking = view.asking(purpose)?;

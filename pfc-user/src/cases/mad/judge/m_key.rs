@@ -1,15 +1,17 @@
 //! The checks of C14_016_Get. Where the whole was done more than once, each time counts.
 
-use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::MKey;
+use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
+use ib_mad::mad::{MKey, Method, Status};
 
-use super::contact::{answered, is_good, ms};
+use super::contact::{answered, form, is_good, ms};
 use super::finding::Finding;
-use super::view::{Asked, Asking, View};
+use super::forwarding_table::CODE;
+use super::view::{Asked, Asking, Stray, View};
 use crate::case::Verdict;
 use crate::driver::mad::m_key::Protection;
 use crate::driver::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
+use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 
 /// So often it is all done while the violations stay 0.
@@ -46,37 +48,54 @@ fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
     if askings.is_empty() { Finding::not_reached("not reached") } else { finding }
 }
 
-fn merge(finding: &mut Finding, other: Finding) {
-    if Verdict::of_parts([finding.verdict, other.verdict]) != finding.verdict {
-        finding.verdict = other.verdict;
-        finding.reason = other.reason;
+/// Judges that each Set of `purpose` was answered with status 0.
+fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
+    let mut finding = Finding::new();
+    let askings = view.askings(purpose);
+    for asking in &askings {
+        let Some(answer) = answered(view, &mut finding, asking) else {
+            continue;
+        };
+        match without_lid(view).filter(|_| answer.status().code() == CODE) {
+            Some(advice) => {
+                finding.undecided(asking.last().name(), format!("status {}", Status::OK), format!("{}: {advice}", form(answer)))
+            }
+            None => is_good(&mut finding, asking, answer),
+        }
     }
-    finding.assertions.extend(other.assertions);
+    if askings.is_empty() { Finding::not_reached("not reached") } else { finding }
 }
 
+/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a LID 0 among it, and Linux' qib
+/// (`subn_set_portinfo`) says code 7 of a LID that is none, although it does all else.
+fn without_lid(view: &View<'_>) -> Option<String> {
+    let port = view.port().filter(|port| port.lid() == 0 || port.master_sm_lid() == 0)?;
+    let (lid, sm) = (port.lid(), port.master_sm_lid());
+    Some(format!("the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet manager configure the port once"))
+}
+
+/// What a Set is to have done is judged by the Get after it alone: its answer shows M_Key 0 where it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
-    let mut finding = all_answered(view, Purpose::KeySet);
-    if finding.assertions.is_empty() {
-        return finding;
-    }
+    let mut finding = all_set(view, Purpose::KeySet);
     let bits = bits(view);
-    let shows = |finding: &mut Finding, by: &str, port: PortInfo| {
-        finding.equal(format!("M_Key that {by} shows"), view.dut_key(), port.m_key());
-        finding.equal(format!("M_KeyProtectBits that {by} shows"), bits, port.m_key_protect_bits());
-    };
-    let of_set = each(view, Purpose::KeySet, |finding, _, port| shows(finding, "the answer to the Set", port));
-    if finding.verdict == Verdict::Pass {
-        merge(&mut finding, of_set);
-    }
-    for asking in view.askings(Purpose::KeyShown) {
+    let shown = view.askings(Purpose::KeyShown);
+    for asking in &shown {
         match asking.last().port() {
-            Some(port) => shows(&mut finding, "a Get with M_KEY_DUT", port),
+            Some(port) => {
+                finding.equal("M_Key that a Get with M_KEY_DUT shows", view.dut_key(), port.m_key());
+                finding.equal("M_KeyProtectBits that a Get with M_KEY_DUT shows", bits, port.m_key_protect_bits());
+            }
             // That Get is step 1 once more, whose check judges it.
-            None => finding.undecided("Get(PortInfo) with M_KEY_DUT after the Set", "M_KEY_DUT", "no PortInfo"),
+            None => finding.undecided(AFTER_SET, "M_KEY_DUT", "no PortInfo"),
         }
+    }
+    if shown.len() < view.askings(Purpose::KeySet).len() {
+        finding.undecided(AFTER_SET, "M_KEY_DUT", "not reached");
     }
     finding
 }
+
+const AFTER_SET: &str = "Get(PortInfo) with M_KEY_DUT after the Set";
 
 pub(super) fn own_key_answered(view: &View<'_>) -> Finding {
     all_answered(view, Purpose::OwnKey)
@@ -135,21 +154,40 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
         return Finding::not_reached(reason);
     }
     let mut finding = Finding::new();
-    for asking in view.askings(Purpose::OtherKey) {
-        for asked in asking.all {
-            silence(view, asked, &mut finding);
-        }
+    let askings = view.askings(Purpose::OtherKey);
+    let asked = || askings.iter().flat_map(|asking| &asking.all);
+    // One time is enough: the whole is done again where nothing shows that the request has arrived.
+    let has_arrived = asked().any(|asked| arrival(view, asked).is_some());
+    for asked in asked() {
+        silence(view, asked, has_arrived, &mut finding);
     }
     if finding.assertions.is_empty() { Finding::not_reached("not reached") } else { finding }
 }
 
-/// Whether nothing answered the Get with the wrong key.
-fn silence(view: &View<'_>, asked: &Asked, finding: &mut Finding) {
-    let waited = asked.deadline - asked.sent;
+/// What shows that the Get with the wrong key reached the DUT: violations counted since the Set, or trap 256 about its key.
+fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
+    let of_attempt = |purpose| view.askings(purpose).into_iter().find(|asking| asking.last().attempt == asked.attempt);
+    let violations = |purpose| Some(of_attempt(purpose)?.last().port()?.m_key_violations());
+    let before = violations(Purpose::KeySet).unwrap_or(0);
+    if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
+        return Some(format!("violations {after}"));
+    }
+    let until = view.asked.iter().find(|later| later.attempt > asked.attempt).map_or(Nanos::MAX, |later| later.sent);
+    let is_trap = |stray: &&Stray<'_>| {
+        let notice = stray.smp.as_ref().filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
+        let key = notice.and_then(|smp| Notice::from_data(*smp.data()).bad_m_key().as_ref().map(BadMKey::m_key));
+        key == Some(view.other_key()) && (asked.sent..until).contains(&stray.at)
+    };
+    view.strays.iter().find(is_trap).map(|_| "trap 256".into())
+}
+
+/// Whether nothing answered the Get with the wrong key. Silence says nothing where that has not arrived in any attempt.
+fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
+    let waited = asked.waited();
     let hidden = if view.e.shows_unmatched { "" } else { "; those with another TID could not be seen" };
     let (what, expected) = ("SubnGetResp(PortInfo) to M_KEY_OTHER", format!("none within {}", ms(waited)));
     if let Some((at, answer)) = &asked.answer {
-        let found = format!("one after {}, status {}", ms(at - asked.sent), answer.status());
+        let found = format!("one after {}, status {}", ms(at.saturating_sub(asked.sent)), answer.status());
         let verdict = if answer.status().is_busy() { Verdict::Inconclusive } else { Verdict::Fail };
         return finding.compare(what, expected, found, verdict);
     }
@@ -163,7 +201,7 @@ fn silence(view: &View<'_>, asked: &Asked, finding: &mut Finding) {
     });
     if let Some(stray) = response {
         let tid = stray.smp.as_ref().map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
-        let found = format!("one after {}, {tid}", ms(stray.at - asked.sent));
+        let found = format!("one after {}, {tid}", ms(stray.at.saturating_sub(asked.sent)));
         return finding.expect(what, expected, found, false);
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
@@ -172,7 +210,11 @@ fn silence(view: &View<'_>, asked: &Asked, finding: &mut Finding) {
     if !view.is_alive_after(asked) {
         return finding.undecided(what, expected, "none, and none to anything afterwards");
     }
-    finding.expect(what, expected, format!("none{hidden}"), true);
+    match arrival(view, asked) {
+        Some(by) => finding.expect(what, expected, format!("none{hidden}; that it arrived is shown by {by}"), true),
+        None if has_arrived => finding.expect(what, expected, format!("none{hidden}; it may not have arrived, and was sent again"), true),
+        None => finding.undecided(what, expected, "none, and neither violations nor trap 256: the request may not have arrived"),
+    }
 }
 
 pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
@@ -205,15 +247,16 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn reset(view: &View<'_>) -> Finding {
-    let mut finding = all_answered(view, Purpose::Reset);
-    if finding.assertions.is_empty() {
-        return finding;
+    let mut finding = all_set(view, Purpose::Reset);
+    let shown = view.askings(Purpose::ResetShown);
+    if shown.len() < view.askings(Purpose::Reset).len() {
+        finding.undecided("Get(PortInfo) after the reset", "M_Key 0", "not reached");
     }
-    for asking in view.askings(Purpose::ResetShown) {
-        let Some(answer) = answered(view, &mut finding, &asking) else {
+    for asking in &shown {
+        let Some(answer) = answered(view, &mut finding, asking) else {
             continue;
         };
-        is_good(&mut finding, &asking, answer);
+        is_good(&mut finding, asking, answer);
         if let Some(port) = asking.last().port() {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
             finding.equal("M_KeyProtectBits after the reset", 0, port.m_key_protect_bits());
@@ -224,16 +267,17 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn restored(view: &View<'_>) -> Finding {
-    let (Some(found), Some(asking)) = (view.found(), view.asking(Purpose::Restored)) else {
-        return match view.asking(Purpose::KeySet) {
+    let (Some(original), Some(asking)) = (view.original(), view.asking(Purpose::Restored)) else {
+        let sets = [Purpose::KeySet, Purpose::Reset, Purpose::Restore];
+        return match sets.into_iter().find_map(|purpose| view.asking(purpose)) {
             None => Finding::not_reached("no Set was sent, so that nothing was to be restored"),
             Some(_) => Finding::not_reached("it was not shown by a Get"),
         };
     };
     let mut finding = Finding::new();
     match asking.last().port() {
-        Some(port) => finding.equal("what a Get shows at the end", found, Protection::of(&port)),
-        None => finding.undecided("what a Get shows at the end", found, "no PortInfo in answer"),
+        Some(port) => finding.equal("what a Get shows at the end", original, Protection::of(&port)),
+        None => finding.undecided("what a Get shows at the end", original, "no PortInfo in answer"),
     }
     finding
 }

@@ -39,8 +39,8 @@ pub(super) fn single_answer(view: &View<'_>) -> Finding {
         return Finding::not_applicable(format!("{} drops answers that match no request, so none could be seen", view.e.transport));
     }
     let least = Duration::from_nanos(view.e.plan.timeout);
-    let enough = last.sent + timing::listen_time(view.answer_time(), least).as_nanos() as u64;
-    if view.e.listened_until < enough {
+    let enough = u128::from(last.sent) + timing::listen_time(view.answer_time(), least).as_nanos();
+    if u128::from(view.e.listened_until) < enough {
         return Finding::not_reached("it was not listened for long enough after the last request");
     }
     finding.expect("answers that match no request under way", "none", "none", true);
@@ -67,7 +67,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     if asked.answer.is_some() {
         return finding.expect(what, "one", format!("one more after {after}"), false);
     }
-    let expected = format!("within {}", ms(asked.deadline - asked.sent));
+    let expected = format!("within {}", ms(asked.waited()));
     // The DUT's own times were not known yet, or it may take longer than was waited.
     let too_early = asked.sent <= view.port_known_at() || view.answer_time() > MOST_WAIT;
     if too_early {

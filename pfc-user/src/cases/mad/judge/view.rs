@@ -35,6 +35,16 @@ impl Asked {
             .map(|smp| PortInfo::from_data(*smp.data()))
     }
 
+    /// How long its answer took.
+    pub(super) fn took(&self) -> Option<Nanos> {
+        self.answer.as_ref().map(|(at, _)| at.saturating_sub(self.sent))
+    }
+
+    /// How long its answer was waited for.
+    pub(super) fn waited(&self) -> Nanos {
+        self.deadline.saturating_sub(self.sent)
+    }
+
     /// What was asked, for people.
     pub(super) fn name(&self) -> String {
         let (method, attribute) = (self.request.method(), self.request.attribute());
@@ -61,9 +71,9 @@ impl<'v> Asking<'v> {
         self.last().answer()
     }
 
-    /// Whether the DUT said each time that it was busy.
-    pub(super) fn is_busy(&self) -> bool {
-        self.last().answer.is_some() && self.answer().is_none()
+    /// How often the DUT said that it was busy.
+    pub(super) fn busy(&self) -> usize {
+        self.all.iter().filter(|asked| asked.answer.is_some() && asked.answer().is_none()).count()
     }
 }
 
@@ -130,9 +140,20 @@ impl<'e> View<'e> {
         known.map_or(Nanos::MAX, |asking| asking.last().sent)
     }
 
-    /// What is to be restored.
+    /// What the DUT had at the beginning of the repetition.
     pub(super) fn found(&self) -> Option<Protection> {
         self.port().map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
+    }
+
+    /// What is to be restored; evidence of earlier versions says nothing of it.
+    pub(super) fn original(&self) -> Option<Protection> {
+        self.e.original.or_else(|| self.found())
+    }
+
+    /// Whether a Get has shown M_KEY_DUT after a Set of it.
+    pub(super) fn shows_dut_key(&self) -> bool {
+        let shows = |asking: &Asking<'_>| asking.last().port().is_some_and(|port| port.m_key() == self.dut_key());
+        self.askings(Purpose::KeyShown).iter().any(shows)
     }
 
     /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least time at the least.
@@ -162,6 +183,9 @@ impl<'e> View<'e> {
 
 fn decode(exchange: &Exchange) -> Result<Asked, String> {
     let parse = |what: &str, octets: &[u8]| Smp::parse(octets).map_err(|error| format!("{what} at {} ns: {error}", exchange.sent));
+    if exchange.deadline < exchange.sent {
+        return Err(format!("the wait for an answer to the request at {} ns ended at {} ns", exchange.sent, exchange.deadline));
+    }
     let request = parse("a request", &exchange.request.0)?;
     let answer = match &exchange.answer {
         None => None,

@@ -28,10 +28,17 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         // Each Set would be a violation, and none would be answered.
         return Ok(());
     }
+    let is_hidden = m_key::may_be_another(&contact.port, current);
+    if is_hidden && contact.port.m_key_lease_period() != 0 {
+        // One Set with a wrong key would start the timer that ends the protection.
+        return Ok(());
+    }
     session.announce("Set of blocks 0 to 767");
-    blocks(session, Purpose::SetBlock, Method::SET, current)?;
+    if !blocks(session, Purpose::SetBlock, Method::SET, current, is_hidden)? && is_hidden {
+        return Ok(());
+    }
     session.announce("Get of blocks 0 to 767");
-    blocks(session, Purpose::GetBlock, Method::GET, current)
+    blocks(session, Purpose::GetBlock, Method::GET, current, false).map(drop)
 }
 
 fn info<A: Attribute>(session: &mut Session<'_, '_>, purpose: Purpose, key: MKey) -> Result<Option<A>, Stop> {
@@ -43,8 +50,9 @@ fn info<A: Attribute>(session: &mut Session<'_, '_>, purpose: Purpose, key: MKey
     Ok((answer.status() == Status::OK).then(|| answer.decode().ok()).flatten())
 }
 
-/// Ends with the first block that is not answered: hundreds of time-outs would say no more.
-fn blocks(session: &mut Session<'_, '_>, purpose: Purpose, method: Method, key: MKey) -> Result<(), Stop> {
+/// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say no more. Where the DUT
+/// `may_refuse` the key, the first is sent once; its answer shows that the key is good.
+fn blocks(session: &mut Session<'_, '_>, purpose: Purpose, method: Method, key: MKey, may_refuse: bool) -> Result<bool, Stop> {
     for block in 0..BLOCKS {
         let mut request = session.request(method, AttributeId::LINEAR_FORWARDING_TABLE, block);
         if method == Method::SET {
@@ -52,9 +60,14 @@ fn blocks(session: &mut Session<'_, '_>, purpose: Purpose, method: Method, key: 
             // the Gets show it if it does.
             request.data_mut().fill(0xff);
         }
-        if session.ask(purpose, &request, [key; TRIES])?.is_none() {
-            return session.is_alive(AttributeId::PORT_INFO, key);
+        let answer = match may_refuse && block == 0 {
+            true => session.ask_warily(purpose, &request, key)?,
+            false => session.ask(purpose, &request, [key; TRIES])?,
+        };
+        if answer.is_none() {
+            session.is_alive(AttributeId::PORT_INFO, key)?;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -1,7 +1,6 @@
 //! C14_016_Get at one value of the protect bits, step by step.
 
-use anyhow::Context as _;
-use ib_mad::attr::PortInfo;
+use anyhow::{Context as _, anyhow};
 use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
@@ -22,20 +21,38 @@ pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
         // Neither the key of the testbed nor one that an earlier repetition left: no Set could be taken back.
         return Ok(());
     }
-    let mut subcase = Subcase { keys, bits, contact, is_reset: false, is_refused: false };
-    if let Some(journal) = session.journal() {
-        journal.remember(&subcase.keys.found).context("the DUT's M_Key cannot be written down, so it is not changed")?;
+    let original = match session.journal() {
+        Some(journal) => {
+            let remembered = journal.remember(&keys.found, contact.answer_time);
+            remembered.context("the DUT's M_Key cannot be written down, so it is not changed")?
+        }
+        None => keys.found,
+    };
+    session.original = Some(original);
+    // What an earlier repetition could not put back hides no key that is not known.
+    let is_hidden = original == keys.found && m_key::may_be_another(&contact.port, keys.at_first);
+    if is_hidden && keys.found.lease_period != 0 {
+        // One Set with a wrong key would start the timer that ends the protection.
+        return forget(session);
     }
+    let mut subcase = Subcase { keys, bits, contact, original, is_hidden, is_reset: false, is_refused: false };
     let done = subcase.attempts(session);
     session.set_uninterrupted(true);
     let restored = subcase.restore(session);
     session.set_uninterrupted(false);
-    match (done, restored) {
-        (Err(Stop::Failed(error)), Err(Stop::Failed(second))) => {
-            Err(Stop::Failed(error.context(format!("the DUT may still have M_Key {}: {second:#}", subcase.keys.dut))))
+    let unrestored = match restored {
+        Ok(()) => return done,
+        Err(Stop::Interrupted) => return done.and(Err(Stop::Interrupted)),
+        Err(Stop::Failed(error) | Stop::NotSent(error)) => error.context(format!("the DUT may still have M_Key {}", keys.dut)),
+    };
+    Err(Stop::Failed(match done {
+        Ok(()) => unrestored,
+        Err(Stop::Interrupted) => {
+            session.interrupted = true;
+            unrestored
         }
-        (done, restored) => done.and(restored),
-    }
+        Err(Stop::Failed(error) | Stop::NotSent(error)) => anyhow!("{error:#}; {unrestored:#}"),
+    }))
 }
 
 /// The keys of the plan, and what the DUT had.
@@ -45,7 +62,7 @@ struct Keys {
     other: MKey,
     /// With which the first Set is accepted.
     at_first: MKey,
-    /// To be restored.
+    /// What the DUT has now, as far as it can be seen.
     found: Protection,
 }
 
@@ -65,6 +82,10 @@ struct Subcase {
     keys: Keys,
     bits: u8,
     contact: Contact,
+    /// To be restored.
+    original: Protection,
+    /// The DUT may have another key than is known.
+    is_hidden: bool,
     /// The last attempt reset the DUT.
     is_reset: bool,
     /// No Set was answered, and a Get has shown that none was done.
@@ -94,17 +115,25 @@ impl Subcase {
         let wanted = Protection { m_key: dut, protect_bits: self.bits, lease_period: 0 };
         // If the first Set was done and its answer lost, only the new key is good.
         let first = if session.attempt == 1 { at_first } else { dut };
-        let set = self.set(session, Purpose::KeySet, &wanted, [first, dut, first])?;
+        let set = if self.is_hidden && session.attempt == 1 {
+            let request = self.set_request(session, &wanted);
+            session.ask_warily(Purpose::KeySet, &request, first)?
+        } else {
+            self.set(session, Purpose::KeySet, &wanted, [first, dut, first])?
+        };
         let shown = self.get(session, Purpose::KeyShown, dut)?;
         let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
         self.is_refused = session.attempt == 1 && set.is_none() && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
-        let accepted = set.is_some_and(|answer| port_info(&answer).is_some());
-        let differs = |shown: Smp| port_info(&shown).is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits));
-        if !accepted || shown.is_some_and(differs) {
+        let differs = |shown: &Smp| port_info(shown).is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits));
+        let is_done = shown.as_ref().is_some_and(|shown| !differs(shown));
+        // A Set whose answers were lost may have been done.
+        if !set.map_or(is_done, |answer| port_info(&answer).is_some()) {
             return Ok(None);
         }
         session.announce("M_KEY_DUT");
-        if self.get(session, Purpose::OwnKey, dut)?.is_none() {
+        let own = self.get(session, Purpose::OwnKey, dut)?;
+        let has_it = own.as_ref().and_then(port_info).is_some_and(|port| port.m_key() == dut);
+        if !has_it || shown.is_some_and(|shown| differs(&shown)) {
             return Ok(None);
         }
         session.announce("M_KEY_OTHER");
@@ -134,9 +163,14 @@ impl Subcase {
         protection: &Protection,
         keys: [MKey; TRIES],
     ) -> Result<Option<Smp>, Stop> {
+        let request = self.set_request(session, protection);
+        session.ask(purpose, &request, keys)
+    }
+
+    fn set_request(&self, session: &Session<'_, '_>, protection: &Protection) -> Smp {
         let mut request = session.request(Method::SET, AttributeId::PORT_INFO, 0);
         request.encode(&protection.to_set(&self.contact.port));
-        session.ask(purpose, &request, keys)
+        request
     }
 
     fn reset(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
@@ -149,26 +183,35 @@ impl Subcase {
         Ok(())
     }
 
-    /// The DUT as it was found.
+    /// The DUT as it was before the run. Each step is tried, whatever became of those before.
     fn restore(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        if self.is_refused || !session.has_set() {
-            // It is as it was; one more Set would be one more violation.
+        if !session.has_set() && self.original == self.keys.found {
             return forget(session);
         }
-        if !self.is_reset {
-            self.reset(session)?;
+        // One more Set would be one more violation.
+        if self.is_refused && (self.is_restored(session)? || self.is_hidden) {
+            return Ok(());
         }
+        let reset = if self.is_reset { Ok(()) } else { self.reset(session) };
         session.announce("restoring");
-        let Keys { dut, found, .. } = self.keys;
-        self.set(session, Purpose::Restore, &found, [dut, found.m_key, dut])?;
-        let shown = self.get(session, Purpose::Restored, found.m_key)?;
-        let is_restored = |port: &PortInfo| Protection::of(port) == found;
-        match shown.as_ref().and_then(port_info) {
-            Some(port) if is_restored(&port) => return forget(session),
-            Some(port) => session.note(format!("the DUT has {}, not {found} as it was found", Protection::of(&port))),
-            None => session.note(format!("nothing shows that the DUT has {found} again, as it was found; M_KEY_DUT is {dut}")),
+        let (dut, original) = (self.keys.dut, self.original);
+        let set = self.set(session, Purpose::Restore, &original, [dut, original.m_key, dut]);
+        let shown = self.is_restored(session);
+        reset.and(set.map(drop)).and(shown.map(drop))
+    }
+
+    /// Whether a Get shows what is to be restored; the journal forgets it then, and the user is told if not.
+    fn is_restored(&self, session: &mut Session<'_, '_>) -> Result<bool, Stop> {
+        let (dut, original) = (self.keys.dut, self.original);
+        // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from others.
+        let key = if original.m_key == MKey(0) { dut } else { original.m_key };
+        let shown = self.get(session, Purpose::Restored, key)?;
+        match shown.as_ref().and_then(port_info).map(|port| Protection::of(&port)) {
+            Some(now) if now == original => return forget(session).map(|()| true),
+            Some(now) => session.note(format!("the DUT has {now}, not {original} as it was found")),
+            None => session.note(format!("nothing shows that the DUT has {original} again, as it was found; M_KEY_DUT is {dut}")),
         }
-        Ok(())
+        Ok(false)
     }
 }
 

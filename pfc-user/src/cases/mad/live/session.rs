@@ -12,13 +12,14 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 use super::Live;
 use crate::case::Event;
 use crate::driver::mad::KeyJournal;
+use crate::driver::mad::m_key::Protection;
 use crate::driver::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
 /// A request is sent so often until it is answered: VL15 may lose a packet, and a DUT may be busy.
-pub(super) const TRIES: usize = 3;
+pub(in crate::cases::mad) const TRIES: usize = 3;
 
 /// Why a repetition ended early.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) enum Stop {
     Interrupted,
     /// The tester or its surroundings failed.
     Failed(anyhow::Error),
+    /// Not even one packet went out.
+    NotSent(anyhow::Error),
 }
 
 impl From<ReceiveError> for Stop {
@@ -58,6 +61,10 @@ pub(super) struct Session<'s, 'l> {
     live: &'s mut Live<'l>,
     pub(super) plan: &'s MadPlan,
     pub(super) attempt: u32,
+    /// What is to be restored.
+    pub(super) original: Option<Protection>,
+    /// The user wished to stop.
+    pub(super) interrupted: bool,
     wait: Duration,
     listen: Duration,
     uninterrupted: bool,
@@ -74,6 +81,8 @@ impl<'s, 'l> Session<'s, 'l> {
             live,
             plan,
             attempt: 1,
+            original: None,
+            interrupted: false,
             wait,
             listen: wait,
             uninterrupted: false,
@@ -111,20 +120,37 @@ impl<'s, 'l> Session<'s, 'l> {
         Smp::request(method, attribute, modifier, &self.live.config.route)
     }
 
-    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`.
+    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`. What is done
+    /// even if the user wishes to stop is also done if a packet could not be sent: an error only if none could.
     pub(super) fn ask(&mut self, purpose: Purpose, request: &Smp, keys: [MKey; TRIES]) -> Result<Option<Smp>, Stop> {
         let mut keys = keys.into_iter().peekable();
+        let mut not_sent = Vec::new();
         while let Some(key) = keys.next() {
-            let answer = self.once(purpose, request, key)?;
-            match answer {
-                Some(answer) if answer.status().is_busy() => {
-                    // Discarded: what is to be said the next time has not changed.
-                    if let Some(next) = keys.peek_mut() {
-                        *next = key;
-                    }
-                }
-                Some(answer) => return Ok(Some(answer)),
-                None => {}
+            match self.once(purpose, request, key) {
+                Ok(Some(answer)) if !answer.status().is_busy() => return Ok(Some(answer)),
+                Ok(None) => continue,
+                // Discarded: what is to be said the next time has not changed.
+                Ok(Some(_)) => {}
+                Err(Stop::NotSent(error)) if self.uninterrupted => not_sent.push(error),
+                Err(stop) => return Err(stop),
+            }
+            if let Some(next) = keys.peek_mut() {
+                *next = key;
+            }
+        }
+        match not_sent.pop() {
+            Some(error) if not_sent.len() + 1 == TRIES => Err(Stop::Failed(error)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks until there is an answer other than BUSY or none: where the key may be wrong, each that is not discarded may be a
+    /// violation.
+    pub(super) fn ask_warily(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+        for _ in 0..TRIES {
+            match self.once(purpose, request, key)? {
+                Some(answer) if answer.status().is_busy() => {}
+                other => return Ok(other),
             }
         }
         Ok(None)
@@ -154,7 +180,7 @@ impl<'s, 'l> Session<'s, 'l> {
         let (answer, smp) = match outcome {
             Outcome::Answered { at, smp } => (Some(Packet { at: nanos(at), octets: smp.octets().into() }), Some(smp)),
             Outcome::TimedOut => (None, None),
-            Outcome::NotSent(error) => return Err(Stop::Failed(anyhow!(error).context("a request could not be sent"))),
+            Outcome::NotSent(error) => return Err(Stop::NotSent(anyhow!(error).context("a request could not be sent"))),
         };
         self.listened_until = self.live.requester.transport().now();
         self.exchanges.push(Exchange {
@@ -185,7 +211,7 @@ impl<'s, 'l> Session<'s, 'l> {
             return Ok(None);
         }
         let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
-        let Some(port) = self.ask(Purpose::DutPort, &request, [current; TRIES])? else {
+        let Some(port) = self.first_answer(&request, current)? else {
             self.is_alive(AttributeId::NODE_INFO, current)?;
             return Ok(None);
         };
@@ -193,6 +219,10 @@ impl<'s, 'l> Session<'s, 'l> {
             return Ok(None);
         };
         let answer_time = timing::answer_time(&port, Duration::from_nanos(self.plan.timeout));
+        if self.last_took().is_some_and(|took| took > answer_time) {
+            // Nothing else would be answered in time.
+            return Ok(None);
+        }
         self.wait = answer_time.min(MOST_WAIT);
         self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
         // Port 0 of a switch has the M_Key, and another port the link.
@@ -200,6 +230,30 @@ impl<'s, 'l> Session<'s, 'l> {
         let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
         let up = link.as_ref().and_then(port_info).is_some_and(|info| is_up(info.port_state()));
         Ok(up.then_some(Contact { port, answer_time }))
+    }
+
+    /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long as any answer is waited for.
+    fn first_answer(&mut self, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+        let wait = self.wait;
+        for attempt in 1..=TRIES {
+            if attempt == TRIES {
+                self.wait = wait.max(MOST_WAIT);
+            }
+            let answer = self.once(Purpose::DutPort, request, key);
+            self.wait = wait;
+            match answer? {
+                Some(answer) if answer.status().is_busy() => {}
+                Some(answer) => return Ok(Some(answer)),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// From the last request to its answer.
+    fn last_took(&self) -> Option<Duration> {
+        let last = self.exchanges.last()?;
+        Some(Duration::from_nanos(last.answer.as_ref()?.at.saturating_sub(last.sent)))
     }
 
     /// Whether the DUT answers at all, after it has not answered something else.
@@ -232,7 +286,7 @@ impl<'s, 'l> Session<'s, 'l> {
         self.exchanges.iter().any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
-    pub(super) fn evidence(self, interrupted: bool) -> MadEvidence {
+    pub(super) fn evidence(self, error: Option<String>) -> MadEvidence {
         MadEvidence {
             plan: self.plan.clone(),
             transport: self.live.transport.clone(),
@@ -240,7 +294,9 @@ impl<'s, 'l> Session<'s, 'l> {
             exchanges: self.exchanges,
             strays: self.strays,
             listened_until: nanos(self.listened_until),
-            interrupted,
+            interrupted: self.interrupted,
+            original: self.original,
+            error,
         }
     }
 }
