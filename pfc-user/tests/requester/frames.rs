@@ -1,6 +1,7 @@
 //! Frames against another implementation, scapy.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
@@ -71,4 +72,26 @@ fn responses_of_scapy_are_taken_if_they_are_right() {
         let expected = (validity == "right").then_some(ReadResponse { destination: 0x11, psn: 7, length });
         assert_eq!(Path { mac, peer_mac, address, peer }.read_response(&frame), expected, "{name}");
     }
+}
+
+#[test]
+fn frames_of_rdma_rxe_are_built_octet_for_octet() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/roce");
+    let mut frames = 0;
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let Some(v6) = name.strip_prefix("read-").map(|rest| rest.starts_with("ipv6")) else { continue };
+        let (address, peer) = if v6 { ("2001:2:0:16::2", "2001:2:0:16::1") } else { ("198.18.16.2", "198.18.16.1") };
+        let (address, peer) = (address.parse().unwrap(), peer.parse().unwrap());
+        let path = Path { mac: [2, 0, 0, 0, 0x16, 2], peer_mac: [2, 0, 0, 0, 0x16, 1], address, peer };
+        let udp = if v6 { 54 } else { 34 };
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let frame: Vec<u8> = (0..line.len()).step_by(2).map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap()).collect();
+            let [identification, port] = [18, udp].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
+            let ours = path.frame(identification, port, &frame[udp + 8..frame.len() - 4]);
+            assert_eq!(ours, frame, "{name}");
+            frames += 1;
+        }
+    }
+    assert_eq!(frames, 40);
 }
