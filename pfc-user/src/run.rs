@@ -237,6 +237,7 @@ fn repetition(
         Repetition::Rc(plan) => {
             let port = equipment.rc.as_mut().expect(UP);
             let mut counters = port.loss_counters()?;
+            let own_drops = port.own_drops();
             let RcPort { agent, responder, socket, address, name, .. } = port;
             let mut live = rc::live::Live {
                 apm: config.testbed.rc.as_ref().expect(UP).apm,
@@ -244,6 +245,7 @@ fn repetition(
                 agent,
                 responder,
                 socket,
+                own_drops,
                 counters: &mut counters,
                 port: name.clone(),
                 interrupted: &mut || interrupt.seen(),

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test, from a bare machine. Ends with one line: `N passed, N failed, N skipped`.
 
-use std::io::{BufRead, BufReader};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fmt, fs};
@@ -8,6 +9,7 @@ use std::{env, fmt, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::build_ebpf;
+use crate::lab::rxe;
 use crate::setup::{self, EVERYTHING};
 use crate::step::{self, step};
 
@@ -79,6 +81,7 @@ impl Suite<'_> {
         self.test("examples in the documentation of pfc-user", &["--package", "pfc-user", "--doc"], &[]);
         // On real frames and real time: optimised, and one at a time.
         self.test("tests on real frames", &["--package", "pfc-user", "--release", "--test", "*"], &["--test-threads=1"]);
+        self.rxe();
     }
 
     fn check(&mut self, name: &str, command: &mut Command) {
@@ -103,6 +106,28 @@ impl Suite<'_> {
             Ok(()) => {}
             Err(error) if tally.failed == 0 => self.failed(name, &error),
             Err(_) => self.failures.push(format!("{name}: {} failed, named above", tally.failed)),
+        }
+    }
+
+    /// The RC cases on an independent device, in a virtual machine.
+    fn rxe(&mut self) {
+        if let Err(reason) = rxe::check_machine() {
+            // Like a test that skips itself: it has passed, and is taken back.
+            self.tally.passed += 1;
+            let note = format!("root_rdma_rxe_in_qemu: {reason:#}\n");
+            let noted = OpenOptions::new().create(true).append(true).open(&self.skips).and_then(|mut file| file.write_all(note.as_bytes()));
+            if let Err(error) = noted {
+                self.failed("rdma_rxe in QEMU", &error.into());
+            }
+            return;
+        }
+        match step("rdma_rxe in QEMU", || rxe::test(self.root)) {
+            Ok(wrong) => {
+                self.tally.passed += rxe::TESTS - wrong.len();
+                self.tally.failed += wrong.len();
+                self.failures.extend(wrong);
+            }
+            Err(error) => self.failed("rdma_rxe in QEMU", &error),
         }
     }
 

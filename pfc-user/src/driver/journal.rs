@@ -148,7 +148,8 @@ impl Journal {
         for folder in [&self.settings, &self.keys] {
             match fs::read_dir(folder) {
                 Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Nobody's entries, or another user's: none of ours.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
                 Err(error) => return Err(file_error(folder, error)),
             }
         }

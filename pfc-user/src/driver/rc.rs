@@ -46,6 +46,7 @@ pub struct RcPort {
     pub name: String,
     interface: String,
     namespace: Namespace,
+    driver: String,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
     _dut: Option<(Child, Namespace)>,
 }
@@ -95,8 +96,15 @@ impl RcPort {
         };
         let responder = namespace.run(|| Responder::attach(interface, mode))??;
         let socket = namespace.run(|| PacketSocket::open(interface))??;
+        let driver = link::state(&namespace, interface)?.driver;
         let name = format!("{interface} in {namespace}, XDP {}", responder.mode());
-        Ok(Self { agent, responder, socket, address: config.address, name, interface: interface.to_owned(), namespace, _dut: dut })
+        Ok(Self { agent, responder, socket, address: config.address, name, interface: interface.to_owned(), namespace, driver, _dut: dut })
+    }
+
+    /// The counter of the port's driver that also counts what the XDP program drops: tun and tap count each XDP_DROP as `rx_dropped`
+    /// (tun_xdp_act, Linux 6.18).
+    pub fn own_drops(&self) -> Option<&'static str> {
+        (self.driver == "tun").then_some("rx_dropped")
     }
 
     /// What reads the counters of frames that the port lost.

@@ -163,7 +163,7 @@ fn root_files_and_arguments_that_make_no_sense() {
             "--plan smoke --set testbed.dut.faults=[\"ignores-pcf\"]",
             "--set testbed.dut.faults=[\"ignores-pcf\"]: dut.faults[0]: no fault is called \"ignores-pcf\": see `validator dut switch --help` for all of them",
         ),
-        ("--plan speed", "--plan speed: neither a file nor a built-in plan (all, pfc, smoke)"),
+        ("--plan speed", "--plan speed: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)"),
         (
             "--case pfc.pause",
             "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause",

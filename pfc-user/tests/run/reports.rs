@@ -52,7 +52,7 @@ fn root_all_reports_say_the_same_now_and_later() {
     let rendered = lab.run(&format!("report {}", out.display()));
     assert_eq!(rendered.code, Some(1));
     assert_eq!(files.each_ref().map(|file| fs::read_to_string(file).unwrap()), written);
-    for case in cases::all() {
+    for case in cases::all().into_iter().filter(|case| case.id.starts_with("pfc.")) {
         assert!(rendered.stdout.contains(case.id), "{}", rendered.stdout);
     }
 

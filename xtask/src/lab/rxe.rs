@@ -64,7 +64,28 @@ pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-fn check_machine() -> Result<()> {
+/// Plans, and the exit code that the validator gives rdma_rxe for each.
+const EXPECTED: [(&str, i32); 2] = [("configs/plans/rxe.toml", 0), ("configs/plans/rxe-endless.toml", 1)];
+
+/// Runs the plans in one boot; a word on each that did not end as expected. `target/release/validator` is up to date by then.
+pub fn test(root: &Path) -> Result<Vec<String>> {
+    with_guest(root, MTU, |lab| {
+        let mut wrong = Vec::new();
+        for (plan, expected) in EXPECTED {
+            let status = lab.validate(&["--plan".to_owned(), plan.to_owned()])?;
+            if status.code() != Some(expected) {
+                wrong.push(format!("{plan} on rdma_rxe: expected exit code {expected}, found {status}"));
+            }
+        }
+        Ok(wrong)
+    })
+}
+
+/// How many verdicts [`test`] looks at.
+pub const TESTS: usize = EXPECTED.len();
+
+/// Why the lab cannot be run here, if it cannot.
+pub fn check_machine() -> Result<()> {
     if !step::is_root() {
         bail!("the lab needs root: it makes a network namespace and a tap; run it with sudo or as root");
     }

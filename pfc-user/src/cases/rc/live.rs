@@ -33,6 +33,8 @@ pub struct Live<'l> {
     pub responder: &'l mut Responder,
     /// Sends the answers.
     pub socket: &'l PacketSocket,
+    /// The counter in which the link's driver counts what the XDP program drops on purpose, where it does.
+    pub own_drops: Option<&'static str>,
     /// Reads the counters of frames that were lost.
     pub counters: &'l mut dyn FnMut() -> Result<Counters>,
     /// The tester's port, for people: interface, and how the XDP program is attached.
@@ -93,10 +95,12 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn losses(&mut self) -> Result<Losses, Stop> {
-        let records = self.live.responder.counters().map_err(of_driver)?.lost;
+        let own = self.live.responder.counters().map_err(of_driver)?;
+        let records = own.lost;
         let before = |counter: &str| self.before.iter().find(|(name, _)| name == counter).map_or(0, |(_, count)| *count);
         let after = (self.live.counters)()?;
-        let drops = after.into_iter().map(|(name, count)| (count.saturating_sub(before(&name)), name));
+        let on_purpose = |name: &str| if self.live.own_drops == Some(name) { own.dropped } else { 0 };
+        let drops = after.into_iter().map(|(name, count)| (count.saturating_sub(before(&name) + on_purpose(&name)), name));
         let drops = drops.filter(|(rise, _)| *rise > 0).map(|(rise, name)| (name, rise)).collect();
         Ok(Losses { records, drops })
     }
