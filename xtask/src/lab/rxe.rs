@@ -81,7 +81,7 @@ pub fn test(root: &Path) -> Result<Vec<String>> {
     })
 }
 
-/// How many verdicts [`test`] looks at.
+/// How many verdicts [`test()`] looks at.
 pub const TESTS: usize = EXPECTED.len();
 
 /// Why the lab cannot be run here, if it cannot.
