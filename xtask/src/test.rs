@@ -121,6 +121,12 @@ impl Suite<'_> {
             }
             return;
         }
+        if self.full {
+            // The agent's real verbs, which nothing else is built with.
+            let verbs = ["--package", "pfc-user", "--features", "verbs", "--target-dir", "target/lab/build"];
+            self.check("clippy with verbs", step::cargo().arg("clippy").args(verbs).args(["--all-targets", "--", "-D", "warnings"]));
+            self.test("tests of the agent with verbs", &[&verbs[..], &["--lib"]].concat(), &["agent::"]);
+        }
         match step("rdma_rxe in QEMU", || rxe::test(self.root)) {
             Ok(wrong) => {
                 self.tally.passed += rxe::TESTS - wrong.len();

@@ -23,6 +23,8 @@ use self::session::Session;
 use super::backend::Backend;
 use super::protocol::Failure;
 
+/// How long no connection is accepted after one could not be, for want of descriptors or memory.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// Connections at a time, those included that are told to go away; others are closed at once.
 const MAX_CONNECTIONS: usize = 16;
 
@@ -37,7 +39,7 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { token: None, idle: Duration::from_secs(5 * 60) }
+        Self { token: None, idle: Duration::from_secs(60 * 60) }
     }
 }
 
@@ -88,7 +90,18 @@ async fn accept(listener: TcpListener, session: Session, connections: &mut JoinS
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (stream, _) = accepted.context("no connection can be accepted")?;
+                let stream = match accepted {
+                    Ok((stream, _)) => stream,
+                    // No socket any more. Everything else passes: accept(2) hands on errors of the network and of connections that are
+                    // gone, and descriptors come back.
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK)) => {
+                        return Err(error).context("no connection can be accepted");
+                    }
+                    Err(_) => {
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                        continue;
+                    }
+                };
                 // One that is gone again is no reason to end.
                 let Ok(connection) = Connection::new(stream) else { continue };
                 if connections.len() < MAX_CONNECTIONS {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::link::{self, End, create_veth};
+use super::journal::{Change, Journal, JournalError};
+use super::link::{self, End, Feature, LinkError, create_veth};
 use super::netns::Namespace;
 use super::packet::PacketSocket;
 use super::process::Child;
@@ -29,6 +30,8 @@ const DUT_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 2);
 const DUT_START: Duration = Duration::from_secs(10);
 /// An agent takes a client, and answers, within this.
 const AGENT: Duration = Duration::from_secs(10);
+/// A link is back within this after a program was attached.
+const CARRIER: Duration = Duration::from_secs(10);
 /// Where the token is, unless the testbed names a file.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
 
@@ -46,7 +49,10 @@ pub struct RcPort {
     pub name: String,
     interface: String,
     namespace: Namespace,
-    driver: String,
+    /// The driver counts what the program drops.
+    counts_own_drops: bool,
+    /// Settings that are put back when the port is no longer used.
+    _changes: Vec<Change>,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
     _dut: Option<(Child, Namespace)>,
 }
@@ -82,6 +88,7 @@ impl RcPort {
                     None => std::env::var(TOKEN_VARIABLE).ok(),
                 };
                 let token = token.as_deref().map(str::trim);
+                // Where the port is: with `port.namespace` the control connection is made there too.
                 let agent = namespace.run(|| Agent::connect(agent.as_str(), token, AGENT))??;
                 Self::on(config, agent, &port.interface, namespace, None)
             }
@@ -95,16 +102,35 @@ impl RcPort {
             XdpMode::Skb => Mode::Skb,
         };
         let responder = namespace.run(|| Responder::attach(interface, mode))??;
+        // Some drivers reset the port when a program is attached.
+        link::wait_for_carrier(&namespace, interface, CARRIER)?;
+        // Requests are answered with the tag that they came with, and XDP sees it only where it stays in the frame.
+        let changes = match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
+            // Where the driver does not let go of it, a link without tags works all the same.
+            Err(JournalError::Link(LinkError::Fixed { .. })) => None,
+            change => change?,
+        };
         let socket = namespace.run(|| PacketSocket::open(interface))??;
-        let driver = link::state(&namespace, interface)?.driver;
+        // Each XDP_DROP is `rx_dropped` of tun and tap where the driver runs the program (tun_xdp_act, Linux 6.18).
+        let counts_own_drops = link::state(&namespace, interface)?.driver == "tun" && responder.mode() == "driver";
         let name = format!("{interface} in {namespace}, XDP {}", responder.mode());
-        Ok(Self { agent, responder, socket, address: config.address, name, interface: interface.to_owned(), namespace, driver, _dut: dut })
+        Ok(Self {
+            agent,
+            responder,
+            socket,
+            address: config.address,
+            name,
+            interface: interface.to_owned(),
+            namespace,
+            counts_own_drops,
+            _changes: changes.into_iter().collect(),
+            _dut: dut,
+        })
     }
 
-    /// The counter of the port's driver that also counts what the XDP program drops: tun and tap count each XDP_DROP as `rx_dropped`
-    /// (tun_xdp_act, Linux 6.18).
+    /// The counter of the port's driver that also counts what the XDP program drops on purpose.
     pub fn own_drops(&self) -> Option<&'static str> {
-        (self.driver == "tun").then_some("rx_dropped")
+        self.counts_own_drops.then_some("rx_dropped")
     }
 
     /// What reads the counters of frames that the port lost.
