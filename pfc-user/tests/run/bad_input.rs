@@ -166,7 +166,7 @@ fn root_files_and_arguments_that_make_no_sense() {
         ("--plan speed", "--plan speed: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)"),
         (
             "--case pfc.pause",
-            "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause",
+            "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get, rc.c09-142-01",
         ),
     ] {
         refuse(&lab, &format!("--testbed {sim} {arguments}"), message);
