@@ -55,7 +55,7 @@ fn numbers(case: &Value, repetition: &str) -> Vec<String> {
 #[test]
 fn a_channel_adapter_has_no_forwarding_table_to_test() {
     let folder = Folder::new();
-    let ended = folder.run(Path::new(SIM), "--plan mad --set testbed.mad.timeout=400ms --set testbed.mad.args=[\"--node\",\"ca\"]");
+    let ended = folder.run(Path::new(SIM), "--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.args=[\"--node\",\"ca\"]");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report = folder.report();
     assert_eq!(case(&report, "mad.c14-024-10-01")["verdict"], "not-applicable");
@@ -65,7 +65,7 @@ fn a_channel_adapter_has_no_forwarding_table_to_test() {
 /// What fails with a fault: `check [repetition]` of both cases.
 fn failing(fault: &str) -> BTreeSet<String> {
     let folder = Folder::new();
-    let ended = folder.run(Path::new(SIM), &format!("--plan mad --set testbed.mad.timeout=400ms --set testbed.mad.faults=[\"{fault}\"]"));
+    let ended = folder.run(Path::new(SIM), &format!("--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.faults=[\"{fault}\"]"));
     assert_eq!(ended.code, Some(1), "{ended:?}");
     report_failing(&folder.report())
 }
