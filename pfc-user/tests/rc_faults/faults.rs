@@ -185,7 +185,9 @@ fn a_completion_that_comes_early_does_not_pass() {
         let mut bench = Virtual::new(&[]);
         bench.early = Some((3, t_tr * percent / 100));
         let judged = judged(&bench.run(&plan));
-        assert_eq!(with(&judged.checks, Verdict::Fail), ["one-completion"], "{percent}: {:#?}", judged.checks);
+        // A retry may come after 0.95 T_tr: one that came after T_tr may have come in late by the rest.
+        let expected = if percent < 90 { Verdict::Fail } else { Verdict::Inconclusive };
+        assert_eq!(with(&judged.checks, expected), ["one-completion"], "{percent}: {:#?}", judged.checks);
     }
     // Nor does it where the agent's word comes late, so that it is heard in time.
     let began = Virtual::new(&[]).now;

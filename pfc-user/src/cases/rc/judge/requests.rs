@@ -131,7 +131,7 @@ fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
 
 /// Whether `span`, from the transmission of that index to what follows it, is too short by no more than the transmission may have been
 /// late: the tester knows when a packet reached its XDP program, not when it left the DUT. One that was late came longer after the one
-/// before by as much.
+/// before by as much, counted from the shortest time that a DUT without fault may take.
 pub(super) fn may_be_late(test: &PhaseView<'_>, index: usize, span: Nanos, shortest: Nanos) -> bool {
     let soonest = if index == 0 { 0 } else { shortest };
     span < shortest && gap_before(test, index) >= soonest + (shortest - span)
