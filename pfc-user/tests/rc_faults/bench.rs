@@ -93,6 +93,10 @@ pub struct Virtual {
     pub early: Option<(usize, Nanos)>,
     /// When that is.
     early_at: Option<Nanos>,
+    /// What the DUT takes to show a completion.
+    pub completion_takes: Nanos,
+    /// Completions that it does not show yet, each with the time when it does.
+    hidden: Vec<(Nanos, protocol::Completion)>,
     /// The DUT never gives up: after its last retry it sends the request again and again, this far apart.
     pub endless: Option<Nanos>,
     /// The agent refuses a READ on a queue pair in error.
@@ -137,6 +141,8 @@ impl Virtual {
             record_of_control: false,
             early: None,
             early_at: None,
+            completion_takes: 0,
+            hidden: Vec::new(),
             endless: None,
             refuses_flush: false,
             shows: None,
@@ -186,26 +192,37 @@ impl Virtual {
         }
     }
 
-    /// Stands still, if it is to at this.
-    fn stand_still(&mut self, at: At) {
-        if let Some((_, _, length)) = self.stall.take_if(|(when, from, _)| *when == at && self.now >= *from) {
-            let end = self.now + length;
-            self.pump();
-            while let Some(next) = self.model.next_event().filter(|next| *next <= end) {
-                self.now = self.now.max(next);
-                self.pump();
-            }
-            self.now = end;
-        }
-    }
-
-    fn taken(&mut self) -> Vec<protocol::Completion> {
+    /// What the DUT completes now.
+    fn complete(&mut self) {
         let mut completions = self.model.completions(self.now);
         if self.early.is_some() {
             completions.retain(|completion| completion.status != 12);
             let early = self.early_at.take_if(|at| *at <= self.now);
             completions.extend(early.map(|_| protocol::Completion { work_request: 1, status: 12, vendor_error: 0 }));
         }
+        let shown_at = self.now + self.completion_takes;
+        self.hidden.extend(completions.into_iter().map(|completion| (shown_at, completion)));
+    }
+
+    /// Stands still, if it is to at this.
+    fn stand_still(&mut self, at: At) {
+        if let Some((_, _, length)) = self.stall.take_if(|(when, from, _)| *when == at && self.now >= *from) {
+            let end = self.now + length;
+            self.pump();
+            self.complete();
+            while let Some(next) = self.model.next_event().filter(|next| *next <= end) {
+                self.now = self.now.max(next);
+                self.pump();
+                self.complete();
+            }
+            self.now = end;
+        }
+    }
+
+    fn taken(&mut self) -> Vec<protocol::Completion> {
+        self.complete();
+        let shown = self.hidden.extract_if(.., |(time, _)| *time <= self.now).map(|(_, completion)| completion);
+        let completions: Vec<protocol::Completion> = shown.collect();
         // A DUT that never gives up has none but of what was answered.
         completions.into_iter().filter(|completion| self.endless.is_none() || completion.status == 0).collect()
     }
@@ -215,7 +232,14 @@ impl Virtual {
         loop {
             self.pump();
             let completions = self.taken();
-            let next = self.model.next_event().into_iter().chain(self.early_at).min().filter(|next| *next <= end);
+            let next = self
+                .model
+                .next_event()
+                .into_iter()
+                .chain(self.early_at)
+                .chain(self.hidden.iter().map(|(time, _)| *time))
+                .min()
+                .filter(|next| *next <= end);
             if !completions.is_empty() || next.is_none() {
                 if completions.is_empty() {
                     self.now = end;
@@ -329,6 +353,7 @@ impl Bench for Virtual {
 
     fn close(&mut self) -> Result<(), Stop> {
         self.model.close();
+        self.hidden.clear();
         self.closed += 1;
         Ok(())
     }

@@ -156,6 +156,8 @@ fn a_tester_that_stood_still_does_not_blame_the_dut() {
     let stalls = (0..220).step_by(3).flat_map(|at| [1, 10, 25, 50, 120, 200, 600].map(|length| (at, length)));
     for (stands, (at, length)) in stalls.flat_map(|stall| At::ALL.map(|stands| (stands, stall))) {
         let mut bench = Virtual::new(&[]);
+        // Longer than one question, so that an answer without it can be late.
+        bench.completion_takes = 3_000_000;
         bench.stall = Some((stands, began + at * t_tr / 20, length * t_tr / 20));
         let judged = judged(&bench.run(&plan));
         assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{stands:?}, {at}, {length}: {:#?}", judged.checks);
