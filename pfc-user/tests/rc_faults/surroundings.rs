@@ -263,3 +263,20 @@ fn records_that_come_late_do_not_contradict() {
     assert_eq!(result(&evidence).verdict, Verdict::Pass, "{:#?}", result(&evidence));
     assert!(judged(&evidence).figures.iter().any(|figure| figure.name == "packets for another queue pair in the test"));
 }
+
+#[test]
+fn an_answer_without_completions_that_comes_after_the_end_is_not_the_last() {
+    let plan = plan(2, 14, 1024);
+    let t_tr = RcPlan::transport_timer(14);
+    let run = |stall| {
+        let mut bench = Virtual::new(&[]);
+        (bench.completion_takes, bench.stall) = (3_000_000, stall);
+        bench.run(&plan)
+    };
+    let good = run(None);
+    let (answered, flushed) = (good.control.unwrap().answers[0].time, good.flush.unwrap().posted);
+    for from in [answered, flushed] {
+        let judged = judged(&run(Some((At::Answered, from + 1, 60 * t_tr))));
+        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{:#?}", judged.checks);
+    }
+}
