@@ -42,12 +42,15 @@ pub struct Phase {
     pub posted: Nanos,
     /// Why the DUT did not take the READ.
     pub refused: Option<String>,
-    /// Packets for the tester's queue pair.
+    /// Packets for the tester's queue pair, in the order of their times.
     pub packets: Vec<Packet>,
     /// Packets that the tester answered with, each whole.
     pub answers: Vec<Packet>,
     /// Retries that were left, where the DUT shows them.
     pub shown: Vec<Shown>,
+    /// Packets for another queue pair, which are left out.
+    #[serde(default)]
+    pub foreign: u64,
     /// Packets whose record was lost.
     pub lost: u64,
     /// Frames that the tester's side of the link lost otherwise, by counter.
@@ -99,7 +102,7 @@ pub struct Shown {
 /// A completion as the agent told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Since when it may have been there: when the agent was last asked and had none.
+    /// Since when it may have been there: until when the agent, asked last, had none.
     pub since: Nanos,
     /// When the tester heard of it.
     pub time: Nanos,

@@ -33,6 +33,23 @@ pub fn of_document() -> RcPlan {
     plan(2, 18, 1024)
 }
 
+/// What the tester or the agent is at when it stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The agent waits for completions; it tells what came meanwhile.
+    Polling,
+    /// The agent's answer is fixed and has not come in.
+    Answered,
+    /// The agent has not posted the READ.
+    Posting,
+    /// The agent has posted the READ, and has not said so.
+    Posted,
+}
+
+impl At {
+    pub const ALL: [Self; 4] = [Self::Polling, Self::Answered, Self::Posting, Self::Posted];
+}
+
 /// A tester and its DUT, and what goes wrong between them.
 pub struct Virtual {
     pub now: Nanos,
@@ -64,8 +81,22 @@ pub struct Virtual {
     pub stop_at: Option<Nanos>,
     /// Questions for completions until the connection to the agent breaks.
     pub breaks_after: Option<usize>,
-    /// The tester stands still for so long when it has asked for completions at this time or later.
-    pub stall: Option<(Nanos, Nanos)>,
+    /// The tester or the agent stands still at this, at this time or later, for so long.
+    pub stall: Option<(At, Nanos, Nanos)>,
+    /// The packet of that number in the test, from 1, takes so long to the tester.
+    pub late: Option<(usize, Nanos)>,
+    /// Records of the test come in an order of their own: that packet's comes with the next one's, and after it.
+    pub record_late: Option<usize>,
+    /// A record of the control comes in the test.
+    pub record_of_control: bool,
+    /// The DUT completes the READ of the test so long after the packet of that number left, and not when it should.
+    pub early: Option<(usize, Nanos)>,
+    /// When that is.
+    early_at: Option<Nanos>,
+    /// What the DUT takes to show a completion.
+    pub completion_takes: Nanos,
+    /// Completions that it does not show yet, each with the time when it does.
+    hidden: Vec<(Nanos, protocol::Completion)>,
     /// The DUT never gives up: after its last retry it sends the request again and again, this far apart.
     pub endless: Option<Nanos>,
     /// The agent refuses a READ on a queue pair in error.
@@ -105,6 +136,13 @@ impl Virtual {
             stop_at: None,
             breaks_after: None,
             stall: None,
+            late: None,
+            record_late: None,
+            record_of_control: false,
+            early: None,
+            early_at: None,
+            completion_takes: 0,
+            hidden: Vec::new(),
             endless: None,
             refuses_flush: false,
             shows: None,
@@ -140,14 +178,51 @@ impl Virtual {
                 self.lost += 1;
                 continue;
             }
-            let packet = Packet::new(self.now, frame.len() as u32, &frame[..frame.len().min(SNAP_LEN)]);
+            let of_test = self.in_test().then_some(self.seen);
+            let takes = |(number, takes)| if of_test == Some(number) { takes } else { 0 };
+            let arrives = self.now + self.late.map_or(0, takes);
+            let packet = Packet::new(arrives, frame.len() as u32, &frame[..frame.len().min(SNAP_LEN)]);
             self.last_request = Some(packet.clone());
             self.packets.push(packet);
+            if let Some((number, after)) = self.early
+                && of_test == Some(number)
+            {
+                self.early_at = Some(self.now + after);
+            }
+        }
+    }
+
+    /// What the DUT completes now.
+    fn complete(&mut self) {
+        let mut completions = self.model.completions(self.now);
+        if self.early.is_some() {
+            completions.retain(|completion| completion.status != 12);
+            let early = self.early_at.take_if(|at| *at <= self.now);
+            completions.extend(early.map(|_| protocol::Completion { work_request: 1, status: 12, vendor_error: 0 }));
+        }
+        let shown_at = self.now + self.completion_takes;
+        self.hidden.extend(completions.into_iter().map(|completion| (shown_at, completion)));
+    }
+
+    /// Stands still, if it is to at this.
+    fn stand_still(&mut self, at: At) {
+        if let Some((_, _, length)) = self.stall.take_if(|(when, from, _)| *when == at && self.now >= *from) {
+            let end = self.now + length;
+            self.pump();
+            self.complete();
+            while let Some(next) = self.model.next_event().filter(|next| *next <= end) {
+                self.now = self.now.max(next);
+                self.pump();
+                self.complete();
+            }
+            self.now = end;
         }
     }
 
     fn taken(&mut self) -> Vec<protocol::Completion> {
-        let completions = self.model.completions(self.now);
+        self.complete();
+        let shown = self.hidden.extract_if(.., |(time, _)| *time <= self.now).map(|(_, completion)| completion);
+        let completions: Vec<protocol::Completion> = shown.collect();
         // A DUT that never gives up has none but of what was answered.
         completions.into_iter().filter(|completion| self.endless.is_none() || completion.status == 0).collect()
     }
@@ -157,7 +232,14 @@ impl Virtual {
         loop {
             self.pump();
             let completions = self.taken();
-            let next = self.model.next_event().filter(|next| *next <= end);
+            let next = self
+                .model
+                .next_event()
+                .into_iter()
+                .chain(self.early_at)
+                .chain(self.hidden.iter().map(|(time, _)| *time))
+                .min()
+                .filter(|next| *next <= end);
             if !completions.is_empty() || next.is_none() {
                 if completions.is_empty() {
                     self.now = end;
@@ -177,13 +259,25 @@ impl Bench for Virtual {
     fn listen(&mut self, queue_pair: u32) -> Result<(), Stop> {
         self.listening = Some(queue_pair);
         self.packets.clear();
+        if self.record_of_control {
+            self.packets.extend(self.last_request.clone());
+        }
         (self.seen, self.lost) = (0, 0);
         Ok(())
     }
 
     fn packets(&mut self) -> Result<Vec<Packet>, Stop> {
         self.pump();
-        Ok(std::mem::take(&mut self.packets))
+        let late = self.record_late.filter(|_| self.in_test());
+        if late.is_some_and(|late| self.seen == late) {
+            return Ok(Vec::new());
+        }
+        let arrived = self.packets.extract_if(.., |packet| packet.time <= self.now);
+        let mut arrived: Vec<Packet> = arrived.collect();
+        if late.is_some_and(|late| self.seen > late) {
+            arrived.reverse();
+        }
+        Ok(arrived)
     }
 
     fn losses(&mut self) -> Result<Losses, Stop> {
@@ -214,11 +308,13 @@ impl Bench for Virtual {
 
     fn post_read(&mut self, read: &Read) -> Result<(), Stop> {
         self.now += EXCHANGE;
+        self.stand_still(At::Posting);
         if self.refuses_flush && read.work_request == 2 {
             return Err(Stop::Refused(Failure { kind: FailureKind::Verbs, message: "ibv_post_send: invalid argument".into() }));
         }
         self.model.post_read(self.now, read).map_err(Stop::Refused)?;
         self.pump();
+        self.stand_still(At::Posted);
         Ok(())
     }
 
@@ -231,13 +327,9 @@ impl Bench for Virtual {
         }
         self.now += EXCHANGE;
         let mut completions = self.pass(self.now + wait);
-        if let Some((from, length)) = self.stall
-            && self.now >= from
-        {
-            self.stall = None;
-            completions.extend(self.pass(self.now + length));
-            self.now = self.now.max(from + length);
-        }
+        self.stand_still(At::Polling);
+        completions.extend(self.taken());
+        self.stand_still(At::Answered);
         if let Some(period) = self.endless
             && self.in_test()
             && let Some(last) = self.last_request.clone()
@@ -261,6 +353,7 @@ impl Bench for Virtual {
 
     fn close(&mut self) -> Result<(), Stop> {
         self.model.close();
+        self.hidden.clear();
         self.closed += 1;
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Exactly these checks fail.
 
-use validator::case::Verdict;
+use validator::case::{Judged, Verdict};
 use validator::dut::requester::fault::Fault;
+use validator::plan::rc::RcPlan;
 
-use super::bench::{Virtual, case, check, judged, of_document, plan, with};
+use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 
 /// Every fault that is about a check, and the checks that fail for it with the document's own parameters.
 const EXPECTED: &[(&str, &[&str])] = &[
@@ -132,7 +133,7 @@ fn the_fault_that_the_table_names_fails_that_check() {
 fn a_dut_that_never_gives_up_fails_and_the_test_ends() {
     let plan = plan(7, 14, 1024);
     let mut bench = Virtual::new(&["never-completes", "stays-in-rts"]);
-    bench.endless = Some(validator::plan::rc::RcPlan::transport_timer(14));
+    bench.endless = Some(RcPlan::transport_timer(14));
     let evidence = bench.run(&plan);
     let judged = judged(&evidence);
     assert_eq!(with(&judged.checks, Verdict::Fail), ["requests", "one-completion", "qp-error"], "{:#?}", judged.checks);
@@ -153,4 +154,54 @@ fn values_are_told() {
     assert!(step("13").ends_with("given back in state Error"), "{}", step("13"));
     let count = check(&judged, "retry-count");
     assert!(count.assertions.iter().all(|comparison| !comparison.actual.contains("derived")), "{count:?}");
+}
+
+/// Verdicts of the steps, by their numbers.
+fn steps(judged: &Judged, numbers: &[&str]) -> Vec<Verdict> {
+    numbers.iter().map(|number| judged.steps.iter().find(|step| step.step == *number).unwrap().verdict).collect()
+}
+
+#[test]
+fn a_step_fails_with_what_it_asks_for() {
+    for (fault, failed, passed) in [
+        ("never-completes", &["9", "10", "11", "12"][..], &["6.1", "6.2", "6.5", "8"][..]),
+        ("late-completion", &["9", "10", "11", "12"], &["6.2", "8"]),
+        ("wrong-status", &["9", "10", "12"], &["8", "11"]),
+        ("one-retry-less", &["6.1", "6.2", "6.6", "8"], &["6.3", "6.5", "9", "12"]),
+        ("keeps-count", &["6.7", "8"], &["6.1", "6.2"]),
+        ("changes-psn", &["6.2"], &["6.1", "8"]),
+    ] {
+        let judged = judged(&Virtual::new(&[fault]).run(&of_document()));
+        assert_eq!(steps(&judged, failed), vec![Verdict::Fail; failed.len()], "{fault}: {:#?}", judged.steps);
+        assert_eq!(steps(&judged, passed), vec![Verdict::Pass; passed.len()], "{fault}: {:#?}", judged.steps);
+    }
+}
+
+#[test]
+fn a_completion_that_comes_early_does_not_pass() {
+    let plan = plan(2, 14, 1024);
+    let t_tr = RcPlan::transport_timer(14);
+    for percent in 40..95 {
+        let mut bench = Virtual::new(&[]);
+        bench.early = Some((3, t_tr * percent / 100));
+        let judged = judged(&bench.run(&plan));
+        // A retry may come after 0.95 T_tr: one that came after T_tr may have come in late by the rest.
+        let expected = if percent < 90 { Verdict::Fail } else { Verdict::Inconclusive };
+        assert_eq!(with(&judged.checks, expected), ["one-completion"], "{percent}: {:#?}", judged.checks);
+    }
+    // Nor does it where the agent's word comes late, so that it is heard in time.
+    let began = Virtual::new(&[]).now;
+    let mut undecided = 0;
+    for (percent, at, length) in
+        (60..95).step_by(2).flat_map(|percent| (40..150).step_by(2).flat_map(move |at| [2, 8, 20].map(|length| (percent, at, length))))
+    {
+        let mut bench = Virtual::new(&[]);
+        bench.early = Some((3, t_tr * percent / 100));
+        bench.stall = Some((At::Answered, began + at * t_tr / 20, length * t_tr / 20));
+        let judged = judged(&bench.run(&plan));
+        let verdict = check(&judged, "one-completion").verdict;
+        assert_ne!(verdict, Verdict::Pass, "{percent}, {at}, {length}: {:#?}", judged.checks);
+        undecided += usize::from(verdict == Verdict::Inconclusive);
+    }
+    assert!(undecided > 0);
 }

@@ -6,8 +6,9 @@ use validator::case::{CaseResult, Verdict};
 use validator::cases::{self};
 use validator::evidence::rc::RcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
+use validator::plan::rc::RcPlan;
 
-use super::bench::{Virtual, case, check, judged, of_document, plan, with};
+use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 
 /// The whole case's result.
 fn result(evidence: &RcEvidence) -> CaseResult {
@@ -149,16 +150,20 @@ fn a_dut_that_hides_its_counter_has_it_derived() {
 #[test]
 fn a_tester_that_stood_still_does_not_blame_the_dut() {
     let plan = plan(2, 14, 1024);
-    let t_tr = validator::plan::rc::RcPlan::transport_timer(14);
+    let t_tr = RcPlan::transport_timer(14);
     let began = Virtual::new(&[]).now;
     let mut undecided = BTreeSet::new();
-    for (at, length) in (0..200).step_by(3).flat_map(|at| [1, 10, 25, 50, 120, 200].map(|length| (at, length))) {
+    let stalls = (0..220).step_by(3).flat_map(|at| [1, 10, 25, 50, 120, 200, 600].map(|length| (at, length)));
+    for (stands, (at, length)) in stalls.flat_map(|stall| At::ALL.map(|stands| (stands, stall))) {
         let mut bench = Virtual::new(&[]);
-        bench.stall = Some((began + at * t_tr / 20, length * t_tr / 20));
+        // Longer than one question, so that an answer without it can be late.
+        bench.completion_takes = 3_000_000;
+        bench.stall = Some((stands, began + at * t_tr / 20, length * t_tr / 20));
         let judged = judged(&bench.run(&plan));
-        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{at}, {length}: {:#?}", judged.checks);
+        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{stands:?}, {at}, {length}: {:#?}", judged.checks);
         let inconclusive = with(&judged.checks, Verdict::Inconclusive);
-        assert!(length > 1 || inconclusive.is_empty(), "{at}: {:#?}", judged.checks);
+        let short = length == 1 && stands != At::Answered;
+        assert!(!short || inconclusive.is_empty(), "{stands:?}, {at}: {:#?}", judged.checks);
         undecided.extend(inconclusive.into_iter().map(str::to_owned));
     }
     // What rests on the tester's own times, and nothing else.
@@ -170,7 +175,8 @@ fn attributes_that_were_not_taken_are_inconclusive() {
     for (shows, reason) in [
         ((|shown| shown.retry_count = 1) as fn(&mut validator::agent::protocol::QueuePair), "retry count 2 was asked for, and 1 is shown"),
         (|shown| shown.path_mtu = 512, "path MTU 1024 was asked for, and 512 is shown"),
-        (|shown| shown.timeout = 0, "time-out 18 was asked for, and 0 is shown, which is no T_tr"),
+        (|shown| shown.timeout = 0, "time-out 18 was asked for, and 0 is shown"),
+        (|shown| shown.timeout = 17, "time-out 18 was asked for, and 17 is shown"),
     ] {
         let mut bench = Virtual::new(&[]);
         bench.shows = Some(shows);
@@ -217,5 +223,60 @@ fn evidence_that_contradicts_itself_is_an_error() {
         assert_eq!(packets(&mut evidence).len(), 3);
         change(&mut evidence);
         assert_eq!(result(&evidence).verdict, Verdict::Error);
+    }
+}
+
+#[test]
+fn a_packet_that_comes_in_late_does_not_blame_the_dut() {
+    let t_tr = RcPlan::transport_timer(18);
+    for (number, undecided) in [(1, "interval"), (2, "interval"), (3, "one-completion")] {
+        for percent in (5..90).step_by(5) {
+            let mut bench = Virtual::new(&[]);
+            bench.late = Some((number, t_tr * percent / 100));
+            let judged = judged(&bench.run(&of_document()));
+            assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{number}, {percent}: {:#?}", judged.checks);
+            if percent > 5 {
+                assert_eq!(check(&judged, undecided).verdict, Verdict::Inconclusive, "{number}, {percent}: {:#?}", judged.checks);
+            }
+        }
+    }
+    // One that comes in late does not excuse a timer that is too short each time.
+    let mut bench = Virtual::new(&["short-timeout"]);
+    bench.late = Some((2, t_tr / 5));
+    assert_eq!(with(&judged(&bench.run(&of_document())).checks, Verdict::Fail), ["interval", "one-completion"]);
+}
+
+#[test]
+fn records_that_come_late_do_not_contradict() {
+    for late in 1..=2 {
+        let mut bench = Virtual::new(&[]);
+        bench.hides_counter = true;
+        bench.record_late = Some(late);
+        let evidence = bench.run(&of_document());
+        assert!(evidence.test.as_ref().unwrap().packets.is_sorted_by_key(|packet| packet.time));
+        assert_eq!(result(&evidence).verdict, Verdict::Pass, "{late}: {:#?}", result(&evidence));
+    }
+    let mut bench = Virtual::new(&[]);
+    bench.record_of_control = true;
+    let evidence = bench.run(&of_document());
+    assert_eq!(evidence.test.as_ref().map(|test| (test.packets.len(), test.foreign)), Some((3, 1)));
+    assert_eq!(result(&evidence).verdict, Verdict::Pass, "{:#?}", result(&evidence));
+    assert!(judged(&evidence).figures.iter().any(|figure| figure.name == "packets for another queue pair in the test"));
+}
+
+#[test]
+fn an_answer_without_completions_that_comes_after_the_end_is_not_the_last() {
+    let plan = plan(2, 14, 1024);
+    let t_tr = RcPlan::transport_timer(14);
+    let run = |stall| {
+        let mut bench = Virtual::new(&[]);
+        (bench.completion_takes, bench.stall) = (3_000_000, stall);
+        bench.run(&plan)
+    };
+    let good = run(None);
+    let (answered, flushed) = (good.control.unwrap().answers[0].time, good.flush.unwrap().posted);
+    for from in [answered, flushed] {
+        let judged = judged(&run(Some((At::Answered, from + 1, 60 * t_tr))));
+        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{:#?}", judged.checks);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use pfc_ebpf::wire::roce;
+
 use super::transmission;
 use crate::agent::protocol::{self, Channel, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence, Shown};
@@ -16,8 +18,11 @@ pub(super) const FLUSHED: u64 = 2;
 pub(super) const LONGEST: Nanos = 4;
 /// Longest wait in one question to the agent: an interruption is noticed after it.
 const LONGEST_POLL: Nanos = 50_000_000;
-/// Parts of T_tr that one such wait may take.
-const POLLS: Nanos = 16;
+/// Parts of T_tr that one such wait may take: what is heard after it is known this closely, which is less than the ticks that a
+/// kernel's timer may cut off.
+const POLLS: Nanos = 64;
+/// The agent counts its waits in whole ones.
+const MILLISECOND: Nanos = 1_000_000;
 /// Shortest wait for a completion that needs no timer.
 const PROMPT: Nanos = 1_000_000_000;
 
@@ -145,6 +150,7 @@ fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
         packets: Vec::new(),
         answers: Vec::new(),
         shown: Vec::new(),
+        foreign: 0,
         lost: 0,
         drops: Vec::new(),
         completions: Vec::new(),
@@ -208,10 +214,10 @@ impl<B: Bench> Steps<'_, B> {
 
     /// Drops some requests, then answers.
     fn control(&mut self, phase: &mut Phase) -> Result<(), Stop> {
-        let mut watch = Watch::new(self.plan, phase);
-        watch.post(self.bench, READ)?;
+        let mut watch = Watch::new(self.plan, phase, self.bench.now());
+        let posted = watch.post(self.bench, READ)?;
         let idle = 2 * LONGEST * watch.t_tr;
-        let longest = phase_end(watch.phase.posted, idle * self.plan.requests() as Nanos);
+        let longest = phase_end(posted, idle * self.plan.requests() as Nanos);
         loop {
             for (transmission, packet) in watch.take(self.bench)? {
                 if transmission > usize::from(self.plan.control_drops) {
@@ -219,9 +225,8 @@ impl<B: Bench> Steps<'_, B> {
                     watch.phase.answers.extend(answer);
                 }
             }
-            let now = self.bench.now();
-            let latest = watch.last.unwrap_or(watch.phase.posted);
-            if !watch.phase.completions.is_empty() || now >= longest || now >= phase_end(latest, idle) {
+            let end = longest.min(phase_end(watch.last.unwrap_or(posted), idle));
+            if !watch.phase.completions.is_empty() || watch.asked >= end {
                 break;
             }
             watch.poll(self.bench)?;
@@ -231,56 +236,58 @@ impl<B: Bench> Steps<'_, B> {
 
     fn test_and_flush(&mut self, numbered: Numbered, channel: Channel, done: &mut RcEvidence) -> Result<(), Stop> {
         let test = done.test.insert(phase(numbered, channel.clone()));
-        self.test(test)?;
+        let empty = self.test(test)?;
         if test.after.is_none_or(|after| after.state != State::Error) {
             // On a queue pair that is not in error a READ is not flushed.
             return Ok(());
         }
         self.bench.announce("flush");
-        self.flush(done.flush.insert(phase(numbered, channel)))
+        self.flush(done.flush.insert(phase(numbered, channel)), empty)
     }
 
-    /// Steps 5 to 12: drops all requests.
-    fn test(&mut self, phase: &mut Phase) -> Result<(), Stop> {
+    /// Steps 5 to 12: drops all requests. Until when there was no completion that has not been taken.
+    fn test(&mut self, phase: &mut Phase) -> Result<Nanos, Stop> {
         let requests = self.plan.requests();
-        let mut watch = Watch::new(self.plan, phase);
+        let mut watch = Watch::new(self.plan, phase, self.bench.now());
         let shows = watch.phase.channel.attributes.retries_left.is_some();
-        watch.post(self.bench, READ)?;
-        let (t_tr, posted) = (watch.t_tr, watch.phase.posted);
+        let posted = watch.post(self.bench, READ)?;
+        let t_tr = watch.t_tr;
         let longest = phase_end(posted, (requests as Nanos + 1) * LONGEST * t_tr);
         loop {
             let packets = watch.take(self.bench)?;
             if shows && !packets.is_empty() {
                 watch.show(self.bench)?;
             }
-            let (now, latest) = (self.bench.now(), watch.last.unwrap_or(posted));
+            let (asked, latest) = (watch.asked, watch.last.unwrap_or(posted));
             let over = match watch.phase.completions.first() {
                 // Time for one more request, and for one more completion.
-                Some(first) => now >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr)),
-                None => now >= longest && now >= phase_end(latest, 2 * LONGEST * t_tr),
+                Some(first) => asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr)),
+                None => asked >= longest && asked >= phase_end(latest, 2 * LONGEST * t_tr),
             };
-            let too_many = watch.transmissions > requests && now >= longest;
+            let too_many = watch.transmissions > requests && asked >= longest;
             if over || too_many {
                 break;
             }
             watch.poll(self.bench)?;
         }
-        watch.finish(self.bench)
+        let empty = watch.empty;
+        watch.finish(self.bench)?;
+        Ok(empty)
     }
 
-    /// The remark of step 13.
-    fn flush(&mut self, phase: &mut Phase) -> Result<(), Stop> {
-        let mut watch = Watch::new(self.plan, phase);
+    /// The remark of step 13. What is left of the test may complete only now, but since `empty`.
+    fn flush(&mut self, phase: &mut Phase, empty: Nanos) -> Result<(), Stop> {
+        let mut watch = Watch::new(self.plan, phase, empty);
         match watch.post(self.bench, FLUSHED) {
-            Err(Stop::Refused(failure)) => watch.phase.refused = Some(failure.message),
-            other => other?,
-        }
-        let end = phase_end(watch.phase.posted, watch.t_tr.max(PROMPT));
-        while watch.phase.refused.is_none() {
-            if self.bench.now() >= end || watch.phase.completions.iter().any(|completion| completion.work_request == FLUSHED) {
-                break;
+            Ok(posted) => {
+                let end = phase_end(posted, watch.t_tr.max(PROMPT));
+                let flushed = |phase: &Phase| phase.completions.iter().any(|completion| completion.work_request == FLUSHED);
+                while watch.asked < end && !flushed(watch.phase) {
+                    watch.poll(self.bench)?;
+                }
             }
-            watch.poll(self.bench)?;
+            Err(Stop::Refused(failure)) => watch.phase.refused = Some(failure.message),
+            Err(stop) => return Err(stop),
         }
         watch.finish(self.bench)
     }
@@ -298,29 +305,37 @@ struct Watch<'w> {
     transmissions: usize,
     /// When the last packet came.
     last: Option<Nanos>,
-    /// When the agent was last asked for completions.
+    /// When the agent was last asked for completions, of what it has answered. A phase ends by this time rather than by the clock: what
+    /// came while the tester or the agent stood still is heard by the next question.
     asked: Nanos,
+    /// Until when there was no completion that has not been taken.
+    empty: Nanos,
 }
 
 impl<'w> Watch<'w> {
-    fn new(plan: &'w RcPlan, phase: &'w mut Phase) -> Self {
+    fn new(plan: &'w RcPlan, phase: &'w mut Phase, empty: Nanos) -> Self {
         let t_tr = t_tr(&phase.channel.attributes).unwrap_or(RcPlan::transport_timer(plan.timeout));
-        Self { plan, phase, t_tr, transmissions: 0, last: None, asked: 0 }
+        Self { plan, phase, t_tr, transmissions: 0, last: None, asked: 0, empty }
     }
 
-    fn post(&mut self, bench: &mut impl Bench, work_request: u64) -> Result<(), Stop> {
+    /// Until when the DUT took to have the READ at the latest.
+    fn post(&mut self, bench: &mut impl Bench, work_request: u64) -> Result<Nanos, Stop> {
         self.phase.posted = bench.now();
-        self.asked = self.phase.posted;
         let RcPlan { address, r_key, path_mtu, .. } = *self.plan;
-        bench.post_read(&Read { work_request, address, r_key, length: path_mtu.into() })
+        bench.post_read(&Read { work_request, address, r_key, length: path_mtu.into() })?;
+        Ok(bench.now())
     }
 
     /// Waits a little for completions.
     fn poll(&mut self, bench: &mut impl Bench) -> Result<(), Stop> {
+        let wait = (self.t_tr / POLLS).clamp(1, LONGEST_POLL);
+        let wait = if wait > MILLISECOND { wait - wait % MILLISECOND } else { wait };
         let asked = bench.now();
-        let completions = bench.poll((self.t_tr / POLLS).clamp(1, LONGEST_POLL))?;
-        let (since, time) = (self.asked, bench.now());
+        let completions = bench.poll(wait)?;
+        let (since, time) = (self.empty, bench.now());
         self.asked = asked;
+        // An answer without completions comes when the wait is over.
+        self.empty = if completions.is_empty() { phase_end(asked, wait).min(time) } else { asked };
         self.phase.completions.extend(completions.into_iter().map(|completion| Completion {
             since,
             time,
@@ -332,13 +347,20 @@ impl<'w> Watch<'w> {
         Ok(())
     }
 
-    /// Takes the packets that came in, each with the number of its transmission, from 1.
+    /// Takes the packets that came in, each with the number of its transmission, from 1. Each processor of the tester has its own
+    /// records, so that they may not come in the order of time, and one of an earlier queue pair may still come.
     fn take(&mut self, bench: &mut impl Bench) -> Result<Vec<(usize, Packet)>, Stop> {
         let mut taken = Vec::new();
         for packet in bench.packets()? {
+            let destination = packet.frame().and_then(|frame| roce::parse(&*frame)).map(|packet| packet.bth.destination);
+            if destination.is_some_and(|destination| destination != self.phase.queue_pair) {
+                self.phase.foreign += 1;
+                continue;
+            }
             self.transmissions += usize::from(transmission::begins(self.last, packet.time, self.t_tr));
-            self.last = Some(packet.time);
-            self.phase.packets.push(packet.clone());
+            self.last = self.last.max(Some(packet.time));
+            let at = self.phase.packets.partition_point(|other| other.time <= packet.time);
+            self.phase.packets.insert(at, packet.clone());
             taken.push((self.transmissions, packet));
         }
         Ok(taken)

@@ -1,7 +1,7 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
 use super::super::stimulate::{FLUSHED, READ};
-use super::requests::{bounds, within};
+use super::requests::{bounds, may_be_late, within};
 use super::view::View;
 use super::{ms, no_test, state};
 use crate::agent::protocol::State;
@@ -30,8 +30,13 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     if let (Some(first), Some(last)) = (completions.first(), test.packets().last()) {
         let bounds = bounds(t_tr);
         let (earliest, latest) = (first.since.saturating_sub(last.time), first.time.saturating_sub(last.time));
-        let verdict = within(earliest, latest, bounds);
-        let heard = if verdict == Verdict::Inconclusive { format!("{} to {}", ms(earliest), ms(latest)) } else { ms(latest) };
+        let late = may_be_late(test, test.transmissions.len() - 1, latest, bounds.0);
+        let verdict = if late { Verdict::Inconclusive } else { within(earliest, latest, bounds) };
+        let heard = match verdict {
+            Verdict::Inconclusive if late => format!("{}: the transmission may have come in late", ms(latest)),
+            Verdict::Inconclusive => format!("{} to {}", ms(earliest), ms(latest)),
+            _ => ms(latest),
+        };
         finding.compare("from the last transmission to it", format!("{} to {}", ms(bounds.0), ms(bounds.1)), heard, verdict);
     }
     finding

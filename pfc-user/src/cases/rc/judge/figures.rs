@@ -22,6 +22,9 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     for (name, phase) in [("control", &view.control), ("test", &view.test)] {
         let Some(phase) = phase else { continue };
         tell(&format!("queue pairs of the {name}"), ends(phase));
+        if phase.phase.foreign > 0 {
+            tell(&format!("packets for another queue pair in the {name}"), phase.phase.foreign.to_string());
+        }
     }
     let Some(test) = &view.test else { return figures };
     if let Some(t_tr) = test.t_tr() {
