@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::lab::{Lab, of_repository};
 use crate::outcome::{Outcome, Report};
 
-/// A time-out of 67 ms: only a simulated DUT takes so short a one as it is asked for.
-const QUICK: &str = "name = \"quick\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 14 }]\n";
+/// A time-out of 134 ms: only a simulated DUT takes so short a one as it is asked for. A stall of the machine up to the twentieth of it
+/// leaves no doubt.
+const QUICK: &str = "name = \"quick\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 15 }]\n";
 
 fn run(lab: &Lab, plan: &str, more: &str) -> (Outcome, Value) {
     let plan = lab.file("plan.toml", plan);
@@ -32,12 +33,12 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 #[test]
 fn root_a_good_requester_passes_and_every_step_is_reported() {
     let Some(lab) = Lab::new("root_a_good_requester_passes_and_every_step_is_reported") else { return };
-    let plan = "name = \"all\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [\n{ timeout = 14 }, { timeout = 14, retry_count = 0 }, \
-                { timeout = 13, retry_count = 7, path_mtu = 256 }, { timeout = 14, path_mtu = 4096 },\n]\n";
+    let plan = "name = \"all\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [\n{ timeout = 16 }, { timeout = 16, retry_count = 0 }, \
+                { timeout = 16, retry_count = 7, path_mtu = 256 }, { timeout = 16, path_mtu = 4096 },\n]\n";
     let (ended, case) = run(&lab, plan, "");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(case["verdict"], "pass");
-    for repetition in ["retry 2, time-out 14, PMTU 1024", "retry 7, time-out 13, PMTU 256", "retry 2, time-out 14, PMTU 4096"] {
+    for repetition in ["retry 2, time-out 16, PMTU 1024", "retry 7, time-out 16, PMTU 256", "retry 2, time-out 16, PMTU 4096"] {
         let steps = case["steps"].as_array().unwrap().iter().filter(|step| step["repetition"] == repetition);
         let steps: Vec<_> = steps.map(|step| (step["step"].as_str().unwrap().to_owned(), step["verdict"].clone())).collect();
         for number in 1..=13 {
