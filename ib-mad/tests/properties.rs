@@ -2,7 +2,6 @@
 
 use ib_mad::mad::LENGTH;
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod codec_common;
 #[path = "codec_common/exercise.rs"]
 mod exercise;

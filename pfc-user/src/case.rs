@@ -80,6 +80,15 @@ pub struct Check {
     pub fault: &'static str,
 }
 
+impl Check {
+    /// Why it is skipped: a check that it depends on is among `earlier` results of the repetition, and failed or was skipped.
+    pub fn skipped_for(&self, earlier: &[CheckResult]) -> Option<String> {
+        let failed = |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
+        let on = self.depends_on.iter().find_map(|id| earlier.iter().filter(failed).find(|result| result.check == *id))?;
+        Some(format!("it depends on `{}`, which did not pass", on.check))
+    }
+}
+
 /// What is known of a case before it runs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Case {

@@ -4,6 +4,7 @@ mod finding;
 pub mod mad;
 pub mod pfc;
 pub mod rc;
+mod steps;
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};

@@ -1,5 +1,6 @@
 //! Simulated devices under test.
 
+pub mod catalogue;
 pub mod requester;
 pub mod sma;
 mod socket;

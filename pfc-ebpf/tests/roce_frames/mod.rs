@@ -1,4 +1,8 @@
 //! RoCEv2 frames for tests: made field by field, and arbitrary ones. The ICRC is not filled in.
+#[path = "../damage/mod.rs"]
+mod damage;
+
+use damage::damage;
 
 const MACS: [u8; 12] = [0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
 
@@ -168,25 +172,7 @@ impl Iterator for Frames {
     /// A frame that is whole, or damaged in one to three places: a bit, an octet, its length, two octets moved about.
     fn next(&mut self) -> Option<Vec<u8>> {
         let mut frame = self.whole();
-        for _ in 0..self.below(4) {
-            // Most damage goes where the headers are.
-            let near = [frame.len(), frame.len().min(80)][self.below(2)].max(1);
-            let at = self.below(near);
-            match self.below(5) {
-                0 if at < frame.len() => frame[at] ^= 1 << self.below(8),
-                1 if at < frame.len() => frame[at] = self.below(256) as u8,
-                2 => frame.truncate(at),
-                3 => {
-                    let more = self.below(64);
-                    frame.extend(self.octets(more));
-                }
-                4 if at < frame.len() => {
-                    let other = self.below(frame.len());
-                    frame.swap(at, other);
-                }
-                _ => {}
-            }
-        }
+        damage(&mut frame, |bound| self.below(bound));
         Some(frame)
     }
 }

@@ -1,5 +1,8 @@
 //! Checks that testbed and plan have in common.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use pfc_ebpf::units::Priority;
 
 use super::ConfigError;
@@ -18,6 +21,14 @@ pub(super) fn priority_set(document: &Document, key: &str, given: &[Priority]) -
         return Err(document.error(key, "expected at least one priority (0 to 7), found none"));
     }
     Ok(set)
+}
+
+/// Faults of a simulated device by their names at `key`.
+pub(super) fn faults<F: FromStr<Err: Display>>(document: &Document, key: &str, names: &[String]) -> Result<Vec<F>, ConfigError> {
+    let read = |(index, name): (usize, &String)| {
+        name.parse().map_err(|error: F::Err| document.error(&format!("{key}[{index}]"), error.to_string()))
+    };
+    names.iter().enumerate().map(read).collect()
 }
 
 /// `given` or `default`; an error when that is no time at all.

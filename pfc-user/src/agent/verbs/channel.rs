@@ -121,6 +121,8 @@ impl Open {
     pub fn poll(&mut self, wait: Duration) -> Result<Vec<Completion>, Failure> {
         let until = Instant::now() + wait;
         loop {
+            // Before the queue is looked at: "none" is said of the whole wait.
+            let left = until.saturating_duration_since(Instant::now());
             let taken = self.take()?;
             if !taken.is_empty() {
                 return Ok(taken);
@@ -128,10 +130,10 @@ impl Open {
             self.ask_for_event()?;
             // One that came before the event was asked for raises none.
             let taken = self.take()?;
-            let left = until.saturating_duration_since(Instant::now());
-            if !taken.is_empty() || left.is_zero() || !self.wait(left)? {
+            if !taken.is_empty() || left.is_zero() {
                 return Ok(taken);
             }
+            self.wait(left)?;
         }
     }
 
@@ -151,17 +153,16 @@ impl Open {
         if code == 0 { Ok(()) } else { Err(verbs("ask for the completion queue's event", &io::Error::from_raw_os_error(code.abs()))) }
     }
 
-    /// Waits for an event and takes it; whether one came in time.
-    fn wait(&self, time: Duration) -> Result<bool, Failure> {
+    /// Waits for an event, at most so long, and takes it.
+    fn wait(&self, time: Duration) -> Result<(), Failure> {
         // SAFETY: the channel, and its descriptor, are there as long as `self`.
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.events.as_raw_fd()) };
         // Rounded up: a time-out of less than a millisecond would be none at all.
         let milliseconds = time.as_micros().div_ceil(1000);
         let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         match nix::poll::poll(&mut [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)], timeout) {
-            Ok(0) => return Ok(false),
+            Ok(0) | Err(Errno::EINTR) => return Ok(()),
             Ok(_) => {}
-            Err(Errno::EINTR) => return Ok(true),
             Err(error) => return Err(verbs("wait for a completion", &error)),
         }
         let (mut queue, mut context) = (ptr::null_mut(), ptr::null_mut());
@@ -172,7 +173,7 @@ impl Open {
         }
         // SAFETY: the event that was just taken from this queue; the queue cannot be destroyed before.
         unsafe { ibv_ack_cq_events(self.completions.cq().as_ptr(), 1) };
-        Ok(true)
+        Ok(())
     }
 
     pub fn query(&self) -> Result<QueuePair, Failure> {

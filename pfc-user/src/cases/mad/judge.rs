@@ -93,8 +93,6 @@ fn result(check: &Check, e: &MadEvidence, finding: Finding) -> CheckResult {
 }
 
 fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
-    let failed = |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
-    let failed = |id: &str| earlier.iter().filter(failed).find(|result| result.check == id);
     let with = |verdict, reason| Finding { verdict, reason, ..Finding::new() };
     let Some(judge) = judge_of(check.id) else {
         return with(Verdict::Error, format!("the check `{}` has no judge", check.id));
@@ -108,8 +106,8 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
         return with(Verdict::Inconclusive, "the repetition was interrupted".into());
     }
     let finding = name_error(view, finding);
-    if let Some(on) = check.depends_on.iter().find_map(|id| failed(id)) {
-        return with(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check));
+    if let Some(reason) = check.skipped_for(earlier) {
+        return with(Verdict::Skipped, reason);
     }
     let unmet: Vec<String> = check.preconditions.iter().filter_map(|name| unmet(name, view).map(|why| format!("{name}: {why}"))).collect();
     if unmet.is_empty() {

@@ -56,12 +56,8 @@ fn result(check: &Check, e: &PfcEvidence, verdict: Verdict, reason: String, asse
 }
 
 fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult {
-    let unmet = check
-        .depends_on
-        .iter()
-        .find_map(|id| earlier.iter().find(|result| result.check == *id && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)));
-    if let Some(on) = unmet {
-        return result(check, e, Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check), Vec::new());
+    if let Some(reason) = check.skipped_for(earlier) {
+        return result(check, e, Verdict::Skipped, reason, Vec::new());
     }
     if e.interrupted {
         return result(check, e, Verdict::Inconclusive, "the repetition was interrupted".into(), Vec::new());

@@ -62,8 +62,6 @@ fn result(check: &Check, e: &RcEvidence, finding: Finding) -> CheckResult {
 }
 
 fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
-    let failed = |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
-    let failed = |id: &&str| earlier.iter().filter(failed).find(|result| result.check == **id);
     let with = |verdict, reason| Finding { verdict, reason, ..Finding::new() };
     let Some(judge) = judge_of(check.id) else {
         return with(Verdict::Error, format!("the check `{}` has no judge", check.id));
@@ -71,8 +69,8 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if view.e.interrupted && check.id != "qualifier" {
         return with(Verdict::Inconclusive, "the repetition was interrupted".into());
     }
-    if let Some(on) = check.depends_on.iter().find_map(failed) {
-        return with(Verdict::Skipped, format!("it depends on `{}`, which did not pass", on.check));
+    if let Some(reason) = check.skipped_for(earlier) {
+        return with(Verdict::Skipped, reason);
     }
     let finding = judge(view);
     if finding.verdict == Verdict::NotApplicable {

@@ -9,10 +9,9 @@ use serde::Deserialize;
 use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Testbed, XdpMode, mad, rc};
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
-use crate::config::checks::{positive, priority_set};
+use crate::config::checks::{faults, positive, priority_set};
 use crate::config::document::Document;
 use crate::config::units::{Octets, Rate, Span};
-use crate::dut::switch::fault::{Fault, FaultError};
 use crate::plan::Nanos;
 
 #[derive(Deserialize)]
@@ -231,7 +230,9 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
         }
     }
     match dut.kind {
-        Kind::Sim => Ok(Dut::Sim { faults: faults(document, &dut.faults.unwrap_or_default())?, args: dut.args.unwrap_or_default() }),
+        Kind::Sim => {
+            Ok(Dut::Sim { faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?, args: dut.args.unwrap_or_default() })
+        }
         Kind::Bridge => Ok(Dut::Bridge),
         Kind::External => {
             let missing = |key| document.error(key, "missing: an external DUT needs both ports, such as { interface = \"eth1\" }");
@@ -243,13 +244,6 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
             Ok(Dut::External { tx, rx })
         }
     }
-}
-
-fn faults(document: &Document, names: &[String]) -> Result<Vec<Fault>, ConfigError> {
-    let read = |(index, name): (usize, &String)| {
-        name.parse().map_err(|error: FaultError| document.error(&format!("dut.faults[{index}]"), error.to_string()))
-    };
-    names.iter().enumerate().map(read).collect()
 }
 
 fn dscp_map(document: &Document, value: Option<DscpMapValue>) -> Result<[Priority; Dscp::COUNT], ConfigError> {

@@ -9,7 +9,7 @@ use ib_mad::smp::{Path, Route};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::config::ConfigError;
-use crate::config::checks::positive;
+use crate::config::checks::{faults, positive};
 use crate::config::document::Document;
 use crate::config::units::Span;
 use crate::plan::Nanos;
@@ -227,14 +227,10 @@ fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigEr
     }
     let missing = |key: &str, what: &str| document.error(&format!("mad.{key}"), format!("missing: {what}"));
     Ok(match kind {
-        Kind::Sim => {
-            let names = table.faults.unwrap_or_default();
-            let read = |(index, name): (usize, &String)| {
-                name.parse::<Fault>().map_err(|error| document.error(&format!("mad.faults[{index}]"), error.to_string()))
-            };
-            let faults = names.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-            MadTransport::Sim { faults, args: table.args.unwrap_or_default() }
-        }
+        Kind::Sim => MadTransport::Sim {
+            faults: faults(document, "mad.faults", &table.faults.unwrap_or_default())?,
+            args: table.args.unwrap_or_default(),
+        },
         Kind::Ibsim => MadTransport::Ibsim {
             socket: table.socket.ok_or_else(|| missing("socket", "say the server's IBSIM_SOCKNAME, such as socket = \"sim\""))?,
             host: table.host.ok_or_else(|| missing("host", "say which node of the fabric the tester is, such as host = \"Hca1\""))?,

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
+use crate::config::checks::faults;
 use crate::config::document::Document;
-use crate::dut::requester::fault::{Fault, FaultError};
+use crate::dut::requester::fault::Fault;
 
 /// Where the tester's port is, and how the DUT's queue pairs are driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,12 +107,7 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
     }
     let dut = match table.dut {
         Kind::Sim => {
-            let names = table.faults.unwrap_or_default();
-            let read = |(index, name): (usize, &String)| {
-                name.parse::<Fault>().map_err(|error: FaultError| document.error(&format!("rc.faults[{index}]"), error.to_string()))
-            };
-            let faults = names.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-            RcDut::Sim { faults, args: table.args.unwrap_or_default() }
+            RcDut::Sim { faults: faults(document, "rc.faults", &table.faults.unwrap_or_default())?, args: table.args.unwrap_or_default() }
         }
         Kind::Agent => RcDut::Agent {
             agent: table

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thiserror::Error;
+use crate::dut::catalogue::{self, Entry, FaultError, entry};
 
 /// A way in which the simulated requester departs from the specification. [`Fault::CATALOGUE`] describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,41 +33,6 @@ pub enum Fault {
     NoNeighbour,
     RefusesState,
     Apm,
-}
-
-/// A fault as the user finds it in the help.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Name.
-    pub name: &'static str,
-    /// The shape of its value; empty when it takes none. Every value may be left out.
-    pub value: &'static str,
-    /// What the requester then does.
-    pub does: &'static str,
-    /// The check that it is there to fail; empty where it is there for another end.
-    pub fails: &'static str,
-}
-
-const fn entry(name: &'static str, value: &'static str, does: &'static str, fails: &'static str) -> Entry {
-    Entry { name, value, does, fails }
-}
-
-/// Why a fault could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FaultError {
-    /// No such fault.
-    #[error("no fault is called {0:?}: see `validator dut requester --help` for all of them")]
-    Unknown(String),
-    /// The value does not fit.
-    #[error("{name} takes {expected}, found {found:?}")]
-    Value {
-        /// Fault.
-        name: &'static str,
-        /// What it takes.
-        expected: &'static str,
-        /// What was given.
-        found: String,
-    },
 }
 
 impl Fault {
@@ -101,13 +66,7 @@ impl Fault {
 
     /// The catalogue as text, a line each.
     pub fn help() -> String {
-        let mut text = String::from("Faults, each with the check that it makes fail, if any:\n");
-        for Entry { name, value, does, fails } in Self::CATALOGUE {
-            let value = if value.is_empty() { String::new() } else { format!("[={value}]") };
-            let fails = if fails.is_empty() { String::new() } else { format!(" ({fails})") };
-            text += &format!("  {:<20}{does}{fails}\n", format!("{name}{value}"));
-        }
-        text
+        catalogue::help(&Self::CATALOGUE)
     }
 }
 
@@ -115,13 +74,8 @@ impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let Entry { name, value: shape, .. } =
-            *Self::CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| FaultError::Unknown(name.into()))?;
+        let (name, value) = catalogue::find(&Self::CATALOGUE, "requester", text)?;
         let wrong = |expected| FaultError::Value { name, expected, found: value.unwrap_or_default().into() };
-        if shape.is_empty() && value.is_some() {
-            return Err(wrong("no value"));
-        }
         Ok(match name {
             "one-retry-less" => Self::OneRetryLess,
             "one-retry-more" => Self::OneRetryMore,

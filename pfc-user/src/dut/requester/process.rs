@@ -91,8 +91,9 @@ impl Backend for Handle {
         let start = Instant::now();
         let mut model = self.0.model();
         loop {
-            let completions = model.completions(clock::now());
+            // Before the model is looked at: "none" is said of the whole wait.
             let left = wait.saturating_sub(start.elapsed());
+            let completions = model.completions(clock::now());
             if !completions.is_empty() || left.is_zero() {
                 return Ok(completions);
             }

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use pfc_ebpf::units::Priority;
-use thiserror::Error;
+
+use crate::dut::catalogue::{self, Entry, FaultError, entry};
 
 /// One event in so many.
 pub type OneIn = NonZeroU64;
@@ -66,41 +67,6 @@ impl Percent {
     }
 }
 
-/// A fault as the user finds it in the help.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Name.
-    pub name: &'static str,
-    /// The shape of its value; empty when it takes none. Every value may be left out.
-    pub value: &'static str,
-    /// What the switch then does.
-    pub does: &'static str,
-    /// The check that it is there to fail.
-    pub fails: &'static str,
-}
-
-const fn entry(name: &'static str, value: &'static str, does: &'static str, fails: &'static str) -> Entry {
-    Entry { name, value, does, fails }
-}
-
-/// Why a fault could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FaultError {
-    /// No such fault.
-    #[error("no fault is called {0:?}: see `validator dut switch --help` for all of them")]
-    Unknown(String),
-    /// The value does not fit.
-    #[error("{name} takes {expected}, found {found:?}")]
-    Value {
-        /// Fault.
-        name: &'static str,
-        /// What it takes.
-        expected: &'static str,
-        /// What was given.
-        found: String,
-    },
-}
-
 impl Fault {
     /// Every fault, in the order of the enum.
     pub const CATALOGUE: [Entry; 25] = [
@@ -133,12 +99,7 @@ impl Fault {
 
     /// The catalogue as text, a line each.
     pub fn help() -> String {
-        let mut text = String::from("Faults, each with the check that it makes fail:\n");
-        for Entry { name, value, does, fails } in Self::CATALOGUE {
-            let value = if value.is_empty() { String::new() } else { format!("[={value}]") };
-            text += &format!("  {:<32}{does} ({fails})\n", format!("{name}{value}"));
-        }
-        text
+        catalogue::help(&Self::CATALOGUE)
     }
 }
 
@@ -162,13 +123,8 @@ impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let Entry { name, value: shape, .. } =
-            *Self::CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| FaultError::Unknown(name.into()))?;
+        let (name, value) = catalogue::find(&Self::CATALOGUE, "switch", text)?;
         let wrong = |expected| move || FaultError::Value { name, expected, found: value.unwrap_or_default().into() };
-        if shape.is_empty() && value.is_some() {
-            return Err(wrong("no value")());
-        }
         let one_in = |default: u64| {
             let n = value.map_or(Some(default), |value| value.parse().ok());
             n.and_then(OneIn::new).ok_or_else(wrong("a number of frames above 0"))

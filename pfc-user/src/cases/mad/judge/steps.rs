@@ -6,19 +6,13 @@ use super::forwarding_table::decoded;
 use super::m_key::bits;
 use super::view::View;
 use crate::case::{Case, CheckResult, StepResult, Verdict};
+use crate::cases::steps::{Found, checked, numbered};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 
-/// Comparisons of a step that are told one by one.
-const TOLD: usize = 4;
-
-/// What there is to say of a step.
-type Found = (String, Verdict);
-
 /// The steps of `case` in the subcase of the evidence.
 pub(super) fn of(case: &Case, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    let steps = case.steps.iter().filter_map(|line| line.split_once("  "));
-    steps
+    numbered(case.steps)
         .filter_map(|(number, what)| {
             let step = match number.split_once(": ") {
                 None => number,
@@ -105,17 +99,4 @@ fn valued<A>(checks: &[CheckResult], check: &str, value: Option<A>, tell: impl F
         Some(value) => (tell(value), Verdict::Pass),
         None => checked(checks, &[check]),
     }
-}
-
-/// A step that checks decide.
-fn checked(checks: &[CheckResult], ids: &[&str]) -> Found {
-    let of_step: Vec<&CheckResult> = checks.iter().filter(|result| ids.contains(&result.check.as_str())).collect();
-    let verdict = Verdict::of_parts(of_step.iter().map(|result| result.verdict));
-    let reason = of_step.iter().find(|result| result.verdict == verdict && !result.reason.is_empty()).map(|result| result.reason.clone());
-    let comparisons: Vec<_> = of_step.iter().flat_map(|result| &result.assertions).collect();
-    let told = comparisons.iter().take(TOLD).map(|comparison| format!("{}: {}", comparison.what, comparison.actual));
-    let told = told.collect::<Vec<_>>().join("; ");
-    let more = comparisons.len().saturating_sub(TOLD);
-    let told = if more > 0 { format!("{told}; {more} more") } else { told };
-    (reason.unwrap_or(told), verdict)
 }

@@ -4,17 +4,11 @@ use super::view::{PhaseView, View};
 use super::{ms, state};
 use crate::agent::protocol::QueuePair;
 use crate::case::{Case, CheckResult, StepResult, Verdict};
-
-/// Comparisons of a step that are told one by one.
-const TOLD: usize = 8;
-
-/// What there is to say of a step.
-type Found = (String, Verdict);
+use crate::cases::steps::{Found, checked, numbered};
 
 /// The steps of `case` in the repetition of the evidence.
 pub(super) fn of(case: &Case, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    let steps = case.steps.iter().filter_map(|line| line.split_once("  "));
-    steps
+    numbered(case.steps)
         .map(|(step, what)| {
             let (found, verdict) = step_of(step, view, checks);
             StepResult { repetition: view.e.plan.name.clone(), step: step.into(), what: what.into(), found, verdict }
@@ -64,14 +58,8 @@ fn initialisation(step: &str, view: &View<'_>, opened: &PhaseView<'_>) -> Option
     let shown = |holds: bool, found: String| Some((found, if holds { Verdict::Pass } else { Verdict::Inconclusive }));
     match step {
         "init 1" => {
-            let DutEnd { number, address } = DutEnd::of(opened);
-            shown(
-                true,
-                format!(
-                    "{number} at {address}, {state:?}, path MTU {path_mtu}, connected to {:#08x} of the tester",
-                    opened.phase.queue_pair
-                ),
-            )
+            let (number, address, tester) = (dut(opened), opened.phase.channel.address, opened.phase.queue_pair);
+            shown(true, format!("{number} at {address}, {state:?}, path MTU {path_mtu}, connected to {tester:#08x} of the tester"))
         }
         "init 2" | "3" => shown(retry_count == plan.retry_count, format!("{} asked for, {retry_count} read back", plan.retry_count)),
         "init 3" => shown(timeout == plan.timeout, format!("{} asked for, {timeout} read back", plan.timeout)),
@@ -80,17 +68,6 @@ fn initialisation(step: &str, view: &View<'_>, opened: &PhaseView<'_>) -> Option
             None => shown(false, format!("time-out {timeout}: the timer never ends")),
         },
         _ => None,
-    }
-}
-
-struct DutEnd {
-    number: String,
-    address: std::net::IpAddr,
-}
-
-impl DutEnd {
-    fn of(opened: &PhaseView<'_>) -> Self {
-        Self { number: dut(opened), address: opened.phase.channel.address }
     }
 }
 
@@ -140,17 +117,4 @@ fn not_reached(view: &View<'_>) -> Found {
         () => "not reached",
     };
     (why.into(), Verdict::Skipped)
-}
-
-/// A step that checks decide.
-fn checked(checks: &[CheckResult], ids: &[&str]) -> Found {
-    let of_step: Vec<&CheckResult> = checks.iter().filter(|result| ids.contains(&result.check.as_str())).collect();
-    let verdict = Verdict::of_parts(of_step.iter().map(|result| result.verdict));
-    let reason = of_step.iter().find(|result| result.verdict == verdict && !result.reason.is_empty()).map(|result| result.reason.clone());
-    let comparisons: Vec<_> = of_step.iter().flat_map(|result| &result.assertions).collect();
-    let told = comparisons.iter().take(TOLD).map(|comparison| format!("{}: {}", comparison.what, comparison.actual));
-    let told = told.collect::<Vec<_>>().join("; ");
-    let more = comparisons.len().saturating_sub(TOLD);
-    let told = if more > 0 { format!("{told}; {more} more") } else { told };
-    (reason.unwrap_or(told), verdict)
 }
