@@ -12,8 +12,8 @@ pub enum Class {
     Test {
         /// Its stamp.
         stamp: Stamp,
-        /// Its UDP checksum is right.
-        intact: bool,
+        /// The datagram that it is in, whose checksum has not been looked at yet.
+        datagram: Datagram,
     },
     /// PAUSE or PFC.
     Control(MacControl),
@@ -21,6 +21,21 @@ pub enum Class {
     Other,
     /// Could not be read.
     Malformed(Malformed),
+}
+
+/// Where a datagram is in its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    ip: ip::Header,
+    udp: udp::Header,
+}
+
+impl Datagram {
+    /// Whether it is as its sender made it, by its UDP checksum; `frame` is the one that it was found in.
+    #[inline(always)]
+    pub fn is_intact(&self, frame: &(impl Octets + ?Sized)) -> bool {
+        udp::is_intact(frame, &self.ip, &self.udp)
+    }
 }
 
 impl Class {
@@ -31,81 +46,118 @@ impl Class {
         match self {
             Self::Test { .. } | Self::Control(_) => true,
             Self::Other => false,
-            Self::Malformed(reason) => matches!(
-                reason,
-                Malformed::ControlTruncated
-                    | Malformed::ControlOpcode
-                    | Malformed::ControlTagged
-                    | Malformed::ControlDestination
-                    | Malformed::Stamp
-            ),
+            Self::Malformed(reason) => reason.is_consumed(),
         }
     }
 }
 
-/// A frame's class, and what tells its priority.
+/// What tells the priority of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Classified {
+pub struct Marks {
     /// VLAN tags in the frame: 0 to 2, 0 where they could not be read.
     pub tags: u8,
     /// PCP of the outermost tag (0 to 7); `None` without a tag.
     pub pcp: Option<u8>,
     /// DSCP (0 to 63); `None` without a whole IP header.
     pub dscp: Option<u8>,
+}
+
+/// A frame's class, and what tells its priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classified {
+    /// What tells its priority.
+    pub marks: Marks,
     /// What it is.
     pub class: Class,
 }
 
+/// What is done with a frame of each class: one of these is called, once. So that the program in the kernel goes straight on
+/// where it knows the class, and does not put it into a value to take it out again.
+pub trait Visitor: Sized {
+    /// What comes of it.
+    type Output;
+    /// A test frame with a whole stamp.
+    fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Self::Output;
+    /// PAUSE or PFC.
+    fn control(self, control: MacControl) -> Self::Output;
+    /// Anything else that can be read.
+    fn other(self, marks: Marks) -> Self::Output;
+    /// Could not be read.
+    fn malformed(self, marks: Marks, reason: Malformed) -> Self::Output;
+}
+
+/// Makes a value of it.
+struct Collect;
+
+impl Visitor for Collect {
+    type Output = Classified;
+
+    fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Classified {
+        Classified { marks, class: Class::Test { stamp, datagram } }
+    }
+
+    fn control(self, control: MacControl) -> Classified {
+        Classified { marks: Marks { tags: 0, pcp: None, dscp: None }, class: Class::Control(control) }
+    }
+
+    fn other(self, marks: Marks) -> Classified {
+        Classified { marks, class: Class::Other }
+    }
+
+    fn malformed(self, marks: Marks, reason: Malformed) -> Classified {
+        Classified { marks, class: Class::Malformed(reason) }
+    }
+}
+
 /// Reads a frame as far as its class needs.
-#[inline(always)]
 pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
-    let unread = Classified { tags: 0, pcp: None, dscp: None, class: Class::Other };
+    visit(frame, Collect)
+}
+
+/// Reads a frame as far as its class needs, and calls what is to be done with it.
+#[inline(always)]
+pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Output {
+    let unread = Marks { tags: 0, pcp: None, dscp: None };
     let header = match ethernet::parse(frame) {
         Ok(header) => header,
-        Err(reason) => return Classified { class: Class::Malformed(reason), ..unread },
+        Err(reason) => return visitor.malformed(unread, reason),
     };
-    let tagged = Classified { tags: header.tags, pcp: if header.tags > 0 { Some(header.pcp) } else { None }, ..unread };
+    let tagged = Marks { tags: header.tags, pcp: if header.tags > 0 { Some(header.pcp) } else { None }, ..unread };
     let packet = match header.ethertype {
         ethernet::IPV4 => ip::parse_v4(frame, header.payload),
         ethernet::IPV6 => ip::parse_v6(frame, header.payload),
-        ethernet::MAC_CONTROL => return Classified { class: control(frame, header.tags), ..tagged },
-        _ => return tagged,
+        ethernet::MAC_CONTROL if header.tags > 0 => return visitor.malformed(tagged, Malformed::ControlTagged),
+        ethernet::MAC_CONTROL => {
+            return match MacControl::parse(frame) {
+                Ok(control) => visitor.control(control),
+                Err(reason) => visitor.malformed(unread, reason),
+            };
+        }
+        _ => return visitor.other(tagged),
     };
-    match packet {
-        Ok(packet) => Classified { dscp: Some(packet.dscp), class: datagram(frame, &packet), ..tagged },
-        Err(reason) => Classified { class: Class::Malformed(reason), ..tagged },
-    }
-}
-
-#[inline(always)]
-fn control(frame: &(impl Octets + ?Sized), tags: u8) -> Class {
-    if tags > 0 {
-        return Class::Malformed(Malformed::ControlTagged);
-    }
-    match MacControl::parse(frame) {
-        Ok(control) => Class::Control(control),
-        Err(reason) => Class::Malformed(reason),
-    }
-}
-
-#[inline(always)]
-fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Class {
+    let packet = match packet {
+        Ok(packet) => packet,
+        Err(reason) => return visitor.malformed(tagged, reason),
+    };
+    let marks = Marks { dscp: Some(packet.dscp), ..tagged };
     if packet.protocol != ip::UDP || packet.fragment {
-        return Class::Other;
+        return visitor.other(marks);
     }
-    let datagram = match udp::parse(frame, packet) {
+    let datagram = match udp::parse(frame, &packet) {
         Ok(datagram) => datagram,
-        Err(reason) => return Class::Malformed(reason),
+        Err(reason) => return visitor.malformed(marks, reason),
     };
     if datagram.destination != stamp::UDP_PORT {
-        return Class::Other;
+        return visitor.other(marks);
     }
     if datagram.length < udp::LEN + stamp::LEN {
-        return Class::Malformed(Malformed::Stamp);
+        return visitor.malformed(marks, Malformed::Stamp);
     }
-    let Some(octets) = frame.get(packet.payload + udp::LEN) else { return Class::Malformed(Malformed::Stamp) };
-    match Stamp::parse(&octets) {
-        Ok(stamp) => Class::Test { stamp, intact: udp::is_intact(frame, packet, &datagram) },
-        Err(stamp::DamagedStamp) => Class::Malformed(Malformed::Stamp),
+    let Some(octets) = frame.part::<{ stamp::LEN }>(packet.payload + udp::LEN) else {
+        return visitor.malformed(marks, Malformed::Stamp);
+    };
+    match Stamp::read(octets) {
+        Ok(stamp) => visitor.test(marks, stamp, Datagram { ip: packet, udp: datagram }),
+        Err(stamp::DamagedStamp) => visitor.malformed(marks, Malformed::Stamp),
     }
 }

@@ -7,7 +7,7 @@
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// The section (and so the map) of the object that holds the version it was built with, and nothing else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.
@@ -21,25 +21,22 @@ pub const SNAP_LEN: usize = 256;
 
 /// Names of the maps in the object.
 pub mod name {
-    /// `Array<Config>`, one entry.
-    pub const CONFIG: &str = "CONFIG";
-    /// `Array<FlowConfig>` by flow.
+    /// `Config`, a section (and so a map) by itself.
+    pub const CONFIG: &str = ".data.config";
+    /// `Array<Flow>` by flow; memory-mapped.
     pub const FLOWS: &str = "FLOWS";
     /// `PerCpuArray<FlowCounters>` by `flow * PHASES + phase`.
     pub const COUNTS: &str = "COUNTS";
-    /// `Array<u64>` by `flow * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence seen there plus one.
-    pub const SEEN: &str = "SEEN";
-    /// `Array<u64>` by flow: the highest sequence seen plus one (`NextExp` of RFC 4737).
-    pub const NEXT: &str = "NEXT";
     /// `PerCpuArray<WindowCounters>` by `(now - epoch) / window`; arrivals after the last go into the last.
     pub const WINDOWS: &str = "WINDOWS";
-    /// `PerCpuArray<PortCounters>`, one entry.
+    /// `PerCpuArray<Port>`, one entry.
     pub const PORT: &str = "PORT";
     /// `Array<PauseState>` by priority, entry 8 for 802.3x; memory-mapped, so that a sender reads it without a system call.
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Arrival`].
     pub const ARRIVALS: &str = "ARRIVALS";
-    /// Ring buffer of [`super::Control`].
+    /// `Array<Control>`, a segment of equal length for each CPU, see [`super::Local`]; memory-mapped, so that it is read without
+    /// a system call.
     pub const CONTROLS: &str = "CONTROLS";
     /// Ring buffer of [`super::Offence`].
     pub const OFFENCES: &str = "OFFENCES";
@@ -54,6 +51,30 @@ pub enum Trust {
     /// The PCP of the outermost VLAN tag.
     Pcp = 1,
 }
+
+/// Where the time of a test frame comes from whose flow and phase are not logged. Logged arrivals, PAUSE and PFC are always
+/// [`Clock::Exact`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[repr(u8)]
+pub enum Clock {
+    /// The clock is read for each frame.
+    #[default]
+    Exact = 0,
+    /// One reading serves up to [`BATCH`] frames, where all of these hold: the frames since the reading before came [`SPACING`]
+    /// apart or less in the mean; the frame's stamp is not later than the reading; and the kernel's tick has not come since.
+    ///
+    /// So the arrival of at most [`BATCH`] - 1 frames in a row is told too early, by less than the frame's own latency and less
+    /// than a tick (1 to 10 ms), which shows in the latencies, in the first and last arrival and in the window. No frame is counted
+    /// otherwise than with [`Clock::Exact`].
+    Batched = 1,
+}
+
+/// Frames that one reading of [`Clock::Batched`] serves at most.
+pub const BATCH: u64 = 8;
+/// Mean time between frames up to which [`Clock::Batched`] serves several with one reading, in nanoseconds: 500 kframe/s.
+pub const SPACING: u64 = 2000;
 
 /// What a program needs to know; written before the frames of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,16 +94,49 @@ pub struct Config {
     pub run: u16,
     /// A [`Trust`].
     pub trust: u8,
-    /// Padding.
-    pub _pad: u8,
+    /// A [`Clock`].
+    pub clock: u8,
     /// The link's speed in bit/s, not 0: turns quanta into time for [`PauseState`].
     pub line_rate: u64,
+    /// Of `line_rate`: [`crate::units::LineRate::quantum`].
+    pub quantum: u64,
     /// Source address of the tester's own PAUSE/PFC frames: seen at a receiving port they were forwarded.
     pub storm_source: [u8; 6],
+    /// 1: never do two CPUs run the program at once, so that what they share needs no atomic operations.
+    pub exclusive: u8,
     /// Padding.
-    pub _pad2: [u8; 2],
-    /// Priority by DSCP.
+    pub _pad: u8,
+    /// The UDP checksum is verified of frames whose sequence number is a multiple of this power of two: 1 for all of them.
+    pub verify_every: u64,
+    /// Priority by DSCP; userspace alone needs it.
     pub dscp_to_priority: [u8; 64],
+}
+
+impl Config {
+    /// Counts nothing, for it has no ABI.
+    pub const NONE: Self = Self {
+        abi: 0,
+        flows: 0,
+        epoch: 0,
+        window: 1,
+        windows: 1,
+        run: 0,
+        trust: Trust::Dscp as u8,
+        clock: Clock::Exact as u8,
+        line_rate: 0,
+        quantum: 0,
+        storm_source: [0; 6],
+        exclusive: 0,
+        _pad: 0,
+        verify_every: 1,
+        dscp_to_priority: [0; 64],
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 /// What is expected of a flow's frames.
@@ -99,7 +153,23 @@ pub struct FlowConfig {
     pub _pad: u8,
 }
 
-/// Exact counts of one flow in one phase, on one CPU. Times are CLOCK_MONOTONIC nanoseconds.
+/// A flow, on cache lines of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// What is expected.
+    pub config: FlowConfig,
+    /// Padding.
+    pub _pad: [u8; 4],
+    /// The highest sequence seen plus one (`NextExp` of RFC 4737).
+    pub next: u64,
+    /// Padding. With it flows are no power of two apart, so that equal places of several are in different sets of a cache.
+    pub _pad2: [u64; 6],
+    /// By `sequence % SEEN_WINDOW`: the last sequence seen there plus one.
+    pub seen: [u64; SEEN_WINDOW as usize],
+}
+
+/// Exact counts of one flow in one phase, on one CPU. Times are CLOCK_MONOTONIC nanoseconds, of the [`Clock`] that is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlowCounters {
@@ -107,28 +177,30 @@ pub struct FlowCounters {
     pub received: u64,
     /// Octets of those frames, without FCS.
     pub octets: u64,
+    /// Arrival of the first frame; 0 when none.
+    pub first: u64,
+    /// Arrival of the last frame.
+    pub last: u64,
+    /// Sum of latencies, in nanoseconds.
+    pub latency_sum: u64,
+    /// Largest one-way latency, in nanoseconds.
+    pub latency_max: u64,
+    /// Frames of which the UDP checksum was verified, received or duplicate.
+    pub verified: u64,
+    /// Of those, frames whose stamp is whole but whose UDP checksum is wrong.
+    pub corrupt: u64,
+    /// Latencies by significant bits.
+    pub latency: [u32; LATENCY_BUCKETS],
     /// Frames whose sequence number had been seen.
     pub duplicate: u64,
     /// Distinct frames that came after a later one (RFC 4737, 3.3: `s < NextExp`).
     pub reordered: u64,
     /// Frames more than [`SEEN_WINDOW`] behind: late or duplicate cannot be told; counted here alone.
     pub beyond_window: u64,
-    /// Frames whose stamp is whole but whose UDP checksum is wrong; counted as received (or duplicate) too.
-    pub corrupt: u64,
     /// Frames whose DSCP or PCP is not what was sent; counted as received (or duplicate) too.
     pub remarked: u64,
     /// Of those, frames that carried no VLAN tag where the PCP is trusted.
     pub untagged: u64,
-    /// Arrival of the first frame; 0 when none.
-    pub first: u64,
-    /// Arrival of the last frame.
-    pub last: u64,
-    /// Largest one-way latency, in nanoseconds.
-    pub latency_max: u64,
-    /// Sum of latencies, in nanoseconds.
-    pub latency_sum: u64,
-    /// Latencies by significant bits.
-    pub latency: [u32; LATENCY_BUCKETS],
 }
 
 /// Test frames that arrived in one window, on one CPU.
@@ -137,19 +209,15 @@ pub struct FlowCounters {
 pub struct WindowCounters {
     /// Distinct frames by [`FlowConfig::priority`].
     pub frames: [u32; 8],
-    /// Octets without FCS.
-    pub octets: [u32; 8],
 }
 
 /// PAUSE/PFC of one class: a priority of PFC, or all of 802.3x.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClassCounters {
-    /// Frames that address the class.
-    pub frames: u64,
-    /// Of those, with time > 0.
+    /// Frames that address the class with time > 0.
     pub xoff: u64,
-    /// Of those, with time 0.
+    /// Frames that address the class with time 0.
     pub xon: u64,
     /// Time of the last one, in quanta.
     pub last_quanta: u64,
@@ -195,6 +263,12 @@ impl Malformed {
         matches!(self, Self::ControlTruncated | Self::ControlOpcode | Self::ControlTagged | Self::ControlDestination)
     }
 
+    /// Whether the frame belongs to the test in spite of it.
+    #[inline(always)]
+    pub const fn is_consumed(self) -> bool {
+        self.is_control() || matches!(self, Self::Stamp)
+    }
+
     /// How many reasons there are.
     pub const COUNT: usize = 12;
 
@@ -215,38 +289,69 @@ impl Malformed {
     ];
 }
 
-/// Counts of a port, on one CPU.
+/// What the program keeps of a port on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Port {
+    /// What it remembers.
+    pub local: Local,
+    /// What it counts.
+    pub counters: PortCounters,
+}
+
+/// What the program remembers from frame to frame, on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Local {
+    /// The clock's last reading, CLOCK_MONOTONIC nanoseconds.
+    pub now: u64,
+    /// The kernel's ticks at that reading.
+    pub tick: u64,
+    /// Frames that this reading has served.
+    pub served: u64,
+    /// Frames that it may serve.
+    pub serves: u64,
+    /// When the present window ends; 0: not known.
+    pub window_end: u64,
+    /// The present window.
+    pub window: u32,
+    /// Place in CONTROLS of the next record.
+    pub log_next: u32,
+    /// Place behind this CPU's last one; userspace sets both.
+    pub log_end: u32,
+    /// Padding.
+    pub _pad: u32,
+}
+
+/// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`, `malformed`, `pause` and
+/// `pfc_frames`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PortCounters {
-    /// All frames.
-    pub frames: u64,
     /// All octets, without FCS.
     pub octets: u64,
     /// Frames with a whole stamp of this run.
     pub test_frames: u64,
-    /// Frames with a whole stamp of another run.
-    pub foreign_run: u64,
     /// Frames that are neither test frames, nor MAC control, nor malformed.
     pub other: u64,
-    /// Frames with at least one VLAN tag.
-    pub tagged: u64,
-    /// IP frames by DSCP.
-    pub by_dscp: [u64; 64],
-    /// IP or tagged frames by priority, as [`Config::trust`] says.
-    pub by_priority: [u64; 8],
-    /// Frames that could not be read, by [`Malformed`].
-    pub malformed: [u64; Malformed::COUNT],
-    /// 802.3x PAUSE.
-    pub pause: ClassCounters,
+    /// Frames with a whole stamp of another run.
+    pub foreign_run: u64,
     /// PFC frames, whatever their vector.
     pub pfc_frames: u64,
     /// PFC frames whose class-enable vector is zero.
     pub pfc_empty: u64,
+    /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]; counted in the others too.
+    pub own_control: u64,
     /// PFC by priority.
     pub pfc: [ClassCounters; 8],
-    /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]; counted in the above too.
-    pub own_control: u64,
+    /// 802.3x PAUSE.
+    pub pause: ClassCounters,
+    /// IP frames by DSCP.
+    pub by_dscp: [u64; 64],
+    /// Tagged frames by the PCP of the outermost tag.
+    pub by_pcp: [u64; 8],
+    /// Frames that could not be read, by [`Malformed`].
+    pub malformed: [u64; Malformed::COUNT],
     /// Records that did not fit into ARRIVALS.
     pub arrivals_lost: u64,
     /// Records that did not fit into CONTROLS.
@@ -255,18 +360,70 @@ pub struct PortCounters {
     pub offences_lost: u64,
 }
 
+impl Default for PortCounters {
+    fn default() -> Self {
+        let no_class = ClassCounters { xoff: 0, xon: 0, last_quanta: 0, last: 0 };
+        Self {
+            octets: 0,
+            test_frames: 0,
+            other: 0,
+            foreign_run: 0,
+            pfc_frames: 0,
+            pfc_empty: 0,
+            own_control: 0,
+            pfc: [no_class; 8],
+            pause: no_class,
+            by_dscp: [0; 64],
+            by_pcp: [0; 8],
+            malformed: [0; Malformed::COUNT],
+            arrivals_lost: 0,
+            controls_lost: 0,
+            offences_lost: 0,
+        }
+    }
+}
+
+impl ClassCounters {
+    /// Frames that address the class.
+    pub const fn frames(&self) -> u64 {
+        self.xoff + self.xon
+    }
+}
+
+impl PortCounters {
+    /// All frames.
+    pub fn frames(&self) -> u64 {
+        let tests = self.test_frames + self.foreign_run;
+        tests + self.other + self.pfc_frames + self.pause.frames() + self.malformed.iter().sum::<u64>()
+    }
+
+    /// Frames with at least one VLAN tag.
+    pub fn tagged(&self) -> u64 {
+        self.by_pcp.iter().sum()
+    }
+
+    /// Frames by priority, as `config` tells it: of IP frames where the DSCP is trusted, else of tagged frames.
+    pub fn by_priority(&self, config: &Config) -> [u64; 8] {
+        if config.trust == Trust::Pcp as u8 {
+            return self.by_pcp;
+        }
+        let mut by_priority = [0; 8];
+        for (count, priority) in self.by_dscp.iter().zip(config.dscp_to_priority) {
+            by_priority[priority as usize & 7] += count;
+        }
+        by_priority
+    }
+}
+
 /// What the last PFC (or PAUSE) of a class says; written by the program, read by the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PauseState {
     /// The class is paused until then, CLOCK_MONOTONIC nanoseconds; at or before now: not paused.
     pub until: u64,
-    /// When the present unbroken pause began; meaningful while paused.
+    /// When the last unbroken pause began: changes if and only if an XOFF (time > 0) comes to a class that is not paused. An XON
+    /// to such a class changes nothing.
     pub since: u64,
-    /// Frames with time > 0 that addressed the class.
-    pub xoff: u64,
-    /// Frames with time 0 that addressed the class.
-    pub xon: u64,
 }
 
 /// The arrival of a test frame whose flow is logged in its phase.
@@ -291,7 +448,7 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// CLOCK_MONOTONIC nanoseconds.
+    /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this is not 0.
     pub time: u64,
     /// 0x0001 PAUSE (time in `quanta[0]`, vector 0) or 0x0101 PFC.
     pub opcode: u16,

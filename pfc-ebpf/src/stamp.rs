@@ -7,6 +7,8 @@
 //! All big-endian. `check` makes the ones-complement sum of the eleven words 0xffff, so that a damaged stamp is told from
 //! damage elsewhere in the frame; 22 octets fit a frame of 64 octets (without FCS) with IPv4 and no tag.
 
+use crate::wire::{Part, is_right};
+
 /// UDP destination port of test frames; the source port tells flows apart for hashing.
 pub const UDP_PORT: u16 = 50_000;
 /// First two octets.
@@ -118,21 +120,26 @@ impl Stamp {
     }
 
     /// Reads a stamp; an error when the magic, the version, the phase or the check is wrong.
-    #[inline(always)]
     pub fn parse(octets: &[u8; LEN]) -> Result<Self, DamagedStamp> {
-        let word = |i: usize| u16::from_be_bytes([octets[2 * i], octets[2 * i + 1]]);
-        let mut sum = 0u32;
-        let mut i = 0;
-        while i < LEN / 2 {
-            sum += word(i) as u32;
-            i += 1;
-        }
-        let Some(phase) = Phase::from_number(octets[6]) else { return Err(DamagedStamp) };
-        if word(0) != MAGIC || octets[7] != VERSION || fold(sum) != 0xffff {
+        Self::read(*octets)
+    }
+
+    /// Reads a stamp from its [`LEN`] octets; an error as of [`Stamp::parse`].
+    #[inline(always)]
+    pub fn read(octets: impl Part) -> Result<Self, DamagedStamp> {
+        let (a, b) = (octets.summand::<0>() + octets.summand::<4>(), octets.summand::<8>() + octets.summand::<12>());
+        let last = u16::from_be(octets.word::<20>()) as u64;
+        let Some(phase) = Phase::from_number(octets.octet::<6>()) else { return Err(DamagedStamp) };
+        if octets.word::<0>() != MAGIC || octets.octet::<7>() != VERSION || !is_right(a + b + octets.summand::<16>() + last) {
             return Err(DamagedStamp);
         }
-        let long = |i: usize| (word(i) as u64) << 32 | (word(i + 1) as u64) << 16 | word(i + 2) as u64;
-        Ok(Self { run: word(1), flow: word(2), phase, sequence: long(4), time: long(7) })
+        Ok(Self { run: octets.word::<2>(), flow: octets.word::<4>(), phase, sequence: octets.high_48::<8>(), time: octets.high_48::<14>() })
+    }
+
+    /// Whether the frame had been sent by `time` (CLOCK_MONOTONIC nanoseconds), as the sender's clock says.
+    #[inline(always)]
+    pub const fn is_sent_by(&self, time: u64) -> bool {
+        time.wrapping_sub(self.time) & MASK_48 < 1 << 47
     }
 
     /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds).
@@ -142,6 +149,25 @@ impl Stamp {
         // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of three days.
         if latency < 1 << 47 { latency } else { 0 }
     }
+}
+
+/// The bucket of a latency: its significant bits, at most 31 (see [`crate::maps::LATENCY_BUCKETS`]). By halves, for BPF has no
+/// instruction that counts zeros.
+#[inline(always)]
+pub const fn significant_bits(latency: u64) -> usize {
+    if latency >> 31 > 0 {
+        return 31;
+    }
+    let (mut rest, mut bits) = (latency as u32, 0);
+    let mut half = 16;
+    while half > 0 {
+        if rest >> half > 0 {
+            rest >>= half;
+            bits += half;
+        }
+        half /= 2;
+    }
+    bits + rest as usize
 }
 
 #[cfg(test)]
@@ -162,6 +188,24 @@ mod tests {
             octets[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Stamp::parse(&octets), Err(DamagedStamp), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn the_bucket_of_a_latency_is_its_number_of_bits() {
+        let exact = |latency: u64| (u64::BITS - latency.leading_zeros()).min(31) as usize;
+        for bit in 0..64 {
+            let power = 1u64 << bit;
+            for latency in [power - 1, power, power + 1] {
+                assert_eq!(significant_bits(latency), exact(latency), "{latency}");
+            }
+        }
+        assert_eq!(significant_bits(u64::MAX), 31);
+    }
+
+    #[test]
+    fn a_frame_is_sent_by_the_time_in_its_stamp() {
+        assert!(STAMP.is_sent_by(STAMP.time) && STAMP.is_sent_by(STAMP.time + 1));
+        assert!(!STAMP.is_sent_by(STAMP.time - 1));
     }
 
     #[test]

@@ -115,6 +115,19 @@ impl Quanta {
     /// Bit times in a quantum.
     pub const BITS: u64 = 512;
 
+    /// Bits of the fraction of [`LineRate::quantum`]: with 24, the longest pause at 1 Mbit/s fits 64 bits, and no pause is off by
+    /// as much as 0.01 ns before it is rounded.
+    const FRACTION: u32 = 24;
+
+    /// How long the pause lasts where a quantum lasts [`LineRate::quantum`], in nanoseconds: [`Quanta::nanos`] or 1 more, and never
+    /// 0 for a pause.
+    #[inline(always)]
+    pub const fn nanos_by(self, quantum: u64) -> u64 {
+        let nanos = (self.0 as u64 * quantum) >> Self::FRACTION;
+        // One quantum of 512 bit times is less than a nanosecond from 512 Gbit/s on.
+        if nanos == 0 && self.0 > 0 { 1 } else { nanos }
+    }
+
     /// How long the pause lasts at `rate`, in nanoseconds, rounded down.
     pub const fn nanos(self, rate: LineRate) -> u64 {
         rate.bits_to_nanos(self.0 as u64 * Self::BITS)
@@ -140,6 +153,13 @@ impl LineRate {
     /// Bit/s.
     pub const fn bits_per_second(self) -> u64 {
         self.0
+    }
+
+    /// Nanoseconds that a quantum lasts, times 2^24, rounded up: what [`Quanta::nanos_by`] multiplies by, for a machine that
+    /// cannot divide 128 bits.
+    pub const fn quantum(self) -> u64 {
+        let nanos = Quanta::BITS as u128 * 1_000_000_000;
+        ((nanos << Quanta::FRACTION).div_ceil(self.0 as u128)) as u64
     }
 
     /// The time that `bits` take on the wire, in nanoseconds, rounded down.
@@ -215,6 +235,21 @@ mod tests {
         assert_eq!(Quanta::MAX.nanos(rate(1_000_000_000)), 33_553_920);
         assert_eq!(Quanta::MAX.nanos(rate(100_000_000_000)), 335_539);
         assert_eq!(Quanta::MAX.nanos(rate(800_000_000_000)), 41_942);
+    }
+
+    #[test]
+    fn pauses_by_multiplication_end_never_early_and_at_most_a_nanosecond_late() {
+        for bits in [1_000_000, 10_000_000, 333_333_333, 1_000_000_000, 2_500_000_000, 7_777_777_777, 99_999_999_999, 1_600_000_000_000] {
+            let rate = LineRate::from_bits_per_second(bits).unwrap();
+            let quantum = rate.quantum();
+            for quanta in (0..=u16::MAX).map(Quanta) {
+                let (exact, found) = (quanta.nanos(rate), quanta.nanos_by(quantum));
+                assert!((exact..=exact + 1).contains(&found), "{quanta:?} at {rate}: {found}, {exact}");
+                assert_eq!(found == 0, quanta == Quanta::ZERO);
+            }
+        }
+        let exact = LineRate::from_bits_per_second(1_000_000).unwrap();
+        assert_eq!(Quanta::MAX.nanos_by(exact.quantum()), Quanta::MAX.nanos(exact));
     }
 
     #[test]

@@ -11,8 +11,14 @@ pub mod udp;
 
 /// The octets of a frame, without FCS.
 pub trait Octets {
+    /// `N` of them that are there.
+    type Part<const N: usize>: Part;
+
     /// How many there are.
     fn length(&self) -> usize;
+
+    /// The `N` octets from `offset`, to be read by field; `None` where the frame ends before them.
+    fn part<const N: usize>(&self, offset: usize) -> Option<Self::Part<N>>;
 
     /// `N` octets from `offset`; `None` where the frame ends before them.
     fn get<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
@@ -24,12 +30,78 @@ pub trait Octets {
     /// The 16-bit number in network order at `offset`.
     #[inline(always)]
     fn word(&self, offset: usize) -> Option<u16> {
-        self.get(offset).map(u16::from_be_bytes)
+        self.part::<2>(offset).map(|part| part.word::<0>())
+    }
+}
+
+/// Octets that are there, whose presence was checked once for all: `AT` beyond them does not compile. Numbers stand in network
+/// order.
+pub trait Part: Copy {
+    /// The octet at `AT`.
+    fn octet<const AT: usize>(self) -> u8;
+    /// The 16-bit number at `AT`.
+    fn word<const AT: usize>(self) -> u16;
+    /// The 32-bit number at `AT`.
+    fn long<const AT: usize>(self) -> u32;
+    /// The 64-bit number at `AT`.
+    fn quad<const AT: usize>(self) -> u64;
+
+    /// The 48-bit number in the first six of the eight octets at `AT`.
+    #[inline(always)]
+    fn high_48<const AT: usize>(self) -> u64 {
+        self.quad::<AT>() >> 16
+    }
+
+    /// The 48-bit number in the last six of the eight octets at `AT`.
+    #[inline(always)]
+    fn low_48<const AT: usize>(self) -> u64 {
+        self.quad::<AT>() & ((1 << 48) - 1)
+    }
+
+    /// The 32-bit word at `AT` as the machine reads it: sums of such words say the same in either order (RFC 1071, 2B).
+    #[inline(always)]
+    fn summand<const AT: usize>(self) -> u64 {
+        u32::from_be(self.long::<AT>()) as u64
+    }
+}
+
+impl<const N: usize> Part for [u8; N] {
+    #[inline(always)]
+    fn octet<const AT: usize>(self) -> u8 {
+        const { assert!(AT < N) };
+        self[AT]
+    }
+
+    #[inline(always)]
+    fn word<const AT: usize>(self) -> u16 {
+        const { assert!(AT + 2 <= N) };
+        u16::from_be_bytes([self[AT], self[AT + 1]])
+    }
+
+    #[inline(always)]
+    fn long<const AT: usize>(self) -> u32 {
+        const { assert!(AT + 4 <= N) };
+        u32::from_be_bytes([self[AT], self[AT + 1], self[AT + 2], self[AT + 3]])
+    }
+
+    #[inline(always)]
+    fn quad<const AT: usize>(self) -> u64 {
+        const { assert!(AT + 8 <= N) };
+        let high = u32::from_be_bytes([self[AT], self[AT + 1], self[AT + 2], self[AT + 3]]);
+        let low = u32::from_be_bytes([self[AT + 4], self[AT + 5], self[AT + 6], self[AT + 7]]);
+        (high as u64) << 32 | low as u64
     }
 }
 
 /// Octets that one sum covers at most: above every frame that Ethernet carries; the verifier wants a bound.
 pub const MAX_SUM: usize = 16 * 1024;
+
+/// Whether a sum of at most 2^14 32-bit words, in whichever order they were read, is that of octets with a right checksum.
+#[inline(always)]
+pub const fn is_right(sum: u64) -> bool {
+    let sum = (sum >> 32) + (sum >> 16 & 0xffff) + (sum & 0xffff);
+    (sum >> 16) + (sum & 0xffff) == 0xffff
+}
 
 /// Folds a sum of 16-bit words to one word, carries added in.
 #[inline(always)]
@@ -40,6 +112,12 @@ pub const fn fold(mut sum: u32) -> u16 {
 }
 
 impl Octets for [u8] {
+    type Part<const N: usize> = [u8; N];
+
+    fn part<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        Octets::get(self, offset)
+    }
+
     fn length(&self) -> usize {
         self.len()
     }
@@ -69,6 +147,30 @@ mod tests {
         assert_eq!(octets.sum(2, 3), Some(fold(0xf203 + 0xf400)));
         assert_eq!(octets.sum(1, 8), None);
         assert_eq!(octets.sum(9, 0), None);
+    }
+
+    #[test]
+    fn every_way_to_sum_says_the_same() {
+        // All pairs of words round the carries.
+        let edges = [0u32, 1, 2, 0x7fff, 0x8000, 0xfffe, 0xffff, 0x1_0000, 0x7fff_8000, 0xffff_0000, 0xffff_fffe, 0xffff_ffff];
+        for a in edges {
+            for b in edges {
+                let octets = [a.to_be_bytes(), b.to_be_bytes()].concat();
+                let part: [u8; 8] = Octets::get(&octets[..], 0).unwrap();
+                let right = octets[..].sum(0, 8) == Some(0xffff);
+                assert_eq!(is_right(part.summand::<0>() + part.summand::<4>()), right, "{octets:02x?}");
+            }
+        }
+        // The largest sum that the function is made for.
+        assert!(is_right((1 << 14) * u64::from(u32::MAX)));
+    }
+
+    #[test]
+    fn numbers_of_a_part_are_in_network_order() {
+        let part = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09];
+        assert_eq!((part.octet::<8>(), part.word::<1>(), part.long::<2>()), (0x09, 0x0203, 0x0304_0506));
+        assert_eq!(part.quad::<1>(), 0x0203_0405_0607_0809);
+        assert_eq!((part.high_48::<0>(), part.low_48::<0>()), (0x0102_0304_0506, 0x0304_0506_0708));
     }
 
     #[test]

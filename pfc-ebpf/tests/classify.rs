@@ -12,6 +12,14 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 const STAMP: Stamp = Stamp { run: 1, flow: 9, phase: Phase::Baseline, sequence: 5, time: 6 };
 
+/// The stamp of a test frame, and whether its datagram is intact.
+fn test(frame: &[u8]) -> (Stamp, bool) {
+    match classify(frame).class {
+        Class::Test { stamp, datagram } => (stamp, datagram.is_intact(frame)),
+        other => panic!("no test frame: {other:?}"),
+    }
+}
+
 #[test]
 fn a_test_frame_gives_its_stamp_whatever_stands_before_it() {
     for tags in [vec![], vec![(0x8100, 0xa001)], vec![(0x88a8, 0xa001), (0x8100, 0x2002)]] {
@@ -19,10 +27,10 @@ fn a_test_frame_gives_its_stamp_whatever_stands_before_it() {
             for payload in [22, 23, 1000, 9000] {
                 let frame = TestFrame { tags: tags.clone(), v6, options: vec![1; options], payload, ..TestFrame::new(STAMP) };
                 let classified = classify(&*frame.octets());
-                assert_eq!(classified.class, Class::Test { stamp: STAMP, intact: true });
-                assert_eq!(classified.dscp, Some(9));
-                assert_eq!(classified.tags as usize, tags.len());
-                assert_eq!(classified.pcp, if tags.is_empty() { None } else { Some(5) }, "the outermost");
+                assert_eq!(test(&frame.octets()), (STAMP, true));
+                assert_eq!(classified.marks.dscp, Some(9));
+                assert_eq!(classified.marks.tags as usize, tags.len());
+                assert_eq!(classified.marks.pcp, if tags.is_empty() { None } else { Some(5) }, "the outermost");
             }
         }
     }
@@ -32,14 +40,14 @@ fn a_test_frame_gives_its_stamp_whatever_stands_before_it() {
 fn damage_behind_the_stamp_leaves_a_stamp_that_is_not_intact() {
     let mut octets = TestFrame { payload: 31, ..TestFrame::new(STAMP) }.octets();
     *octets.last_mut().unwrap() ^= 1;
-    assert_eq!(classify(&*octets).class, Class::Test { stamp: STAMP, intact: false });
+    assert_eq!(test(&octets), (STAMP, false));
 }
 
 #[test]
 fn padding_behind_the_datagram_is_no_part_of_it() {
     let mut octets = TestFrame::new(STAMP).octets();
     octets.extend([0xff; 9]);
-    assert_eq!(classify(&*octets).class, Class::Test { stamp: STAMP, intact: true });
+    assert_eq!(test(&octets), (STAMP, true));
 }
 
 #[test]
@@ -68,7 +76,7 @@ fn no_frame_makes_it_panic_and_every_class_is_met() {
     let mut met = BTreeMap::new();
     for frame in Frames::new(1).take(50_000) {
         let class = match classify(&*frame).class {
-            Class::Test { intact, .. } => format!("test, intact {intact}"),
+            Class::Test { datagram, .. } => format!("test, intact {}", datagram.is_intact(&*frame)),
             Class::Control(control) => format!("control {:#06x}", control.opcode()),
             Class::Other => "other".to_owned(),
             Class::Malformed(reason) => format!("{reason:?}"),

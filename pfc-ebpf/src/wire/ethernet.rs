@@ -1,6 +1,6 @@
 //! Ethernet II with up to two VLAN tags (IEEE 802.3, 3.2.6; IEEE 802.1Q, 9.5).
 
-use super::Octets;
+use super::{Octets, Part};
 use crate::maps::Malformed;
 
 /// TPID of a customer tag.
@@ -38,17 +38,18 @@ const fn is_tag(ethertype: u16) -> bool {
 /// Reads addresses, tags and EtherType.
 #[inline(always)]
 pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Header, Malformed> {
-    let word = |offset| frame.word(offset).ok_or(Malformed::EthernetTruncated);
-    let outer = word(TYPE)?;
+    let Some(addresses) = frame.part::<{ TYPE + 2 }>(0) else { return Err(Malformed::EthernetTruncated) };
+    let outer = addresses.word::<TYPE>();
     if !is_tag(outer) {
         return Ok(Header { tags: 0, pcp: 0, ethertype: outer, payload: TYPE + 2 });
     }
-    let pcp = (word(TYPE + 2)? >> 13) as u8;
-    let inner = word(TYPE + 4)?;
+    let Some(tag) = frame.part::<4>(TYPE + 2) else { return Err(Malformed::EthernetTruncated) };
+    let (pcp, inner) = (tag.octet::<0>() >> 5, tag.word::<2>());
     if !is_tag(inner) {
         return Ok(Header { tags: 1, pcp, ethertype: inner, payload: TYPE + 6 });
     }
-    let ethertype = word(TYPE + 8)?;
+    let Some(tag) = frame.part::<4>(TYPE + 6) else { return Err(Malformed::EthernetTruncated) };
+    let ethertype = tag.word::<2>();
     if is_tag(ethertype) {
         return Err(Malformed::TooManyTags);
     }

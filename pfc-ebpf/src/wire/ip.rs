@@ -1,6 +1,6 @@
 //! IPv4 with options (RFC 791) and the base header of IPv6 (RFC 8200).
 
-use super::Octets;
+use super::{Octets, Part, is_right};
 use crate::maps::Malformed;
 
 /// Protocol number of UDP.
@@ -41,50 +41,66 @@ pub struct Header {
 /// Reads the IPv4 header at `at`.
 #[inline(always)]
 pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
-    let [first, traffic_class] = frame.get(at).ok_or(Malformed::Ipv4Truncated)?;
+    let Some(fixed) = frame.part::<IPV4_LEN>(at) else { return Err(short(frame, at)) };
+    let first = fixed.octet::<0>();
     if first >> 4 != 4 {
         return Err(Malformed::IpVersion);
     }
     let header = (first & 15) as usize * 4;
-    if header < IPV4_LEN {
+    let right = if header == IPV4_LEN {
+        let (a, b) = (fixed.summand::<0>() + fixed.summand::<4>(), fixed.summand::<8>() + fixed.summand::<12>());
+        is_right(a + b + fixed.summand::<16>())
+    } else if header < IPV4_LEN {
         return Err(Malformed::Ipv4Truncated);
-    }
-    let sum = frame.sum(at, header).ok_or(Malformed::Ipv4Truncated)?;
-    if sum != 0xffff {
+    } else {
+        frame.sum(at, header).ok_or(Malformed::Ipv4Truncated)? == 0xffff
+    };
+    if !right {
         return Err(Malformed::Ipv4Checksum);
     }
-    let word = |offset| frame.word(at + offset).ok_or(Malformed::Ipv4Truncated);
-    let total = word(2)? as usize;
+    let total = fixed.word::<2>() as usize;
     if total < header || at + total > frame.length() {
         return Err(Malformed::Ipv4Truncated);
     }
-    let [_, protocol] = word(8)?.to_be_bytes();
     Ok(Header {
-        dscp: traffic_class >> 2,
-        protocol,
-        fragment: word(6)? & FRAGMENT != 0,
+        dscp: fixed.octet::<1>() >> 2,
+        protocol: fixed.octet::<9>(),
+        fragment: fixed.word::<6>() & FRAGMENT != 0,
         addresses: Addresses { at: at + 12, length: 8 },
         payload: at + header,
         length: total - header,
     })
 }
 
+/// What is wrong with an IPv4 header that is cut short.
+#[inline(always)]
+fn short(frame: &(impl Octets + ?Sized), at: usize) -> Malformed {
+    match frame.part::<2>(at) {
+        Some(begin) if begin.octet::<0>() >> 4 != 4 => Malformed::IpVersion,
+        _ => Malformed::Ipv4Truncated,
+    }
+}
+
 /// Reads the IPv6 header at `at`.
 #[inline(always)]
 pub fn parse_v6(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
-    let word = |offset| frame.word(at + offset).ok_or(Malformed::Ipv6Truncated);
-    let first = word(0)?;
+    let Some(begin) = frame.part::<8>(at) else {
+        return Err(match frame.word(at) {
+            Some(first) if first >> 12 != 6 => Malformed::IpVersion,
+            _ => Malformed::Ipv6Truncated,
+        });
+    };
+    let first = begin.word::<0>();
     if first >> 12 != 6 {
         return Err(Malformed::IpVersion);
     }
-    let length = word(4)? as usize;
-    let [protocol, _] = word(6)?.to_be_bytes();
+    let length = begin.word::<4>() as usize;
     if at + IPV6_LEN + length > frame.length() {
         return Err(Malformed::Ipv6Truncated);
     }
     Ok(Header {
         dscp: (first >> 6) as u8 & 63,
-        protocol,
+        protocol: begin.octet::<6>(),
         fragment: false,
         addresses: Addresses { at: at + 8, length: 32 },
         payload: at + IPV6_LEN,

@@ -1,6 +1,6 @@
 //! MAC control frames: PAUSE (IEEE 802.3, Annex 31B) and PFC (IEEE 802.3, Annex 31D; IEEE 802.1Qbb).
 
-use super::{Octets, ethernet};
+use super::{Octets, Part, ethernet};
 use crate::maps::Malformed;
 use crate::units::{Priority, Quanta};
 
@@ -36,6 +36,12 @@ pub enum MacControl {
     },
 }
 
+/// An address as a 48-bit number in network order.
+pub const fn number(address: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = address;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
 impl MacControl {
     /// A PFC frame that gives each of `priorities` the same time and does not address the others.
     pub fn pfc(priorities: impl IntoIterator<Item = Priority>, time: Quanta) -> Self {
@@ -60,22 +66,27 @@ impl MacControl {
     /// Reads an untagged frame of EtherType 0x8808. One that is not padded to the minimal length is taken, as MACs do.
     #[inline(always)]
     pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Self, Malformed> {
-        let word = |offset| frame.word(offset).ok_or(Malformed::ControlTruncated);
-        let opcode = word(OPCODE)?;
-        let control = if opcode == PAUSE {
-            Self::Pause { quanta: word(OPERANDS)? }
-        } else if opcode == PFC {
-            let mut quanta = [0; 8];
-            let mut priority = 0;
-            while priority < 8 {
-                quanta[priority] = word(TIMES + 2 * priority)?;
-                priority += 1;
-            }
-            Self::Pfc { vector: word(OPERANDS)?, quanta }
+        let opcode = frame.word(OPCODE).ok_or(Malformed::ControlTruncated)?;
+        let control = if opcode == PFC {
+            let operands = frame.part::<18>(OPERANDS).ok_or(Malformed::ControlTruncated)?;
+            let word = [
+                operands.word::<2>(),
+                operands.word::<4>(),
+                operands.word::<6>(),
+                operands.word::<8>(),
+                operands.word::<10>(),
+                operands.word::<12>(),
+                operands.word::<14>(),
+                operands.word::<16>(),
+            ];
+            Self::Pfc { vector: operands.word::<0>(), quanta: word }
+        } else if opcode == PAUSE {
+            Self::Pause { quanta: frame.word(OPERANDS).ok_or(Malformed::ControlTruncated)? }
         } else {
             return Err(Malformed::ControlOpcode);
         };
-        if frame.get(0) == Some(DESTINATION) { Ok(control) } else { Err(Malformed::ControlDestination) }
+        let addresses = frame.part::<{ OPCODE }>(0).ok_or(Malformed::ControlTruncated)?;
+        if addresses.high_48::<0>() == number(DESTINATION) { Ok(control) } else { Err(Malformed::ControlDestination) }
     }
 
     /// The frame as it is sent, without FCS.

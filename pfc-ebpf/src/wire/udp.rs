@@ -1,6 +1,6 @@
 //! UDP (RFC 768; over IPv6 RFC 8200, 8.1).
 
-use super::{Octets, fold, ip};
+use super::{Octets, Part, fold, ip};
 use crate::maps::Malformed;
 
 /// Length of the header.
@@ -18,27 +18,33 @@ pub struct Header {
 /// Reads the UDP header that begins the payload of `ip`.
 #[inline(always)]
 pub fn parse(frame: &(impl Octets + ?Sized), ip: &ip::Header) -> Result<Header, Malformed> {
-    let word = |offset| frame.word(ip.payload + offset).ok_or(Malformed::UdpTruncated);
     if ip.length < LEN {
         return Err(Malformed::UdpTruncated);
     }
-    let length = word(4)? as usize;
+    let Some(header) = frame.part::<LEN>(ip.payload) else { return Err(Malformed::UdpTruncated) };
+    let length = header.word::<4>() as usize;
     if length < LEN || length > ip.length {
         return Err(Malformed::UdpTruncated);
     }
-    Ok(Header { destination: word(2)?, length })
+    Ok(Header { destination: header.word::<2>(), length })
 }
 
 /// Whether the datagram is as its sender made it, by its checksum over the pseudo header and all of it.
 ///
 /// Zero, by which a sender says that there is no checksum, is not taken: every test frame is sent with one, so that zero
-/// was written on the way. Nor is a datagram longer than [`super::MAX_SUM`].
+/// was written on the way. Nor is a datagram longer than [`super::MAX_SUM`] less the addresses.
 #[inline(always)]
 pub fn is_intact(frame: &(impl Octets + ?Sized), ip: &ip::Header, udp: &Header) -> bool {
-    let Some(addresses) = frame.sum(ip.addresses.at, ip.addresses.length) else { return false };
-    let Some(datagram) = frame.sum(ip.payload, udp.length) else { return false };
+    let sum = if ip.addresses.at + ip.addresses.length == ip.payload {
+        frame.sum(ip.addresses.at, ip.addresses.length + udp.length)
+    } else {
+        // Options of IPv4 stand between.
+        let addresses = frame.sum(ip.addresses.at, ip.addresses.length);
+        addresses.and_then(|addresses| Some(fold(addresses as u32 + frame.sum(ip.payload, udp.length)? as u32)))
+    };
+    let Some(sum) = sum else { return false };
     let sent = frame.word(ip.payload + 6).unwrap_or(0);
-    sent != 0 && fold(addresses as u32 + datagram as u32 + ip::UDP as u32 + udp.length as u32) == 0xffff
+    sent != 0 && fold(sum as u32 + ip::UDP as u32 + udp.length as u32) == 0xffff
 }
 
 #[cfg(test)]

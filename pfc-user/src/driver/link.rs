@@ -1,7 +1,7 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
 mod counters;
-mod ethtool;
+pub(super) mod ethtool;
 mod virtual_link;
 
 use std::io;

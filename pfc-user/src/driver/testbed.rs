@@ -328,10 +328,13 @@ fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line
         windows: 1,
         run: 0,
         trust: maps::Trust::Dscp as u8,
-        _pad: 0,
+        clock: maps::Clock::Exact as u8,
         line_rate: line_rate.bits_per_second(),
+        quantum: 0,
         storm_source: [0; 6],
-        _pad2: [0; 2],
+        exclusive: 1,
+        _pad: 0,
+        verify_every: 1,
         dscp_to_priority: [0; 64],
     };
     port.account.configure(&config, &[maps::FlowConfig::default()])?;

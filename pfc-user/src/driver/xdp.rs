@@ -3,6 +3,7 @@
 mod attached;
 mod error;
 mod link;
+mod log;
 pub(super) mod object;
 pub(super) mod plain;
 mod read;
@@ -12,17 +13,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aya::EbpfLoader;
-use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
-    ABI_VERSION, Config, FlowConfig, FlowCounters, MAX_FLOWS, PauseState, PortCounters, SEEN_WINDOW, WindowCounters, name,
+    ABI_VERSION, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
 };
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::OutOfRange;
+use pfc_ebpf::units::{LineRate, OutOfRange};
 
 pub use error::XdpError;
 pub use read::{OffendingFrame, Rings};
 
-use object::{Interface, Program, on_all_cpus};
+use log::Log;
+use object::{Interface, Program, by_cpu, on_all_cpus};
 use plain::Plain;
 use words::Words;
 
@@ -67,16 +70,18 @@ pub struct Account {
     sizes: Sizes,
     /// Flows and windows of the present configuration: what has to be zeroed before the next.
     used: Sizes,
+    /// The present configuration; counts nothing before the first.
+    configured: Config,
+    /// Only one CPU at a time can run the program, as far as the interface says.
+    sole: bool,
     config: Array<MapData, Plain<Config>>,
-    flows: Array<MapData, Plain<FlowConfig>>,
+    flows: Words,
     counts: PerCpuArray<MapData, Plain<FlowCounters>>,
     windows: PerCpuArray<MapData, Plain<WindowCounters>>,
-    port: PerCpuArray<MapData, Plain<PortCounters>>,
-    seen: Words,
-    next: Words,
+    port: PerCpuArray<MapData, Plain<Port>>,
     pause: Arc<Words>,
     arrivals: RingBuf<MapData>,
-    controls: RingBuf<MapData>,
+    controls: Log,
     offences: RingBuf<MapData>,
 }
 
@@ -87,6 +92,7 @@ pub struct PauseView(Arc<Words>);
 /// Entries of PAUSE: eight priorities and the whole link.
 const CLASSES: usize = 9;
 const WORDS_OF_PAUSE: usize = size_of::<PauseState>() / size_of::<u64>();
+const WORDS_OF_FLOW: usize = size_of::<Flow>() / size_of::<u64>();
 
 impl PauseView {
     /// What the last pause frame of a class said: a priority (0 to 7), or 8 for 802.3x.
@@ -98,7 +104,7 @@ impl PauseView {
         let word = |index| self.0.load(class * WORDS_OF_PAUSE + index);
         // In the order opposite to the program's writes: who sees the end of a pause sees its beginning.
         let until = word(0);
-        PauseState { until, since: word(1), xoff: word(2), xon: word(3) }
+        PauseState { until, since: word(1) }
     }
 }
 
@@ -108,6 +114,7 @@ impl Account {
         let interface = Interface::find(interface)?;
         let mut account = Self::load(sizes)?;
         account.program.attach(&interface, mode)?;
+        account.sole = account.program.runs_on_one_cpu_at_a_time();
         Ok(account)
     }
 
@@ -115,28 +122,28 @@ impl Account {
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
+        let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
         let mut loader = EbpfLoader::new();
         loader
             .map_max_entries(name::FLOWS, sizes.flows)
             .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)
-            .map_max_entries(name::SEEN, sizes.flows * SEEN_WINDOW as u32)
-            .map_max_entries(name::NEXT, sizes.flows)
-            .map_max_entries(name::WINDOWS, sizes.windows);
+            .map_max_entries(name::WINDOWS, sizes.windows)
+            .map_max_entries(name::CONTROLS, (log::segment(cpus) * cpus) as u32);
         let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
-            flows: program.map(name::FLOWS)?,
+            flows: program.words(name::FLOWS, sizes.flows as usize * WORDS_OF_FLOW)?,
             counts: program.map(name::COUNTS)?,
             windows: program.map(name::WINDOWS)?,
             port: program.map(name::PORT)?,
-            seen: program.words(name::SEEN, sizes.flows as usize * SEEN_WINDOW as usize)?,
-            next: program.words(name::NEXT, sizes.flows as usize)?,
             pause: Arc::new(program.words(name::PAUSE, CLASSES * WORDS_OF_PAUSE)?),
             arrivals: program.map(name::ARRIVALS)?,
-            controls: program.map(name::CONTROLS)?,
+            controls: Log::new(program.words(name::CONTROLS, Log::words(cpus))?, cpus),
             offences: program.map(name::OFFENCES)?,
             program,
             sizes,
+            configured: Config::default(),
+            sole: true,
             used: Sizes { flows: 0, windows: 0 },
         })
     }
@@ -147,21 +154,29 @@ impl Account {
     }
 
     /// Begins a repetition: every counter, everything seen and all records are gone, then the program works by `config`
-    /// (whose `abi` and `flows` are filled in here) and `flows`.
+    /// and `flows`. Filled in here: `abi`, `flows` and `quantum`; and `exclusive` is only a wish, which an interface has to allow
+    /// (driver mode, one receive queue). A program that is not attached takes the caller's word for it.
     ///
     /// Frames that arrive meanwhile are not counted.
     pub fn configure(&mut self, config: &Config, flows: &[FlowConfig]) -> Result<(), XdpError> {
         within("flows", u32::try_from(flows.len()).unwrap_or(u32::MAX), 0, self.sizes.flows)?;
         within("windows", config.windows, 1, self.sizes.windows)?;
+        if !config.verify_every.is_power_of_two() {
+            return Err(XdpError::NoPowerOfTwo(config.verify_every));
+        }
+        let quantum = LineRate::from_bits_per_second(config.line_rate)?.quantum();
+        let exclusive = (config.exclusive != 0 && self.sole) as u8;
         // The program stops at another ABI, and begins by a last write that changes nothing else.
-        let config = Config { abi: 0, flows: flows.len() as u32, ..*config };
+        let config = Config { abi: 0, flows: flows.len() as u32, quantum, exclusive, ..*config };
         self.config.set(0, Plain(config), 0)?;
         self.clear()?;
         for (index, flow) in flows.iter().enumerate() {
-            self.flows.set(index as u32, Plain(*flow), 0)?;
+            let word = u64::from_ne_bytes([flow.mark, flow.log_phases, flow.priority, flow._pad, 0, 0, 0, 0]);
+            self.flows.store(index * WORDS_OF_FLOW, word);
         }
         self.used = Sizes { flows: config.flows, windows: config.windows };
-        self.config.set(0, Plain(Config { abi: ABI_VERSION, ..config }), 0)?;
+        self.configured = Config { abi: ABI_VERSION, ..config };
+        self.config.set(0, Plain(self.configured), 0)?;
         Ok(())
     }
 
@@ -173,14 +188,21 @@ impl Account {
         for index in 0..self.used.windows {
             self.windows.set(index, on_all_cpus(WindowCounters::default())?, 0)?;
         }
-        self.port.set(0, on_all_cpus(read::NO_PORT_COUNTS)?, 0)?;
-        self.seen.zero(self.used.flows as usize * SEEN_WINDOW as usize);
-        self.next.zero(self.used.flows as usize);
-        self.pause.zero(CLASSES * WORDS_OF_PAUSE);
-        for ring in [&mut self.arrivals, &mut self.controls, &mut self.offences] {
+        self.flows.zero(0..self.used.flows as usize * WORDS_OF_FLOW);
+        self.pause.zero(0..CLASSES * WORDS_OF_PAUSE);
+        for ring in [&mut self.arrivals, &mut self.offences] {
             while ring.next().is_some() {}
         }
+        self.controls.clear();
+        let places = |cpu| self.controls.places(cpu);
+        let local = |cpu| Local { log_next: places(cpu).start, log_end: places(cpu).end, ..Local::default() };
+        self.port.set(0, by_cpu(|cpu| Port { local: local(cpu), counters: PortCounters::default() })?, 0)?;
         Ok(())
+    }
+
+    /// What the program works by: the last configuration, with what was filled in.
+    pub fn configured(&self) -> &Config {
+        &self.configured
     }
 
     /// A view of the present pauses, for the sender's thread.

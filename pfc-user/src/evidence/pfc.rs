@@ -160,7 +160,10 @@ pub struct FlowReceived {
     pub reordered: u64,
     /// Frames too far behind to tell which.
     pub beyond_window: u64,
-    /// Frames with a wrong checksum.
+    /// Frames of which the UDP checksum was verified; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<u64>,
+    /// Of those, frames with a wrong checksum.
     pub corrupt: u64,
     /// Frames with another DSCP or PCP.
     pub remarked: u64,

@@ -131,6 +131,7 @@ impl Accounting {
             duplicate: 0,
             reordered: 0,
             beyond_window: 0,
+            verified: None,
             corrupt: 0,
             remarked: 0,
             untagged: 0,

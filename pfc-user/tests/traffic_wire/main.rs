@@ -191,12 +191,12 @@ fn root_a_withheld_priority_sends_nothing_and_the_others_go_on() {
     });
 }
 
-/// Whenever it is asked one more XOFF has come, of one pause that is always just over.
+/// Whenever it is asked another pause has come, and is over.
 struct RestlessPause(AtomicU64);
 
 impl PauseSource for RestlessPause {
     fn state(&self, _class: usize) -> PauseState {
-        PauseState { until: 0, since: 7, xoff: self.0.fetch_add(1, Ordering::SeqCst), xon: 0 }
+        PauseState { until: 0, since: self.0.fetch_add(1, Ordering::SeqCst) }
     }
 }
 

@@ -69,7 +69,7 @@ fn counts(account: &mut Account) {
     wait_until("a PFC frame at b", || account.port().unwrap().pfc_frames == 1);
     let flow = account.flows().unwrap().remove(0);
     assert_eq!((flow.frames, flow.corrupt, flow.remarked, flow.reordered, flow.duplicate), (11, 0, 0, 0, 0));
-    assert_eq!(account.port_counters().unwrap().tagged, 1, "a tag stands in the frame");
+    assert_eq!(account.port_counters().unwrap().tagged(), 1, "a tag stands in the frame");
 }
 
 fn error(interface: &str, mode: Mode) -> XdpError {

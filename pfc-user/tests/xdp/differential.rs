@@ -30,6 +30,9 @@ struct Tested {
 struct Model {
     trust: Trust,
     port: PortCounters,
+    frames: u64,
+    tagged: u64,
+    by_priority: [u64; 8],
     tested: Tested,
     /// The highest sequence number by flow and place in the window.
     seen: HashMap<(u16, u64), u64>,
@@ -42,20 +45,23 @@ impl Model {
     fn add(&mut self, octets: &[u8]) -> u32 {
         let frame = classify(octets);
         let port = &mut self.port;
-        port.frames += 1;
+        self.frames += 1;
+        self.tagged += (frame.marks.tags > 0) as u64;
         port.octets += octets.len() as u64;
-        port.tagged += (frame.tags > 0) as u64;
-        if let Some(dscp) = frame.dscp {
+        if let Some(dscp) = frame.marks.dscp {
             port.by_dscp[dscp as usize] += 1;
         }
-        let priority = if self.trust == Trust::Pcp { frame.pcp } else { frame.dscp.map(|dscp| dscp % 8) };
+        if let Some(pcp) = frame.marks.pcp {
+            port.by_pcp[pcp as usize] += 1;
+        }
+        let priority = if self.trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp.map(|dscp| dscp % 8) };
         if let Some(priority) = priority {
-            port.by_priority[priority as usize] += 1;
+            self.by_priority[priority as usize] += 1;
         }
         match frame.class {
             Class::Test { stamp, .. } if stamp.run != RUN => port.foreign_run += 1,
             Class::Test { stamp, .. } if stamp.flow >= FLOWS => port.malformed[Malformed::Stamp as usize] += 1,
-            Class::Test { stamp, intact } => self.test(&frame, &stamp, intact),
+            Class::Test { stamp, datagram } => self.test(&frame, &stamp, datagram.is_intact(octets)),
             Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
             Class::Other => port.other += 1,
             Class::Malformed(reason) => {
@@ -84,7 +90,7 @@ impl Model {
                 *highest = stamp.sequence.max(*highest);
             }
         }
-        let mark = if self.trust == Trust::Pcp { frame.pcp } else { frame.dscp };
+        let mark = if self.trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp };
         tested.corrupt += !intact as u64;
         tested.remarked += (mark != Some(stamp.flow as u8)) as u64;
         tested.untagged += mark.is_none() as u64;
@@ -106,7 +112,6 @@ impl Model {
 }
 
 fn add_class(counts: &mut ClassCounters, quanta: u16) {
-    counts.frames += 1;
     counts.xoff += (quanta > 0) as u64;
     counts.xon += (quanta == 0) as u64;
     counts.last_quanta = quanta as u64;
@@ -136,12 +141,16 @@ fn tested(account: &Account) -> Tested {
 fn agree(trust: Trust, seed: u64, count: usize) {
     let account = loaded(trust);
     let (seen, highest) = (HashMap::new(), HashMap::new());
-    let mut model = Model { trust, port: port(&account), tested: Tested::default(), seen, highest };
+    let (port_before, tested_before) = (port(&account), Tested::default());
+    let mut model = Model { trust, port: port_before, frames: 0, tagged: 0, by_priority: [0; 8], tested: tested_before, seen, highest };
     // The kernel takes none shorter than an Ethernet header here.
     for octets in Frames::new(seed).filter(|octets| octets.len() >= 14).take(count) {
         let action = model.add(&octets);
         assert_eq!(account.test_run(&octets, 1).unwrap().action, action, "{}", hex(&octets));
-        assert_eq!(port(&account), model.port, "{}", hex(&octets));
+        let port = port(&account);
+        assert_eq!(port, model.port, "{}", hex(&octets));
+        let derived = (port.frames(), port.tagged(), port.by_priority(account.configured()));
+        assert_eq!(derived, (model.frames, model.tagged, model.by_priority), "{}", hex(&octets));
     }
     assert_eq!(tested(&account), model.tested);
     let Tested { received, duplicate, reordered, beyond_window, corrupt, remarked, untagged } = model.tested;

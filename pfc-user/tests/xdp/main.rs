@@ -21,18 +21,15 @@ const PASS: u32 = 2;
 
 fn config(trust: Trust) -> Config {
     Config {
-        abi: 0,
-        flows: 0,
         epoch: clock::now(),
         window: WINDOW,
         windows: 8,
         run: RUN,
         trust: trust as u8,
-        _pad: 0,
         line_rate: 1_000_000_000,
         storm_source: STORM_SOURCE,
-        _pad2: [0; 2],
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        ..Config::default()
     }
 }
 

@@ -49,7 +49,7 @@ fn root_test_frames_of_scapy_are_accounted() {
     assert_eq!((count, flows[0].frames), (10, 10));
     assert_eq!((flows[0].corrupt, flows[0].remarked), (1, 1), "only those that were made so");
     assert_eq!(account.port().unwrap().malformed, []);
-    assert_eq!(account.port_counters().unwrap().tagged, 3);
+    assert_eq!(account.port_counters().unwrap().tagged(), 3);
 }
 
 #[test]

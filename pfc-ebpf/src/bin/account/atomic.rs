@@ -18,14 +18,22 @@ unsafe fn compare_exchange(at: *mut u64, old: u64, new: u64) -> u64 {
     found
 }
 
-/// Raises `*at` to `value` unless it is as high already; returns what was there before.
+/// Raises `*at` to `value` unless it is as high already; returns what was there before. `exclusive`: no other CPU does so at the
+/// same time.
 ///
 /// # Safety
 /// `at` points to an aligned value of a map.
 #[inline(always)]
-pub unsafe fn raise(at: *mut u64, value: u64) -> u64 {
+pub unsafe fn raise(at: *mut u64, value: u64, exclusive: bool) -> u64 {
     // SAFETY: as the caller says.
     let mut current = unsafe { ptr::read_volatile(at) };
+    if exclusive {
+        if current < value {
+            // SAFETY: as the caller says.
+            unsafe { ptr::write_volatile(at, value) };
+        }
+        return current;
+    }
     for _ in 0..TRIES {
         if current >= value {
             break;
@@ -38,14 +46,4 @@ pub unsafe fn raise(at: *mut u64, value: u64) -> u64 {
         current = found;
     }
     current
-}
-
-/// `*at += value`.
-///
-/// # Safety
-/// `at` points to an aligned value of a map.
-#[inline(always)]
-pub unsafe fn add(at: *mut u64, value: u64) {
-    // SAFETY: as the caller says.
-    unsafe { asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) at, in(reg) value) };
 }

@@ -1,92 +1,118 @@
 //! Test frames, by flow and phase.
 
-use crate::{COUNTS, FLOWS, Frame, NEXT, SEEN, WINDOWS, atomic, malformed, record};
-use pfc_ebpf::classify::Classified;
-use pfc_ebpf::maps::{FlowConfig, FlowCounters, LATENCY_BUCKETS, Malformed, OffenceKind, PortCounters, SEEN_WINDOW, Trust, counts_index};
-use pfc_ebpf::stamp::Stamp;
+use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, atomic, malformed, record, time};
+use pfc_ebpf::classify::{Datagram, Marks};
+use pfc_ebpf::maps::{FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust, counts_index};
+use pfc_ebpf::stamp::{self, Stamp};
+
+use crate::packet::Packet;
 
 /// Counts a frame with a whole stamp.
 #[inline(always)]
-pub fn account(frame: &Frame, port: &mut PortCounters, classified: &Classified, stamp: &Stamp, intact: bool) {
-    if stamp.run != frame.config.run {
-        port.foreign_run += 1;
+pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, stamp: &Stamp, datagram: &Datagram) {
+    let config = frame.config;
+    if stamp.run != config.run {
+        port.counters.foreign_run += 1;
         return;
     }
-    if stamp.flow as u32 >= frame.config.flows {
-        return malformed(frame, port, Malformed::Stamp);
+    if stamp.flow as u32 >= config.flows {
+        return malformed(frame.ctx, config, port, Malformed::Stamp);
     }
-    let slot = stamp.flow as u32 * SEEN_WINDOW as u32 + (stamp.sequence % SEEN_WINDOW) as u32;
-    let (Some(flow), Some(counts), Some(seen), Some(next)) = (
-        FLOWS.get(stamp.flow as u32),
-        COUNTS.get_ptr_mut(counts_index(stamp.flow, stamp.phase)),
-        SEEN.get_ptr_mut(slot),
-        NEXT.get_ptr_mut(stamp.flow as u32),
-    ) else {
-        return malformed(frame, port, Malformed::Stamp);
+    let (Some(flow), Some(counts)) = (FLOWS.get_ptr_mut(stamp.flow as u32), COUNTS.get_ptr_mut(counts_index(stamp.flow, stamp.phase)))
+    else {
+        return malformed(frame.ctx, config, port, Malformed::Stamp);
     };
+    // SAFETY: a value of the map, of which nobody writes the configuration while frames are counted.
+    let expected = unsafe { (*flow).config };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counts = unsafe { &mut *counts };
-    port.test_frames += 1;
-    if flow.log_phases & stamp.phase.bit() != 0 {
-        record::arrival(frame, port, stamp);
-        record::offence(frame, port, OffenceKind::Logged, 0);
-    }
+    port.counters.test_frames += 1;
+    let now = if expected.log_phases & stamp.phase.bit() != 0 {
+        let now = time::now();
+        record::arrival(now, port, stamp);
+        record::offence(frame, now, port, OffenceKind::Logged, 0);
+        now
+    } else {
+        time::of_frame(frame, &mut port.local, stamp)
+    };
 
-    // A slot is only ever raised: a late frame must not make its slot forget the newer one, whose duplicate would count as
+    // Before all that divides the ways through the program, for the verifier walks the sum on each of them.
+    let verified = stamp.sequence & config.verify_every.wrapping_sub(1) == 0;
+    let intact = !verified || datagram.is_intact(packet);
+
+    // A place is only ever raised: a late frame must not make it forget the newer one, whose duplicate would count as
     // received then.
     let after = stamp.sequence + 1;
-    // SAFETY: aligned values of maps.
-    let before = unsafe { atomic::raise(seen, after) };
+    // SAFETY: aligned values of the map; the remainder is below the number of places.
+    let (seen, next) = unsafe { (&raw mut (*flow).seen[(stamp.sequence % SEEN_WINDOW) as usize], &raw mut (*flow).next) };
+    let exclusive = config.exclusive != 0;
+    // SAFETY: as above.
+    let before = unsafe { atomic::raise(seen, after, exclusive) };
     if before > after {
         counts.beyond_window += 1;
-        record::offence(frame, port, OffenceKind::BeyondWindow, 0);
-        return;
+        return record::offence(frame, now, port, OffenceKind::BeyondWindow, 0);
     }
+    counts.verified += verified as u64;
     if before == after {
         counts.duplicate += 1;
-        record::offence(frame, port, OffenceKind::Duplicate, 0);
+        record::offence(frame, now, port, OffenceKind::Duplicate, 0);
     } else {
         // SAFETY: as above.
-        if unsafe { atomic::raise(next, after) } > after {
+        if unsafe { atomic::raise(next, after, exclusive) } > after {
             counts.reordered += 1;
-            record::offence(frame, port, OffenceKind::Reordered, 0);
+            record::offence(frame, now, port, OffenceKind::Reordered, 0);
         }
-        distinct(frame, flow, counts, stamp);
+        distinct(counts, frame.length as u64, now, stamp.latency(now));
+        window(frame, &mut port.local, now, expected.priority);
     }
     if !intact {
         counts.corrupt += 1;
-        record::offence(frame, port, OffenceKind::Corrupt, 0);
+        record::offence(frame, now, port, OffenceKind::Corrupt, 0);
     }
-    let trusts_pcp = frame.config.trust == Trust::Pcp as u8;
-    let mark = if trusts_pcp { classified.pcp } else { classified.dscp };
-    if mark != Some(flow.mark) {
+    let trusts_pcp = config.trust == Trust::Pcp as u8;
+    let mark = if trusts_pcp { marks.pcp } else { marks.dscp };
+    if mark != Some(expected.mark) {
         counts.remarked += 1;
         counts.untagged += (trusts_pcp && mark.is_none()) as u64;
-        record::offence(frame, port, OffenceKind::Remarked, 0);
+        record::offence(frame, now, port, OffenceKind::Remarked, 0);
     }
 }
 
 /// Counts a frame whose sequence number had not been seen.
 #[inline(always)]
-fn distinct(frame: &Frame, flow: &FlowConfig, counts: &mut FlowCounters, stamp: &Stamp) {
+fn distinct(counts: &mut FlowCounters, length: u64, now: u64, latency: u64) {
     counts.received += 1;
-    counts.octets += frame.length as u64;
+    counts.octets += length;
     if counts.first == 0 {
-        counts.first = frame.now;
+        counts.first = now;
     }
-    counts.last = frame.now;
-    let latency = stamp.latency(frame.now);
+    counts.last = now;
     counts.latency_sum += latency;
-    counts.latency_max = counts.latency_max.max(latency);
-    let bucket = ((u64::BITS - latency.leading_zeros()) as usize).min(LATENCY_BUCKETS - 1);
-    counts.latency[bucket & (LATENCY_BUCKETS - 1)] += 1;
+    if latency > counts.latency_max {
+        counts.latency_max = latency;
+    }
+    counts.latency[stamp::significant_bits(latency) & (LATENCY_BUCKETS - 1)] += 1;
+}
 
-    let window = frame.now.saturating_sub(frame.config.epoch).checked_div(frame.config.window).unwrap_or(0);
-    let window = window.min(frame.config.windows.saturating_sub(1) as u64) as u32;
-    if let Some(window) = WINDOWS.get_ptr_mut(window) {
+/// Counts it in the window of its arrival.
+#[inline(always)]
+fn window(frame: &Frame, local: &mut Local, now: u64, priority: u8) {
+    if now >= local.window_end {
+        // A division, so once a window.
+        let config = frame.config;
+        let index = now.saturating_sub(config.epoch).checked_div(config.window).unwrap_or(0);
+        let last = config.windows.saturating_sub(1);
+        if index < last as u64 {
+            local.window = index as u32;
+            local.window_end = config.epoch + (index + 1) * config.window;
+        } else {
+            local.window = last;
+            local.window_end = u64::MAX;
+        }
+    }
+    if let Some(window) = WINDOWS.get_ptr_mut(local.window) {
         // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
         let window = unsafe { &mut *window };
-        window.frames[flow.priority as usize & 7] += 1;
-        window.octets[flow.priority as usize & 7] += frame.length as u32;
+        window.frames[priority as usize & 7] += 1;
     }
 }

@@ -15,115 +15,142 @@ mod control;
 mod flow;
 mod packet;
 mod record;
+mod time;
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action, xdp_md};
 use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
+use core::cell::UnsafeCell;
 use packet::Packet;
-use pfc_ebpf::classify::{Class, Classified, classify};
+use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
 use pfc_ebpf::maps::{
-    ABI_VERSION, Config, FlowConfig, FlowCounters, Malformed, OffenceKind, PauseState, PortCounters, Trust, WindowCounters,
+    ABI_VERSION, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState, Port, PortCounters, WindowCounters,
 };
-use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::Octets;
+use pfc_ebpf::wire::mac_control::MacControl;
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".rodata.abi")]
 static ABI: Global<u32> = Global::new(ABI_VERSION);
 
-// The loader sets the number of entries of all that go by flow or window.
+// The loader sets the number of entries of all that go by flow, window or CPU.
+/// What userspace writes while the program runs.
+#[repr(transparent)]
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: plain old data in a map, as other maps' values.
+unsafe impl Sync for Shared<Config> {}
+
+/// A map by itself that is addressed directly, not looked up.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".data.config")]
+static CONFIG: Shared<Config> = Shared(UnsafeCell::new(Config::NONE));
+
 #[map]
-static CONFIG: Array<Config> = Array::with_max_entries(1, 0);
-#[map]
-static FLOWS: Array<FlowConfig> = Array::with_max_entries(1, 0);
+static FLOWS: Array<Flow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static COUNTS: PerCpuArray<FlowCounters> = PerCpuArray::with_max_entries(Phase::COUNT as u32, 0);
 #[map]
-static SEEN: Array<u64> = Array::with_max_entries(pfc_ebpf::maps::SEEN_WINDOW as u32, BPF_F_MMAPABLE);
-#[map]
-static NEXT: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
-#[map]
 static WINDOWS: PerCpuArray<WindowCounters> = PerCpuArray::with_max_entries(1, 0);
 #[map]
-static PORT: PerCpuArray<PortCounters> = PerCpuArray::with_max_entries(1, 0);
+static PORT: PerCpuArray<Port> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static PAUSE: Array<PauseState> = Array::with_max_entries(9, BPF_F_MMAPABLE);
 #[map]
 static ARRIVALS: RingBuf = RingBuf::with_byte_size(4 << 20, 0);
 #[map]
-static CONTROLS: RingBuf = RingBuf::with_byte_size(2 << 20, 0);
+static CONTROLS: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static OFFENCES: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 
 /// What the parts of the program need to know of the frame at hand.
 struct Frame<'a> {
-    ctx: *mut aya_ebpf::bindings::xdp_md,
+    ctx: *mut xdp_md,
     config: &'a Config,
-    now: u64,
     length: usize,
 }
 
 /// Counts a frame, and drops it where it belongs to the test.
 #[xdp]
 pub fn account(ctx: XdpContext) -> u32 {
-    let Some(config) = CONFIG.get(0) else { return xdp_action::XDP_PASS };
+    // SAFETY: the map's value. (Opaque, for the compiler sees nobody who writes it.)
+    let config = unsafe { &*(packet::opaque(CONFIG.0.get() as usize) as *const Config) };
     if config.abi != ABI.load() {
         return xdp_action::XDP_PASS;
     }
     let Some(port) = PORT.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let port = unsafe { &mut *port };
-    // SAFETY: the helper has no preconditions.
-    let now = unsafe { bpf_ktime_get_ns() };
     let packet = Packet::new(&ctx);
-    let frame = Frame { ctx: ctx.ctx, config, now, length: packet.length() };
-    let classified = classify(&packet);
-
-    port.frames += 1;
-    port.octets += frame.length as u64;
-    marks(port, config, &classified);
-    match classified.class {
-        Class::Test { stamp, intact } => flow::account(&frame, port, &classified, &stamp, intact),
-        Class::Control(control) => control::account(&frame, port, &packet, &control),
-        Class::Other => port.other += 1,
-        Class::Malformed(reason) => {
-            // A device may forward a pause frame behind a tag, or to another address.
-            port.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;
-            malformed(&frame, port, reason);
-        }
-    }
-    if classified.class.is_consumed() { xdp_action::XDP_DROP } else { xdp_action::XDP_PASS }
+    let frame = Frame { ctx: ctx.ctx, config, length: packet.length() };
+    port.counters.octets += frame.length as u64;
+    visit(&packet, Counting { frame, port, packet: &packet })
 }
 
-/// Counts by tag, DSCP and priority.
+/// A frame that is being counted.
+struct Counting<'a> {
+    frame: Frame<'a>,
+    port: &'a mut Port,
+    packet: &'a Packet,
+}
+
+impl Visitor for Counting<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> u32 {
+        count_marks(&mut self.port.counters, &marks);
+        flow::account(&self.frame, self.port, self.packet, &marks, &stamp, &datagram);
+        xdp_action::XDP_DROP
+    }
+
+    #[inline(always)]
+    fn control(self, control: MacControl) -> u32 {
+        control::account(&self.frame, self.port, self.packet, &control);
+        xdp_action::XDP_DROP
+    }
+
+    #[inline(always)]
+    fn other(self, marks: Marks) -> u32 {
+        count_marks(&mut self.port.counters, &marks);
+        self.port.counters.other += 1;
+        xdp_action::XDP_PASS
+    }
+
+    #[inline(always)]
+    fn malformed(self, marks: Marks, reason: Malformed) -> u32 {
+        count_marks(&mut self.port.counters, &marks);
+        malformed(self.frame.ctx, self.frame.config, self.port, reason);
+        if reason.is_consumed() { xdp_action::XDP_DROP } else { xdp_action::XDP_PASS }
+    }
+}
+
+/// Counts by tag and DSCP. The masks say to the verifier what the parser guarantees.
 #[inline(always)]
-fn marks(port: &mut PortCounters, config: &Config, frame: &Classified) {
-    port.tagged += (frame.tags > 0) as u64;
-    // The masks say to the verifier what the parser guarantees.
-    let mut priority = frame.pcp;
-    if let Some(dscp) = frame.dscp {
+fn count_marks(port: &mut PortCounters, marks: &Marks) {
+    if let Some(pcp) = marks.pcp {
+        port.by_pcp[pcp as usize & 7] += 1;
+    }
+    if let Some(dscp) = marks.dscp {
         port.by_dscp[dscp as usize & 63] += 1;
-        if config.trust == Trust::Dscp as u8 {
-            priority = Some(config.dscp_to_priority[dscp as usize & 63]);
-        }
-    } else if config.trust == Trust::Dscp as u8 {
-        priority = None;
-    }
-    if let Some(priority) = priority {
-        port.by_priority[priority as usize & 7] += 1;
     }
 }
 
-#[inline(always)]
-fn malformed(frame: &Frame, port: &mut PortCounters, reason: Malformed) {
-    if let Some(count) = port.malformed.get_mut(reason as usize) {
+/// Counts and records a frame that could not be read. A function of its own, to have its code once.
+#[inline(never)]
+fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) {
+    let packet = Packet::of(ctx);
+    let frame = Frame { ctx, config, length: packet.length() };
+    // A device may forward a pause frame behind a tag, or to another address.
+    port.counters.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;
+    if let Some(count) = port.counters.malformed.get_mut(reason as usize) {
         *count += 1;
     }
-    record::offence(frame, port, OffenceKind::Malformed, reason as u8);
+    record::offence(&frame, time::now(), port, OffenceKind::Malformed, reason as u8);
 }
 
 #[cfg(not(test))]

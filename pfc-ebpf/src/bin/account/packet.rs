@@ -5,7 +5,7 @@ use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
 use core::ptr;
-use pfc_ebpf::wire::{MAX_SUM, Octets, fold};
+use pfc_ebpf::wire::{MAX_SUM, Octets, Part, fold};
 
 /// Offsets that the verifier may have to consider; headers end well before.
 const MAX_OFFSET: usize = 255;
@@ -27,19 +27,92 @@ impl Packet {
     pub fn new(ctx: &XdpContext) -> Self {
         Self { ctx: ctx.ctx, data: ctx.data(), end: ctx.data_end() }
     }
+
+    /// The same, where only the context is at hand.
+    #[inline(always)]
+    pub fn of(ctx: *mut xdp_md) -> Self {
+        Self::new(&XdpContext::new(ctx))
+    }
 }
 
 /// Hides from the compiler how `address` was made. It would leave out a check that an earlier one implies, which the
 /// verifier does not see where both positions vary.
 #[inline(always)]
-fn opaque(address: usize) -> usize {
+pub fn opaque(address: usize) -> usize {
     let same;
     // SAFETY: copies a register. (Without any instruction two line numbers would go to one place, which the kernel refuses.)
     unsafe { asm!("{0} = {1}", lateout(reg) same, in(reg) address, options(pure, nomem, nostack, preserves_flags)) };
     same
 }
 
+/// `N` octets of the packet, the first at this address.
+#[derive(Clone, Copy)]
+pub struct At<const N: usize>(usize);
+
+/// Loads a number from wherever it stands, in one instruction. The compiler would put it together octet by octet, because BPF
+/// as such knows no unaligned access; the kernel allows it in packets where the machine is good at it.
+#[cfg(any(bpf_target_arch = "x86_64", bpf_target_arch = "aarch64", bpf_target_arch = "powerpc64", bpf_target_arch = "s390x"))]
+macro_rules! load {
+    ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
+        let found: $number;
+        // SAFETY: reads octets of the packet; the verifier checks that they are.
+        unsafe {
+            asm!($instruction, lateout(reg) found, in(reg) $at, at = const $offset, options(pure, readonly, nostack, preserves_flags))
+        };
+        found
+    }};
+}
+
+#[cfg(not(any(bpf_target_arch = "x86_64", bpf_target_arch = "aarch64", bpf_target_arch = "powerpc64", bpf_target_arch = "s390x")))]
+macro_rules! load {
+    ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
+        // SAFETY: octets of the packet; the verifier checks that they are.
+        <$number>::from_ne_bytes(unsafe { ptr::read(($at + $offset) as *const [u8; size_of::<$number>()]) })
+    }};
+}
+
+impl<const N: usize> Part for At<N> {
+    #[inline(always)]
+    fn octet<const AT: usize>(self) -> u8 {
+        const { assert!(AT < N) };
+        // SAFETY: an octet of the packet, as was checked when the part was made.
+        unsafe { ptr::read((self.0 + AT) as *const u8) }
+    }
+
+    #[inline(always)]
+    fn word<const AT: usize>(self) -> u16 {
+        const { assert!(AT + 2 <= N) };
+        u16::from_be(load!(u16, "{0} = *(u16 *)({1} + {at})", self.0, AT))
+    }
+
+    #[inline(always)]
+    fn long<const AT: usize>(self) -> u32 {
+        const { assert!(AT + 4 <= N) };
+        u32::from_be(load!(u32, "{0} = *(u32 *)({1} + {at})", self.0, AT))
+    }
+
+    #[inline(always)]
+    fn quad<const AT: usize>(self) -> u64 {
+        const { assert!(AT + 8 <= N) };
+        u64::from_be(load!(u64, "{0} = *(u64 *)({1} + {at})", self.0, AT))
+    }
+}
+
 impl Octets for Packet {
+    type Part<const N: usize> = At<N>;
+
+    #[inline(always)]
+    fn part<const N: usize>(&self, offset: usize) -> Option<At<N>> {
+        if offset > MAX_OFFSET {
+            return None;
+        }
+        let at = opaque(self.data + offset);
+        if at + N > self.end {
+            return None;
+        }
+        Some(At(at))
+    }
+
     #[inline(always)]
     fn length(&self) -> usize {
         self.end - self.data
@@ -82,7 +155,7 @@ macro_rules! add {
 /// The ones-complement sum of `length` octets from `offset`, in the byte order of the machine; [`NONE`] where there is none.
 ///
 /// A function of its own, for the verifier to walk once a call and not once a path. The helper wants sizes that the
-/// verifier knows, so that what is left after whole chunks is added by halves. Each position is made anew from `length` and
+/// verifier knows, so that what is left after whole chunks is added by halves; below 256 octets a call costs more than it saves. Each position is made anew from `length` and
 /// not carried on from the one before, so that the paths into a step look alike and are not walked again.
 #[inline(never)]
 fn sum(ctx: *mut xdp_md, offset: usize, length: usize) -> u64 {
@@ -99,15 +172,29 @@ fn sum(ctx: *mut xdp_md, offset: usize, length: usize) -> u64 {
         }
         add!(sum, start + chunk * CHUNK, CHUNK, end);
     }
-    macro_rules! rest {
-        ($($octets:literal)*) => {$(
-            if length & $octets != 0 {
-                add!(sum, start + (length & !(2 * $octets - 1)), $octets, end);
-            }
-        )*};
+    if length & 256 != 0 {
+        add!(sum, start + (length & !511), 256, end);
     }
-    rest!(256 128 64 32 16 8 4);
-    let mut sum = fold(sum) as u32;
+    let mut sum = sum as u64;
+    macro_rules! rest {
+        ($octets:literal: $($at:literal)*) => {
+            if length & $octets != 0 {
+                let at = opaque(start + (length & !(2 * $octets - 1)));
+                if at + $octets > end {
+                    return NONE;
+                }
+                let part = At::<$octets>(at);
+                sum += 0 $(+ part.summand::<$at>())*;
+            }
+        };
+    }
+    rest!(128: 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60 64 68 72 76 80 84 88 92 96 100 104 108 112 116 120 124);
+    rest!(64: 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60);
+    rest!(32: 0 4 8 12 16 20 24 28);
+    rest!(16: 0 4 8 12);
+    rest!(8: 0 4);
+    rest!(4: 0);
+    let mut sum = fold((sum >> 32) as u32 + fold(sum as u32) as u32) as u32;
     if length & 2 != 0 {
         let at = opaque(start + (length & !3));
         if at + 2 > end {

@@ -1,13 +1,16 @@
 //! Records of single frames, for userspace to take after the repetition. What does not fit is counted.
 
-use crate::{ARRIVALS, CONTROLS, Frame, OFFENCES};
+use crate::packet::Packet;
+use crate::{ARRIVALS, CONTROLS, Frame, OFFENCES, Port};
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, xdp_md};
 use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
 use aya_ebpf::maps::RingBuf;
+use core::arch::asm;
 use core::ptr;
-use pfc_ebpf::maps::{Arrival, Control, Offence, OffenceKind, PortCounters, SNAP_LEN};
+use pfc_ebpf::maps::{Arrival, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::wire::{Octets, ethernet};
 
 /// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first and are many.
 const LOGGED_SHARE: u64 = 64 << 10;
@@ -25,34 +28,61 @@ fn put<T: 'static>(ring: &RingBuf, lost: &mut u64, value: T) {
 
 /// Records the arrival of a test frame.
 #[inline(always)]
-pub fn arrival(frame: &Frame, port: &mut PortCounters, stamp: &Stamp) {
+pub fn arrival(now: u64, port: &mut Port, stamp: &Stamp) {
     let record = Arrival {
-        time: frame.now,
+        time: now,
         sequence: stamp.sequence,
-        latency: stamp.latency(frame.now).min(u32::MAX as u64) as u32,
+        latency: stamp.latency(now).min(u32::MAX as u64) as u32,
         flow: stamp.flow,
         phase: stamp.phase as u8,
         _pad: 0,
     };
-    put(&ARRIVALS, &mut port.arrivals_lost, record);
+    put(&ARRIVALS, &mut port.counters.arrivals_lost, record);
 }
 
 /// Records a PAUSE or PFC frame.
 #[inline(always)]
-pub fn control(frame: &Frame, port: &mut PortCounters, control: &MacControl, source: [u8; 6]) {
-    let (vector, quanta) = match *control {
-        MacControl::Pause { quanta } => (0, [quanta, 0, 0, 0, 0, 0, 0, 0]),
-        MacControl::Pfc { vector, quanta } => (vector, quanta),
-    };
-    let record = Control { time: frame.now, opcode: control.opcode(), vector, quanta, source, _pad: [0; 6] };
-    put(&CONTROLS, &mut port.controls_lost, record);
+pub fn control(now: u64, port: &mut Port, packet: &Packet, control: &MacControl) {
+    let place = port.local.log_next;
+    if place >= port.local.log_end {
+        port.counters.controls_lost += 1;
+        return;
+    }
+    let Some(record) = CONTROLS.get_ptr_mut(place) else { return };
+    port.local.log_next = place + 1;
+    // SAFETY: an entry of the map that this CPU alone writes, once.
+    let record = unsafe { &mut *record };
+    record.opcode = control.opcode();
+    match *control {
+        MacControl::Pause { quanta } => record.quanta[0] = quanta,
+        MacControl::Pfc { vector, quanta } => (record.vector, record.quanta) = (vector, quanta),
+    }
+    record.source = packet.get(ethernet::SOURCE).unwrap_or([0; 6]);
+    // SAFETY: as above; userspace takes the record for whole when it sees the time.
+    unsafe { publish(&raw mut record.time, now) };
+}
+
+/// Stores `*at = value` after all stores before it, as other CPUs see them.
+///
+/// # Safety
+/// `at` points to an aligned value of a map.
+#[inline(always)]
+unsafe fn publish(at: *mut u64, value: u64) {
+    if cfg!(bpf_target_arch = "x86_64") {
+        // Its stores are seen in the order of the program.
+        // SAFETY: as the caller says.
+        unsafe { ptr::write_volatile(at, value) }
+    } else {
+        // SAFETY: as the caller says. An exchange is a full barrier.
+        unsafe { asm!("{1} = xchg_64({0} + 0, {1})", in(reg) at, inlateout(reg) value => _) }
+    }
 }
 
 /// Keeps the first octets of an offending frame.
 #[inline(always)]
-pub fn offence(frame: &Frame, port: &mut PortCounters, kind: OffenceKind, detail: u8) {
-    if !keep(frame.ctx, frame.now, frame.length, kind as u8, detail) {
-        port.offences_lost += 1;
+pub fn offence(frame: &Frame, now: u64, port: &mut Port, kind: OffenceKind, detail: u8) {
+    if !keep(frame.ctx, now, frame.length, kind as u8, detail) {
+        port.counters.offences_lost += 1;
     }
 }
 

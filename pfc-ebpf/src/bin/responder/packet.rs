@@ -38,6 +38,13 @@ impl Packet {
 }
 
 impl Octets for Packet {
+    type Part<const N: usize> = [u8; N];
+
+    #[inline(always)]
+    fn part<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.get(offset)
+    }
+
     #[inline(always)]
     fn length(&self) -> usize {
         self.length

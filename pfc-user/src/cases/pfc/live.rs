@@ -134,10 +134,13 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
         windows: live.testbed.windows,
         run: live.run,
         trust: live.config.trust as u8,
-        _pad: 0,
+        clock: maps::Clock::Exact as u8,
         line_rate: limits.line_rate.bits_per_second(),
+        quantum: 0,
         storm_source,
-        _pad2: [0; 2],
+        exclusive: 1,
+        _pad: 0,
+        verify_every: 1,
         dscp_to_priority: live.config.dscp_map.map(Priority::get),
     };
     let probed = |priority: Priority| plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&priority));

@@ -9,6 +9,7 @@ const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
+const GCHANNELS: u32 = 0x3c;
 const GFLAGS: u32 = 0x25;
 const SFLAGS: u32 = 0x26;
 /// `ETH_SS_STATS`: the names of GSTATS' values.
@@ -93,6 +94,18 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
 pub fn driver(interface: &str) -> io::Result<String> {
     let info = driver_info(interface)?;
     Ok(text(&info.octets()[4..36]))
+}
+
+/// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not say, or has no such queues.
+pub fn receive_queues(interface: &str) -> Option<u32> {
+    // Who writes to a tun or tap runs what is done for its frames, however many do.
+    if driver(interface).ok()? == "tun" {
+        return None;
+    }
+    // struct ethtool_channels: rx_count is at 20, combined_count at 32.
+    let mut channels = Request::new(GCHANNELS, 36);
+    channels.send(interface).ok()?;
+    Some(channels.word(20) + channels.word(32))
 }
 
 /// Speed in bit/s; `None` where the driver does not know it, as without carrier.

@@ -159,7 +159,7 @@ impl Account {
     /// Octets of `priority` left between two looks at its state. When they left in relation to an XOFF that came in the
     /// meantime is not known: all count as sent after it.
     pub fn after_xoff(&mut self, priority: usize, octets: u64, before: &PauseState, after: &PauseState, now: Nanos) {
-        if after.xoff == before.xoff && after.until <= now {
+        if after.since == before.since && after.until <= now {
             return;
         }
         let overrun = &mut self.overrun[priority];
@@ -268,15 +268,15 @@ mod tests {
     fn octets_after_an_xoff_add_up_and_the_largest_is_told() {
         let mut account = account();
         let calm = PauseState::default();
-        let paused = |since, xoff| PauseState { since, until: since + MS, xoff, xon: 0 };
+        let paused = |since| PauseState { since, until: since + MS };
         account.after_xoff(3, 1000, &calm, &calm, MS);
         assert_eq!(account.sent("").report.after_xoff, [0; 8]);
         // Begun while the batch left; ended again before the second look; still the same one.
-        account.after_xoff(3, 2000, &calm, &paused(5 * MS, 1), 5 * MS + 10);
-        account.after_xoff(3, 500, &calm, &paused(5 * MS, 1), 7 * MS);
-        account.after_xoff(3, 100, &paused(5 * MS, 1), &paused(20 * MS, 2), 20 * MS + 10);
+        account.after_xoff(3, 2000, &calm, &paused(5 * MS), 5 * MS + 10);
+        account.after_xoff(3, 500, &calm, &paused(5 * MS), 7 * MS);
+        account.after_xoff(3, 100, &paused(5 * MS), &paused(20 * MS), 20 * MS + 10);
         // Known, and over: what leaves now is allowed.
-        account.after_xoff(4, 700, &paused(5 * MS, 1), &paused(5 * MS, 1), 7 * MS);
+        account.after_xoff(4, 700, &paused(5 * MS), &paused(5 * MS), 7 * MS);
         assert_eq!(account.sent("").report.after_xoff, [0, 0, 0, 2500, 0, 0, 0, 0]);
     }
 

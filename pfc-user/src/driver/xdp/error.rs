@@ -34,6 +34,9 @@ pub enum XdpError {
     /// A number outside its range.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
+    /// One frame in so many cannot be told from its sequence number by a mask.
+    #[error("one frame in `verify_every` has its checksum verified, which must be a power of two, found {0}")]
+    NoPowerOfTwo(u64),
     /// The process may not.
     #[error("not permitted to {0}: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN")]
     NotPermitted(&'static str),

@@ -13,6 +13,7 @@ use super::link;
 use super::plain::Plain;
 use super::words::Words;
 use super::{Mode, TestResult, XdpError};
+use crate::driver::link::ethtool;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
 pub struct Program {
@@ -20,6 +21,8 @@ pub struct Program {
     name: &'static str,
     /// Attached as long as this is open.
     link: Option<(OwnedFd, link::Mode)>,
+    /// What it was attached to has one receive queue.
+    one_queue: bool,
 }
 
 /// An interface that a program is to be attached to.
@@ -49,7 +52,7 @@ impl Program {
         check_abi(&object, abi)?;
         let program: &mut Xdp = object.program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
         program.load()?;
-        Ok(Self { object, name, link: None })
+        Ok(Self { object, name, link: None, one_queue: false })
     }
 
     /// Attaches it to an interface that has no program.
@@ -68,12 +71,21 @@ impl Program {
             },
         };
         self.link = Some((link, mode));
+        self.one_queue = ethtool::receive_queues(interface.name) == Some(1);
         Ok(())
     }
 
     /// `driver` or `skb`; `none` where it is not attached.
     pub fn mode(&self) -> &'static str {
         self.link.as_ref().map_or("none", |(_, mode)| mode.word())
+    }
+
+    /// Whether only one CPU at a time can run it: in the driver, on the one receive queue of an interface, where the kernel
+    /// polls a queue on one CPU at a time. Not behind a tun or tap, whose writers run it.
+    ///
+    /// As the interface was when it was attached: who then adds queues has frames counted wrongly.
+    pub fn runs_on_one_cpu_at_a_time(&self) -> bool {
+        self.link.as_ref().is_some_and(|(.., mode)| *mode == link::Mode::Driver) && self.one_queue
     }
 
     /// Takes a map out of the object, typed.
@@ -114,6 +126,14 @@ pub fn on_all_cpus<T: Copy>(value: T) -> Result<PerCpuValues<Plain<T>>, XdpError
 where
     Plain<T>: Pod,
 {
+    by_cpu(|_| value)
+}
+
+/// The value of each CPU.
+pub fn by_cpu<T: Copy>(value: impl Fn(usize) -> T) -> Result<PerCpuValues<Plain<T>>, XdpError>
+where
+    Plain<T>: Pod,
+{
     let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-    Ok(PerCpuValues::try_from(vec![Plain(value); cpus]).map_err(MapError::from)?)
+    Ok(PerCpuValues::try_from((0..cpus).map(|cpu| Plain(value(cpu))).collect::<Vec<_>>()).map_err(MapError::from)?)
 }

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use aya::Pod;
-use pfc_ebpf::maps::{Arrival, Config, Control, FlowConfig, FlowCounters, Offence, PortCounters, WindowCounters};
+use pfc_ebpf::maps::{Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters};
 use pfc_ebpf::responder;
 
 /// A value of a map; its type is another crate's, as is the trait.
@@ -18,7 +18,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(Arrival Config Control FlowConfig FlowCounters Offence PortCounters WindowCounters);
+plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
 plain!(responder::Config responder::Counters responder::Record);
 
 impl<T: Copy> Plain<T>

@@ -40,29 +40,6 @@ pub struct OffendingFrame {
     pub octets: Vec<u8>,
 }
 
-const NO_CLASS_COUNTS: ClassCounters = ClassCounters { frames: 0, xoff: 0, xon: 0, last_quanta: 0, last: 0 };
-
-/// The counts of a port that saw nothing.
-pub(super) const NO_PORT_COUNTS: PortCounters = PortCounters {
-    frames: 0,
-    octets: 0,
-    test_frames: 0,
-    foreign_run: 0,
-    other: 0,
-    tagged: 0,
-    by_dscp: [0; 64],
-    by_priority: [0; 8],
-    malformed: [0; Malformed::COUNT],
-    pause: NO_CLASS_COUNTS,
-    pfc_frames: 0,
-    pfc_empty: 0,
-    pfc: [NO_CLASS_COUNTS; 8],
-    own_control: 0,
-    arrivals_lost: 0,
-    controls_lost: 0,
-    offences_lost: 0,
-};
-
 impl Account {
     /// What arrived, by flow and phase; only where something did.
     pub fn flows(&self) -> Result<Vec<FlowReceived>, XdpError> {
@@ -101,11 +78,11 @@ impl Account {
     pub fn port(&self) -> Result<PortReceived, XdpError> {
         let sum = self.port_counters()?;
         Ok(PortReceived {
-            frames: sum.frames,
+            frames: sum.frames(),
             test_frames: sum.test_frames,
             foreign_run: sum.foreign_run,
             other: sum.other,
-            by_priority: sum.by_priority,
+            by_priority: sum.by_priority(self.configured()),
             pause: class_received(&sum.pause),
             pfc_frames: sum.pfc_frames,
             pfc_empty: sum.pfc_empty,
@@ -120,16 +97,16 @@ impl Account {
 
     /// All counters of the port.
     pub fn port_counters(&self) -> Result<PortCounters, XdpError> {
-        Ok(self.port.get(&0, 0)?.iter().fold(NO_PORT_COUNTS, |sum, cpu| add_port(sum, &cpu.0)))
+        Ok(self.port.get(&0, 0)?.iter().fold(PortCounters::default(), |sum, cpu| add_port(sum, &cpu.0.counters)))
     }
 
     /// Takes the records of single frames; later calls give later ones.
     pub fn take_rings(&mut self) -> Result<Rings, XdpError> {
         let mut rings = Rings { arrivals_lost: self.port_counters()?.arrivals_lost, ..Rings::default() };
         drain(&mut self.arrivals, |octets| rings.arrivals.extend(Plain::read(octets).and_then(arrival)));
-        drain(&mut self.controls, |octets| rings.controls.extend(Plain::read(octets).map(control)));
+        rings.controls.extend(self.controls.take().into_iter().map(control));
         drain(&mut self.offences, |octets| rings.offences.extend(Plain::read(octets).and_then(|record| offence(&record))));
-        // Several CPUs take their time before they take their place in the ring.
+        // Several CPUs take their time before they take their place in a ring; of the log each has its own part.
         rings.arrivals.sort_by_key(|record| record.time);
         rings.controls.sort_by_key(|record| record.time);
         rings.offences.sort_by_key(|record| record.time);
@@ -171,6 +148,7 @@ fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
         duplicate: sum.duplicate,
         reordered: sum.reordered,
         beyond_window: sum.beyond_window,
+        verified: Some(sum.verified),
         corrupt: sum.corrupt,
         remarked: sum.remarked,
         untagged: sum.untagged,
@@ -195,47 +173,40 @@ fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
     FlowCounters {
         received: sum.received + cpu.received,
         octets: sum.octets + cpu.octets,
+        first: [sum.first, cpu.first].into_iter().filter(|time| *time > 0).min().unwrap_or(0),
+        last: sum.last.max(cpu.last),
+        latency_sum: sum.latency_sum + cpu.latency_sum,
+        latency_max: sum.latency_max.max(cpu.latency_max),
+        verified: sum.verified + cpu.verified,
+        corrupt: sum.corrupt + cpu.corrupt,
+        latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| sum.latency[bucket] + cpu.latency[bucket]),
         duplicate: sum.duplicate + cpu.duplicate,
         reordered: sum.reordered + cpu.reordered,
         beyond_window: sum.beyond_window + cpu.beyond_window,
-        corrupt: sum.corrupt + cpu.corrupt,
         remarked: sum.remarked + cpu.remarked,
         untagged: sum.untagged + cpu.untagged,
-        first: [sum.first, cpu.first].into_iter().filter(|time| *time > 0).min().unwrap_or(0),
-        last: sum.last.max(cpu.last),
-        latency_max: sum.latency_max.max(cpu.latency_max),
-        latency_sum: sum.latency_sum + cpu.latency_sum,
-        latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| sum.latency[bucket] + cpu.latency[bucket]),
     }
 }
 
 fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
     let latest = if cpu.last >= sum.last { cpu } else { sum };
-    ClassCounters {
-        frames: sum.frames + cpu.frames,
-        xoff: sum.xoff + cpu.xoff,
-        xon: sum.xon + cpu.xon,
-        last_quanta: latest.last_quanta,
-        last: latest.last,
-    }
+    ClassCounters { xoff: sum.xoff + cpu.xoff, xon: sum.xon + cpu.xon, last_quanta: latest.last_quanta, last: latest.last }
 }
 
 fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
     PortCounters {
-        frames: sum.frames + cpu.frames,
         octets: sum.octets + cpu.octets,
         test_frames: sum.test_frames + cpu.test_frames,
-        foreign_run: sum.foreign_run + cpu.foreign_run,
         other: sum.other + cpu.other,
-        tagged: sum.tagged + cpu.tagged,
-        by_dscp: add(sum.by_dscp, &cpu.by_dscp),
-        by_priority: add(sum.by_priority, &cpu.by_priority),
-        malformed: add(sum.malformed, &cpu.malformed),
-        pause: add_class(&sum.pause, &cpu.pause),
+        foreign_run: sum.foreign_run + cpu.foreign_run,
         pfc_frames: sum.pfc_frames + cpu.pfc_frames,
         pfc_empty: sum.pfc_empty + cpu.pfc_empty,
-        pfc: std::array::from_fn(|priority| add_class(&sum.pfc[priority], &cpu.pfc[priority])),
         own_control: sum.own_control + cpu.own_control,
+        pfc: std::array::from_fn(|priority| add_class(&sum.pfc[priority], &cpu.pfc[priority])),
+        pause: add_class(&sum.pause, &cpu.pause),
+        by_dscp: add(sum.by_dscp, &cpu.by_dscp),
+        by_pcp: add(sum.by_pcp, &cpu.by_pcp),
+        malformed: add(sum.malformed, &cpu.malformed),
         arrivals_lost: sum.arrivals_lost + cpu.arrivals_lost,
         controls_lost: sum.controls_lost + cpu.controls_lost,
         offences_lost: sum.offences_lost + cpu.offences_lost,
@@ -248,8 +219,8 @@ mod tests {
 
     #[test]
     fn cpus_add_up_and_the_latest_time_wins() {
-        let class = |last, last_quanta| ClassCounters { frames: 1, xoff: 1, xon: 0, last_quanta, last };
-        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { frames: 2, xoff: 2, xon: 0, last_quanta: 7, last: 5 });
+        let class = |last, last_quanta| ClassCounters { xoff: 1, xon: 0, last_quanta, last };
+        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { xoff: 2, xon: 0, last_quanta: 7, last: 5 });
         let flow = |first, last| FlowCounters { received: 1, first, last, ..FlowCounters::default() };
         let sum = [flow(7, 9), FlowCounters::default(), flow(3, 4)].iter().fold(FlowCounters::default(), add_flow);
         assert_eq!(sum, FlowCounters { received: 2, first: 3, last: 9, ..FlowCounters::default() });

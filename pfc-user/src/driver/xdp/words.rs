@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,9 +40,14 @@ impl Words {
         self.all()[index].load(Ordering::Acquire)
     }
 
-    /// Zeroes the first `length` words.
-    pub fn zero(&self, length: usize) {
-        for word in &self.all()[..length] {
+    /// Writes the word at `index`.
+    pub fn store(&self, index: usize, value: u64) {
+        self.all()[index].store(value, Ordering::Release);
+    }
+
+    /// Zeroes those words.
+    pub fn zero(&self, words: Range<usize>) {
+        for word in &self.all()[words] {
             word.store(0, Ordering::Relaxed);
         }
     }
