@@ -14,7 +14,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use self::account::{Account, Latest};
 use self::placement::Placement;
 use self::schedule::Schedule;
-use super::ControlSender;
+use super::Transmit;
 use crate::config::Span;
 use crate::driver::clock;
 use crate::driver::realtime::{self, Awake};
@@ -42,13 +42,13 @@ impl Storm {
     /// Sends the first frame at once and goes on until it is stopped; each sender keeps to [`StormPlan::interval`]. How many
     /// there are depends on how long a pause is at `line_rate`, with which gaps are compared, and on the CPUs that the
     /// calling thread may use.
-    pub fn start(sender: ControlSender, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
+    pub fn start(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
         let placement = Placement::choose(plan.quanta.nanos(line_rate), &realtime::allowed_cpus());
         Self::start_on(sender, plan, line_rate, placement)
     }
 
     /// The same with a placement of the caller's choice.
-    pub fn start_on(sender: ControlSender, plan: &StormPlan, line_rate: LineRate, placement: Placement) -> std::io::Result<Self> {
+    pub fn start_on(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate, placement: Placement) -> std::io::Result<Self> {
         let frame = match &plan.kind {
             StormKind::Pfc(priorities) => MacControl::pfc(priorities.iter().copied(), plan.quanta),
             StormKind::Pause => MacControl::Pause { quanta: plan.quanta.0 },
@@ -82,10 +82,12 @@ impl Storm {
 
     /// Stops at once and returns the account. When not a single frame left, the departures in it are zero.
     pub fn stop(mut self) -> StormReport {
+        // A frame that is missing later is missed by nobody.
+        let stopped = clock::now();
         let ended = self.end();
         let sent: Vec<Sent> = ended.into_iter().map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
         let method = method(&sent, self.interval, self.awake.is_some());
-        Account::end(method, sent.into_iter().map(|sent| sent.account).collect(), clock::now())
+        Account::end(method, sent.into_iter().map(|sent| sent.account).collect(), stopped)
     }
 
     fn end(&mut self) -> Vec<thread::Result<Sent>> {
@@ -103,7 +105,7 @@ impl Drop for Storm {
 }
 
 fn send(
-    sender: &ControlSender,
+    sender: &impl Transmit,
     frame: &MacControl,
     mut schedule: Schedule,
     mut account: Account,

@@ -2,11 +2,14 @@
 
 use crate::plan::Nanos;
 
-/// The share of an interval that a sender sleeps at the least, however late it is.
+/// A late sender sleeps for this share of an interval before its next frame, and never for less than [`SHORTEST_REST`].
 const REST: Nanos = 4;
-/// After a round that took longer than the interval it sleeps for this share of it, but for no longer than an interval: a
-/// thread under SCHED_FIFO that sleeps for less than a twentieth of the time is throttled for 50 ms (sched_rt_runtime_us).
+/// After a long round it sleeps for this share of it, up to an interval or [`LONGEST_REST`]: a thread under SCHED_FIFO that
+/// sleeps for less than a twentieth of the time is throttled for 50 ms (sched_rt_runtime_us).
 const REST_OF_ROUND: Nanos = 8;
+/// What a thread sleeps for less hardly lets another run.
+const SHORTEST_REST: Nanos = 5_000;
+const LONGEST_REST: Nanos = 20_000;
 
 /// The schedule of one sender: times that are an interval apart, which it keeps to after a delay, so that it stays between
 /// the times of another.
@@ -33,7 +36,8 @@ impl Schedule {
     pub fn next(&mut self, woke: Nanos, now: Nanos) -> Nanos {
         let missed = now.saturating_sub(self.due) / self.interval;
         self.due += (missed + 1) * self.interval;
-        let rest = (now.saturating_sub(woke) / REST_OF_ROUND).clamp(self.interval / REST, self.interval);
+        let least = SHORTEST_REST.max(self.interval / REST);
+        let rest = (now.saturating_sub(woke) / REST_OF_ROUND).clamp(least, LONGEST_REST.max(self.interval));
         self.due.max(now + rest)
     }
 }
@@ -42,46 +46,59 @@ impl Schedule {
 mod tests {
     use super::*;
 
+    const US: Nanos = 1000;
+
+    /// That of sender `index` of two, or of one; times in microseconds from here on.
+    fn schedule(index: usize, senders: usize) -> Schedule {
+        Schedule::new(1000 * US, 100 * US, index, senders)
+    }
+
+    fn next(schedule: &mut Schedule, woke: Nanos, now: Nanos) -> Nanos {
+        schedule.next(woke * US, now * US) / US
+    }
+
     #[test]
     fn the_schedule_does_not_drift_and_does_not_hurry_after_a_delay() {
-        let mut schedule = Schedule::new(1000, 100, 0, 1);
-        assert_eq!(schedule.first(), 1000);
-        assert_eq!(schedule.next(1001, 1003), 1100);
-        assert_eq!(schedule.next(1140, 1142), 1200);
+        let mut schedule = schedule(0, 1);
+        assert_eq!(schedule.first(), 1000 * US);
+        assert_eq!(next(&mut schedule, 1001, 1003), 1100);
+        assert_eq!(next(&mut schedule, 1140, 1142), 1200);
         // Late by more than an interval: no second frame at once, and none of those missed.
-        assert_eq!(schedule.next(1530, 1550), 1600);
-        assert_eq!(schedule.next(1600, 1601), 1700);
+        assert_eq!(next(&mut schedule, 1530, 1550), 1600);
+        assert_eq!(next(&mut schedule, 1600, 1601), 1700);
     }
 
     #[test]
     fn a_late_sender_rests_before_its_next_frame_and_finds_back_to_its_times() {
-        let mut schedule = Schedule::new(1000, 100, 0, 1);
-        assert_eq!(schedule.next(1090, 1095), 1120);
-        assert_eq!(schedule.next(1120, 1121), 1200);
+        let mut schedule = schedule(0, 1);
+        assert_eq!(next(&mut schedule, 1090, 1095), 1120);
+        assert_eq!(next(&mut schedule, 1120, 1121), 1200);
         // The next time is reached exactly: it is missed.
-        assert_eq!(schedule.next(1250, 1300), 1400);
+        assert_eq!(next(&mut schedule, 1250, 1300), 1400);
     }
 
     #[test]
     fn senders_share_the_interval_and_keep_apart_after_a_delay() {
-        let mut pair = [0, 1].map(|index| Schedule::new(1000, 100, index, 2));
-        assert_eq!(pair.each_ref().map(Schedule::first), [1000, 1050]);
-        assert_eq!(pair[0].next(1000, 5010), 5110);
-        assert_eq!(pair[0].next(5110, 5111), 5200);
-        assert_eq!(pair[1].next(1050, 1051), 1150);
+        let mut pair = [0, 1].map(|index| schedule(index, 2));
+        assert_eq!(pair.each_ref().map(Schedule::first), [1000 * US, 1050 * US]);
+        assert_eq!(next(&mut pair[0], 1000, 5010), 5110);
+        assert_eq!(next(&mut pair[0], 5110, 5111), 5200);
+        assert_eq!(next(&mut pair[1], 1050, 1051), 1150);
     }
 
-    /// However long a frame takes, 20 intervals at the most, the thread sleeps for a twentieth of the time.
+    /// However short the interval is beside what a frame takes.
     #[test]
     fn a_sender_that_cannot_keep_up_sleeps_for_a_twentieth_of_the_time() {
-        for work in [1, 50, 80, 99, 100, 101, 150, 799, 801, 1000, 1900] {
-            let mut schedule = Schedule::new(0, 100, 0, 1);
-            let (mut wake, mut worked) = (schedule.first(), 0);
-            for _ in 0..1000 {
-                worked += work;
-                wake = schedule.next(wake, wake + work);
+        for interval in [1, 20, 640, 14_000, 112_000] {
+            for work in [500, 3000, 13_000, 14_001, 99_000] {
+                let mut schedule = Schedule::new(0, interval, 0, 1);
+                let (mut wake, mut worked) = (schedule.first(), 0);
+                for _ in 0..1000 {
+                    worked += work;
+                    wake = schedule.next(wake, wake + work);
+                }
+                assert!(worked * 20 <= wake * 19, "{work} every {interval}: {worked} of {wake}");
             }
-            assert!(worked * 20 <= wake * 19, "{work}: {worked} of {wake}");
         }
     }
 }

@@ -3,12 +3,13 @@
 use super::*;
 use crate::driver::control::storm::schedule::Schedule;
 
-const PAUSE: Nanos = 300;
-const INTERVAL: Nanos = 100;
+const US: Nanos = 1000;
+const PAUSE: Nanos = 300 * US;
+const INTERVAL: Nanos = 100 * US;
 /// The longest that a sender which does not stall wakes up late, that a frame takes, and that it takes to be noted.
-const LATE: u64 = 8;
-const SEND: u64 = 5;
-const NOTE: u64 = 3;
+const LATE: Nanos = 8 * US;
+const SEND: Nanos = 5 * US;
+const NOTE: Nanos = 3 * US;
 const FOREVER: Nanos = 1 << 40;
 
 fn at(before: Nanos) -> Departure {
@@ -105,14 +106,14 @@ struct Frame {
 
 type Stalls<'s> = &'s [(Nanos, Nanos)];
 
-/// Runs a sender for each of `stalls`, the times in which it does not run, from 1000 to `end`. The account, and the true times
+/// Runs a sender for each of `stalls`, the times in which it does not run, from 1 ms to `end`. The account, and the true times
 /// of departure in their order.
 fn storm(stalls: &[Stalls], end: Nanos, numbers: &mut Numbers) -> (StormReport, Vec<Nanos>) {
     let mut frames = Vec::new();
     for (sender, stalls) in stalls.iter().enumerate() {
         // What was to be at `time` is at the end of the stall that it falls into.
         let runs = |time| stalls.iter().find(|(from, to)| (*from..*to).contains(&time)).map_or(time, |(_, to)| *to);
-        let mut schedule = Schedule::new(1000, INTERVAL, sender, 2);
+        let mut schedule = Schedule::new(1000 * US, INTERVAL, sender, 2);
         let mut wake = schedule.first();
         loop {
             let before = runs(wake + numbers.below(LATE));
@@ -144,25 +145,25 @@ const STEADY: Nanos = INTERVAL + LATE + 2 * SEND;
 #[test]
 fn senders_that_do_not_stall_leave_no_gap() {
     for (stalls, interval) in [(&[&[][..]][..], INTERVAL), (&[&[], &[]], INTERVAL / 2)] {
-        let (report, _) = storm(stalls, 1_000_000, &mut Numbers(1));
+        let (report, _) = storm(stalls, 1_000_000 * US, &mut Numbers(1));
         assert_eq!(report.gaps, []);
         assert!(report.max_gap <= interval + LATE + 2 * SEND, "{}", report.max_gap);
-        assert_eq!(report.frames, (1_000_000 - 1000) / interval);
+        assert_eq!(report.frames, (1_000_000 - 1000) * US / interval);
     }
 }
 
 #[test]
 fn the_stall_of_a_lone_sender_is_a_gap() {
-    let (report, _) = storm(&[&[(50_050, 52_000)]], 100_000, &mut Numbers(1));
+    let (report, _) = storm(&[&[(50_050 * US, 52_000 * US)]], 100_000 * US, &mut Numbers(1));
     let [gap] = report.gaps[..] else { panic!("{:?}", report.gaps) };
-    assert!(gap.from <= 50_050 && gap.to >= 52_000 && gap.length() <= 1950 + STEADY, "{gap:?}");
+    assert!(gap.from <= 50_050 * US && gap.to >= 52_000 * US && gap.length() <= 1950 * US + STEADY, "{gap:?}");
 }
 
 #[test]
 fn one_of_two_senders_may_stall_for_as_long_as_it_likes() {
-    for stalled in [(50_050, 52_000), (1000, 90_000), (50_000, FOREVER)] {
+    for stalled in [(50_050 * US, 52_000 * US), (1000 * US, 90_000 * US), (50_000 * US, FOREVER)] {
         for stalls in [[&[stalled][..], &[]], [&[], &[stalled]]] {
-            let (report, _) = storm(&stalls, 100_000, &mut Numbers(1));
+            let (report, _) = storm(&stalls, 100_000 * US, &mut Numbers(1));
             assert_eq!(report.gaps, [], "{stalled:?}");
             assert!(report.max_gap <= STEADY, "{stalled:?}: {}", report.max_gap);
         }
@@ -171,14 +172,14 @@ fn one_of_two_senders_may_stall_for_as_long_as_it_likes() {
 
 #[test]
 fn a_stall_of_both_is_a_gap_as_long_as_what_they_share_of_it() {
-    let (report, _) = storm(&[&[(50_000, 52_000)], &[(51_000, 53_000)]], 100_000, &mut Numbers(1));
+    let (report, _) = storm(&[&[(50_000 * US, 52_000 * US)], &[(51_000 * US, 53_000 * US)]], 100_000 * US, &mut Numbers(1));
     let [gap] = report.gaps[..] else { panic!("{:?}", report.gaps) };
-    assert!(gap.from <= 51_000 && gap.to >= 52_000 && gap.length() <= 1000 + STEADY, "{gap:?}");
-    let (report, _) = storm(&[&[(50_000, 52_000)], &[(51_900, 53_000)]], 100_000, &mut Numbers(1));
+    assert!(gap.from <= 51_000 * US && gap.to >= 52_000 * US && gap.length() <= 1000 * US + STEADY, "{gap:?}");
+    let (report, _) = storm(&[&[(50_000 * US, 52_000 * US)], &[(51_900 * US, 53_000 * US)]], 100_000 * US, &mut Numbers(1));
     assert_eq!(report.gaps, []);
-    let (report, _) = storm(&[&[(50_000, FOREVER)], &[(60_000, FOREVER)]], 100_000, &mut Numbers(1));
+    let (report, _) = storm(&[&[(50_000 * US, FOREVER)], &[(60_000 * US, FOREVER)]], 100_000 * US, &mut Numbers(1));
     let [gap] = report.gaps[..] else { panic!("{:?}", report.gaps) };
-    assert!(gap.from < 60_000 && gap.to == 100_000, "{gap:?}");
+    assert!(gap.from < 60_000 * US && gap.to == 100_000 * US, "{gap:?}");
 }
 
 /// Stalls in the middle of a send included, wherever in it the frame left.
@@ -189,16 +190,16 @@ fn no_silence_is_longer_than_the_account_says() {
     for _ in 0..300 {
         let mut stalls = [vec![], vec![]];
         for stalls in &mut stalls {
-            let mut time = 1000;
-            while time < 30_000 {
-                let from = time + numbers.below(1500);
-                time = from + numbers.below(800) + 1;
+            let mut time = 1000 * US;
+            while time < 30_000 * US {
+                let from = time + numbers.below(1500 * US);
+                time = from + numbers.below(800 * US) + 1;
                 stalls.push((from, time));
             }
         }
         let senders = 1 + numbers.below(2) as usize;
         let stalls: Vec<Stalls> = stalls.iter().take(senders).map(Vec::as_slice).collect();
-        let (report, left) = storm(&stalls, 32_000, &mut numbers);
+        let (report, left) = storm(&stalls, 32_000 * US, &mut numbers);
         for (from, to) in left.iter().zip(&left[1..]) {
             assert!(to - from <= report.max_gap, "silence from {from} to {to}, largest gap {}", report.max_gap);
             if to - from > PAUSE {
