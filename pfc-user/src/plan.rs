@@ -57,7 +57,7 @@ pub struct StormPlan {
     pub kind: StormKind,
     /// Pause time in each frame.
     pub quanta: Quanta,
-    /// Time from one frame to the next.
+    /// Time from one frame of a sender to its next; a storm of short pauses has two senders.
     pub interval: Nanos,
 }
 

@@ -8,6 +8,7 @@ pub mod list;
 pub mod pcapng;
 pub mod progress;
 pub mod series;
+pub mod storm;
 pub mod text;
 
 use std::fs::{self, File};

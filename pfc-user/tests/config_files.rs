@@ -207,6 +207,19 @@ fn the_storm_comes_three_times_in_a_pause_unless_said_otherwise() {
 }
 
 #[test]
+fn a_third_of_the_pause_of_fast_links_is_taken_and_may_be_asked_for() {
+    for (gbits, third) in [(100u64, 111_846), (400, 27_961), (800, 13_980)] {
+        let rate = LineRate::from_bits_per_second(gbits * 1_000_000_000).unwrap();
+        let line_rate = format!("testbed.ports.line_rate={gbits}G");
+        let config = sim("smoke", &[&line_rate]);
+        assert_eq!(pfc(sim("smoke", &[&line_rate])).line_rate, Some(rate));
+        assert!(parameters(&config).iter().all(|case| case.storm.interval_at(rate) == Ok(third)));
+        let asked = sim("smoke", &[&line_rate, &format!("plan.storm.interval={third}ns")]);
+        assert!(parameters(&asked).iter().all(|case| case.storm.interval_at(rate) == Ok(third)));
+    }
+}
+
+#[test]
 fn ipv6_and_pcp_testbeds_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.toml");

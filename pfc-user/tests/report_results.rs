@@ -8,7 +8,9 @@ use pfc_ebpf::maps::OffenceKind;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
-use validator::evidence::pfc::{Arrivals, Offence, PfcEvidence, PortReceived, Ports, SenderReport, Windows};
+use validator::evidence::pfc::{
+    Arrivals, Departure, Gap, GapHistogram, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport, Windows,
+};
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
 use validator::report::{self, text};
@@ -273,6 +275,32 @@ fn the_json_report_has_the_throughput_of_each_priority_over_time() {
         "repetition": "lossless 3+4, storm on 3", "priority": 3, "step_ms": 100, "offered": [16.8, 16.8], "received": [16.8, 8.4]
     }]);
     assert_eq!(report["cases"][0]["throughput"], expected);
+}
+
+#[test]
+fn the_json_report_has_the_gaps_of_each_storm() {
+    let mut evidence = evidence();
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else { unreachable!() };
+    let departure = Departure { before: 1, after: 2 };
+    repetition.storm = Some(StormReport {
+        method: "2 senders".into(),
+        frames: 1000,
+        errors: 3,
+        first: departure,
+        last: departure,
+        max_gap: 40_000_000,
+        gaps: vec![Gap { from: 7, to: 40_000_007 }],
+        histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
+    });
+    let mut out = Vec::new();
+    report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let expected = serde_json::json!([{
+        "repetition": "lossless 3+4, storm on 3", "method": "2 senders", "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
+        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000, "gaps_above": 1,
+        "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]
+    }]);
+    assert_eq!(report["cases"][0]["storms"], expected);
 }
 
 #[test]

@@ -2,12 +2,20 @@
 
 pub mod storm;
 
+use std::sync::Arc;
+
 use pfc_ebpf::wire::mac_control::MacControl;
 
 pub use self::storm::Storm;
 use crate::driver::clock;
 use crate::driver::packet::{PacketError, PacketSocket};
 use crate::evidence::pfc::Departure;
+
+/// What a storm's frames leave by.
+pub trait Transmit: Send + Sync {
+    /// Sends one frame, and tells between which times it left.
+    fn send(&self, frame: &MacControl) -> Result<Departure, PacketError>;
+}
 
 /// Sends PAUSE and PFC frames on one port.
 #[derive(Debug)]
@@ -28,5 +36,17 @@ impl ControlSender {
         let before = clock::now();
         self.socket.send(&frame)?;
         Ok(Departure { before, after: clock::now() })
+    }
+}
+
+impl Transmit for ControlSender {
+    fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
+        Self::send(self, frame)
+    }
+}
+
+impl<T: Transmit> Transmit for Arc<T> {
+    fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
+        T::send(self, frame)
     }
 }

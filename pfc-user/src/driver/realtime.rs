@@ -3,6 +3,9 @@
 //! A SCHED_FIFO thread that spins for 0.95 s is stopped for 50 ms by the kernel's throttling (sched_rt_runtime_us), and
 //! starves all else on its CPU meanwhile: whoever enters FIFO has to sleep in every round of its loop.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -42,9 +45,27 @@ pub fn last_cpu() -> Option<usize> {
     allowed_cpus().last().copied()
 }
 
-fn allowed_cpus() -> Vec<usize> {
+/// The CPUs that the calling thread may use, in ascending order.
+pub fn allowed_cpus() -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
     (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect()
+}
+
+/// Keeps all CPUs out of sleep states that take long to wake up from, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Awake {
+    /// The kernel forgets the request when the file is closed (Documentation/power/pm_qos_interface.rst).
+    _request: File,
+}
+
+impl Awake {
+    /// Asks for it; `None` where that is not permitted, or the kernel has no such interface.
+    pub fn hold() -> Option<Self> {
+        let mut request = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+        // Longest latency in microseconds, as the kernel's own s32.
+        request.write_all(&0i32.to_ne_bytes()).ok()?;
+        Some(Self { _request: request })
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! What a repetition of a PFC case measured. Times are CLOCK_MONOTONIC nanoseconds, lengths octets without FCS.
 
+mod storm;
+
 use pfc_ebpf::maps::{LATENCY_BUCKETS, Malformed, OffenceKind};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 use serde::{Deserialize, Serialize};
 
+pub use self::storm::{Gap, GapHistogram, StormReport};
 use crate::plan::{Limits, Nanos, RepetitionPlan};
 
 /// All that one repetition recorded.
@@ -201,28 +204,6 @@ pub struct Departure {
     pub before: Nanos,
     /// After it.
     pub after: Nanos,
-}
-
-/// The storm's own account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StormReport {
-    /// How it was sent.
-    pub method: String,
-    /// Frames that left.
-    pub frames: u64,
-    /// Frames that the kernel refused.
-    pub errors: u64,
-    /// The first frame.
-    pub first: Departure,
-    /// The last frame.
-    pub last: Departure,
-    /// Largest time from one frame's `before` to the next one's `after`.
-    pub max_gap: Nanos,
-    /// Every gap in which the shortest pause that the tolerances allow may have run out: the frame before it and the frame
-    /// after it, or the end of the storm.
-    pub gaps: Vec<(Departure, Departure)>,
-    /// Gaps by significant bits of their nanoseconds.
-    pub histogram: Vec<u64>,
 }
 
 /// One attempt of the probe.

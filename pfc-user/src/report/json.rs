@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::series::{self, Series};
+use super::storm::{self, Storm};
 use crate::case::{Assertion, CaseResult, Exit, Figure, StepResult, Verdict};
 use crate::evidence::{Evidence, Host, Testbed};
 
@@ -41,6 +42,7 @@ struct Case<'a> {
     steps: &'a [StepResult],
     figures: &'a [Figure],
     throughput: Vec<Series<'a>>,
+    storms: Vec<Storm<'a>>,
 }
 
 #[derive(Serialize)]
@@ -98,7 +100,7 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
     for check in &mut checks {
         check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
     }
-    let throughput = evidence.cases.iter().filter(|case| case.case == result.case).flat_map(series::of).collect();
+    let of_case = || evidence.cases.iter().filter(|case| case.case == result.case);
     let assertions = result.assertions.iter().map(|found| DocumentAssertion {
         id: &found.id,
         verdict: found.outcome(),
@@ -113,6 +115,7 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         assertions: assertions.collect(),
         steps: &result.steps,
         figures: &result.figures,
-        throughput,
+        throughput: of_case().flat_map(series::of).collect(),
+        storms: of_case().flat_map(storm::of).collect(),
     }
 }

@@ -199,7 +199,7 @@ impl VirtualBench<'_> {
             last: departure,
             max_gap: 0,
             gaps: Vec::new(),
-            histogram: vec![0; 40],
+            histogram: GapHistogram::default(),
         });
         report.frames += 1;
         report.max_gap = report.max_gap.max(now - report.last.before);

@@ -159,10 +159,10 @@ const AFTER_DELIVERED: [(&str, Verdict, &str); 3] = [("resume", SKIPPED, ""), ("
 fn with_gap(e: &mut PfcEvidence) -> (Nanos, Nanos) {
     let before = e.span(Phase::Storm).unwrap().from + 50 * MS;
     let after = before + PAUSE + 5 * MS;
-    let gap = (at(before, before + 700), at(after, after + 900));
+    let gap = Gap { from: before, to: after + 900 };
     let storm = e.storm.as_mut().unwrap();
     storm.gaps.push(gap);
-    storm.max_gap = gap.1.after - gap.0.before;
+    storm.max_gap = gap.length();
     let test = flow(e, Role::Test);
     let path = received(e, test, Phase::Baseline).latency_max;
     (before + PAUSE - TOLERANCE, after + 900 + e.limits.max_response + path)

@@ -125,3 +125,31 @@ fn a_storm_that_was_not_shown_to_arrive_proves_nothing_by_its_lack_of_effect() {
         tampered("a loss", case, lost, &expected);
     }
 }
+
+#[test]
+fn the_figures_say_how_the_storm_was_sent_and_how_long_its_gaps_were() {
+    let figure = |tamper: fn(&mut StormReport), name: &str| {
+        let mut evidence = good(SINGLE);
+        tamper(evidence.storm.as_mut().unwrap());
+        let figures = judge(&bench::case(SINGLE).case, &evidence).figures;
+        figures.into_iter().find(|figure| figure.name == name).map(|figure| figure.value)
+    };
+    let fill: fn(&mut StormReport) = |storm| {
+        storm.method = "2 senders".into();
+        (storm.frames, storm.errors, storm.max_gap) = (1000, 3, 40_000_000);
+        storm.histogram = GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]);
+        storm.gaps = vec![Gap { from: 1, to: 40_000_001 }];
+    };
+    assert_eq!(figure(fill, "storm frames").unwrap(), "1000, 3 more were refused");
+    assert_eq!(figure(fill, "storm sent by").unwrap(), "2 senders");
+    // 50 ms is where a bucket ends: no gap was above the largest.
+    let expected =
+        "p50 10.500 ms, p99 11.000 ms, p99.9 40.000 ms, max 40.000 ms, 119.2 % of the pause time 33.554 ms; 1 above the shortest pause";
+    assert_eq!(figure(fill, "gaps of the storm").unwrap(), expected);
+    let none: fn(&mut StormReport) = |storm| {
+        storm.histogram = GapHistogram::default();
+        (storm.max_gap, storm.gaps) = (13_980, vec![]);
+    };
+    let expected = "max 14.0 us, 0.0 % of the pause time 33.554 ms; none above the shortest pause";
+    assert_eq!(figure(none, "gaps of the storm").unwrap(), expected);
+}

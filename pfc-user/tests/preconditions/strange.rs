@@ -42,6 +42,7 @@ fn numbers_that_no_tester_measures_never_end_in_a_panic() {
         let mut evidence = good(case);
         // Lists that are empty in good evidence have numbers too.
         with_gap(&mut evidence);
+        evidence.storm.as_mut().unwrap().histogram = GapHistogram(vec![(11 * MS, 100), (12 * MS, 3), (40 * MS, 1)]);
         evidence.sender.stalls.push(Stall { from: 1, to: 2 });
         withhold(&mut evidence, 3, MS);
         dut(&mut evidence).stalls.push(Stall { from: 1, to: 2 });

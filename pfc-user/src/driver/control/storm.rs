@@ -1,5 +1,9 @@
 //! A persistent stream of pause frames, with an account of its gaps.
 
+pub mod account;
+pub mod placement;
+pub mod schedule;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -7,56 +11,89 @@ use std::thread::{self, JoinHandle};
 use pfc_ebpf::units::{LineRate, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::ControlSender;
-use crate::driver::{clock, realtime};
-use crate::evidence::pfc::{Departure, StormReport};
+use self::account::{Account, Latest};
+use self::placement::Placement;
+use self::schedule::Schedule;
+use super::Transmit;
+use crate::config::Span;
+use crate::driver::clock;
+use crate::driver::realtime::{self, Awake};
+use crate::evidence::pfc::StormReport;
 use crate::plan::{Nanos, StormKind, StormPlan};
 
-/// The last part of a wait is spun, for the wake-up from sleep is that imprecise; never more than a quarter of the
-/// interval, since a thread under SCHED_FIFO must sleep.
-const SPIN: Nanos = 50_000;
-/// Gaps up to 2^39 ns, nine minutes.
-const HISTOGRAM: usize = 40;
-/// Gaps above the pause time that fit without growing.
-const ROOM: usize = 1024;
-
-/// A storm that is being sent by a thread of its own; it ends when this is dropped.
+/// A storm that is being sent by threads of its own; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Storm {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<StormReport>>,
+    senders: Vec<JoinHandle<Sent>>,
+    interval: Nanos,
+    awake: Option<Awake>,
+}
+
+/// What a sender leaves.
+#[derive(Debug)]
+struct Sent {
+    account: Account,
+    /// How it was scheduled, and where.
+    scheduling: String,
 }
 
 impl Storm {
-    /// Sends the first frame at once and one every [`StormPlan::interval`] from then on, until it is stopped. Gaps are
-    /// compared with the pause time at `line_rate`.
-    pub fn start(sender: ControlSender, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
+    /// Sends the first frame at once and goes on until it is stopped; each sender keeps to [`StormPlan::interval`]. How many
+    /// there are depends on how long a pause is at `line_rate`, with which gaps are compared, and on the CPUs that the
+    /// calling thread may use.
+    pub fn start(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
+        let placement = Placement::choose(plan.quanta.nanos(line_rate), &realtime::allowed_cpus());
+        Self::start_on(sender, plan, line_rate, placement)
+    }
+
+    /// The same with a placement of the caller's choice.
+    pub fn start_on(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate, placement: Placement) -> std::io::Result<Self> {
         let frame = match &plan.kind {
             StormKind::Pfc(priorities) => MacControl::pfc(priorities.iter().copied(), plan.quanta),
             StormKind::Pause => MacControl::Pause { quanta: plan.quanta.0 },
         };
-        let interval = plan.interval;
-        let account = Account::new(shortest_pause(plan.quanta, line_rate));
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = thread::Builder::new().name("storm".into()).spawn(move || {
-            // Where that is not permitted gaps may be longer, which the account tells.
-            realtime::enter_fifo(realtime::STORM);
-            send(&sender, &frame, interval, account, &stopped)
-        })?;
-        Ok(Self { stop, thread: Some(thread) })
+        let cpus = placement.cpus();
+        let pause = shortest_pause(plan.quanta, line_rate);
+        let (sender, latest) = (Arc::new(sender), Arc::new(Latest::default()));
+        let mut storm = Self {
+            stop: Arc::new(AtomicBool::new(false)),
+            senders: Vec::with_capacity(cpus.len()),
+            interval: plan.interval,
+            awake: Awake::hold(),
+        };
+        let start = clock::now();
+        for (index, cpu) in cpus.iter().copied().enumerate() {
+            let schedule = Schedule::new(start, plan.interval, index, cpus.len());
+            let account = Account::new(pause);
+            let (sender, latest, stop) = (sender.clone(), latest.clone(), storm.stop.clone());
+            let run = move || {
+                // Where neither is permitted gaps may be longer, which the account tells.
+                let fifo = realtime::enter_fifo(realtime::STORM);
+                let pinned = cpu.filter(|cpu| realtime::pin(*cpu));
+                let account = send(&sender, &frame, schedule, account, &latest, &stop);
+                Sent { account, scheduling: scheduling(fifo, pinned) }
+            };
+            // Those that were started end when `storm` is dropped.
+            storm.senders.push(thread::Builder::new().name(format!("storm {index}")).spawn(run)?);
+        }
+        Ok(storm)
     }
 
     /// Stops at once and returns the account. When not a single frame left, the departures in it are zero.
     pub fn stop(mut self) -> StormReport {
-        self.end().expect("ended only here and in drop").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        // A frame that is missing later is missed by nobody.
+        let stopped = clock::now();
+        let ended = self.end();
+        let sent: Vec<Sent> = ended.into_iter().map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
+        let method = method(&sent, self.interval, self.awake.is_some());
+        Account::end(method, sent.into_iter().map(|sent| sent.account).collect(), stopped)
     }
 
-    fn end(&mut self) -> Option<thread::Result<StormReport>> {
+    fn end(&mut self) -> Vec<thread::Result<Sent>> {
         self.stop.store(true, Ordering::Release);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        Some(thread.join())
+        self.senders.iter().for_each(|sender| sender.thread().unpark());
+        self.senders.drain(..).map(JoinHandle::join).collect()
     }
 }
 
@@ -67,30 +104,30 @@ impl Drop for Storm {
     }
 }
 
-fn send(sender: &ControlSender, frame: &MacControl, interval: Nanos, mut account: Account, stop: &AtomicBool) -> StormReport {
-    let spin = SPIN.min(interval / 4);
-    let mut due = clock::now();
+fn send(
+    sender: &impl Transmit,
+    frame: &MacControl,
+    mut schedule: Schedule,
+    mut account: Account,
+    latest: &Latest,
+    stop: &AtomicBool,
+) -> Account {
+    let mut wake = schedule.first();
     loop {
-        while !stop.load(Ordering::Acquire) {
-            let now = clock::now();
-            if now >= due {
-                break;
-            }
-            if now < due.saturating_sub(spin) {
-                clock::park_until(due - spin);
-            } else {
-                std::hint::spin_loop();
-            }
+        let mut woke = clock::now();
+        while woke < wake && !stop.load(Ordering::Acquire) {
+            clock::park_until(wake);
+            woke = clock::now();
         }
         if stop.load(Ordering::Acquire) {
-            return account.end(clock::now());
+            return account;
         }
         match sender.send(frame) {
-            Ok(departure) => account.left(departure),
+            Ok(departure) => account.left(departure, latest),
             // An interface that is down may come up again; until then each frame that was due counts.
-            Err(_) => account.report.errors += 1,
+            Err(_) => account.refused(),
         }
-        due = next(due, interval, clock::now());
+        wake = schedule.next(woke, clock::now());
     }
 }
 
@@ -100,109 +137,44 @@ fn shortest_pause(quanta: Quanta, line_rate: LineRate) -> Nanos {
     full.saturating_sub(Quanta(2).nanos(line_rate) + full / 10_000)
 }
 
-/// When the frame after the one due at `due` is: on an even schedule, or an interval from `now` where that was missed.
-fn next(due: Nanos, interval: Nanos, now: Nanos) -> Nanos {
-    if due + interval > now { due + interval } else { now + interval }
+fn scheduling(fifo: bool, cpu: Option<usize>) -> String {
+    let policy = if fifo { format!("SCHED_FIFO {}", realtime::STORM) } else { "the scheduling of the process".into() };
+    match cpu {
+        Some(cpu) => format!("{policy} on CPU {cpu}"),
+        None => format!("{policy} on any CPU"),
+    }
 }
 
-/// The running account.
-#[derive(Debug)]
-struct Account {
-    report: StormReport,
-    pause: Nanos,
-}
-
-impl Account {
-    fn new(pause: Nanos) -> Self {
-        let never = Departure { before: 0, after: 0 };
-        let report = StormReport {
-            method: "send, sleep and spin".into(),
-            frames: 0,
-            errors: 0,
-            first: never,
-            last: never,
-            max_gap: 0,
-            gaps: Vec::with_capacity(ROOM),
-            histogram: vec![0; HISTOGRAM],
-        };
-        Self { report, pause }
-    }
-
-    fn left(&mut self, departure: Departure) {
-        let report = &mut self.report;
-        if report.frames == 0 {
-            report.first = departure;
-        } else {
-            let gap = departure.after - report.last.before;
-            report.max_gap = report.max_gap.max(gap);
-            report.histogram[(Nanos::BITS - gap.leading_zeros()).min(HISTOGRAM as u32 - 1) as usize] += 1;
-            if gap > self.pause {
-                report.gaps.push((report.last, departure));
-            }
-        }
-        report.last = departure;
-        report.frames += 1;
-    }
-
-    /// The account at the end of the storm; a frame that should have left and did not leaves a gap as well.
-    fn end(mut self, now: Nanos) -> StormReport {
-        let last = self.report.last;
-        if self.report.frames > 0 && now - last.before > self.pause {
-            self.report.max_gap = self.report.max_gap.max(now - last.before);
-            self.report.gaps.push((last, Departure { before: now, after: now }));
-        }
-        self.report
-    }
+/// How the storm was sent, for people.
+fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
+    let scheduling: Vec<&str> = sent.iter().map(|sent| sent.scheduling.as_str()).collect();
+    let senders = match scheduling[..] {
+        [one] => format!("one sender ({one})"),
+        _ => format!("{} senders, redundant and evenly apart ({}),", scheduling.len(), scheduling.join(", ")),
+    };
+    let sleep = if awake { "; CPUs kept out of deep sleep" } else { "" };
+    format!("{senders} every {} by send and sleep{sleep}", Span(interval))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(before: Nanos) -> Departure {
-        Departure { before, after: before + 10 }
+    fn sent(scheduling: String) -> Sent {
+        Sent { account: Account::new(0), scheduling }
     }
 
     #[test]
-    fn the_schedule_does_not_drift_and_does_not_hurry_after_a_delay() {
-        assert_eq!(next(1000, 100, 1003), 1100);
-        assert_eq!(next(1000, 100, 1099), 1100);
-        // Sent late by more than an interval: no second frame at once, but a new schedule from there.
-        assert_eq!(next(1000, 100, 1350), 1450);
-        assert_eq!(next(1450, 100, 1451), 1550);
-    }
-
-    #[test]
-    fn gaps_reach_from_before_one_frame_to_after_the_next() {
-        let mut account = Account::new(110);
-        [at(1000), at(1100), at(1201), at(1500)].into_iter().for_each(|departure| account.left(departure));
-        let report = account.report;
-        assert_eq!((report.frames, report.first, report.last), (4, at(1000), at(1500)));
-        assert_eq!(report.max_gap, 309);
-        // 110 is not above the pause time.
-        assert_eq!(report.gaps, [(at(1100), at(1201)), (at(1201), at(1500))]);
-        let mut histogram = vec![0; 40];
-        (histogram[7], histogram[9]) = (2, 1);
-        assert_eq!(report.histogram, histogram);
-    }
-
-    #[test]
-    fn a_storm_that_went_quiet_before_it_was_stopped_ends_with_a_gap() {
-        let with_one_frame = || {
-            let mut account = Account::new(110);
-            account.left(at(1000));
-            account
-        };
-        assert_eq!(with_one_frame().end(1110).gaps, []);
-        let report = with_one_frame().end(1111);
-        assert_eq!((report.max_gap, report.gaps), (111, vec![(at(1000), Departure { before: 1111, after: 1111 })]));
-        assert_eq!(Account::new(110).end(1 << 40).gaps, []);
-    }
-
-    #[test]
-    fn the_longest_gaps_fall_into_the_last_bucket() {
-        let mut account = Account::new(Nanos::MAX);
-        [at(0), at(1 << 50)].into_iter().for_each(|departure| account.left(departure));
-        assert_eq!(account.report.histogram[39], 1);
+    fn the_report_says_how_the_storm_was_sent() {
+        let one = [sent(scheduling(false, None))];
+        assert_eq!(
+            method(&one, 11_184_640, true),
+            "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and sleep; CPUs kept out of deep sleep"
+        );
+        let two = [sent(scheduling(true, Some(0))), sent(scheduling(true, None))];
+        assert_eq!(
+            method(&two, 13_980, false),
+            "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any CPU), every 13.98us by send and sleep"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use pfc_ebpf::units::LineRate;
 
-use crate::evidence::pfc::{Departure, PfcEvidence};
+use crate::evidence::pfc::{Departure, GapHistogram, PfcEvidence};
 use crate::plan::Nanos;
 
 /// No clock or span of a run comes near it: 36 years of nanoseconds. Sums of a few of them fit.
@@ -123,17 +123,31 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
     Ok(())
 }
 
+fn histogram(histogram: &GapHistogram) -> Result<(), String> {
+    let mut least = 0;
+    for (below, gaps) in &histogram.0 {
+        time("a length of the storm's histogram", *below)?;
+        count("gaps of the storm", *gaps)?;
+        if *below <= least {
+            return Err(format!("the storm's histogram goes from {least} ns to {below} ns"));
+        }
+        least = *below;
+    }
+    Ok(())
+}
+
 fn pauses(e: &PfcEvidence) -> Result<(), String> {
     if let Some(storm) = &e.storm {
         departure("the storm's first frame", storm.first)?;
         departure("the storm's last frame", storm.last)?;
         span("the storm", storm.first.before, storm.last.before)?;
         time("the storm's largest gap", storm.max_gap)?;
-        for (before, after) in &storm.gaps {
-            departure("the frame before a gap", *before)?;
-            departure("the frame after a gap", *after)?;
-            span("a gap", before.before, after.after)?;
+        count("frames of the storm", storm.frames)?;
+        count("frames of the storm that were refused", storm.errors)?;
+        for gap in &storm.gaps {
+            span("a gap", gap.from, gap.to)?;
         }
+        histogram(&storm.histogram)?;
     }
     for probe in &e.probes {
         departure("a probe's XOFF", probe.xoff)?;

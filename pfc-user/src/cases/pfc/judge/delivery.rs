@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};
 use super::preconditions::{has_narrow_gap, lost_by_tester, name, pfc_visible, shortest_pause, stalled, storm_end};
-use crate::evidence::pfc::{Departure, PfcEvidence, StormReport};
+use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
@@ -133,9 +133,9 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
         .unwrap_or(0);
     // What the simulated DUT let go in the gap it may have sent later, where its process came late.
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
-    let stops = |frame: Departure| frame.after + e.limits.max_response + path + lateness;
-    let gaps = storm.gaps.iter().map(|(before, after)| (before.before + shortest_pause(e), stops(*after)));
-    gaps.chain([(0, stops(storm.first))]).collect()
+    let stops = |after: Nanos| after + e.limits.max_response + path + lateness;
+    let gaps = storm.gaps.iter().map(|gap| (gap.from + shortest_pause(e), stops(gap.to)));
+    gaps.chain([(0, stops(storm.first.after))]).collect()
 }
 
 /// `paused`.

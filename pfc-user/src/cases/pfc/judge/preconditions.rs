@@ -199,10 +199,9 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         let gap = ms(storm.max_gap);
         return Err(format!("the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"));
     }
-    let gaps: Vec<_> = storm.gaps.iter().filter(|(_, after)| after.after >= data.from).collect();
-    let Some((before, after)) = gaps.iter().max_by_key(|(before, after)| after.after - before.before) else { return Ok(()) };
-    let largest = ms(after.after - before.before);
-    Err(format!("the storm had {} gaps above its pause time of {pause}, the largest {largest}", gaps.len()))
+    let gaps: Vec<_> = storm.gaps.iter().filter(|gap| gap.to >= data.from).collect();
+    let Some(largest) = gaps.iter().map(|gap| gap.length()).max() else { return Ok(()) };
+    Err(format!("the storm had {} gaps above its pause time of {pause}, the largest {}", gaps.len(), ms(largest)))
 }
 
 /// Whether PAUSE/PFC frames were shown to reach the tx port's counters.

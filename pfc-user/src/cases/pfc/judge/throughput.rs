@@ -6,7 +6,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::finding::{Finding, ms};
 use super::preconditions::{lost_by_tester, stalled, withheld};
 use crate::case::Figure;
-use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::Nanos;
 
 /// Width of the windows of `no-dip`.
@@ -176,8 +176,10 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
         add("least received in 100 ms of the storm phase", format!("{:.1} % of the link", 100.0 * worst));
     }
     if let Some(storm) = &e.storm {
-        add("storm frames", storm.frames.to_string());
-        add("largest gap of the storm", format!("{} (pause time {})", ms(storm.max_gap), ms(e.limits.pause_time(e.plan.storm.quanta))));
+        let refused = if storm.errors > 0 { format!(", {} more were refused", storm.errors) } else { String::new() };
+        add("storm frames", format!("{}{refused}", storm.frames));
+        add("storm sent by", storm.method.clone());
+        add("gaps of the storm", gaps(e, storm));
     }
     for priority in Priority::all() {
         let class = &e.tx_port.pfc[priority.index()];
@@ -190,6 +192,24 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
         add("largest latency in the baseline", ms(worst.latency_max));
     }
     figures
+}
+
+/// The gaps of the storm beside its pause time.
+fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
+    let pause = e.limits.pause_time(e.plan.storm.quanta);
+    let below = |(name, q)| {
+        let length = storm.histogram.quantile(q).map(|length| length.min(storm.max_gap));
+        length.map_or(String::new(), |length| format!("{name} {}, ", brief(length)))
+    };
+    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].map(below).concat();
+    let share = 100.0 * storm.max_gap as f64 / pause.max(1) as f64;
+    let above = if storm.gaps.is_empty() { "none".to_owned() } else { storm.gaps.len().to_string() };
+    format!("{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause", brief(storm.max_gap), brief(pause))
+}
+
+/// A time to three digits and more.
+fn brief(nanos: Nanos) -> String {
+    if nanos < 1_000_000 { format!("{:.1} us", nanos as f64 / 1e3) } else { ms(nanos) }
 }
 
 /// The least share of the link that was received in any 100 ms of the storm phase.

@@ -1,0 +1,57 @@
+//! The storms of a case and their gaps, for `report.json`.
+
+use serde::Serialize;
+
+use crate::evidence::pfc::{GapHistogram, PfcEvidence};
+use crate::evidence::{CaseEvidence, Repetition};
+use crate::plan::Nanos;
+
+/// The storm of one repetition. Lengths in nanoseconds; each quantile is a length that this share of the gaps is below.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Storm<'e> {
+    /// Repetition.
+    pub repetition: &'e str,
+    /// How it was sent.
+    pub method: &'e str,
+    /// Frames that left.
+    pub frames: u64,
+    /// Frames that the kernel refused.
+    pub refused: u64,
+    /// Time that one frame pauses for.
+    pub pause_ns: Nanos,
+    /// Half of the gaps are below it; `None` where there are none.
+    pub p50_ns: Option<Nanos>,
+    /// 99 % of the gaps.
+    pub p99_ns: Option<Nanos>,
+    /// 99.9 % of the gaps.
+    pub p999_ns: Option<Nanos>,
+    /// The largest gap.
+    pub max_ns: Nanos,
+    /// Gaps above the shortest pause that the tolerances allow.
+    pub gaps_above: usize,
+    /// All gaps by their length.
+    pub histogram: &'e GapHistogram,
+}
+
+/// The storms of a case, by repetition.
+pub fn of(case: &CaseEvidence) -> Vec<Storm<'_>> {
+    case.repetitions.iter().filter_map(Repetition::pfc).filter_map(of_repetition).collect()
+}
+
+fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
+    let storm = e.storm.as_ref()?;
+    let quantile = |q| storm.histogram.quantile(q).map(|length| length.min(storm.max_gap));
+    Some(Storm {
+        repetition: &e.plan.name,
+        method: &storm.method,
+        frames: storm.frames,
+        refused: storm.errors,
+        pause_ns: e.limits.pause_time(e.plan.storm.quanta),
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        max_ns: storm.max_gap,
+        gaps_above: storm.gaps.len(),
+        histogram: &storm.histogram,
+    })
+}
