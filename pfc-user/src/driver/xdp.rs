@@ -2,7 +2,9 @@
 
 mod attached;
 mod error;
+mod generate;
 mod link;
+mod live_frames;
 pub(super) mod object;
 pub(super) mod plain;
 mod read;
@@ -20,6 +22,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::OutOfRange;
 
 pub use error::XdpError;
+pub use generate::Generator;
 pub use read::{OffendingFrame, Rings};
 
 use object::{Interface, Program, on_all_cpus};
@@ -78,6 +81,7 @@ pub struct Account {
     arrivals: RingBuf<MapData>,
     controls: RingBuf<MapData>,
     offences: RingBuf<MapData>,
+    generator: Option<Arc<Generator>>,
 }
 
 /// The present pauses, read without system calls.
@@ -122,6 +126,7 @@ impl Account {
             .map_max_entries(name::SEEN, sizes.flows * SEEN_WINDOW as u32)
             .map_max_entries(name::NEXT, sizes.flows)
             .map_max_entries(name::WINDOWS, sizes.windows);
+        generate::size(&mut loader, sizes)?;
         let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
@@ -135,6 +140,7 @@ impl Account {
             arrivals: program.map(name::ARRIVALS)?,
             controls: program.map(name::CONTROLS)?,
             offences: program.map(name::OFFENCES)?,
+            generator: None,
             program,
             sizes,
             used: Sizes { flows: 0, windows: 0 },
@@ -186,6 +192,16 @@ impl Account {
     /// A view of the present pauses, for the sender's thread.
     pub fn pause_view(&self) -> PauseView {
         PauseView(self.pause.clone())
+    }
+
+    /// The part of the object that sends; made at the first call. Frames that it makes are held back by the PFC that this
+    /// program receives.
+    pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
+        if let Some(generator) = &self.generator {
+            return Ok(generator.clone());
+        }
+        let generator = Arc::new(Generator::load(&mut self.program, self.sizes)?);
+        Ok(self.generator.insert(generator).clone())
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame

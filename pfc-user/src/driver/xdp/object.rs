@@ -95,6 +95,11 @@ impl Program {
         Ok(TestResult { action: result.return_value, duration: result.duration })
     }
 
+    /// The object, for its other programs.
+    pub fn object(&mut self) -> &mut Ebpf {
+        &mut self.object
+    }
+
     fn program(&self) -> Result<&Xdp, XdpError> {
         Ok(self.object.program(self.name).ok_or(XdpError::Missing(self.name))?.try_into()?)
     }

@@ -39,6 +39,11 @@ impl Words {
         self.all()[index].load(Ordering::Acquire)
     }
 
+    /// Writes the word at `index`.
+    pub fn store(&self, index: usize, value: u64) {
+        self.all()[index].store(value, Ordering::Release);
+    }
+
     /// Zeroes the first `length` words.
     pub fn zero(&self, length: usize) {
         for word in &self.all()[..length] {
