@@ -78,7 +78,7 @@ where
 {
     const WORDS: usize = size_of::<T>() / size_of::<u64>();
 
-    fn open(program: &mut Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
+    fn open(program: &Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
         Ok(Self { words: program.words(name, entries * Self::WORDS)?, entries, values: PhantomData })
     }
 

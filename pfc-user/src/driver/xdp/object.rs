@@ -81,9 +81,9 @@ impl Program {
         Ok(self.object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
     }
 
-    /// Maps the first `length` words of an array into memory.
-    pub fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
-        match self.object.take_map(name) {
+    /// Maps the first `length` words of an array into memory. The array stays with the object, for programs that are loaded later.
+    pub fn words(&self, name: &'static str, length: usize) -> Result<Words, XdpError> {
+        match self.object.map(name) {
             Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
             _ => Err(XdpError::Missing(name)),
         }
