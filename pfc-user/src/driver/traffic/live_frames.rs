@@ -86,6 +86,11 @@ impl LiveFrames {
         Ok(Self { generator, prepared, workers, ended, stop, running: None, failed: None, ledger })
     }
 
+    /// Readies the program for a burst that nobody sends: for benchmarks, which run it themselves.
+    pub fn prepare(&mut self, burst: Burst) {
+        self.prepared.begin(burst, &self.generator);
+    }
+
     /// Waits for the workers, for `deadline` at the longest; `false` where that came first.
     fn join(&mut self, deadline: Option<Nanos>) -> Result<bool, TrafficError> {
         while let Some((burst, workers)) = self.running {
