@@ -7,8 +7,9 @@
 
 /// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
 pub const BATCH: u32 = 64;
-/// Runs after which the program looks at the clock, and at what PFC holds back; also whenever nothing was due. Divides [`BATCH`],
-/// so that a batch begins with a look: between batches others may have had the CPU.
+/// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
+/// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
+/// Divides [`BATCH`], so that a batch begins with a look: between batches others may have had the CPU.
 pub const LOOK: u64 = 8;
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u32 = 16;
@@ -51,10 +52,6 @@ pub struct Settings {
     pub width: u64,
     /// Windows, not 0; frames after the last count in the last.
     pub windows: u64,
-    /// What a flow may catch up with at most, nanoseconds at its rate.
-    pub max_lateness: u64,
-    /// Bit per priority that PFC is honoured for.
-    pub honoured: u64,
 }
 
 /// When the frames of a flow are due: a token bucket, kept as the time at which it will hold the next frame, in whole nanoseconds
@@ -152,7 +149,7 @@ impl Excess {
     }
 }
 
-/// A flow: what is sent, when, and what was.
+/// A flow: what is sent, when, and what was. Three cache lines, of which the first tells when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
@@ -160,24 +157,26 @@ pub struct Flow {
     pub bucket: Bucket,
     /// Sequence number of the next frame.
     pub sequence: u64,
-    /// Priority, 0 to 7.
-    pub priority: u64,
     /// Stamp of the burst's first frame; 0 when none.
     pub first: u64,
-    /// Stamp of the last.
+    /// Priority, 0 to 7.
+    pub priority: u16,
+    /// Octets of a frame.
+    pub length: u16,
+    /// Octets that its frames are shorter than the longest.
+    pub trim: u16,
+    /// Where the sequence number is, at most [`BLOCK`] - [`VARIABLE`].
+    pub variable_at: u16,
+    /// Stamp of the last frame.
     pub last: u64,
     /// Bits of layer 1 in a frame, times [`SECOND`].
     pub cost: u64,
-    /// Octets of a frame.
-    pub length: u64,
-    /// Octets that its frames are shorter than the longest.
-    pub trim: u64,
-    /// Where the sequence number is, at most [`BLOCK`] - [`VARIABLE`].
-    pub variable_at: u64,
     /// Sum of the stamp's words before the sequence number.
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
+    /// Padding.
+    pub _pad: [u64; 2],
 }
 
 /// Nanoseconds in a second: bits times this many make [`Flow::cost`].
@@ -185,21 +184,17 @@ pub const SECOND: u64 = 1_000_000_000;
 /// Octets of a stamp that differ from frame to frame: sequence number, time and check.
 pub const VARIABLE: usize = 14;
 
-/// The state of a worker.
+/// The state of a worker. What changes with every frame comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Worker {
-    /// First of its flows.
-    pub first: u64,
-    /// The one after its last; 0: no worker.
+    /// The one after its last flow; 0: no worker.
     pub end: u64,
     /// Flow to look at next.
     pub cursor: u64,
-    /// Not 0: it keeps the clocks of the priorities, which the others read.
-    pub leads: u64,
     /// Runs so far.
     pub runs: u64,
-    /// Not 0: look at the clock in the next run.
+    /// What to look at (see [`look`]) in the next run, whichever that is.
     pub look: u64,
     /// Not 0: the burst is over.
     pub over: u64,
@@ -207,34 +202,42 @@ pub struct Worker {
     pub now: u64,
     /// Sum of the three words of that time.
     pub now_sum: u64,
-    /// The time of each priority; 0 where it is held back.
-    pub clock: [u64; 8],
-    /// Bit per priority: paused at the last look.
-    pub paused: u64,
+    /// Frames let go that have not reached the device yet.
+    pub pending: u64,
+    /// How far the clock of each priority is behind `now`; [`HELD`]: it stands still.
+    pub behind: [u64; 8],
     /// Largest burst of its flows.
     pub excess: Excess,
-    /// Window of the last look, and when the next one begins.
-    pub window: u64,
-    /// See above.
-    pub window_ends: u64,
-    /// Frames of that window by priority, not yet in OFFERED.
+    /// What a flow may catch up with at most, nanoseconds at its rate.
+    pub max_lateness: u64,
+    /// Bit per priority that PFC is honoured for.
+    pub honoured: u64,
+    /// First of its flows.
+    pub first: u64,
+    /// Not 0: it keeps the clocks of the priorities, which the others read.
+    pub leads: u64,
+    /// Bit per priority: paused at the last look.
+    pub paused: u64,
+    /// Frames of the present window by priority, not yet in OFFERED.
     pub offered: [u64; 8],
-    /// When the batch began.
-    pub batch_from: u64,
     /// Octets that left in this batch, by priority.
     pub octets: [u64; 8],
     /// Octets of the batch before.
     pub octets_before: [u64; 8],
-    /// The pause that [`Self::overrun`] is about, by priority: when it began.
+    /// When the batch began.
+    pub batch_from: u64,
+    /// When PFC was last looked at.
+    pub lanes_at: u64,
+    /// Window of the last look.
+    pub window: u64,
+    /// When the next one begins.
+    pub window_ends: u64,
+    /// The pause that `overrun` is about, by priority: when it began.
     pub overrun_since: [u64; 8],
     /// Octets that may have left after it had begun.
     pub overrun: [u64; 8],
     /// The largest of these of all pauses.
     pub overrun_largest: [u64; 8],
-    /// Frames let go: handed to the kernel.
-    pub released: u64,
-    /// Of those, frames that have not reached the device yet.
-    pub pending: u64,
     /// Frames that the device took.
     pub delivered: u64,
     /// Frames that the device did not take.
@@ -245,6 +248,19 @@ pub struct Worker {
     pub error: u64,
     /// Records that did not fit into SPANS.
     pub spans_lost: u64,
+}
+
+/// [`Worker::behind`] of a priority that is held back: none of its frames is ever due.
+pub const HELD: u64 = 1 << 62;
+
+/// What a worker has to look at.
+pub mod look {
+    /// Nothing before it is time.
+    pub const NONE: u64 = 0;
+    /// The clock.
+    pub const CLOCK: u64 = 1;
+    /// The clock, and what PFC holds back.
+    pub const PFC: u64 = 2;
 }
 
 /// Clocks of the priorities, which stand still while PFC holds a priority back: what the DUT asked us not to send is not owed

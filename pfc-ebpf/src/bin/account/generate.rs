@@ -3,7 +3,7 @@
 
 mod delivery;
 mod frame;
-mod look;
+mod watch;
 
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -12,7 +12,7 @@ use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::ptr;
-use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, words};
+use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, look, words};
 use pfc_ebpf::stamp::MASK_48;
 
 use crate::PAUSE;
@@ -51,16 +51,21 @@ pub fn generate(ctx: XdpContext) -> u32 {
     }
     let run = worker.runs;
     worker.runs = run + 1;
-    if (run % LOOK == 0 || worker.look != 0) && !look::look(worker, run) {
+    if (run % LOOK == 0 || worker.look != look::NONE) && !watch::look(worker, run) {
         return xdp_action::XDP_DROP;
     }
-    worker.look = 1;
-    let Some(flow) = due(worker) else { return xdp_action::XDP_DROP };
+    let Some(flow) = due(worker) else {
+        worker.look = look::CLOCK;
+        return xdp_action::XDP_DROP;
+    };
     let priority = flow.priority as usize & 7;
-    if pauses(worker, priority) || !frame::write(&ctx, flow, worker.now, worker.now_sum) {
+    if pauses(worker, priority) {
+        worker.look = look::PFC;
         return xdp_action::XDP_DROP;
     }
-    worker.look = 0;
+    if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
+        return xdp_action::XDP_DROP;
+    }
     release(worker, flow, priority);
     frame::trim(&ctx, flow)
 }
@@ -77,7 +82,7 @@ fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
         }
         // SAFETY: an entry of the map that belongs to this worker.
         let flow = unsafe { &mut *flow };
-        if flow.bucket.ready() <= worker.clock[flow.priority as usize & 7] {
+        if flow.bucket.ready() + worker.behind[flow.priority as usize & 7] <= worker.now {
             worker.cursor = cursor;
             return Some(flow);
         }
@@ -89,19 +94,17 @@ fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
 /// Whether a PFC frame that has come since the last look pauses the priority.
 #[inline(always)]
 fn pauses(worker: &Worker, priority: usize) -> bool {
-    let Some(settings) = GENERATE.get_ptr(0) else { return true };
     let Some(state) = PAUSE.get_ptr(priority as u32) else { return true };
-    // SAFETY: entries of the maps; each word is read at once.
-    unsafe { ptr::read_volatile(&raw const (*state).until) > worker.now && (*settings).honoured & (1 << priority) != 0 }
+    // SAFETY: an entry of the map; the word is read at once.
+    let until = unsafe { ptr::read_volatile(&raw const (*state).until) };
+    until > worker.now && worker.honoured & (1 << priority) != 0
 }
 
 /// Accounts for a frame that leaves.
 #[inline(always)]
 fn release(worker: &mut Worker, flow: &mut Flow, priority: usize) {
     let now = worker.now;
-    if let Some(settings) = GENERATE.get(0) {
-        flow.bucket.take(worker.clock[priority], settings.max_lateness);
-    }
+    flow.bucket.take(now - worker.behind[priority], worker.max_lateness);
     flow.sequence += 1;
     if flow.first == 0 {
         flow.first = now;
@@ -109,8 +112,7 @@ fn release(worker: &mut Worker, flow: &mut Flow, priority: usize) {
     flow.last = now;
     worker.excess.add(flow.cost);
     worker.offered[priority] += 1;
-    worker.octets[priority] += flow.length;
-    worker.released += 1;
+    worker.octets[priority] += flow.length as u64;
     worker.pending += 1;
 }
 

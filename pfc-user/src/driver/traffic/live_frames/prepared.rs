@@ -19,6 +19,8 @@ pub struct Prepared {
     /// Workers.
     pub shares: Vec<Share>,
     settings: Settings,
+    max_lateness: Nanos,
+    honoured: u64,
 }
 
 /// The flows of a worker.
@@ -65,16 +67,9 @@ impl Prepared {
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
             shares.push(Share { cpu, first, end: flows.len(), rate });
         }
-        let settings = Settings {
-            stop: 0,
-            to: 0,
-            epoch: plan.epoch,
-            width: plan.width,
-            windows: plan.windows as u64,
-            max_lateness,
-            honoured: if honoured { 0xff } else { 0 },
-        };
-        Ok(Self { frame: (0..length).map(|at| at as u8).collect(), flows, shares, settings })
+        let settings = Settings { stop: 0, to: 0, epoch: plan.epoch, width: plan.width, windows: plan.windows as u64 };
+        let honoured = if honoured { 0xff } else { 0 };
+        Ok(Self { max_lateness, honoured, frame: (0..length).map(|at| at as u8).collect(), flows, shares, settings })
     }
 
     /// Writes all that the program goes by. No worker may be running.
@@ -96,6 +91,9 @@ impl Prepared {
                 cursor: share.first as u64,
                 leads: u64::from(index == 0),
                 now: burst.from,
+                lanes_at: burst.from,
+                max_lateness: self.max_lateness,
+                honoured: self.honoured,
                 excess: Excess::new(share.rate),
                 ..Worker::default()
             };
@@ -117,11 +115,11 @@ impl PreparedFlow {
         block[stamp_at + 4..stamp_at + 6].copy_from_slice(&id.to_be_bytes());
         block[stamp_at + 7] = VERSION;
         let entry = Flow {
-            priority: paced.priority.index() as u64,
+            priority: paced.priority.get().into(),
             cost: paced.bits * SECOND,
-            length: octets.len() as u64,
-            trim: (longest - octets.len()) as u64,
-            variable_at: (stamp_at + LEN - VARIABLE) as u64,
+            length: octets.len() as u16,
+            trim: (longest - octets.len()) as u16,
+            variable_at: (stamp_at + LEN - VARIABLE) as u16,
             block: std::array::from_fn(|word| u64::from_ne_bytes(block[8 * word..8 * word + 8].try_into().expect("eight octets"))),
             ..Flow::default()
         };

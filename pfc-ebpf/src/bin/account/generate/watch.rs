@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{BATCH, Lanes, STALL, Settings, Span, Worker, words};
+use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, look, words};
 use pfc_ebpf::stamp::MASK_48;
 
 use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
@@ -12,9 +12,7 @@ use crate::{PAUSE, atomic};
 /// False: the burst is over.
 #[inline(always)]
 pub fn look(worker: &mut Worker, run: u64) -> bool {
-    let (Some(settings), Some(lanes)) = (GENERATE.get(0), GENERATE_LANES.get_ptr_mut(0)) else { return false };
-    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
-    let lanes = unsafe { &mut *lanes };
+    let Some(settings) = GENERATE.get(0) else { return false };
     // SAFETY: the helper has no preconditions; userspace writes the word at any time.
     let (now, stop) = unsafe { (bpf_ktime_get_ns(), ptr::read_volatile(&raw const settings.stop)) };
     let over = now >= settings.to || stop != 0;
@@ -27,73 +25,87 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if now - before > STALL {
         record(worker, Span { what: Span::STALL, from: before, to: now });
     }
-    if run % BATCH as u64 == 0 {
+    if now >= worker.window_ends {
+        window(worker, settings, now);
+    }
+    let begins = run % BATCH as u64 == 0;
+    if begins {
         worker.batch_from = now;
         worker.octets_before = worker.octets;
         worker.octets = [0; 8];
     }
-    window(worker, settings, now);
+    if begins || over || worker.look == look::PFC || worker.paused != 0 {
+        pfc(worker, over);
+    }
+    worker.look = look::NONE;
+    worker.over = over as u64;
+    !over
+}
 
-    let paused = paused(settings, now);
+/// Looks at what PFC holds back.
+#[inline(always)]
+fn pfc(worker: &mut Worker, over: bool) {
+    let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
+    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
+    let lanes = unsafe { &mut *lanes };
+    let paused = paused(worker);
     if paused & !worker.paused != 0 {
         overrun(worker, paused & !worker.paused);
     }
-    worker.paused = paused;
     if worker.leads != 0 && (paused | lanes.held) != 0 {
-        stand_still(worker, lanes, paused, before, now);
+        stand_still(worker, lanes, paused, over);
     }
+    worker.paused = paused;
+    worker.lanes_at = worker.now;
     // SAFETY: as above.
     let held = paused | unsafe { ptr::read_volatile(&raw const lanes.held) };
     for priority in 0..8 {
         // SAFETY: as above.
         let behind = unsafe { ptr::read_volatile(&raw const lanes.behind[priority]) };
-        worker.clock[priority] = if held & (1 << priority) != 0 { 0 } else { now - behind };
+        worker.behind[priority] = if held & (1 << priority) != 0 { HELD } else { behind };
     }
-    if over {
-        worker.over = 1;
-        if worker.leads != 0 && lanes.held != 0 {
-            close(worker, lanes, lanes.held, now);
-        }
-    }
-    !over
 }
 
-/// The priorities that PFC pauses at `now`, as a bit mask.
+/// The priorities that PFC pauses now, as a bit mask.
 #[inline(always)]
-fn paused(settings: &Settings, now: u64) -> u64 {
+fn paused(worker: &Worker) -> u64 {
     let mut paused = 0;
     for priority in 0..8 {
         if let Some(state) = PAUSE.get_ptr(priority) {
             // SAFETY: an entry of the map; the word is read at once.
-            paused |= ((unsafe { ptr::read_volatile(&raw const (*state).until) } > now) as u64) << priority;
+            paused |= ((unsafe { ptr::read_volatile(&raw const (*state).until) } > worker.now) as u64) << priority;
         }
     }
-    paused & settings.honoured
+    paused & worker.honoured
 }
 
-/// Keeps the clocks of the priorities. Those held back at either end stood still in between, for it is not known when that changed.
+/// Keeps the clocks of the priorities. Those held back at either end of the time since the last look stood still all along, for
+/// it is not known when that changed.
 #[inline(always)]
-fn stand_still(worker: &mut Worker, lanes: &mut Lanes, paused: u64, before: u64, now: u64) {
+fn stand_still(worker: &mut Worker, lanes: &mut Lanes, paused: u64, over: bool) {
     let stood = lanes.held | paused;
     for priority in 0..8 {
         let bit = 1 << priority;
         if stood & bit != 0 {
-            lanes.behind[priority] += now - before;
+            lanes.behind[priority] += worker.now - worker.lanes_at;
         }
         if paused & !lanes.held & bit != 0 {
-            lanes.since[priority] = before;
+            lanes.since[priority] = worker.lanes_at;
         }
     }
-    close(worker, lanes, lanes.held & !paused, now);
+    let ended = if over { stood } else { stood & !paused };
+    if ended != 0 {
+        close(worker, lanes, ended);
+    }
     lanes.held = paused;
 }
 
 /// Records for how long these priorities were held back.
 #[inline(always)]
-fn close(worker: &mut Worker, lanes: &Lanes, priorities: u64, now: u64) {
+fn close(worker: &mut Worker, lanes: &Lanes, priorities: u64) {
     for priority in 0..8 {
         if priorities & (1 << priority) != 0 {
-            record(worker, Span { what: priority, from: lanes.since[priority as usize], to: now });
+            record(worker, Span { what: priority, from: lanes.since[priority as usize], to: worker.now });
         }
     }
 }
@@ -133,12 +145,9 @@ fn overrun(worker: &mut Worker, priorities: u64) {
     }
 }
 
-/// Hands the counts of a window over when it has ended.
+/// Hands the counts of a window that has ended over.
 #[inline(always)]
 fn window(worker: &mut Worker, settings: &Settings, now: u64) {
-    if now < worker.window_ends {
-        return;
-    }
     if let Some(offered) = GENERATE_OFFER.get_ptr_mut(worker.window as u32) {
         for priority in 0..8 {
             // SAFETY: an entry of the map.
