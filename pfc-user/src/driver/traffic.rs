@@ -4,6 +4,7 @@
 //! [`live_frames::LiveFrames`] is the fast one, where the interface and the kernel allow it.
 
 pub mod account;
+pub mod choice;
 pub mod frame;
 pub mod live_frames;
 pub mod pacing;
@@ -113,6 +114,14 @@ pub enum TrafficError {
     /// The interface cannot be asked.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The testbed asks for live frames, and they are not possible.
+    #[error("live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the testbed, or set it to \"auto\"")]
+    NoLiveFrames {
+        /// Interface.
+        interface: String,
+        /// What is missing.
+        lacks: String,
+    },
     /// More flows, windows or CPUs than the program was loaded for.
     #[error("the sender has to have at most {max} {what}, found {found}; the XDP program was loaded for that many")]
     Room {
