@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod classify;
+pub mod generate;
 pub mod maps;
 pub mod responder;
 pub mod stamp;

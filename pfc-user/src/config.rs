@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub use plan::{IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
-    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Testbed, XdpMode,
+    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Sender, Testbed, XdpMode,
 };
 pub use units::Span;
 

@@ -42,6 +42,8 @@ pub struct PfcTestbed {
     pub line_rate: Option<LineRate>,
     /// How the XDP programs are attached.
     pub xdp: XdpMode,
+    /// What sends the test traffic.
+    pub sender: Sender,
     /// The field that tells the DUT a frame's priority.
     pub trust: Trust,
     /// Priority by DSCP, where that is the field.
@@ -100,6 +102,19 @@ pub enum XdpMode {
     Driver,
     /// In the generic path.
     Skb,
+}
+
+/// What sends the test traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sender {
+    /// Live frames where the frame rate asks for them and the port takes them, else sendmmsg.
+    #[default]
+    Auto,
+    /// The XDP program that makes frames in the kernel.
+    LiveFrames,
+    /// A thread with a packet socket.
+    Sendmmsg,
 }
 
 /// Addresses of the test frames.

@@ -3,6 +3,7 @@
 mod counters;
 pub(super) mod ethtool;
 mod virtual_link;
+mod xdp_features;
 
 use std::io;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 pub use self::counters::{drop_rises, softnet_dropped, statistics};
 pub use self::ethtool::Feature;
 pub use self::virtual_link::{End, create_bridge, create_veth};
+pub use self::xdp_features::takes_frames;
 use super::netns::{Namespace, NamespaceError};
 
 /// Why something could not be done with a link.

@@ -1,9 +1,12 @@
 //! Test traffic: stamped flows at layer-1 rates.
 //!
-//! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`] works on every interface.
+//! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`] works on every interface;
+//! [`live_frames::LiveFrames`] is the fast one, where the interface and the kernel allow it.
 
 pub mod account;
+pub mod choice;
 pub mod frame;
+pub mod live_frames;
 pub mod pacing;
 pub mod sendmmsg;
 
@@ -12,7 +15,9 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 pub use self::frame::Addresses;
+use crate::driver::link::LinkError;
 use crate::driver::packet::PacketError;
+use crate::driver::xdp::XdpError;
 use crate::evidence::pfc::SenderReport;
 use crate::plan::{FlowPlan, Nanos};
 
@@ -48,6 +53,8 @@ pub struct Sent {
     pub report: SenderReport,
     /// Frames by the window of their stamp, and by priority.
     pub offered: Vec<[u32; 8]>,
+    /// Frames among those of the report that the kernel lost before they left, by the reason.
+    pub lost: Vec<(&'static str, u64)>,
 }
 
 /// Reads what PFC the port has received.
@@ -101,6 +108,44 @@ pub enum TrafficError {
     /// The socket.
     #[error(transparent)]
     Packet(#[from] PacketError),
+    /// The program that makes live frames.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
+    /// The interface cannot be asked.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The testbed asks for live frames, and they are not possible.
+    #[error("live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the testbed, or set it to \"auto\"")]
+    NoLiveFrames {
+        /// Interface.
+        interface: String,
+        /// What is missing.
+        lacks: String,
+    },
+    /// More flows, windows or CPUs than the program was loaded for.
+    #[error("the sender has to have at most {max} {what}, found {found}; the XDP program was loaded for that many")]
+    Room {
+        /// What of.
+        what: &'static str,
+        /// How many fit.
+        max: usize,
+        /// How many were asked for.
+        found: usize,
+    },
+    /// A core of the sender is none.
+    #[error("the sender may not run on CPU {cpu}; `taskset -p` shows those that it may")]
+    Cpu {
+        /// Its number.
+        cpu: usize,
+    },
+    /// The record of what was held back is not whole.
+    #[error(
+        "{lost} spans in which PFC held traffic back, or the sender stalled, were not recorded: they came faster than they can be read"
+    )]
+    SpansLost {
+        /// How many.
+        lost: u64,
+    },
     /// No thread.
     #[error("cannot start the sender's thread: {0}")]
     Spawn(#[source] std::io::Error),

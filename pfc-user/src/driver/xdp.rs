@@ -2,7 +2,9 @@
 
 mod attached;
 mod error;
+mod generate;
 mod link;
+mod live_frames;
 mod log;
 pub(super) mod object;
 pub(super) mod plain;
@@ -22,6 +24,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, OutOfRange};
 
 pub use error::XdpError;
+pub use generate::Generator;
 pub use read::{OffendingFrame, Rings};
 
 use log::Log;
@@ -83,6 +86,7 @@ pub struct Account {
     arrivals: RingBuf<MapData>,
     controls: Log,
     offences: RingBuf<MapData>,
+    generator: Option<Arc<Generator>>,
 }
 
 /// The present pauses, read without system calls.
@@ -129,6 +133,7 @@ impl Account {
             .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)
             .map_max_entries(name::WINDOWS, sizes.windows)
             .map_max_entries(name::CONTROLS, (log::segment(cpus) * cpus) as u32);
+        generate::size(&mut loader, sizes)?;
         let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
@@ -140,6 +145,7 @@ impl Account {
             arrivals: program.map(name::ARRIVALS)?,
             controls: Log::new(program.words(name::CONTROLS, Log::words(cpus))?, cpus),
             offences: program.map(name::OFFENCES)?,
+            generator: None,
             program,
             sizes,
             configured: Config::default(),
@@ -208,6 +214,16 @@ impl Account {
     /// A view of the present pauses, for the sender's thread.
     pub fn pause_view(&self) -> PauseView {
         PauseView(self.pause.clone())
+    }
+
+    /// The part of the object that sends; made at the first call. Frames that it makes are held back by the PFC that this
+    /// program receives.
+    pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
+        if let Some(generator) = &self.generator {
+            return Ok(generator.clone());
+        }
+        let generator = Arc::new(Generator::load(&mut self.program, self.sizes)?);
+        Ok(self.generator.insert(generator).clone())
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame

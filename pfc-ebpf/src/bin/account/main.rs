@@ -13,6 +13,7 @@
 mod atomic;
 mod control;
 mod flow;
+mod generate;
 mod packet;
 mod record;
 mod time;

@@ -15,11 +15,13 @@ use crate::driver::clock;
 use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
 use crate::driver::testbed::{Testbed, WINDOW};
-use crate::driver::traffic::sendmmsg::Sendmmsg;
+use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Source, TrafficPlan};
 use crate::driver::xdp::PauseView;
 use crate::driver::{process, realtime};
-use crate::evidence::pfc::{Arrivals, Departure, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows};
+use crate::evidence::pfc::{
+    Arrivals, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows,
+};
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
 /// How often the counters are looked at while waiting for the last frames.
@@ -91,6 +93,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
+    let accounting = losses(before.rises(&after), &ports.tx.interface, &sent.lost);
     let mut sender = sent.report;
     if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
         sender.honours_pfc = format!("{}; it was not shown that PFC reaches it", sender.honours_pfc);
@@ -111,7 +114,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         tx_port,
         rx_port,
         offences,
-        accounting: before.rises(&after),
+        accounting,
         dut,
         hooks,
         interrupted,
@@ -199,8 +202,8 @@ fn addresses(config: &config::PfcTestbed, testbed: &Testbed) -> Addresses {
     }
 }
 
-fn open_sender(live: &Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Sendmmsg> {
-    let testbed = &live.testbed;
+fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Chosen> {
+    let testbed = &mut *live.testbed;
     let traffic = TrafficPlan {
         interface: &testbed.tx.interface,
         run: live.run,
@@ -214,7 +217,22 @@ fn open_sender(live: &Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Sendm
         cpu: realtime::first_cpu(),
     };
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
-    Ok(testbed.tx.namespace.run(|| Sendmmsg::open(&traffic, flow_control))??)
+    let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
+    Ok(namespace.run(|| choice::open(&traffic, live.config.sender, flow_control, || account.generator()))??)
+}
+
+/// The counters of lost frames, with those that the sender knows of. The driver may have counted these in its `tx_dropped`: each
+/// is told once, or it would excuse two.
+fn losses(mut counters: Vec<DropCounter>, tx: &str, lost: &[(&str, u64)]) -> Vec<DropCounter> {
+    let place = format!("tx port {tx}");
+    let mut known =
+        counters.iter().filter(|counter| counter.place == place && counter.counter == "tx_dropped").map(|counter| counter.rise).sum();
+    for &(what, count) in lost {
+        let rise = count.saturating_sub(known);
+        known -= count - rise;
+        counters.push(DropCounter { place: "sender".into(), counter: what.into(), rise });
+    }
+    counters
 }
 
 /// Socket and address of the storm, and of single pause frames.
@@ -287,7 +305,7 @@ fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrival
 struct LiveBench<'b, 'l> {
     live: &'b mut Live<'l>,
     plan: &'b RepetitionPlan,
-    sender: Sendmmsg,
+    sender: Chosen,
     control: ControlSender,
     storm: Option<Storm>,
     /// Account of a storm that the user ended.

@@ -6,7 +6,7 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 
-use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Testbed, XdpMode, mad, rc};
+use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Sender, Testbed, XdpMode, mad, rc};
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::checks::{faults, positive, priority_set};
@@ -53,6 +53,8 @@ struct PortsTable {
     line_rate: Option<Rate>,
     #[serde(default)]
     xdp: XdpMode,
+    #[serde(default)]
+    sender: Sender,
 }
 
 #[derive(Default, Deserialize)]
@@ -195,6 +197,7 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
     Ok(PfcTestbed {
         line_rate: ports.line_rate.map(|rate| rate.0),
         xdp: ports.xdp,
+        sender: ports.sender,
         dut: dut(document, table, ports)?,
         trust,
         dscp_map: dscp_map(document, qos.dscp_map)?,

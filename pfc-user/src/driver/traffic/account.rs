@@ -184,6 +184,7 @@ impl Account {
                 max_burst: self.excess.largest.div_ceil(self.excess.line) as Nanos,
             },
             offered: self.offered.clone(),
+            lost: Vec::new(),
         }
     }
 }

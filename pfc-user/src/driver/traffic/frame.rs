@@ -155,6 +155,11 @@ impl FrameTemplate {
         frame[self.stamp_at..self.stamp_at + stamp::LEN].copy_from_slice(&stamp.emit());
     }
 
+    /// The frame without a stamp, and where that goes.
+    pub fn octets(&self) -> (&[u8], usize) {
+        (&self.octets, self.stamp_at)
+    }
+
     /// Octets of the frame, without FCS.
     pub fn length(&self) -> usize {
         self.octets.len()

@@ -1,14 +1,12 @@
 //! When each flow's frames are due: one token bucket a flow, at layer-1 rate. No I/O; time is an argument.
 //!
-//! A bucket is kept as the time at which it will hold the next frame, in whole nanoseconds and a remainder, so that it
-//! neither drifts nor ever runs ahead: k frames of b bits are due no earlier than k * b / rate after the start.
-//!
 //! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority back: what the DUT asked
 //! us not to send is not owed afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use pfc_ebpf::generate::Bucket;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use crate::plan::Nanos;
@@ -58,25 +56,16 @@ pub enum PacingError {
 /// Tells which flow's frame is due next.
 #[derive(Debug)]
 pub struct Pacer {
-    flows: Vec<Bucket>,
+    flows: Vec<Flow>,
     lanes: [Lane; Priority::COUNT],
     now: Nanos,
     max_lateness: Nanos,
 }
 
 #[derive(Debug)]
-struct Bucket {
-    priority: Priority,
-    /// Layer-1 rate at full load, and bits of a frame.
-    full: u64,
-    bits: u64,
-    rate: u64,
-    /// Time for one frame: whole nanoseconds, and the rest in units of 1/rate ns.
-    step: Nanos,
-    step_rest: u64,
-    /// By the clock of its lane.
-    due: Nanos,
-    due_rest: u64,
+struct Flow {
+    paced: Paced,
+    bucket: Bucket,
 }
 
 /// The flows of a priority.
@@ -88,64 +77,33 @@ struct Lane {
     behind: Nanos,
 }
 
-impl Bucket {
-    /// The first whole nanosecond at which the frame may leave.
-    fn ready(&self) -> Nanos {
-        self.due + Nanos::from(self.due_rest > 0)
+/// How late a flow may be without losing tokens, so that what is sent at once beyond the flows' rates never exceeds `max_burst`
+/// at line rate, over all flows.
+pub fn max_lateness(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Result<Nanos, PacingError> {
+    if let Some(index) = flows.iter().position(|flow| flow.rate == 0) {
+        return Err(PacingError::NoRate { index });
     }
-
-    /// Empty at `now`; one frame's worth of tokens is `step` away.
-    fn begin(&mut self, now: Nanos, load: u8) {
-        self.rate = (self.full * u64::from(load.clamp(1, 100)) / 100).max(1);
-        let (cost, rate) = (u128::from(self.bits) * SECOND, u128::from(self.rate));
-        (self.step, self.step_rest) = ((cost / rate) as Nanos, (cost % rate) as u64);
-        (self.due, self.due_rest) = (now, 0);
-        self.advance();
+    let line = u128::from(line_rate.bits_per_second());
+    let rates = flows.iter().map(|flow| u128::from(flow.rate)).sum::<u128>();
+    if rates > line {
+        return Err(PacingError::AboveLineRate { line_rate, found: rates });
     }
-
-    fn advance(&mut self) {
-        self.due += self.step;
-        self.due_rest += self.step_rest;
-        if self.due_rest >= self.rate {
-            self.due_rest -= self.rate;
-            self.due += 1;
-        }
+    // A bucket holds at most one frame and what accrues in that time.
+    let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum::<u128>() * SECOND;
+    let min = (frames + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
+    if max_burst < min {
+        return Err(PacingError::BurstTooSmall { min, found: max_burst });
     }
+    let max_lateness = (u128::from(max_burst) * line - frames).checked_div(rates).unwrap_or(0);
+    Ok(Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX))
 }
 
 impl Pacer {
     /// Buckets for `flows`. What is sent at once beyond the flows' rates never exceeds `max_burst` at line rate, over all
     /// flows; tokens that would are lost.
     pub fn new(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Result<Self, PacingError> {
-        if let Some(index) = flows.iter().position(|flow| flow.rate == 0) {
-            return Err(PacingError::NoRate { index });
-        }
-        let line = u128::from(line_rate.bits_per_second());
-        let rates = flows.iter().map(|flow| u128::from(flow.rate)).sum::<u128>();
-        if rates > line {
-            return Err(PacingError::AboveLineRate { line_rate, found: rates });
-        }
-        // A bucket holds at most one frame and what accrues in `max_lateness`.
-        let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum::<u128>() * SECOND;
-        let min = (frames + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
-        if max_burst < min {
-            return Err(PacingError::BurstTooSmall { min, found: max_burst });
-        }
-        let max_lateness = (u128::from(max_burst) * line - frames).checked_div(rates).unwrap_or(0);
-        let max_lateness = Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX);
-        let flows: Vec<_> = flows
-            .iter()
-            .map(|flow| Bucket {
-                priority: flow.priority,
-                full: flow.rate,
-                bits: flow.bits,
-                rate: flow.rate,
-                step: 0,
-                step_rest: 0,
-                due: 0,
-                due_rest: 0,
-            })
-            .collect();
+        let max_lateness = max_lateness(flows, line_rate, max_burst)?;
+        let flows = flows.iter().map(|&paced| Flow { paced, bucket: Bucket::default() }).collect();
         Ok(Self { flows, lanes: Default::default(), now: 0, max_lateness })
     }
 
@@ -158,8 +116,8 @@ impl Pacer {
             lane.behind = 0;
         }
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            flow.begin(now, load);
-            self.lanes[flow.priority.index()].due.push(Reverse((flow.ready(), index)));
+            flow.bucket = Bucket::new(now, flow.paced.bits, flow.paced.rate, load);
+            self.lanes[flow.paced.priority.index()].due.push(Reverse((flow.bucket.ready(), index)));
         }
     }
 
@@ -189,13 +147,9 @@ impl Pacer {
         }
         let lane = &mut self.lanes[lane];
         let Reverse((_, index)) = lane.due.pop()?;
-        let flow = &mut self.flows[index];
-        let earliest = (self.now - lane.behind).saturating_sub(self.max_lateness);
-        if flow.due < earliest {
-            (flow.due, flow.due_rest) = (earliest, 0);
-        }
-        flow.advance();
-        lane.due.push(Reverse((flow.ready(), index)));
+        let bucket = &mut self.flows[index].bucket;
+        bucket.take(self.now - lane.behind, self.max_lateness);
+        lane.due.push(Reverse((bucket.ready(), index)));
         Some(index)
     }
 

@@ -93,9 +93,9 @@ impl Program {
         Ok(self.object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
     }
 
-    /// Maps the first `length` words of an array into memory.
-    pub fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
-        match self.object.take_map(name) {
+    /// Maps the first `length` words of an array into memory. The array stays with the object, for programs that are loaded later.
+    pub fn words(&self, name: &'static str, length: usize) -> Result<Words, XdpError> {
+        match self.object.map(name) {
             Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
             _ => Err(XdpError::Missing(name)),
         }
@@ -105,6 +105,11 @@ impl Program {
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         let result = self.program()?.test_run(TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() })?;
         Ok(TestResult { action: result.return_value, duration: result.duration })
+    }
+
+    /// The object, for its other programs.
+    pub fn object(&mut self) -> &mut Ebpf {
+        &mut self.object
     }
 
     fn program(&self) -> Result<&Xdp, XdpError> {

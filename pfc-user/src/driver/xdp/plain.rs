@@ -4,7 +4,7 @@ use std::ptr;
 
 use aya::Pod;
 use pfc_ebpf::maps::{Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters};
-use pfc_ebpf::responder;
+use pfc_ebpf::{generate, responder};
 
 /// A value of a map; its type is another crate's, as is the trait.
 #[derive(Clone, Copy)]
@@ -19,6 +19,7 @@ macro_rules! plain {
 }
 
 plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
+plain!([u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
 
 impl<T: Copy> Plain<T>
@@ -32,5 +33,11 @@ where
         }
         // SAFETY: the octets are there, and any are a value.
         Some(unsafe { ptr::read_unaligned(octets.as_ptr().cast()) })
+    }
+
+    /// The octets of a value.
+    pub fn octets(value: &T) -> &[u8] {
+        // SAFETY: a value is made of integers without padding: all its octets are set.
+        unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }
     }
 }

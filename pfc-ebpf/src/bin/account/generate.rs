@@ -1,0 +1,140 @@
+//! The XDP program `generate`: test traffic made in the kernel. It runs on frames of BPF_PROG_RUN (live frames, Linux 5.18),
+//! writes headers and stamp into each that is due, and sends it out of the port that the frame is said to have come in by.
+
+mod delivery;
+mod frame;
+mod watch;
+
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
+use aya_ebpf::macros::{map, xdp};
+use aya_ebpf::maps::{Array, RingBuf};
+use aya_ebpf::programs::XdpContext;
+use core::ptr;
+use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, look, words};
+use pfc_ebpf::stamp::MASK_48;
+
+use crate::PAUSE;
+
+// The loader sets the number of entries of those that go by flow, CPU or window.
+#[map]
+static GENERATE: Array<Settings> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_FLOWS: Array<Flow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_CPUS: Array<Worker> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_LANES: Array<Lanes> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_OFFER: Array<[u64; 8]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static GENERATE_SPANS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
+
+/// The worker that this CPU is.
+#[inline(always)]
+fn worker() -> Option<&'static mut Worker> {
+    // SAFETY: the helper has no preconditions.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let worker = GENERATE_CPUS.get_ptr_mut(cpu)?;
+    // SAFETY: an entry of the map that only this CPU works with, and only with softirqs off; userspace while nothing runs.
+    let worker = unsafe { &mut *worker };
+    if worker.end == 0 { None } else { Some(worker) }
+}
+
+/// Sends the next frame that is due; drops the frame where none is.
+#[xdp]
+pub fn generate(ctx: XdpContext) -> u32 {
+    let Some(worker) = worker() else { return xdp_action::XDP_DROP };
+    if worker.over != 0 {
+        return xdp_action::XDP_DROP;
+    }
+    let run = worker.runs;
+    worker.runs = run + 1;
+    if (run % LOOK == 0 || worker.look != look::NONE) && !watch::look(worker, run) {
+        return xdp_action::XDP_DROP;
+    }
+    let Some(flow) = due(worker) else {
+        worker.look = look::CLOCK;
+        return xdp_action::XDP_DROP;
+    };
+    let priority = flow.priority as usize & 7;
+    if pauses(worker, priority) {
+        worker.look = look::PFC;
+        return xdp_action::XDP_DROP;
+    }
+    if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
+        return xdp_action::XDP_DROP;
+    }
+    release(worker, flow, priority);
+    frame::trim(&ctx, flow)
+}
+
+/// The next flow in turn that has a frame due.
+#[inline(always)]
+fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
+    let mut cursor = worker.cursor;
+    for _ in 0..SCAN {
+        let flow = GENERATE_FLOWS.get_ptr_mut(cursor as u32)?;
+        cursor += 1;
+        if cursor >= worker.end {
+            cursor = worker.first;
+        }
+        // SAFETY: an entry of the map that belongs to this worker.
+        let flow = unsafe { &mut *flow };
+        if flow.bucket.ready() + worker.behind[flow.priority as usize & 7] <= worker.now {
+            worker.cursor = cursor;
+            return Some(flow);
+        }
+    }
+    worker.cursor = cursor;
+    None
+}
+
+/// Whether a PFC frame that has come since the last look pauses the priority.
+#[inline(always)]
+fn pauses(worker: &Worker, priority: usize) -> bool {
+    let Some(state) = PAUSE.get_ptr(priority as u32) else { return true };
+    // SAFETY: an entry of the map; the word is read at once.
+    let until = unsafe { ptr::read_volatile(&raw const (*state).until) };
+    until > worker.now && worker.honoured & (1 << priority) != 0
+}
+
+/// Accounts for a frame that leaves.
+#[inline(always)]
+fn release(worker: &mut Worker, flow: &mut Flow, priority: usize) {
+    let now = worker.now;
+    flow.bucket.take(now - worker.behind[priority], worker.max_lateness);
+    flow.sequence += 1;
+    if flow.first == 0 {
+        flow.first = now;
+    }
+    flow.last = now;
+    worker.excess.add(flow.cost);
+    worker.offered[priority] += 1;
+    worker.octets[priority] += flow.length as u64;
+    worker.pending += 1;
+}
+
+/// The reference of the benchmarks: a constant frame with sequence number and time, and nothing else that `generate` does. The
+/// flow of the worker says what is sent; its `sequence` counts.
+#[xdp]
+pub fn generate_constant(ctx: XdpContext) -> u32 {
+    let Some(worker) = worker() else { return xdp_action::XDP_DROP };
+    let Some(flow) = GENERATE_FLOWS.get_ptr_mut(worker.first as u32) else { return xdp_action::XDP_DROP };
+    // SAFETY: as in `due`.
+    let flow = unsafe { &mut *flow };
+    let run = worker.runs;
+    worker.runs = run + 1;
+    // `look` is a mask here: 0 reads the clock for every frame, 7 for every eighth.
+    if run & worker.look == 0 {
+        // SAFETY: the helper has no preconditions.
+        worker.now = unsafe { bpf_ktime_get_ns() };
+        worker.now_sum = words(worker.now & MASK_48);
+    }
+    if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
+        return xdp_action::XDP_DROP;
+    }
+    flow.sequence += 1;
+    xdp_action::XDP_TX
+}

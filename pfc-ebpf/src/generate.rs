@@ -1,0 +1,372 @@
+//! The contract between the XDP program `generate`, which makes test frames in the kernel, and userspace; and the part of its
+//! work that is arithmetic alone, which userspace shares.
+//!
+//! The program runs once for every frame that may leave (BPF_PROG_RUN with live frames), in batches of [`BATCH`]. A worker is
+//! a CPU that runs it; the flows of a worker lie side by side and are its alone. All values are made of 64-bit words, so that
+//! userspace reads and writes them through memory.
+
+/// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
+pub const BATCH: u32 = 64;
+/// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
+/// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
+/// Divides [`BATCH`], so that a batch begins with a look: between batches others may have had the CPU.
+pub const LOOK: u64 = 8;
+/// Flows that a run looks at before it lets the frame go unsent.
+pub const SCAN: u32 = 16;
+/// Lateness that is not yet worth a word, nanoseconds.
+pub const STALL: u64 = 500_000;
+/// Octets at the start of a frame that the program writes every time: all headers and the longest stamp fit.
+pub const BLOCK: usize = 88;
+/// The shortest frame: IPv4, no tag, a stamp.
+pub const SHORTEST: usize = 64;
+/// The longest frame: a page less the headroom and the kernel's own records.
+pub const LONGEST: usize = 3408;
+
+/// Names of the maps in the object.
+pub mod name {
+    /// `Array<Settings>`, one entry; memory-mapped.
+    pub const SETTINGS: &str = "GENERATE";
+    /// `Array<Flow>`, flows by worker; memory-mapped.
+    pub const FLOWS: &str = "GENERATE_FLOWS";
+    /// `Array<Worker>` by CPU; memory-mapped.
+    pub const WORKERS: &str = "GENERATE_CPUS";
+    /// `Array<Lanes>`, one entry; memory-mapped.
+    pub const LANES: &str = "GENERATE_LANES";
+    /// `Array<[u64; 8]>`: frames by window of their stamp and by priority; memory-mapped.
+    pub const OFFERED: &str = "GENERATE_OFFER";
+    /// Ring buffer of [`super::Span`].
+    pub const SPANS: &str = "GENERATE_SPANS";
+}
+
+/// What all workers go by during a burst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Settings {
+    /// Not 0: nothing more leaves.
+    pub stop: u64,
+    /// No frame is stamped at or after this time.
+    pub to: u64,
+    /// Start of window 0.
+    pub epoch: u64,
+    /// Width of a window, not 0.
+    pub width: u64,
+    /// Windows, not 0; frames after the last count in the last.
+    pub windows: u64,
+}
+
+/// When the frames of a flow are due: a token bucket, kept as the time at which it will hold the next frame, in whole nanoseconds
+/// and a remainder, so that it neither drifts nor ever runs ahead: k frames of b bits are due no earlier than k * b / rate after
+/// the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Bucket {
+    due: u64,
+    due_rest: u64,
+    /// Time for one frame: whole nanoseconds, and the rest in units of 1/rate ns.
+    step: u64,
+    step_rest: u64,
+    rate: u64,
+}
+
+impl Bucket {
+    /// Empty at `now`, for frames of `bits` at `load` percent (1 to 100) of `rate` bit/s.
+    pub const fn new(now: u64, bits: u64, rate: u64, load: u8) -> Self {
+        let load = if load > 100 { 100 } else { load } as u64;
+        let rate = rate as u128 * load as u128 / 100;
+        let rate = if rate == 0 { 1 } else { rate };
+        let cost = bits as u128 * 1_000_000_000;
+        let mut bucket = Self { due: now, due_rest: 0, step: (cost / rate) as u64, step_rest: (cost % rate) as u64, rate: rate as u64 };
+        bucket.advance();
+        bucket
+    }
+
+    /// The first whole nanosecond at which the frame may leave.
+    #[inline(always)]
+    pub const fn ready(&self) -> u64 {
+        self.due + (self.due_rest > 0) as u64
+    }
+
+    /// Takes a frame out at `now`. Of what was due more than `max_lateness` before, one frame is left.
+    #[inline(always)]
+    pub const fn take(&mut self, now: u64, max_lateness: u64) {
+        let earliest = now.saturating_sub(max_lateness);
+        if self.due < earliest {
+            self.due = earliest;
+            self.due_rest = 0;
+        }
+        self.advance();
+    }
+
+    #[inline(always)]
+    const fn advance(&mut self) {
+        self.due += self.step;
+        self.due_rest += self.step_rest;
+        if self.due_rest >= self.rate {
+            self.due_rest -= self.rate;
+            self.due += 1;
+        }
+    }
+}
+
+/// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst, what left at once beyond the
+/// rates. In bits times a second, which is what one bit/s brings in a nanosecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Excess {
+    rate: u64,
+    level: u64,
+    largest: u64,
+}
+
+impl Excess {
+    /// Longest time that is taken as such: it empties every burst, and its product with the highest rate fits.
+    const MAX_PASSED: u64 = 10_000_000;
+
+    /// Empty, for flows that have `rate` bit/s together.
+    pub const fn new(rate: u64) -> Self {
+        Self { rate, level: 0, largest: 0 }
+    }
+
+    /// Lets `nanos` pass.
+    #[inline(always)]
+    pub const fn pass(&mut self, nanos: u64) {
+        let nanos = if nanos < Self::MAX_PASSED { nanos } else { Self::MAX_PASSED };
+        self.level = self.level.saturating_sub(self.rate * nanos);
+    }
+
+    /// A frame of that many bits times a second leaves.
+    #[inline(always)]
+    pub const fn add(&mut self, cost: u64) {
+        self.level += cost;
+        if self.level > self.largest {
+            self.largest = self.level;
+        }
+    }
+
+    /// The largest burst as nanoseconds of `line` bit/s.
+    pub const fn largest(&self, line: u64) -> u64 {
+        self.largest.div_ceil(line)
+    }
+}
+
+/// A flow: what is sent, when, and what was. Three cache lines, of which the first tells when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// When, by the clock of its priority.
+    pub bucket: Bucket,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
+    /// Stamp of the burst's first frame; 0 when none.
+    pub first: u64,
+    /// Priority, 0 to 7.
+    pub priority: u16,
+    /// Octets of a frame.
+    pub length: u16,
+    /// Octets that its frames are shorter than the longest.
+    pub trim: u16,
+    /// Where the sequence number is, at most [`BLOCK`] - [`VARIABLE`].
+    pub variable_at: u16,
+    /// Stamp of the last frame.
+    pub last: u64,
+    /// Bits of layer 1 in a frame, times [`SECOND`].
+    pub cost: u64,
+    /// Sum of the stamp's words before the sequence number.
+    pub sum: u64,
+    /// The first octets of a frame, as they stand in memory.
+    pub block: [u64; BLOCK / 8],
+    /// Padding.
+    pub _pad: [u64; 2],
+}
+
+/// Nanoseconds in a second: bits times this many make [`Flow::cost`].
+pub const SECOND: u64 = 1_000_000_000;
+/// Octets of a stamp that differ from frame to frame: sequence number, time and check.
+pub const VARIABLE: usize = 14;
+
+/// The state of a worker. What changes with every frame comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Worker {
+    /// The one after its last flow; 0: no worker.
+    pub end: u64,
+    /// Flow to look at next.
+    pub cursor: u64,
+    /// Runs so far.
+    pub runs: u64,
+    /// What to look at (see [`look`]) in the next run, whichever that is.
+    pub look: u64,
+    /// Not 0: the burst is over.
+    pub over: u64,
+    /// Time of the last look.
+    pub now: u64,
+    /// Sum of the three words of that time.
+    pub now_sum: u64,
+    /// Frames let go that have not reached the device yet.
+    pub pending: u64,
+    /// How far the clock of each priority is behind `now`; [`HELD`]: it stands still.
+    pub behind: [u64; 8],
+    /// Largest burst of its flows.
+    pub excess: Excess,
+    /// What a flow may catch up with at most, nanoseconds at its rate.
+    pub max_lateness: u64,
+    /// Bit per priority that PFC is honoured for.
+    pub honoured: u64,
+    /// First of its flows.
+    pub first: u64,
+    /// Not 0: it keeps the clocks of the priorities, which the others read.
+    pub leads: u64,
+    /// Bit per priority: paused at the last look.
+    pub paused: u64,
+    /// Frames of the present window by priority, not yet in OFFERED.
+    pub offered: [u64; 8],
+    /// Octets that left in this batch, by priority.
+    pub octets: [u64; 8],
+    /// Octets of the batch before.
+    pub octets_before: [u64; 8],
+    /// When the batch began.
+    pub batch_from: u64,
+    /// When PFC was last looked at.
+    pub lanes_at: u64,
+    /// Window of the last look.
+    pub window: u64,
+    /// When the next one begins.
+    pub window_ends: u64,
+    /// The pause that `overrun` is about, by priority: when it began.
+    pub overrun_since: [u64; 8],
+    /// Octets that may have left after it had begun.
+    pub overrun: [u64; 8],
+    /// The largest of these of all pauses.
+    pub overrun_largest: [u64; 8],
+    /// Frames that the device took.
+    pub delivered: u64,
+    /// Frames that the device did not take.
+    pub dropped: u64,
+    /// Frames that the kernel did not hand to the device.
+    pub refused: u64,
+    /// The last error of those, a positive errno.
+    pub error: u64,
+    /// Records that did not fit into SPANS.
+    pub spans_lost: u64,
+}
+
+/// [`Worker::behind`] of a priority that is held back: none of its frames is ever due.
+pub const HELD: u64 = 1 << 62;
+
+/// What a worker has to look at.
+pub mod look {
+    /// Nothing before it is time.
+    pub const NONE: u64 = 0;
+    /// The clock.
+    pub const CLOCK: u64 = 1;
+    /// The clock, and what PFC holds back.
+    pub const PFC: u64 = 2;
+}
+
+/// Clocks of the priorities, which stand still while PFC holds a priority back: what the DUT asked us not to send is not owed
+/// afterwards. Kept by one worker, so that all are of one mind on how long that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lanes {
+    /// For how long each has stood still.
+    pub behind: [u64; 8],
+    /// Since when, where it is held back.
+    pub since: [u64; 8],
+    /// Bit per priority that is held back.
+    pub held: u64,
+}
+
+/// A span of time for the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Span {
+    /// A priority that was held back; [`Span::STALL`]: the worker did not run.
+    pub what: u64,
+    /// Begin.
+    pub from: u64,
+    /// End.
+    pub to: u64,
+}
+
+impl Span {
+    /// No priority: a stall.
+    pub const STALL: u64 = 8;
+}
+
+/// Sum of the three words of a 48-bit number.
+#[inline(always)]
+pub const fn words(value: u64) -> u64 {
+    (value >> 32 & 0xffff) + (value >> 16 & 0xffff) + (value & 0xffff)
+}
+
+/// The last [`VARIABLE`] octets of a stamp: what stands in its first eight, and what stands in its last eight. `sum` is that of
+/// the words before, `time_sum` that of `time`.
+#[inline(always)]
+pub const fn variable(sum: u64, sequence: u64, time: u64, time_sum: u64) -> [u64; 2] {
+    let sum = sum + words(sequence) + time_sum;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    [(sequence << 16 | time >> 32 & 0xffff).to_be(), (time << 16 | !sum & 0xffff).to_be()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamp::{LEN, MASK_48, Phase, Stamp};
+
+    #[test]
+    fn the_variable_octets_are_those_of_the_stamp() {
+        for i in 0..10_000u64 {
+            let sequence = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48;
+            let time = i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48;
+            let whole = Stamp { run: i as u16, flow: 4095, phase: Phase::Probe, sequence, time }.emit();
+            let sum = whole[..8].chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum();
+            let [head, tail] = variable(sum, sequence, time, words(time)).map(u64::to_ne_bytes);
+            let mut made = whole;
+            made[8..].fill(0xaa);
+            made[8..16].copy_from_slice(&head);
+            made[LEN - 8..].copy_from_slice(&tail);
+            assert_eq!(made, whole);
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_never_ahead_of_its_rate_and_never_a_nanosecond_behind() {
+        for (bits, rate, load) in [(672, 10_000_000_000, 100), (8384, 333_333_333, 100), (672, 7, 100), (12_304, 1_000_000_007, 37)] {
+            let from = 123_456_789;
+            let mut bucket = Bucket::new(from, bits, rate, load);
+            let rate = u128::from(rate * u64::from(load) / 100).max(1);
+            for k in 1..10_000u128 {
+                let exact = u128::from(bits) * u128::from(SECOND) * k;
+                assert_eq!(u128::from(bucket.ready() - from), exact.div_ceil(rate));
+                // Late by less than what may be caught up with: nothing is lost.
+                bucket.take(bucket.ready(), 1000);
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_bucket_catches_up_with_no_more_than_allowed() {
+        let mut bucket = Bucket::new(0, 1000, SECOND, 100);
+        let (now, mut frames) = (1_000_000, 0);
+        while bucket.ready() <= now {
+            bucket.take(now, 10_000);
+            frames += 1;
+        }
+        // The frame that was due, and one for each microsecond of the ten.
+        assert_eq!(frames, 11);
+    }
+
+    #[test]
+    fn the_largest_burst_is_what_left_beyond_the_rate() {
+        let mut excess = Excess::new(500_000_000);
+        excess.add(8384 * SECOND);
+        excess.add(8384 * SECOND);
+        excess.pass(16_768);
+        excess.add(8384 * SECOND);
+        assert_eq!(excess.largest(SECOND), 2 * 8384);
+        excess.pass(u64::MAX);
+        excess.add(8384 * SECOND);
+        assert_eq!(excess.largest(SECOND), 2 * 8384);
+    }
+}

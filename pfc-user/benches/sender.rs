@@ -1,0 +1,224 @@
+//! How many frames a second the sender in the kernel makes on one CPU, beside a loop that stamps constant frames and does nothing
+//! else, and how exactly it paces. Root; `cargo bench --bench sender`.
+//!
+//! The receiver is a bare XDP_DROP on the other end of a veth pair, on the same CPU. What is measured is the CPU time of the
+//! thread, so that other load on the machine counts for little; repeats are interleaved.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+
+use nix::time::{ClockId, clock_gettime};
+use pfc_ebpf::generate::{BATCH, Worker};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::traffic::live_frames::LiveFrames;
+use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
+use validator::driver::xdp::{Account, Generator, Mode, Sizes};
+use validator::driver::{clock, realtime};
+use validator::plan::{FlowPlan, Nanos, Role};
+
+const MS: Nanos = 1_000_000;
+/// Frames of a measurement, and how often it is repeated.
+const FRAMES: u32 = 40_000 * BATCH;
+const REPEATS: usize = 7;
+const LINE: u64 = 1_600_000_000_000;
+/// More than can be sent.
+const SATURATED: u64 = 100_000_000;
+
+fn main() {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
+    for arguments in ["link add name a mtu 3400 type veth peer name b mtu 3400", "link set dev a up", "link set dev b up"] {
+        assert!(Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed").success());
+    }
+    let _drop = drop_all("b");
+    let cpu = realtime::last_cpu().expect("a CPU");
+    assert!(realtime::pin(cpu));
+    realtime::be_preferred();
+    println!("{:<34} {:>9} {:>9} {:>9}  {:>6}", "Mframe/s on one CPU", "median", "min", "max", "ratio");
+    for (flows, length) in [(1, 64), (1, 1024), (1, 3400), (8, 64), (64, 64), (512, 64), (4096, 64)] {
+        saturated(cpu, flows, length);
+    }
+    println!();
+    println!("{:<34} {:>10} {:>10} {:>10} {:>8}", "paced, 1 s", "frames", "target", "burst us", "stalls");
+    for (flows, frames) in [(1, 100_000), (1, 1_000_000), (64, 1_000_000), (4096, 1_000_000)] {
+        paced(cpu, flows, frames);
+    }
+}
+
+/// Saturated sending beside constant frames whose clock is read for each, and for every eighth as the sender's.
+fn saturated(cpu: usize, flows: u16, length: usize) {
+    let mut bench = Bench::open(cpu, flows, length, SATURATED);
+    let mut results: [Vec<f64>; 3] = Default::default();
+    for _ in 0..REPEATS {
+        for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: 7 }, Kind::Constant { mask: 0 }]) {
+            result.push(bench.measure(kind));
+        }
+    }
+    // Of the measurements side by side: what slows the machine slows both.
+    let ratio = |index: usize| {
+        let pairs = results[index].iter().zip(&results[1]).map(|(value, constant)| value / constant);
+        Figures::of(pairs.collect()).median
+    };
+    let ratios = [ratio(0), ratio(2)];
+    let [generate, constant, clocked] = results.map(Figures::of);
+    let name = |what: &str| format!("{what}, {flows} flows, {length} B");
+    row(&name("sender"), &generate, ratios[0], &name("constant"));
+    row(&name("constant"), &constant, 1.0, "");
+    row(&name("constant, clock each frame"), &clocked, ratios[1], &name("constant"));
+}
+
+/// A second at a rate that can be kept.
+fn paced(cpu: usize, flows: u16, frames: u64) {
+    let mut bench = Bench::open(cpu, flows, 64, frames);
+    let from = clock::now() + 5 * MS;
+    bench.sender.start(Burst { phase: Phase::Baseline, from, to: from + 1000 * MS, load: 100 }).expect("a burst");
+    bench.sender.wait(Nanos::MAX).expect("its end");
+    let sent = bench.sender.report().expect("its account").report;
+    let left: u64 = sent.flows.iter().map(|flow| flow.frames).sum();
+    let stalls: Nanos = sent.stalls.iter().map(|stall| stall.to - stall.from).sum();
+    let burst = sent.max_burst as f64 * LINE as f64 / (frames * LineRate::frame_bits(64)) as f64 / 1e3;
+    let name = format!("{flows} flows, {frames} frame/s");
+    println!("{name:<34} {left:>10} {frames:>10} {burst:>10.1} {:>5} ms", stalls / MS);
+    json(&name, left as f64 / 1e6, [left as f64 / 1e6; 2], left as f64 / frames as f64, "target");
+}
+
+struct Bench {
+    _tx: Account,
+    generator: Arc<Generator>,
+    sender: LiveFrames,
+    cpu: usize,
+    port: u32,
+    frame: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Generate,
+    Constant { mask: u64 },
+}
+
+impl Bench {
+    fn open(cpu: usize, flows: u16, length: usize, frames: u64) -> Self {
+        let rate = frames * LineRate::frame_bits(length) / u64::from(flows);
+        let flow = |id: u16| FlowPlan {
+            id,
+            role: Role::Test,
+            priority: Priority::from_low_bits(id as u8),
+            dscp: Dscp::new(id as u8 % 64).expect("below 64"),
+            pcp: None,
+            rate: rate.min(LINE / u64::from(flows)),
+            length,
+        };
+        let flows: Vec<_> = (0..flows).map(flow).collect();
+        let mut tx = Account::attach("a", Mode::Driver, Sizes { flows: flows.len() as u32, windows: 1 }).expect("a program");
+        let generator = tx.generator().expect("the sender's programs");
+        let plan = TrafficPlan {
+            interface: "a",
+            run: 1,
+            flows: &flows,
+            addresses: Addresses {
+                source_mac: [2, 0, 0, 0, 0, 1],
+                destination_mac: [2, 0, 0, 0, 0, 2],
+                source_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
+                destination_ip: Ipv4Addr::new(192, 0, 2, 2).into(),
+            },
+            line_rate: LineRate::from_bits_per_second(LINE).expect("in range"),
+            max_burst: 4 * MS,
+            epoch: clock::now(),
+            width: 10 * MS,
+            windows: 1,
+            cpu: None,
+        };
+        let sender = LiveFrames::open(&plan, generator.clone(), &[cpu], None).expect("a sender");
+        let port = nix::net::if_::if_nametoindex("a").expect("it exists");
+        Self { _tx: tx, generator, sender, cpu, port, frame: (0..length).map(|at| at as u8).collect() }
+    }
+
+    /// Million frames in a second of CPU time.
+    fn measure(&mut self, kind: Kind) -> f64 {
+        let share = self.generator.flows.entries() as u64;
+        // A burst without end, which this thread sends in the worker's stead.
+        self.sender.prepare(Burst { phase: Phase::Baseline, from: clock::now(), to: u64::MAX, load: 100 });
+        let worker = self.generator.workers.get(self.cpu);
+        assert_eq!(worker.end, share);
+        let run = |runs| match kind {
+            Kind::Generate => self.generator.run(self.port, &self.frame, runs),
+            Kind::Constant { mask } => {
+                self.generator.workers.set(self.cpu, &Worker { look: mask, end: 1, ..Worker::default() });
+                self.generator.run_constant(self.port, &self.frame, runs)
+            }
+        };
+        run(BATCH * 100).expect("live frames");
+        let (before, started) = (self.frames(), cpu_time());
+        run(FRAMES).expect("live frames");
+        let (frames, passed) = (self.frames() - before, cpu_time() - started);
+        assert!(frames > u64::from(FRAMES) / 2, "{frames} frames left in {FRAMES} runs: not saturated");
+        frames as f64 * 1e3 / passed as f64
+    }
+
+    fn frames(&self) -> u64 {
+        (0..self.generator.flows.entries()).map(|flow| self.generator.flows.get(flow).sequence).sum()
+    }
+}
+
+fn cpu_time() -> Nanos {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("it exists");
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+struct Figures {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Figures {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        Self { median: values[values.len() / 2], min: values[0], max: values[values.len() - 1] }
+    }
+}
+
+fn row(name: &str, figures: &Figures, ratio: f64, beside: &str) {
+    println!("{name:<34} {:>9.2} {:>9.2} {:>9.2}  {ratio:>6.2}", figures.median, figures.min, figures.max);
+    json(name, figures.median, [figures.min, figures.max], ratio, beside);
+}
+
+/// Adds a line to the file that VALIDATOR_BENCH_JSON names.
+fn json(name: &str, median: f64, [min, max]: [f64; 2], ratio: f64, beside: &str) {
+    let Some(path) = std::env::var_os("VALIDATOR_BENCH_JSON") else { return };
+    let line = serde_json::json!({
+        "bench": "sender", "name": name, "unit": "Mframe/s", "median": median, "min": min, "max": max, "ratio": ratio, "beside": beside,
+    });
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("the file can be written");
+    writeln!(file, "{line}").expect("the file can be written");
+}
+
+/// Attaches a program that does nothing but XDP_DROP.
+fn drop_all(interface: &str) -> [OwnedFd; 2] {
+    /// `r0 = XDP_DROP; exit`.
+    const CODE: [u64; 2] = [0x0000_0001_0000_00b7, 0x95];
+    const PROG_LOAD: libc::c_long = 5;
+    const LINK_CREATE: libc::c_long = 28;
+    const XDP: u32 = 6;
+    const ATTACH_XDP: u32 = 37;
+    const DRIVER: u32 = 1 << 2;
+    let license = c"GPL";
+    let load: [u64; 4] = [u64::from(XDP) | 2 << 32, CODE.as_ptr() as u64, license.as_ptr() as u64, 0];
+    let call = |command: libc::c_long, attributes: *const u8, length: usize| {
+        // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call.
+        let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, length) };
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: a new descriptor that nobody else has.
+        unsafe { OwnedFd::from_raw_fd(fd as i32) }
+    };
+    let program = call(PROG_LOAD, load.as_ptr().cast(), size_of_val(&load));
+    let index = nix::net::if_::if_nametoindex(interface).expect("it exists");
+    let attach = [program.as_raw_fd() as u32, index, ATTACH_XDP, DRIVER];
+    let link = call(LINK_CREATE, attach.as_ptr().cast(), size_of_val(&attach));
+    [program, link]
+}

@@ -1,0 +1,196 @@
+//! Which sender: the one in the kernel where it is needed and possible, else the one that sleeps.
+
+use std::sync::Arc;
+
+use nix::net::if_::if_nametoindex;
+use pfc_ebpf::units::LineRate;
+
+use super::live_frames::{LiveFrames, longest};
+use super::sendmmsg::Sendmmsg;
+use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
+use crate::config::Sender;
+use crate::driver::link::{self, LinkError};
+use crate::driver::netns::Namespace;
+use crate::driver::realtime;
+use crate::driver::xdp::{Generator, XdpError};
+use crate::plan::{FlowPlan, Nanos};
+
+/// Frames a second that one thread with sendmmsg keeps up with, whatever else runs.
+const SENDMMSG_CARRIES: u64 = 200_000;
+/// Frames a second that one core of the sender in the kernel keeps up with.
+const CORE_CARRIES: u64 = 6_000_000;
+
+/// What the choice rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Facts {
+    /// Frames a second, of all flows.
+    frames: u64,
+    /// Octets of the longest.
+    length: usize,
+    /// The port's MTU.
+    mtu: u32,
+    /// Whether it takes frames of XDP; `None` where the kernel does not tell.
+    takes_frames: Option<bool>,
+    /// CPUs that the sender may use.
+    cpus: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choice {
+    LiveFrames { cores: usize },
+    Sendmmsg { because: String },
+}
+
+impl Facts {
+    fn choose(&self, wanted: Sender) -> Result<Choice, String> {
+        let lacks = self.lacks();
+        let rate = format!("{} kframe/s", self.frames / 1000);
+        match (wanted, lacks) {
+            (Sender::Sendmmsg, _) => Ok(Choice::Sendmmsg { because: "as the testbed says".into() }),
+            (Sender::LiveFrames, Some(lack)) if !lack.unsure => Err(lack.what),
+            (Sender::Auto, _) if self.frames <= SENDMMSG_CARRIES => {
+                Ok(Choice::Sendmmsg { because: format!("{rate}: the sleeping sender leaves the CPU to others") })
+            }
+            (Sender::Auto, Some(lack)) => Ok(Choice::Sendmmsg { because: format!("{rate} ask for live frames, but {}", lack.what) }),
+            // One CPU is left to all else, where there is one.
+            _ => Ok(Choice::LiveFrames {
+                cores: self.frames.div_ceil(CORE_CARRIES).clamp(1, self.cpus.saturating_sub(1).max(1) as u64) as usize,
+            }),
+        }
+    }
+
+    fn lacks(&self) -> Option<Lack> {
+        let max = longest(self.mtu);
+        if self.length > max {
+            let what = format!("live frames have at most {max} octets on a port with an MTU of {}, found {}", self.mtu, self.length);
+            return Some(Lack { what, unsure: false });
+        }
+        match self.takes_frames {
+            Some(true) => None,
+            Some(false) => Some(Lack {
+                what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end has a program)".into(),
+                unsure: false,
+            }),
+            None => {
+                Some(Lack { what: "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)".into(), unsure: true })
+            }
+        }
+    }
+}
+
+struct Lack {
+    what: String,
+    /// It may work all the same.
+    unsure: bool,
+}
+
+/// A sender, and why it is that one.
+pub struct Chosen {
+    source: Box<dyn Source + Send>,
+    because: Option<String>,
+}
+
+/// Opens the sender for `plan` in the network namespace of the tx port. `generator` is asked for where it is needed.
+pub fn open(
+    plan: &TrafficPlan<'_>,
+    wanted: Sender,
+    flow_control: FlowControl,
+    generator: impl FnOnce() -> Result<Arc<Generator>, XdpError>,
+) -> Result<Chosen, TrafficError> {
+    let state = link::state(&Namespace::current().map_err(LinkError::from)?, plan.interface)?;
+    let index = if_nametoindex(plan.interface).unwrap_or_default();
+    let cpus = realtime::allowed_cpus();
+    let facts = Facts {
+        frames: plan.flows.iter().map(frames).sum(),
+        length: plan.flows.iter().map(|flow| flow.length).max().unwrap_or_default(),
+        mtu: state.mtu,
+        takes_frames: link::takes_frames(index).unwrap_or_default(),
+        cpus: cpus.len(),
+    };
+    match facts.choose(wanted).map_err(|lacks| TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks })? {
+        Choice::Sendmmsg { because } => Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) }),
+        Choice::LiveFrames { cores } => {
+            let unaware = match flow_control {
+                FlowControl::Software(_) => None,
+                FlowControl::Unaware(reason) => Some(reason),
+            };
+            Ok(Chosen { source: Box::new(LiveFrames::open(plan, generator()?, &cpus[..cores.min(cpus.len())], unaware)?), because: None })
+        }
+    }
+}
+
+/// Frames a second of a flow.
+fn frames(flow: &FlowPlan) -> u64 {
+    flow.rate / LineRate::frame_bits(flow.length)
+}
+
+impl Source for Chosen {
+    fn start(&mut self, burst: Burst) -> Result<(), TrafficError> {
+        self.source.start(burst)
+    }
+
+    fn wait(&mut self, deadline: Nanos) -> Result<bool, TrafficError> {
+        self.source.wait(deadline)
+    }
+
+    fn stop(&mut self) -> Result<(), TrafficError> {
+        self.source.stop()
+    }
+
+    fn report(&mut self) -> Result<Sent, TrafficError> {
+        let mut sent = self.source.report()?;
+        if let Some(because) = &self.because {
+            sent.report.method = format!("{} ({because})", sent.report.method);
+        }
+        Ok(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Facts = Facts { frames: 10_000_000, length: 1024, mtu: 1500, takes_frames: Some(true), cpus: 4 };
+
+    fn because(facts: Facts, wanted: Sender) -> String {
+        match facts.choose(wanted) {
+            Ok(Choice::Sendmmsg { because }) => because,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn live_frames_are_taken_where_they_are_needed_and_possible() {
+        assert_eq!(FAST.choose(Sender::Auto), Ok(Choice::LiveFrames { cores: 2 }));
+        let slow = Facts { frames: 119_500, ..FAST };
+        assert_eq!(because(slow, Sender::Auto), "119 kframe/s: the sleeping sender leaves the CPU to others");
+        assert_eq!(slow.choose(Sender::LiveFrames), Ok(Choice::LiveFrames { cores: 1 }));
+        assert_eq!(because(FAST, Sender::Sendmmsg), "as the testbed says");
+    }
+
+    #[test]
+    fn one_cpu_is_left_to_all_else_where_there_is_one() {
+        let cores = |cpus| match (Facts { frames: u64::MAX, cpus, ..FAST }).choose(Sender::Auto) {
+            Ok(Choice::LiveFrames { cores }) => cores,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([1, 2, 3, 16].map(cores), [1, 1, 2, 15]);
+    }
+
+    #[test]
+    fn what_is_not_possible_is_named() {
+        let long = Facts { length: 1519, ..FAST };
+        let message = "live frames have at most 1518 octets on a port with an MTU of 1500, found 1519";
+        assert_eq!(because(long, Sender::Auto), format!("10000 kframe/s ask for live frames, but {message}"));
+        assert_eq!(long.choose(Sender::LiveFrames), Err(message.into()));
+        assert!((Facts { length: 3409, mtu: 9000, ..FAST }).choose(Sender::LiveFrames).unwrap_err().contains("at most 3408 octets"));
+        let deaf = Facts { takes_frames: Some(false), ..FAST };
+        assert!(because(deaf, Sender::Auto).contains("takes no frames of XDP"));
+        assert!(deaf.choose(Sender::LiveFrames).is_err());
+        // An old kernel does not tell: nothing is risked without being asked to.
+        let silent = Facts { takes_frames: None, ..FAST };
+        assert!(because(silent, Sender::Auto).contains("does not tell"));
+        assert_eq!(silent.choose(Sender::LiveFrames), Ok(Choice::LiveFrames { cores: 2 }));
+    }
+}

@@ -1,0 +1,149 @@
+//! What was sent, over all bursts: read from the program's maps when a burst is over.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pfc_ebpf::generate::Span;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::super::{Burst, Sent, TrafficError, TrafficPlan};
+use super::prepared::Prepared;
+use crate::driver::xdp::Generator;
+use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
+use crate::plan::Nanos;
+
+/// The account of all bursts so far.
+pub struct Ledger {
+    honours_pfc: String,
+    line_rate: LineRate,
+    windows: usize,
+    flows: BTreeMap<(u16, Phase), FlowSent>,
+    withheld: Vec<Withheld>,
+    stalls: Vec<Stall>,
+    /// Frames of windows that had not ended when a burst did.
+    offered: Vec<[u64; Priority::COUNT]>,
+    after_xoff: [u64; Priority::COUNT],
+    max_burst: Nanos,
+    dropped: u64,
+    refused: u64,
+    /// Frames whose end is not known.
+    unaccounted: u64,
+    /// Taken from the program while it runs.
+    spans: Arc<Mutex<Vec<Span>>>,
+}
+
+impl Ledger {
+    /// An empty one; what the program had counted before is gone.
+    pub fn new(plan: &TrafficPlan<'_>, generator: &Generator, unaware: Option<String>) -> Self {
+        for window in 0..plan.windows {
+            generator.offered.set(window, &[0; Priority::COUNT]);
+        }
+        drop(generator.take_spans());
+        Self {
+            honours_pfc: unaware.unwrap_or_else(|| "software (XDP)".into()),
+            line_rate: plan.line_rate,
+            windows: plan.windows,
+            flows: BTreeMap::new(),
+            withheld: Vec::new(),
+            stalls: Vec::new(),
+            offered: vec![[0; Priority::COUNT]; plan.windows],
+            after_xoff: [0; Priority::COUNT],
+            max_burst: 0,
+            dropped: 0,
+            refused: 0,
+            unaccounted: 0,
+            spans: Arc::default(),
+        }
+    }
+
+    /// Where the workers put the spans that the program records.
+    pub fn spans(&self) -> Arc<Mutex<Vec<Span>>> {
+        self.spans.clone()
+    }
+
+    /// Adds a burst that is over. An error where its record is not whole.
+    pub fn add(&mut self, burst: Burst, generator: &Generator, prepared: &mut Prepared) -> Result<(), TrafficError> {
+        for (index, flow) in prepared.flows.iter_mut().enumerate() {
+            let entry = generator.flows.get(index);
+            let frames = flow.update(entry);
+            if frames > 0 {
+                self.left(FlowSent { flow: flow.id, phase: burst.phase, frames, first: entry.first, last: entry.last });
+            }
+        }
+        let (mut largest, mut after_xoff, mut lost) = (0, [0; Priority::COUNT], 0);
+        for share in &prepared.shares {
+            let worker = generator.workers.get(share.cpu);
+            // Each worker's largest may have been at another time: together they are an upper bound.
+            largest += worker.excess.largest(self.line_rate.bits_per_second());
+            add(&mut after_xoff, &worker.overrun_largest);
+            add(&mut self.offered[worker.window as usize], &worker.offered);
+            self.dropped += worker.dropped;
+            self.refused += worker.refused;
+            if generator.uncounted().is_none() {
+                self.unaccounted += worker.pending;
+            }
+            lost += worker.spans_lost;
+        }
+        self.max_burst = self.max_burst.max(largest);
+        self.after_xoff = std::array::from_fn(|priority| self.after_xoff[priority].max(after_xoff[priority]));
+        let mut spans = std::mem::take(&mut *self.spans.lock().unwrap_or_else(PoisonError::into_inner));
+        spans.extend(generator.take_spans());
+        spans.sort_by_key(|span| span.from);
+        spans.into_iter().for_each(|span| self.span(burst.phase, span));
+        if lost > 0 { Err(TrafficError::SpansLost { lost }) } else { Ok(()) }
+    }
+
+    fn left(&mut self, sent: FlowSent) {
+        let flow = self.flows.entry((sent.flow, sent.phase)).or_insert(FlowSent { frames: 0, ..sent });
+        flow.frames += sent.frames;
+        flow.last = sent.last;
+    }
+
+    fn span(&mut self, phase: Phase, Span { what, from, to }: Span) {
+        if what == Span::STALL {
+            self.stalls.push(Stall { from, to });
+            return;
+        }
+        let priority = Priority::from_low_bits(what as u8);
+        let last = self.withheld.iter_mut().rfind(|span| span.priority == priority);
+        match last.filter(|span| span.phase == phase && span.to == from) {
+            Some(span) => span.to = to,
+            None => self.withheld.push(Withheld { priority, phase, from, to }),
+        }
+    }
+
+    /// All so far, by that many workers.
+    pub fn sent(&self, generator: &Generator, workers: usize) -> Sent {
+        let offered = (0..self.windows).map(|window| {
+            let mut frames = generator.offered.get(window);
+            add(&mut frames, &self.offered[window]);
+            frames.map(|frames| frames as u32)
+        });
+        let cores = if workers == 1 { "1 core".into() } else { format!("{workers} cores") };
+        let uncounted =
+            generator.uncounted().map_or(String::new(), |reason| format!("; losses on the way to the port not counted: {reason}"));
+        Sent {
+            report: SenderReport {
+                method: format!("live frames, {cores}{uncounted}"),
+                honours_pfc: self.honours_pfc.clone(),
+                flows: self.flows.values().copied().collect(),
+                withheld: self.withheld.clone(),
+                after_xoff: self.after_xoff,
+                stalls: self.stalls.clone(),
+                errors: 0,
+                max_burst: self.max_burst,
+            },
+            offered: offered.collect(),
+            lost: vec![
+                ("live frames the driver did not take", self.dropped),
+                ("live frames the kernel refused", self.refused),
+                ("live frames unaccounted for", self.unaccounted),
+            ],
+        }
+    }
+}
+
+fn add(sum: &mut [u64; Priority::COUNT], more: &[u64; Priority::COUNT]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}

@@ -1,0 +1,157 @@
+//! The flows as the program wants them.
+
+use pfc_ebpf::generate::{BLOCK, Bucket, Excess, Flow, Lanes, SECOND, Settings, VARIABLE, Worker};
+use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
+use pfc_ebpf::units::LineRate;
+
+use super::super::frame::FrameTemplate;
+use super::super::pacing::{Paced, max_lateness};
+use super::super::{Burst, TrafficError, TrafficPlan};
+use crate::driver::xdp::Generator;
+use crate::plan::Nanos;
+
+/// All that does not change from burst to burst.
+pub struct Prepared {
+    /// The longest frame, of which the program makes all: a pattern.
+    pub frame: Vec<u8>,
+    /// Flows, by worker.
+    pub flows: Vec<PreparedFlow>,
+    /// Workers.
+    pub shares: Vec<Share>,
+    settings: Settings,
+    max_lateness: Nanos,
+    honoured: u64,
+}
+
+/// The flows of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The worker's CPU.
+    pub cpu: usize,
+    /// Its first flow.
+    pub first: usize,
+    /// The one after its last.
+    pub end: usize,
+    /// Sum of their rates.
+    pub rate: u64,
+}
+
+/// A flow.
+pub struct PreparedFlow {
+    /// Index in the stamp.
+    pub id: u16,
+    paced: Paced,
+    /// Run and flow of its stamps.
+    words: [u16; 2],
+    stamp_at: usize,
+    entry: Flow,
+}
+
+impl Prepared {
+    pub fn new(plan: &TrafficPlan<'_>, cpus: &[usize], honoured: bool) -> Result<Self, TrafficError> {
+        let mut templates = Vec::with_capacity(plan.flows.len());
+        for flow in plan.flows {
+            let template = FrameTemplate::new(flow, &plan.addresses)?;
+            let paced = Paced { priority: flow.priority, rate: flow.rate, bits: LineRate::frame_bits(template.length()) };
+            templates.push((flow.id, paced, template));
+        }
+        let paced: Vec<_> = templates.iter().map(|(_, paced, _)| *paced).collect();
+        let max_lateness = max_lateness(&paced, plan.line_rate, plan.max_burst)?;
+        let length = room(templates.iter().map(|(_, _, template)| template));
+        let mut flows = Vec::with_capacity(templates.len());
+        let mut shares = Vec::with_capacity(cpus.len());
+        for (worker, &cpu) in cpus.iter().enumerate() {
+            let first = flows.len();
+            let dealt = templates.iter().skip(worker).step_by(cpus.len());
+            flows.extend(dealt.map(|(id, paced, template)| PreparedFlow::new(plan.run, *id, *paced, template, length)));
+            let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
+            shares.push(Share { cpu, first, end: flows.len(), rate });
+        }
+        let settings = Settings { stop: 0, to: 0, epoch: plan.epoch, width: plan.width, windows: plan.windows as u64 };
+        let honoured = if honoured { 0xff } else { 0 };
+        Ok(Self { max_lateness, honoured, frame: (0..length).map(|at| at as u8).collect(), flows, shares, settings })
+    }
+
+    /// Writes all that the program goes by. No worker may be running.
+    pub fn begin(&mut self, burst: Burst, generator: &Generator) {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            flow.begin(burst, burst.from);
+            generator.flows.set(index, &flow.entry);
+        }
+        generator.lanes.set(0, &Lanes::default());
+        generator.settings.set(0, &Settings { to: burst.to, ..self.settings });
+        // A CPU that is no worker's has no flows.
+        for cpu in 0..generator.workers.entries() {
+            generator.workers.set(cpu, &Worker::default());
+        }
+        for (index, share) in self.shares.iter().enumerate() {
+            let worker = Worker {
+                first: share.first as u64,
+                end: share.end as u64,
+                cursor: share.first as u64,
+                leads: u64::from(index == 0),
+                now: burst.from,
+                lanes_at: burst.from,
+                max_lateness: self.max_lateness,
+                honoured: self.honoured,
+                excess: Excess::new(share.rate),
+                ..Worker::default()
+            };
+            generator.workers.set(share.cpu, &worker);
+        }
+    }
+}
+
+impl PreparedFlow {
+    fn new(run: u16, id: u16, paced: Paced, template: &FrameTemplate, longest: usize) -> Self {
+        let (octets, stamp_at) = template.octets();
+        let mut block = [0u8; BLOCK];
+        for (at, octet) in block.iter_mut().enumerate() {
+            *octet = octets.get(at).copied().unwrap_or(at as u8);
+        }
+        let words = [run, id];
+        block[stamp_at..stamp_at + 2].copy_from_slice(&MAGIC.to_be_bytes());
+        block[stamp_at + 2..stamp_at + 4].copy_from_slice(&run.to_be_bytes());
+        block[stamp_at + 4..stamp_at + 6].copy_from_slice(&id.to_be_bytes());
+        block[stamp_at + 7] = VERSION;
+        let entry = Flow {
+            priority: paced.priority.get().into(),
+            cost: paced.bits * SECOND,
+            length: octets.len() as u16,
+            trim: (longest - octets.len()) as u16,
+            variable_at: (stamp_at + LEN - VARIABLE) as u16,
+            block: std::array::from_fn(|word| u64::from_ne_bytes(block[8 * word..8 * word + 8].try_into().expect("eight octets"))),
+            ..Flow::default()
+        };
+        Self { id, paced, words, stamp_at, entry }
+    }
+
+    /// For the burst. Its sequence number goes on.
+    fn begin(&mut self, burst: Burst, from: Nanos) {
+        let phase = burst.phase as u8;
+        let at = self.stamp_at + 6;
+        let mut word = self.entry.block[at / 8].to_ne_bytes();
+        word[at % 8] = phase;
+        self.entry.block[at / 8] = u64::from_ne_bytes(word);
+        let last = u16::from(phase) << 8 | u16::from(VERSION);
+        self.entry.sum = [MAGIC, self.words[0], self.words[1], last].into_iter().map(u64::from).sum();
+        self.entry.bucket = Bucket::new(from, self.paced.bits, self.paced.rate, burst.load);
+        (self.entry.first, self.entry.last) = (0, 0);
+    }
+
+    /// Takes over what the program made of it; returns how many frames left since the last time.
+    pub fn update(&mut self, entry: Flow) -> u64 {
+        let frames = entry.sequence - self.entry.sequence;
+        self.entry = entry;
+        frames
+    }
+}
+
+/// Octets that a frame of the program has before it is cut to the flow's length: as many as the longest, but where a header of one
+/// flow would leave traces in a shorter one of another, as many as the program writes in any case.
+fn room<'t>(templates: impl Iterator<Item = &'t FrameTemplate> + Clone) -> usize {
+    let longest = templates.clone().map(FrameTemplate::length).max().unwrap_or(BLOCK);
+    let mut headers = templates.map(|template| template.octets().1);
+    let first = headers.next();
+    if headers.all(|header| Some(header) == first) { longest } else { longest.max(BLOCK) }
+}

@@ -1,0 +1,193 @@
+//! The program `generate`: load, keep ready, run; its maps.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use aya::maps::{MapData, RingBuf};
+use aya::programs::{RawTracePoint, Xdp};
+use aya::util::nr_cpus;
+use aya::{EbpfLoader, Pod};
+use nix::net::if_::if_nametoindex;
+use pfc_ebpf::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
+
+use super::object::Program;
+use super::plain::Plain;
+use super::words::Words;
+use super::{Sizes, XdpError};
+use super::{link, live_frames};
+use crate::driver::netns::Namespace;
+
+/// The program, and the one that the benchmarks compare it to.
+const NAME: &str = "generate";
+const CONSTANT: &str = "generate_constant";
+/// The programs that count what became of the frames, and their tracepoints.
+const DELIVERY: [(&str, &str); 2] = [("generate_delivered", "xdp_devmap_xmit"), ("generate_refused", "xdp_redirect_err")];
+
+/// The loaded program with its maps. Who runs it takes care that no two do so for different bursts.
+pub struct Generator {
+    program: Runner,
+    constant: Runner,
+    /// What all workers go by.
+    pub settings: Table<Settings>,
+    /// Flows, by worker.
+    pub flows: Table<Flow>,
+    /// Workers, by CPU.
+    pub workers: Table<Worker>,
+    /// Clocks of the priorities.
+    pub lanes: Table<Lanes>,
+    /// Frames by window and priority.
+    pub offered: Table<[u64; 8]>,
+    spans: Mutex<RingBuf<MapData>>,
+    uncounted: Option<String>,
+}
+
+/// An array in memory.
+pub struct Table<T> {
+    words: Words,
+    entries: usize,
+    values: PhantomData<T>,
+}
+
+/// A program that runs on frames of our own.
+struct Runner {
+    program: OwnedFd,
+    /// It is attached as long as this is open, to the loopback interface of a network namespace without any traffic. For a
+    /// program that is attached nowhere the kernel remakes its dispatcher at each call, and waits for all CPUs to notice.
+    _attached: OwnedFd,
+    _namespace: Namespace,
+}
+
+/// How many entries the maps have.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: Sizes) -> Result<(), XdpError> {
+    loader
+        .map_max_entries(name::FLOWS, sizes.flows)
+        .map_max_entries(name::WORKERS, cpus()? as u32)
+        .map_max_entries(name::OFFERED, sizes.windows);
+    Ok(())
+}
+
+fn cpus() -> Result<usize, XdpError> {
+    nr_cpus().map_err(|(_, error)| XdpError::Map(error.into()))
+}
+
+impl<T: Copy> Table<T>
+where
+    Plain<T>: Pod,
+{
+    const WORDS: usize = size_of::<T>() / size_of::<u64>();
+
+    fn open(program: &Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
+        Ok(Self { words: program.words(name, entries * Self::WORDS)?, entries, values: PhantomData })
+    }
+
+    /// Entries.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The value at `index`; not one of a single moment while a program writes it.
+    ///
+    /// # Panics
+    /// From [`Self::entries`] on.
+    pub fn get(&self, index: usize) -> T {
+        assert!(index < self.entries, "the map has {} entries, found index {index}", self.entries);
+        let octets: Vec<u8> = (0..Self::WORDS).flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes()).collect();
+        Plain::read(&octets).expect("as long as the value")
+    }
+
+    /// Writes the value at `index`.
+    ///
+    /// # Panics
+    /// From [`Self::entries`] on.
+    pub fn set(&self, index: usize, value: &T) {
+        assert!(index < self.entries, "the map has {} entries, found index {index}", self.entries);
+        let octets = Plain::octets(value);
+        for (word, octets) in octets.chunks_exact(size_of::<u64>()).enumerate() {
+            self.words.store(index * Self::WORDS + word, u64::from_ne_bytes(octets.try_into().expect("eight octets")));
+        }
+    }
+}
+
+impl Runner {
+    fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
+        let loaded: &mut Xdp = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
+        loaded.load()?;
+        let own = loaded.fd()?.as_fd().try_clone_to_owned().map_err(|error| XdpError::Load(Box::new(error)))?;
+        let failed = |what: &str, error: String| XdpError::Load(format!("{what}: {error}").into());
+        let namespace = Namespace::new().map_err(|error| failed("no place for the program", error.to_string()))?;
+        let attach = || {
+            let loopback = if_nametoindex("lo").map_err(io::Error::from)?;
+            link::create(own.as_fd(), loopback, link::Mode::Skb)
+        };
+        let attached = namespace.run(attach).map_err(|error| failed("no place for the program", error.to_string()))?;
+        let attached = attached.map_err(|error| failed("cannot attach the program to a loopback interface", error.to_string()))?;
+        Ok(Self { program: own, _attached: attached, _namespace: namespace })
+    }
+
+    fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
+        live_frames::run(self.program.as_fd(), port, frame, runs, BATCH)
+            .map_err(|error| XdpError::Load(format!("the kernel does not run the program on live frames: {error}").into()))
+    }
+}
+
+impl Generator {
+    pub(super) fn load(program: &mut Program, sizes: Sizes) -> Result<Self, XdpError> {
+        let generate = Runner::load(program, NAME)?;
+        let constant = Runner::load(program, CONSTANT)?;
+        let uncounted = count(program).err().map(|error| error.to_string());
+        Ok(Self {
+            settings: Table::open(program, name::SETTINGS, 1)?,
+            flows: Table::open(program, name::FLOWS, sizes.flows as usize)?,
+            workers: Table::open(program, name::WORKERS, cpus()?)?,
+            lanes: Table::open(program, name::LANES, 1)?,
+            offered: Table::open(program, name::OFFERED, sizes.windows as usize)?,
+            spans: Mutex::new(program.map(name::SPANS)?),
+            program: generate,
+            constant,
+            uncounted,
+        })
+    }
+
+    /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers. `port` is the index of an
+    /// interface in the calling thread's network namespace. A signal may end it sooner.
+    pub fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
+        self.program.run(port, frame, runs)
+    }
+
+    /// The same with the program that sends constant frames without pause: the reference of the benchmarks.
+    pub fn run_constant(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
+        self.constant.run(port, frame, runs)
+    }
+
+    /// Why it is not counted what became of the frames; `None` where it is.
+    pub fn uncounted(&self) -> Option<&str> {
+        self.uncounted.as_deref()
+    }
+
+    /// From now on nothing more is let go in this burst.
+    pub fn stop(&self) {
+        self.settings.words.store(std::mem::offset_of!(Settings, stop) / size_of::<u64>(), 1);
+    }
+
+    /// Takes the spans recorded so far.
+    pub fn take_spans(&self) -> Vec<Span> {
+        let mut ring = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = Vec::new();
+        while let Some(record) = ring.next() {
+            spans.extend(Plain::<Span>::read(&record));
+        }
+        spans
+    }
+}
+
+/// Has the kernel tell what becomes of the frames.
+fn count(program: &mut Program) -> Result<(), XdpError> {
+    for (name, tracepoint) in DELIVERY {
+        let program: &mut RawTracePoint = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
+        program.load()?;
+        program.attach(tracepoint)?;
+    }
+    Ok(())
+}

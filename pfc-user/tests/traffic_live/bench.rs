@@ -1,0 +1,155 @@
+//! A veth pair in a network namespace of its own, with the accounting program at both ends.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::panic::resume_unwind;
+use std::process::Command;
+use std::thread;
+
+use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::clock;
+use validator::driver::traffic::live_frames::LiveFrames;
+use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
+use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::plan::{FlowPlan, Nanos, Role};
+
+pub const MS: Nanos = 1_000_000;
+pub const HOUR: Nanos = 3_600_000 * MS;
+pub const RUN: u16 = 0x5678;
+pub const WINDOWS: u32 = 64;
+pub const WIDTH: Nanos = 10 * MS;
+/// As fast as the sender knows.
+pub const LINE: u64 = 1_600_000_000_000;
+
+/// Runs `test` in a thread that has a network namespace with a veth pair, `a` and `b`, both up. The namespace ends with the
+/// thread and what it opened.
+pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
+    let run = move || {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
+        ip("link add name a mtu 3400 type veth peer name b mtu 3400");
+        ip("link set dev a up");
+        ip("link set dev b up");
+        test()
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
+/// Runs `ip` in the calling thread's network namespace.
+pub fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
+    assert!(status.success(), "ip {arguments}: {status}");
+}
+
+pub fn priority(value: u8) -> Priority {
+    Priority::new(value).unwrap()
+}
+
+pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
+    FlowPlan { id, role: Role::Test, priority: priority(dscp % 8), dscp: Dscp::new(dscp).unwrap(), pcp: pcp.map(priority), rate, length }
+}
+
+/// The rate of so many frames a second.
+pub fn rate(frames: u64, length: usize) -> u64 {
+    frames * LineRate::frame_bits(length)
+}
+
+pub fn v4() -> Addresses {
+    addresses(Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::new(192, 0, 2, 2).into())
+}
+
+pub fn v6() -> Addresses {
+    addresses(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into())
+}
+
+fn addresses(source_ip: IpAddr, destination_ip: IpAddr) -> Addresses {
+    Addresses { source_mac: [2, 0, 0, 0, 0, 1], destination_mac: [2, 0, 0, 0, 0, 2], source_ip, destination_ip }
+}
+
+/// The programs at both ends, and a sender at `a`.
+pub struct Wire {
+    pub tx: Account,
+    pub rx: Account,
+    pub sender: LiveFrames,
+    pub epoch: Nanos,
+}
+
+/// What differs from test to test.
+pub struct Setup<'a> {
+    pub flows: &'a [FlowPlan],
+    pub addresses: Addresses,
+    pub line: u64,
+    pub max_burst: Nanos,
+    pub cpus: &'a [usize],
+}
+
+impl<'a> Setup<'a> {
+    pub fn new(flows: &'a [FlowPlan]) -> Self {
+        Self { flows, addresses: v4(), line: LINE, max_burst: 4 * MS, cpus: &[0] }
+    }
+
+    pub fn open(&self) -> Result<Wire, TrafficError> {
+        let sizes = Sizes { flows: self.flows.len() as u32, windows: WINDOWS };
+        let mut tx = Account::attach("a", Mode::Driver, sizes).unwrap();
+        let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
+        let epoch = clock::now();
+        configure(&mut tx, self.flows, self.line, epoch);
+        configure(&mut rx, self.flows, self.line, epoch);
+        let generator = tx.generator().unwrap();
+        let plan = TrafficPlan {
+            interface: "a",
+            run: RUN,
+            flows: self.flows,
+            addresses: self.addresses,
+            line_rate: LineRate::from_bits_per_second(self.line).unwrap(),
+            max_burst: self.max_burst,
+            epoch,
+            width: WIDTH,
+            windows: WINDOWS as usize,
+            cpu: None,
+        };
+        let sender = LiveFrames::open(&plan, generator, self.cpus, None)?;
+        Ok(Wire { tx, rx, sender, epoch })
+    }
+}
+
+fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos) {
+    let config = Config {
+        abi: 0,
+        flows: 0,
+        epoch,
+        window: WIDTH,
+        windows: WINDOWS,
+        run: RUN,
+        trust: Trust::Dscp as u8,
+        _pad: 0,
+        line_rate: line,
+        storm_source: [2, 0, 0, 0, 0, 9],
+        _pad2: [0; 2],
+        dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+    };
+    let flows: Vec<_> =
+        flows.iter().map(|flow| FlowConfig { mark: flow.dscp.get(), log_phases: 0, priority: flow.priority.get(), _pad: 0 }).collect();
+    account.configure(&config, &flows).unwrap();
+}
+
+impl Wire {
+    /// Runs a burst of that length to its end.
+    pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
+        let from = clock::now() + MS;
+        let burst = Burst { phase, from, to: from + length, load: 100 };
+        self.sender.start(burst).unwrap();
+        assert!(self.sender.wait(clock::now() + HOUR).unwrap());
+        burst
+    }
+}
+
+/// Frames let go, in all.
+pub fn total(sent: &Sent) -> u64 {
+    sent.report.flows.iter().map(|flow| flow.frames).sum()
+}
+
+/// Frames that the kernel lost.
+pub fn lost(sent: &Sent) -> u64 {
+    sent.lost.iter().map(|(_, lost)| lost).sum()
+}
