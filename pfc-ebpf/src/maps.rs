@@ -450,16 +450,25 @@ pub struct Arrival {
 pub struct Control {
     /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this is not 0.
     pub time: u64,
-    /// 0x0001 PAUSE (time in `quanta[0]`, vector 0) or 0x0101 PFC.
+    /// Source address as a 48-bit number.
+    pub source: u64,
+    /// Times of priorities 0 to 7, each 16 bits in network order as in the frame, in the memory's order of octets; of PAUSE the
+    /// first.
+    pub quanta: [u64; 2],
+    /// 0x0001 PAUSE (vector 0) or 0x0101 PFC.
     pub opcode: u16,
     /// Class-enable vector of PFC as it stands in the frame.
     pub vector: u16,
-    /// Times of priorities 0 to 7.
-    pub quanta: [u16; 8],
-    /// Source address.
-    pub source: [u8; 6],
     /// Padding.
-    pub _pad: [u8; 6],
+    pub _pad: u32,
+}
+
+impl Control {
+    /// Times of priorities 0 to 7 in quanta; of PAUSE the first.
+    pub fn quanta(&self) -> [u16; 8] {
+        let octets = self.quanta.map(u64::to_ne_bytes);
+        core::array::from_fn(|index| u16::from_be_bytes([octets[index / 4][index % 4 * 2], octets[index / 4][index % 4 * 2 + 1]]))
+    }
 }
 
 /// Why a frame was kept.

@@ -17,7 +17,7 @@ const OPCODE: usize = 14;
 /// Where the time of PAUSE and the class-enable vector of PFC stand.
 const OPERANDS: usize = OPCODE + 2;
 /// Where the times of PFC stand.
-const TIMES: usize = OPERANDS + 2;
+pub const TIMES: usize = OPERANDS + 2;
 
 /// What a PAUSE or PFC frame says. Times are in quanta of 512 bit times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

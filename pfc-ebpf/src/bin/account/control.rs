@@ -4,7 +4,7 @@ use crate::{Frame, PAUSE, Port, record, time};
 use core::ptr;
 use pfc_ebpf::maps::{ClassCounters, OffenceKind};
 use pfc_ebpf::units::Quanta;
-use pfc_ebpf::wire::mac_control::{MacControl, number};
+use pfc_ebpf::wire::mac_control::{self, MacControl, number};
 use pfc_ebpf::wire::{Octets, Part, ethernet};
 
 use crate::packet::Packet;
@@ -13,26 +13,34 @@ use crate::packet::Packet;
 const WHOLE_LINK: u32 = 8;
 
 /// Counts a well-formed PAUSE or PFC frame.
+///
+/// The times are read again where they are used: eight of them at once are more than there are registers.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacControl) {
     let now = time::now();
-    record::control(now, port, packet, control);
+    let source = packet.part::<8>(ethernet::SOURCE).map_or(0, |part| part.high_48::<0>());
     match *control {
-        MacControl::Pause { quanta } => class(frame, now, &mut port.counters.pause, WHOLE_LINK, quanta),
-        MacControl::Pfc { vector, quanta } => {
+        MacControl::Pause { quanta } => {
+            record::control(now, port, control.opcode(), 0, [u16::to_be(quanta) as u64, 0], source);
+            class(frame, now, &mut port.counters.pause, WHOLE_LINK, quanta);
+        }
+        MacControl::Pfc { vector, .. } => {
+            let Some(times) = packet.part::<16>(mac_control::TIMES) else { return };
+            let raw = [times.quad::<0>().to_be(), times.quad::<8>().to_be()];
+            record::control(now, port, control.opcode(), vector, raw, source);
             port.counters.pfc_frames += 1;
             port.counters.pfc_empty += (vector & 0xff == 0) as u64;
             macro_rules! classes {
                 ($($priority:literal)*) => {$(
                     if vector & 1 << $priority != 0 {
-                        class(frame, now, &mut port.counters.pfc[$priority], $priority, quanta[$priority]);
+                        class(frame, now, &mut port.counters.pfc[$priority], $priority, times.word::<{ 2 * $priority }>());
                     }
                 )*};
             }
             classes!(0 1 2 3 4 5 6 7);
         }
     }
-    if is_own(frame, packet) {
+    if source == number(frame.config.storm_source) {
         port.counters.own_control += 1;
         record::offence(frame, now, port, OffenceKind::OwnControl, 0);
     }

@@ -1,6 +1,5 @@
 //! Records of single frames, for userspace to take after the repetition. What does not fit is counted.
 
-use crate::packet::Packet;
 use crate::{ARRIVALS, CONTROLS, Frame, OFFENCES, Port};
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, xdp_md};
 use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
@@ -9,8 +8,6 @@ use core::arch::asm;
 use core::ptr;
 use pfc_ebpf::maps::{Arrival, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::stamp::Stamp;
-use pfc_ebpf::wire::mac_control::MacControl;
-use pfc_ebpf::wire::{Octets, ethernet};
 
 /// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first and are many.
 const LOGGED_SHARE: u64 = 64 << 10;
@@ -40,9 +37,9 @@ pub fn arrival(now: u64, port: &mut Port, stamp: &Stamp) {
     put(&ARRIVALS, &mut port.counters.arrivals_lost, record);
 }
 
-/// Records a PAUSE or PFC frame.
+/// Records a PAUSE or PFC frame. `source` and `quanta` are as the record has them.
 #[inline(always)]
-pub fn control(now: u64, port: &mut Port, packet: &Packet, control: &MacControl) {
+pub fn control(now: u64, port: &mut Port, opcode: u16, vector: u16, quanta: [u64; 2], source: u64) {
     let place = port.local.log_next;
     if place >= port.local.log_end {
         port.counters.controls_lost += 1;
@@ -52,12 +49,10 @@ pub fn control(now: u64, port: &mut Port, packet: &Packet, control: &MacControl)
     port.local.log_next = place + 1;
     // SAFETY: an entry of the map that this CPU alone writes, once.
     let record = unsafe { &mut *record };
-    record.opcode = control.opcode();
-    match *control {
-        MacControl::Pause { quanta } => record.quanta[0] = quanta,
-        MacControl::Pfc { vector, quanta } => (record.vector, record.quanta) = (vector, quanta),
-    }
-    record.source = packet.get(ethernet::SOURCE).unwrap_or([0; 6]);
+    record.opcode = opcode;
+    record.vector = vector;
+    record.quanta = quanta;
+    record.source = source;
     // SAFETY: as above; userspace takes the record for whole when it sees the time.
     unsafe { publish(&raw mut record.time, now) };
 }
@@ -98,7 +93,7 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
     let kept = if length < SNAP_LEN { length } else { SNAP_LEN };
     // SAFETY: the entry is ours until it is submitted, and as long as its type; the helper checks the packet's end.
     unsafe {
-        ptr::write_bytes(record, 0, 1);
+        zero(record);
         (*record).time = now;
         (*record).length = length as u16;
         (*record).kept = kept as u16;
@@ -110,4 +105,16 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
     }
     entry.submit(BPF_RB_NO_WAKEUP as u64);
     true
+}
+
+/// Zeroes a record by words: as a memset, which the linker has as a loop of octets, it would be most of what the verifier walks.
+///
+/// # Safety
+/// `record` is valid for writes.
+#[inline(always)]
+unsafe fn zero(record: *mut Offence) {
+    for word in 0..size_of::<Offence>() / size_of::<u64>() {
+        // SAFETY: as the caller says. Volatile, or the compiler makes a memset of it.
+        unsafe { ptr::write_volatile(record.cast::<u64>().add(word), 0) };
+    }
 }

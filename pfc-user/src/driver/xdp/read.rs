@@ -126,7 +126,7 @@ fn arrival(record: ArrivalRecord) -> Option<Arrival> {
 }
 
 fn control(record: Control) -> ControlReceived {
-    ControlReceived { time: record.time, opcode: record.opcode, vector: record.vector, quanta: record.quanta }
+    ControlReceived { time: record.time, opcode: record.opcode, vector: record.vector, quanta: record.quanta() }
 }
 
 fn offence(record: &Offence) -> Option<OffendingFrame> {
