@@ -1,9 +1,6 @@
 //! A veth pair in a network namespace of its own, with the accounting program at both ends.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::panic::resume_unwind;
-use std::process::Command;
-use std::thread;
 
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::Phase;
@@ -14,6 +11,8 @@ use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, T
 use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::{FlowPlan, Nanos, Role};
 
+use crate::wire;
+
 pub const MS: Nanos = 1_000_000;
 pub const HOUR: Nanos = 3_600_000 * MS;
 pub const RUN: u16 = 0x5678;
@@ -22,23 +21,14 @@ pub const WIDTH: Nanos = 10 * MS;
 /// As fast as the sender knows.
 pub const LINE: u64 = 1_600_000_000_000;
 
-/// Runs `test` in a thread that has a network namespace with a veth pair, `a` and `b`, both up. The namespace ends with the
-/// thread and what it opened.
+/// Runs `test` in a thread that has a network namespace with a veth pair, `a` and `b`, both up, with room for long frames. The
+/// namespace ends with the thread and what it opened.
 pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
-    let run = move || {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
-        ip("link add name a mtu 3400 type veth peer name b mtu 3400");
-        ip("link set dev a up");
-        ip("link set dev b up");
+    wire::on_a_wire(|| {
+        wire::ip("link set dev a mtu 3390");
+        wire::ip("link set dev b mtu 3390");
         test()
-    };
-    thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
-}
-
-/// Runs `ip` in the calling thread's network namespace.
-pub fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
-    assert!(status.success(), "ip {arguments}: {status}");
+    })
 }
 
 pub fn priority(value: u8) -> Priority {
@@ -79,13 +69,17 @@ pub struct Setup<'a> {
     pub flows: &'a [FlowPlan],
     pub addresses: Addresses,
     pub line: u64,
+    /// The line rate that pause times are taken at.
+    pub pause_line: u64,
     pub max_burst: Nanos,
     pub cpus: &'a [usize],
+    /// The far end lets frames pass to the stack, for a capture.
+    pub passes: bool,
 }
 
 impl<'a> Setup<'a> {
     pub fn new(flows: &'a [FlowPlan]) -> Self {
-        Self { flows, addresses: v4(), line: LINE, max_burst: 4 * MS, cpus: &[0] }
+        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], passes: false }
     }
 
     pub fn open(&self) -> Result<Wire, TrafficError> {
@@ -93,10 +87,17 @@ impl<'a> Setup<'a> {
         let mut tx = Account::attach("a", Mode::Driver, sizes).unwrap();
         let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
         let epoch = clock::now();
-        configure(&mut tx, self.flows, self.line, epoch);
-        configure(&mut rx, self.flows, self.line, epoch);
+        configure(&mut tx, self.flows, self.pause_line, epoch);
+        if !self.passes {
+            configure(&mut rx, self.flows, self.pause_line, epoch);
+        }
         let generator = tx.generator().unwrap();
-        let plan = TrafficPlan {
+        let sender = LiveFrames::open(&self.plan(epoch), generator, self.cpus, None)?;
+        Ok(Wire { tx, rx, sender, epoch })
+    }
+
+    pub fn plan(&self, epoch: Nanos) -> TrafficPlan<'a> {
+        TrafficPlan {
             interface: "a",
             run: RUN,
             flows: self.flows,
@@ -107,9 +108,7 @@ impl<'a> Setup<'a> {
             width: WIDTH,
             windows: WINDOWS as usize,
             cpu: None,
-        };
-        let sender = LiveFrames::open(&plan, generator, self.cpus, None)?;
-        Ok(Wire { tx, rx, sender, epoch })
+        }
     }
 }
 
@@ -142,6 +141,36 @@ impl Wire {
         assert!(self.sender.wait(clock::now() + HOUR).unwrap());
         burst
     }
+}
+
+/// Waits for an event that has to come.
+pub fn until(mut event: impl FnMut() -> bool) {
+    let end = clock::now() + HOUR;
+    while !event() {
+        assert!(clock::now() < end);
+        std::thread::yield_now();
+    }
+}
+
+/// Asserts that every frame let go was received once and in order, or is told as lost; returns what was received, by flow and phase.
+pub fn assert_exact(wire: &Wire, sent: &Sent) {
+    let gone = lost(sent);
+    let received = || wire.rx.flows().unwrap();
+    // What is in the last batch may still be on its way.
+    until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - gone);
+    let received = received();
+    for flow in &received {
+        let left = sent.report.flows.iter().find(|sent| (sent.flow, sent.phase) == (flow.flow, flow.phase)).expect("it was sent");
+        assert_eq!((flow.duplicate, flow.reordered, flow.beyond_window, flow.corrupt, flow.remarked), (0, 0, 0, 0, 0), "{flow:?}");
+        assert!(flow.frames <= left.frames, "{flow:?} {left:?}");
+        assert!(left.first <= flow.first && left.last <= flow.last, "{flow:?} {left:?}");
+        if gone == 0 {
+            assert_eq!(flow.frames, left.frames);
+        }
+    }
+    assert_eq!(received.iter().map(|flow| flow.frames).sum::<u64>(), total(sent) - gone);
+    let offered: u64 = sent.offered.iter().flatten().map(|frames| u64::from(*frames)).sum();
+    assert_eq!(offered, total(sent));
 }
 
 /// Frames let go, in all.

@@ -1,0 +1,103 @@
+//! PFC that the tx port receives, and what it holds back.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Quanta;
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::clock;
+use validator::driver::control::ControlSender;
+use validator::driver::traffic::{Burst, Source};
+
+use crate::bench::*;
+
+/// The DUT's address.
+const DUT: [u8; 6] = [2, 0, 0, 0, 1, 1];
+/// At this speed the longest pause is 33 s.
+const SLOW: u64 = 1_000_000;
+
+fn received(wire: &Wire, flow: u16) -> u64 {
+    wire.rx.flows().unwrap().iter().filter(|received| received.flow == flow).map(|received| received.frames).sum()
+}
+
+#[test]
+fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, rate(200_000, 64), 64), flow(1, 4, None, rate(200_000, 64), 64)];
+        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        let from = clock::now();
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        until(|| received(&wire, 0) > 100);
+        let xoff = control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        until(|| wire.tx.port().unwrap().pfc_frames == 1);
+        let paused = clock::now();
+        let before = received(&wire, 1);
+        until(|| received(&wire, 1) > before + 10_000);
+        let held = received(&wire, 0);
+        let xon = control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        until(|| received(&wire, 0) > held + 100);
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert_exact(&wire, &sent);
+        let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
+        assert_eq!((span.priority, span.phase), (priority(3), Phase::Baseline));
+        // It may begin a look before the frame was seen, and end when the one that ends it was.
+        assert!(span.from <= paused && span.to >= xon.before, "{span:?} {xoff:?} {xon:?}");
+        // What was not to be sent is not owed: the clock of the priority stood still.
+        let flow = sent.report.flows[0];
+        let time = u128::from(flow.last - from - (span.to - span.from));
+        assert!(u128::from(flow.frames) * 1_000_000_000 <= time * 200_000, "{flow:?} {span:?}");
+        assert!(sent.report.after_xoff[3] < held * 64 && sent.report.after_xoff[4] == 0, "{:?}", sent.report.after_xoff);
+    });
+}
+
+#[test]
+fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, rate(200_000, 64), 64)];
+        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        let from = clock::now();
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        until(|| received(&wire, 0) > 100);
+        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        until(|| wire.tx.port().unwrap().pfc_frames == 1);
+        let paused = clock::now();
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert!(sent.report.flows[0].last <= paused);
+        assert_exact(&wire, &sent);
+        // Paused from beginning to end: not one frame, and all of it is told.
+        let burst = wire.burst(Phase::Storm, 20 * MS);
+        let sent = wire.sender.report().unwrap();
+        assert!(sent.report.flows.iter().all(|flow| flow.phase == Phase::Baseline), "{:?}", sent.report.flows);
+        let span = sent.report.withheld[sent.report.withheld.len() - 1];
+        assert_eq!((span.phase, span.from, span.to), (Phase::Storm, burst.from, burst.to));
+    });
+}
+
+#[test]
+fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
+    on_a_wire(|| {
+        let cpus = validator::driver::realtime::allowed_cpus();
+        let [first, .., last] = cpus[..] else {
+            println!("skipped: there is one CPU only");
+            return;
+        };
+        let flows = [flow(0, 3, None, rate(100_000, 64), 64), flow(1, 3, None, rate(100_000, 64), 64)];
+        let mut wire = Setup { pause_line: SLOW, cpus: &[first, last], ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        let from = clock::now();
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        until(|| received(&wire, 0) > 100 && received(&wire, 1) > 100);
+        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        until(|| wire.tx.port().unwrap().pfc_frames == 1);
+        control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        let [a, b] = [received(&wire, 0), received(&wire, 1)];
+        until(|| received(&wire, 0) > a + 1000 && received(&wire, 1) > b + 1000);
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        // One worker tells, so that no span counts twice.
+        assert!(sent.report.withheld.windows(2).all(|spans| spans[0].to <= spans[1].from), "{:?}", sent.report.withheld);
+        assert_exact(&wire, &sent);
+    });
+}

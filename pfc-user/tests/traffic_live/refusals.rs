@@ -1,0 +1,115 @@
+//! What cannot be sent, and which sender is taken.
+
+use std::sync::Arc;
+
+use pfc_ebpf::stamp::Phase;
+use validator::config::Sender;
+use validator::driver::clock;
+use validator::driver::packet::PacketError;
+use validator::driver::traffic::pacing::PacingError;
+use validator::driver::traffic::{FlowControl, Source, TrafficError, choice};
+use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::plan::FlowPlan;
+
+use crate::bench::*;
+use crate::wire::ip;
+
+fn refusal(setup: &Setup<'_>) -> TrafficError {
+    match setup.open() {
+        Ok(_) => panic!("the sender opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn root_what_cannot_be_sent_is_refused_with_the_figures() {
+    on_a_wire(|| {
+        let at = |length| [flow(0, 3, None, 1_000_000, length)];
+        assert!(matches!(refusal(&Setup::new(&at(63))), TrafficError::Frame(_)));
+        // A page has no room for more, whatever the MTU.
+        let error = refusal(&Setup::new(&at(3409)));
+        assert!(matches!(error, TrafficError::Packet(PacketError::TooLong { length: 3409, .. })), "{error}");
+        ip("link set dev a mtu 1500");
+        let error = refusal(&Setup::new(&at(1519)));
+        assert!(matches!(error, TrafficError::Packet(PacketError::TooLong { length: 1519, .. })), "{error}");
+        assert!(Setup::new(&at(1518)).open().is_ok());
+        let error = refusal(&Setup { cpus: &[1000], ..Setup::new(&at(64)) });
+        assert_eq!(error.to_string(), "the sender may not run on CPU 1000; `taskset -p` shows those that it may");
+        let idle = [FlowPlan { rate: 0, ..flow(0, 3, None, 1, 64) }];
+        assert!(matches!(refusal(&Setup::new(&idle)), TrafficError::Pacing(PacingError::NoRate { index: 0 })));
+        ip("link set dev a down");
+        assert!(matches!(refusal(&Setup::new(&at(64))), TrafficError::Packet(PacketError::Down { .. })));
+    });
+}
+
+#[test]
+fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
+    on_a_wire(|| {
+        let flows: Vec<_> = (0..3).map(|id| flow(id, 0, None, 1_000_000, 64)).collect();
+        let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 2, windows: WINDOWS }).unwrap();
+        let setup = Setup::new(&flows);
+        let generator = account.generator().unwrap();
+        assert!(Arc::ptr_eq(&generator, &account.generator().unwrap()));
+        let plan = setup.plan(clock::now());
+        let error = validator::driver::traffic::live_frames::LiveFrames::open(&plan, generator, &[0], None).err().unwrap();
+        assert!(matches!(error, TrafficError::Room { what: "flows", max: 2, found: 3 }), "{error}");
+    });
+}
+
+/// The report's word on the sender that is chosen for that many frames a second.
+fn chosen(wanted: Sender, frames: u64) -> Result<String, TrafficError> {
+    let flows = [flow(0, 3, None, rate(frames, 64), 64)];
+    let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 1, windows: WINDOWS }).unwrap();
+    let setup = Setup::new(&flows);
+    let mut sender = choice::open(&setup.plan(clock::now()), wanted, FlowControl::Unaware("no DUT".into()), || account.generator())?;
+    let sent = sender.report()?.report;
+    assert_eq!(sent.honours_pfc, "no DUT");
+    Ok(sent.method)
+}
+
+#[test]
+fn root_the_sender_is_the_one_that_rate_and_port_allow() {
+    on_a_wire(|| {
+        let slow = "sendmmsg (119 kframe/s: the sleeping sender leaves the CPU to others)";
+        // The other end has no program: what it does not take would vanish.
+        ip("link set dev b up");
+        assert_eq!(chosen(Sender::Auto, 119_000).unwrap(), slow);
+        let method = chosen(Sender::Auto, 1_000_000).unwrap();
+        assert!(method.starts_with("sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no frames of XDP"), "{method}");
+        let error = chosen(Sender::LiveFrames, 1_000_000).unwrap_err();
+        assert!(matches!(&error, TrafficError::NoLiveFrames { interface, .. } if interface == "a"), "{error}");
+
+        let _peer = Account::attach("b", Mode::Driver, Sizes { flows: 1, windows: 1 }).unwrap();
+        assert_eq!(chosen(Sender::Auto, 119_000).unwrap(), slow);
+        assert_eq!(chosen(Sender::Auto, 1_000_000).unwrap(), "live frames, 1 core");
+        assert_eq!(chosen(Sender::LiveFrames, 1000).unwrap(), "live frames, 1 core");
+        assert_eq!(chosen(Sender::Sendmmsg, 1_000_000).unwrap(), "sendmmsg (as the testbed says)");
+    });
+}
+
+#[test]
+fn root_pfc_is_ignored_where_the_sender_was_told_to() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, rate(500_000, 64), 64)];
+        let wire = Setup { pause_line: 1_000_000, ..Setup::new(&flows) }.open().unwrap();
+        let Wire { mut tx, rx, sender, epoch } = wire;
+        drop(sender);
+        let generator = tx.generator().unwrap();
+        let plan = Setup::new(&flows);
+        let mut sender =
+            validator::driver::traffic::live_frames::LiveFrames::open(&plan.plan(epoch), generator, &[0], Some("the NIC does it".into()))
+                .unwrap();
+        use pfc_ebpf::units::Quanta;
+        use pfc_ebpf::wire::mac_control::MacControl;
+        let control = validator::driver::control::ControlSender::open("b", [2, 0, 0, 0, 1, 1]).unwrap();
+        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        until(|| tx.port().unwrap().pfc_frames == 1);
+        let from = clock::now();
+        sender.start(validator::driver::traffic::Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        until(|| rx.received(Phase::Baseline).unwrap() > 100);
+        sender.stop().unwrap();
+        let sent = sender.report().unwrap().report;
+        assert_eq!(sent.honours_pfc, "the NIC does it");
+        assert!(sent.withheld.is_empty());
+    });
+}
