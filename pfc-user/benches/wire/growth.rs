@@ -30,6 +30,8 @@ struct Outcome {
     unexplained: i64,
     /// Frames lost by the link's own account after they had left.
     lost: u64,
+    /// Share of the frames tried that the link had no room for.
+    refused: f64,
 }
 
 pub fn run(extent: Extent) -> Result<()> {
@@ -72,8 +74,8 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
     let rates = |point: &Point| -> Vec<f64> { point.outcomes.iter().map(|outcome| outcome.rate / 1e6).collect() };
     let first = (points[0].name.clone(), rates(&points[0]));
     println!(
-        "  {:18} {:>7} {:>18} {:>10} {:>12} {:>12}",
-        "", "Mpps", "(least to most)", "of first", "lost, most", "unexplained"
+        "  {:18} {:>7} {:>18} {:>10} {:>9} {:>12} {:>12}",
+        "", "Mpps", "(least to most)", "of first", "refused", "lost, most", "unexplained"
     );
     for (index, point) in points.iter().enumerate() {
         let (values, name) = (rates(point), format!("growth, {}", point.name));
@@ -85,11 +87,12 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
         REPORT.figure(&format!("{name}: unexplained"), "frames", &unexplained);
         let rate = Spread::of(&values);
         println!(
-            "  {:18} {:7.3} {:>18} {:10.2} {:12} {:>12}",
+            "  {:18} {:7.3} {:>18} {:10.2} {:7.2} % {:12} {:>12}",
             point.name,
             rate.median,
             format!("{:.3} to {:.3}", rate.min, rate.max),
             Spread::of_ratios(&values, &first.1).median,
+            Spread::of(&point.outcomes.iter().map(|outcome| outcome.refused * 100.0).collect::<Vec<_>>()).median,
             point.outcomes.iter().map(|outcome| outcome.lost).max().unwrap_or(0),
             unexplained.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0),
         );
@@ -117,6 +120,7 @@ fn measure(queues: usize, loads: &[Load]) -> Result<Outcome> {
         rate: sent.iter().map(|sent| sent.rate).sum(),
         unexplained: (frames + refused) as i64 - (counted + lost) as i64,
         lost: lost.saturating_sub(refused),
+        refused: refused as f64 / (frames + refused).max(1) as f64,
     })
 }
 
@@ -139,8 +143,7 @@ pub fn endurance(extent: Extent) -> Result<()> {
         let mut memory = Vec::new();
         let sent = ours::send(&FASTEST, &load, || memory.extend(resident().ok()))?;
         let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
-        let lost =
-            link::counters(link::TX)?.tx_dropped - before.tx_dropped + link::counters(link::RX)?.rx_dropped - rx_before.rx_dropped;
+        let lost = link::counters(link::TX)?.tx_dropped - before.tx_dropped + link::counters(link::RX)?.rx_dropped - rx_before.rx_dropped;
         let unexplained = (sent.frames + sent.refused) as i64 - (counted + lost) as i64;
         // The first tenth of the time settles what is allocated once.
         let settled = memory.split_off(memory.len() / 10);

@@ -70,6 +70,13 @@ impl Load {
     }
 }
 
+impl Sent {
+    /// CPU time of a frame, in nanoseconds.
+    pub fn cost(&self) -> f64 {
+        self.cpu * 1e9 / self.frames.max(1) as f64
+    }
+}
+
 /// What a sender says that it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent {
@@ -79,7 +86,7 @@ pub struct Sent {
     pub refused: u64,
     /// Frames a second over the whole burst.
     pub rate: f64,
-    /// CPU time of the process over the time of the burst.
+    /// CPU time of the process, in seconds.
     pub cpu: f64,
 }
 
@@ -117,7 +124,7 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
     let sent = source.report().context(ours.name)?;
     let frames = sent.report.flows.iter().map(|flow| flow.frames).sum();
     let seconds = load.duration.as_secs_f64();
-    Ok(Sent { frames, refused: sent.report.errors, rate: frames as f64 / seconds, cpu: cpu / seconds })
+    Ok(Sent { frames, refused: sent.report.errors, rate: frames as f64 / seconds, cpu })
 }
 
 /// Windows that hold so long a burst, and what comes before and after it.

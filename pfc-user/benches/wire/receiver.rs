@@ -174,9 +174,11 @@ impl Tc {
     fn new() -> Result<Self> {
         output(Command::new("tc").args(["qdisc", "add", "dev", link::RX, "ingress"]))?;
         let made = Self(());
-        output(Command::new("tc").args(["filter", "add", "dev", link::RX, "parent", "ffff:", "protocol", "all"]).args([
-            "u32", "match", "u32", "0", "0", "flowid", ":1",
-        ]))?;
+        output(
+            Command::new("tc")
+                .args(["filter", "add", "dev", link::RX, "parent", "ffff:", "protocol", "all"])
+                .args(["u32", "match", "u32", "0", "0", "flowid", ":1"]),
+        )?;
         Ok(made)
     }
 

@@ -25,7 +25,7 @@ struct Outcome {
     counted: f64,
     /// Frames for which nobody accounts: neither counted, nor lost by the receiver's or the link's own account.
     unexplained: i64,
-    /// CPU time of the receiving process over the time.
+    /// CPU time of the receiving process for a frame that left, in nanoseconds; what is no process takes the sender's.
     cpu: f64,
 }
 
@@ -63,8 +63,8 @@ fn measure(kind: Kind, load: &Load) -> Result<Outcome> {
     let wire = Wire::new(1)?;
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
-        let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let mut receiver = kind.open(load)?;
+        let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
         let sent = ours::send(&FASTEST, load, || {})?;
         let received = receiver.received()?;
@@ -80,7 +80,7 @@ fn measure(kind: Kind, load: &Load) -> Result<Outcome> {
             sent,
             counted: received.frames as f64 / sent.frames as f64,
             unexplained: (sent.frames + sent.refused) as i64 - (received.frames + received.lost + dropped + rx_dropped) as i64,
-            cpu: cpu / load.duration.as_secs_f64(),
+            cpu: if kind == Kind::Tcpdump { cpu * 1e9 / sent.frames as f64 } else { 0.0 },
         })
     })?
 }
@@ -103,14 +103,15 @@ fn print_rows(rows: &[Row]) {
     println!("  {} octets, {FLOWS} flows, sent by {}", LENGTH, FASTEST.name);
     println!(
         "  {:14} {:14} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
-        "offered", "receiver", "left Mpps", "(least to most)", "counted", "(least)", "unexplained", "process CPU"
+        "offered", "receiver", "left Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
     );
     for row in rows {
         let (rate, counted) =
             (Spread::of(&row.values(|outcome| outcome.sent.rate / 1e6)), Spread::of(&row.values(|outcome| outcome.counted * 100.0)));
-        let cpu = Spread::of(&row.values(|outcome| outcome.cpu * 100.0)).median;
+        let cpu = Spread::of(&row.values(|outcome| outcome.cpu)).median;
+        let cpu = if cpu > 0.0 { format!("{cpu:.0} ns") } else { "in sender's".to_owned() };
         println!(
-            "  {:14} {:14} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:10.0} %",
+            "  {:14} {:14} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:>12}",
             row.offered(),
             row.kind.name(),
             rate.median,

@@ -45,7 +45,7 @@ pub fn run(extent: Extent) -> Result<()> {
     let (rounds, duration, lengths) =
         extent.pick((3, Duration::from_millis(200), &[64, 1500][..]), (5, Duration::from_secs(1), &[64, 512, 1500]));
     let folder = tempfile::tempdir().context("a folder for the peers' files")?;
-    println!("  {:14} {:>7} {:>7} {:>18} {:>11} {:>12}", "sender", "octets", "Mpps", "(least to most)", "process CPU", "unexplained");
+    println!("  {:14} {:>7} {:>7} {:>18} {:>12} {:>12}", "sender", "octets", "Mpps", "(least to most)", "CPU / frame", "unexplained");
     for &length in lengths {
         let load = Load { first: 0, flows: 1, length, rate: None, duration, run: SENT, cpu: realtime::first_cpu().unwrap_or(0) };
         let mut contenders: Vec<(Contender, Vec<Outcome>)> = Vec::new();
@@ -71,11 +71,13 @@ pub fn run(extent: Extent) -> Result<()> {
             let unexplained: Vec<f64> = outcomes.iter().map(|outcome| outcome.unexplained as f64).collect();
             REPORT.figure(&format!("{figure}: unexplained"), "frames", &unexplained);
             let (rate, unexplained) = (Spread::of(&values), Spread::of(&unexplained));
-            let cpu = Spread::of(&outcomes.iter().map(|outcome| outcome.sent.cpu * 100.0).collect::<Vec<_>>()).median;
+            let costs: Vec<f64> = outcomes.iter().map(|outcome| outcome.sent.cost()).collect();
+            REPORT.figure(&format!("{figure}: CPU time of a frame"), "ns", &costs);
             println!(
-                "  {name:14} {length:7} {:7.3} {:>18} {cpu:9.0} % {:>12}",
+                "  {name:14} {length:7} {:7.3} {:>18} {:9.0} ns {:>12}",
                 rate.median,
                 format!("{:.3} to {:.3}", rate.min, rate.max),
+                Spread::of(&costs).median,
                 format!("{} to {}", unexplained.min, unexplained.max),
             );
         }
