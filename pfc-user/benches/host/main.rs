@@ -110,6 +110,8 @@ fn keeping(criterion: &mut Criterion) {
         })
     });
     group.bench_function("read_evidence", |bencher| bencher.iter(|| report::read_evidence(folder.path()).expect("evidence")));
+    group.finish();
+    let mut group = criterion.benchmark_group("report");
     group.bench_function("report.json", |bencher| {
         bencher.iter(|| {
             let mut out = Vec::new();
@@ -117,8 +119,6 @@ fn keeping(criterion: &mut Criterion) {
             out
         })
     });
-    group.finish();
-    let mut group = criterion.benchmark_group("report");
     group.bench_function("text", |bencher| bencher.iter(|| text::summary(black_box(&evidence), &results, Exit::Passed, false)));
     group.finish();
 }
