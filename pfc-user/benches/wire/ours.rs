@@ -10,7 +10,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::clock;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
-use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficError, TrafficPlan};
+use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use super::link;
@@ -21,7 +21,7 @@ pub const WINDOW: Nanos = 10 * MS;
 /// More than any sender here reaches, so that it is the sender that is measured.
 const UNREACHABLE: u64 = 400_000_000_000;
 
-type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source>, TrafficError>;
+type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source>>;
 
 /// A sender under the name that it has in reports. A new one is a line here, and is measured wherever these are.
 #[derive(Clone, Copy)]

@@ -118,9 +118,9 @@ pub fn account(flows: u16, run: u16, duration: Duration) -> Result<Account> {
     Ok(account)
 }
 
-/// The object `drop` beside the others, which has one program of that name.
+/// The program `drop` of the object for benchmarks, beside the others.
 fn drop_program() -> Result<Box<Ebpf>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf-object/drop");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf-object/bench");
     let octets = fs::read(&file).with_context(|| format!("there is no XDP program that only drops in {}", file.display()))?;
     let mut object = EbpfLoader::new().load(&octets)?;
     let program: &mut Xdp = object.program_mut("drop").context("the object has no program `drop`")?.try_into()?;
