@@ -227,7 +227,8 @@ fn install(packages: &[&str]) -> Result<()> {
     step("apt-get update", || step::run(&mut apt(&["update"])))?;
     let advice = "if a package cannot be had or others are in its way, the Rust sources can come from rustup instead: \
                   `rustup toolchain install nightly --component rust-src`";
-    step(&step::show(&install), || step::run(&mut apt_install(packages))).context(advice)
+    let installed = step(&step::show(&install), || step::run(&mut apt_install(packages)));
+    if packages.contains(&SOURCES[0]) { installed.context(advice) } else { installed }
 }
 
 fn apt(arguments: &[&str]) -> Command {

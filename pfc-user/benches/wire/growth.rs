@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use validator::driver::realtime;
@@ -32,6 +32,8 @@ struct Outcome {
     lost: u64,
     /// Share of the frames tried that the link had no room for.
     refused: f64,
+    /// Time to read all counts of all flows, in milliseconds.
+    reading: f64,
 }
 
 pub fn run(extent: Extent) -> Result<()> {
@@ -74,8 +76,8 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
     let rates = |point: &Point| -> Vec<f64> { point.outcomes.iter().map(|outcome| outcome.rate / 1e6).collect() };
     let first = (points[0].name.clone(), rates(&points[0]));
     println!(
-        "  {:18} {:>7} {:>18} {:>10} {:>9} {:>12} {:>12}",
-        "", "Mpps", "(least to most)", "of first", "refused", "lost, most", "unexplained"
+        "  {:18} {:>7} {:>18} {:>10} {:>9} {:>12} {:>12} {:>11}",
+        "", "Mpps", "(least to most)", "of first", "refused", "lost, most", "unexplained", "to read"
     );
     for (index, point) in points.iter().enumerate() {
         let (values, name) = (rates(point), format!("growth, {}", point.name));
@@ -85,9 +87,11 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
         }
         let unexplained: Vec<f64> = point.outcomes.iter().map(|outcome| outcome.unexplained as f64).collect();
         REPORT.figure(&format!("{name}: unexplained"), "frames", &unexplained);
+        let reading: Vec<f64> = point.outcomes.iter().map(|outcome| outcome.reading).collect();
+        REPORT.figure(&format!("{name}: reading the counts"), "ms", &reading);
         let rate = Spread::of(&values);
         println!(
-            "  {:18} {:7.3} {:>18} {:10.2} {:7.2} % {:12} {:>12}",
+            "  {:18} {:7.3} {:>18} {:10.2} {:7.2} % {:12} {:>12} {:8.2} ms",
             point.name,
             rate.median,
             format!("{:.3} to {:.3}", rate.min, rate.max),
@@ -95,6 +99,7 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
             Spread::of(&point.outcomes.iter().map(|outcome| outcome.refused * 100.0).collect::<Vec<_>>()).median,
             point.outcomes.iter().map(|outcome| outcome.lost).max().unwrap_or(0),
             unexplained.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0),
+            Spread::of(&reading).median,
         );
     }
     Ok(())
@@ -111,7 +116,9 @@ fn measure(queues: usize, loads: &[Load]) -> Result<Outcome> {
         let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(&FASTEST, load, || {}))?)).collect();
         senders.into_iter().map(|sender| sender.join().expect("the sender's own panic")).collect::<Result<_>>()
     })?;
+    let begun = Instant::now();
     let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
+    let reading = begun.elapsed().as_secs_f64() * 1e3;
     let (tx_after, rx_after) = wire.run(|| anyhow::Ok((link::counters(link::TX)?, link::counters(link::RX)?)))??;
     let refused: u64 = sent.iter().map(|sent| sent.refused).sum();
     let lost = tx_after.tx_dropped - tx.tx_dropped + rx_after.rx_dropped - rx.rx_dropped;
@@ -121,6 +128,7 @@ fn measure(queues: usize, loads: &[Load]) -> Result<Outcome> {
         unexplained: (frames + refused) as i64 - (counted + lost) as i64,
         lost: lost.saturating_sub(refused),
         refused: refused as f64 / (frames + refused).max(1) as f64,
+        reading,
     })
 }
 
