@@ -1,10 +1,13 @@
 //! Time of as many exchanges as `mad.c14-024-10-01` has (768 Sets and 768 Gets): with `validator dut sma` as a process, and with
 //! the simulated fabric in this one. `cargo bench -p pfc-user --bench exchange`.
 
+mod common;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::Report;
 use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
@@ -31,12 +34,13 @@ fn round(requester: &mut Requester<impl Transport>) -> Duration {
     begun.elapsed()
 }
 
-fn report(name: &str, mut requester: Requester<impl Transport>) {
-    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| round(&mut requester)).collect();
-    times.sort();
-    let (median, worst) = (times[ROUNDS / 2], times[ROUNDS - 1]);
-    let each = median / (2 * BLOCKS);
-    println!("{name}: {} exchanges, median of {ROUNDS}: {median:.3?} ({each:.3?} each), worst {worst:.3?}", 2 * BLOCKS);
+/// Says how long the rounds took, in milliseconds.
+fn report(name: &str, times: &[f64]) {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (median, worst) = (sorted[ROUNDS / 2], sorted[ROUNDS - 1]);
+    let (exchanges, each) = (2 * BLOCKS, median * 1e3 / f64::from(2 * BLOCKS));
+    println!("{name}: {exchanges} exchanges, median of {ROUNDS}: {median:.3} ms ({each:.3} us each), worst {worst:.3} ms");
 }
 
 fn fabric() -> Fabric {
@@ -72,10 +76,23 @@ fn process() -> (Child, String) {
 }
 
 fn main() {
-    report("simulated fabric, in process", Requester::new(Simulated::new(fabric()), 0));
+    let mut in_process = Requester::new(Simulated::new(fabric()), 0);
     let (mut process, name) = process();
     let transport = IbsimTransport::connect(&name, "Hca1", WAIT).expect("a server");
-    report("validator dut sma, by ibsim's sockets", Requester::new(transport, 0));
+    let mut by_sockets = Requester::new(transport, 0);
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        here.push(milliseconds(round(&mut in_process)));
+        there.push(milliseconds(round(&mut by_sockets)));
+    }
+    let names = ["simulated fabric, in process", "validator dut sma, by ibsim's sockets"];
+    report(names[0], &here);
+    report(names[1], &there);
+    let figure = |name: &str| format!("{} exchanges, {name}", 2 * BLOCKS);
+    Report("exchange").figure(&figure(names[0]), "ms", &here);
+    Report("exchange").beside(&figure(names[1]), "ms", &there, names[0], &here);
+    drop(by_sockets);
     drop(process.stdin.take());
     process.wait().expect("it ends");
 }

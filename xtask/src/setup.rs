@@ -17,9 +17,11 @@ pub enum Group {
     Test,
     /// To build the agent with verbs, for the lab's guest or a real DUT host.
     Lab,
+    /// Peers that the benchmarks measure beside ours; what is missing is left out there by name.
+    Bench,
 }
 
-/// All groups.
+/// What building and testing need.
 pub const EVERYTHING: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
 
 #[derive(clap::Args)]
@@ -56,6 +58,17 @@ const LAB_TOOLS: [Tool; 2] = [
     },
 ];
 
+const BENCH_TOOLS: [Tool; 8] = [
+    Tool { name: "trafgen", package: "netsniff-ng", why: "a peer of the sender" },
+    Tool { name: "mausezahn", package: "netsniff-ng", why: "a peer of the sender" },
+    Tool { name: "tcpreplay", package: "tcpreplay", why: "a peer of the sender" },
+    Tool { name: "xdp-trafficgen", package: "xdp-tools", why: "a peer of the sender" },
+    Tool { name: "tcpdump", package: "tcpdump", why: "a peer of the counting program" },
+    Tool { name: "nft", package: "nftables", why: "a peer of the counting program" },
+    Tool { name: "tc", package: "iproute2", why: "a peer of the counting program" },
+    Tool { name: "ethtool", package: "ethtool", why: "it gives the links of the benchmarks a second queue" },
+];
+
 /// Sources and compiler of one version. Debian's security suite has them, where rustup's component cannot be had.
 const SOURCES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
@@ -86,7 +99,8 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
     if options.no_install {
         bail!("{} missing and not installed, as asked; `cargo xtask setup` installs them", count(missing.len()));
     }
-    let packages: Vec<&str> = missing.iter().flat_map(|missing| missing.from.packages()).copied().collect();
+    let mut packages: Vec<&str> = missing.iter().flat_map(|missing| missing.from.packages()).copied().collect();
+    packages.dedup();
     if !packages.is_empty() {
         install(&packages)?;
     }
@@ -101,6 +115,13 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
         bail!("installed, and yet not found: {}", left.join(", "));
     }
     Ok(())
+}
+
+/// Installs what is missing of a group that can be done without; says why where it cannot.
+pub fn offer(group: Group, options: &Install) {
+    if let Err(error) = run(&[group], options) {
+        println!("    going on without: {error:#}");
+    }
 }
 
 fn count(things: usize) -> String {
@@ -142,7 +163,7 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
             });
         }
     }
-    for (group, tools) in [(Group::Test, &TEST_TOOLS[..]), (Group::Lab, &LAB_TOOLS[..])] {
+    for (group, tools) in [(Group::Test, &TEST_TOOLS[..]), (Group::Lab, &LAB_TOOLS[..]), (Group::Bench, &BENCH_TOOLS[..])] {
         if groups.contains(&group) {
             missing.extend(tools.iter().filter(|tool| !tool.is_there()).map(|tool| Missing {
                 what: tool.name.to_owned(),
@@ -206,7 +227,8 @@ fn install(packages: &[&str]) -> Result<()> {
     step("apt-get update", || step::run(&mut apt(&["update"])))?;
     let advice = "if a package cannot be had or others are in its way, the Rust sources can come from rustup instead: \
                   `rustup toolchain install nightly --component rust-src`";
-    step(&step::show(&install), || step::run(&mut apt_install(packages))).context(advice)
+    let installed = step(&step::show(&install), || step::run(&mut apt_install(packages)));
+    if packages.contains(&SOURCES[0]) { installed.context(advice) } else { installed }
 }
 
 fn apt(arguments: &[&str]) -> Command {

@@ -1,0 +1,139 @@
+//! Our senders, driven as a case drives them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::clock;
+use validator::driver::traffic::sendmmsg::Sendmmsg;
+use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
+use validator::plan::{FlowPlan, Nanos, Role};
+
+use super::link;
+
+const MS: Nanos = 1_000_000;
+/// Width of an accounting window.
+pub const WINDOW: Nanos = 10 * MS;
+/// More than any sender here reaches, so that it is the sender that is measured.
+const UNREACHABLE: u64 = 400_000_000_000;
+
+type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source>>;
+
+/// A sender under the name that it has in reports. A new one is a line here, and is measured wherever these are.
+#[derive(Clone, Copy)]
+pub struct Ours {
+    pub name: &'static str,
+    open: Open,
+}
+
+pub const SENDERS: [Ours; 1] = [Ours { name: "sendmmsg", open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)) }];
+
+/// The sender by which receivers and growth are measured: the fastest.
+pub const FASTEST: Ours = SENDERS[SENDERS.len() - 1];
+
+/// Flows to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Number of the first.
+    pub first: u16,
+    /// How many.
+    pub flows: u16,
+    /// Octets of a frame, without FCS.
+    pub length: usize,
+    /// Frames a second over all flows; `None`: as many as the sender can.
+    pub rate: Option<u64>,
+    /// For how long.
+    pub duration: Duration,
+    /// Run number in the stamps.
+    pub run: u16,
+    /// CPU of the sender's thread.
+    pub cpu: usize,
+}
+
+impl Load {
+    fn frame_bits(&self) -> u64 {
+        LineRate::frame_bits(self.length)
+    }
+
+    /// Its flows. Their DSCPs, and so priorities, go round.
+    pub fn plan(&self) -> Vec<FlowPlan> {
+        let rate = self.rate.map_or(UNREACHABLE / 2, |rate| rate * self.frame_bits()) / u64::from(self.flows);
+        let flow = |id: u16| {
+            let dscp = Dscp::new((id % Dscp::COUNT as u16) as u8).expect("below 64");
+            FlowPlan { id, role: Role::Test, priority: Priority::from_low_bits(dscp.get()), dscp, pcp: None, rate, length: self.length }
+        };
+        (self.first..self.first + self.flows).map(flow).collect()
+    }
+}
+
+impl Sent {
+    /// CPU time of a frame, in nanoseconds.
+    pub fn cost(&self) -> f64 {
+        self.cpu * 1e9 / self.frames.max(1) as f64
+    }
+}
+
+/// What a sender says that it did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// Frames that left.
+    pub frames: u64,
+    /// Frames that the kernel refused; a drop of the link for each.
+    pub refused: u64,
+    /// Frames a second over the whole burst.
+    pub rate: f64,
+    /// CPU time of the process, in seconds.
+    pub cpu: f64,
+}
+
+pub fn addresses() -> Addresses {
+    let ip = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+    // Not the receiving end's own address: what passes a counter goes no further than the stack's door.
+    Addresses { source_mac: [2, 0, 0, 0, 0, 1], destination_mac: [2, 0, 0, 0, 0, 2], source_ip: ip(1), destination_ip: ip(2) }
+}
+
+/// Sends a load in the calling thread's namespace. `look` is called every 100 ms while it is sent.
+pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
+    let flows = load.plan();
+    let epoch = clock::now();
+    let plan = TrafficPlan {
+        interface: link::TX,
+        run: load.run,
+        flows: &flows,
+        addresses: addresses(),
+        line_rate: LineRate::from_bits_per_second(UNREACHABLE).expect("a speed that there is"),
+        max_burst: 4 * MS,
+        epoch,
+        width: WINDOW,
+        windows: windows(load.duration),
+        cpu: Some(load.cpu),
+    };
+    let mut source = (ours.open)(&plan, FlowControl::Unaware("the wire asks for none".into())).context(ours.name)?;
+    let before = cpu_time(UsageWho::RUSAGE_SELF)?;
+    let from = clock::now() + 5 * MS;
+    let to = from + load.duration.as_nanos() as Nanos;
+    source.start(Burst { phase: Phase::Baseline, from, to, load: 100 }).context(ours.name)?;
+    while !source.wait(clock::now() + 100 * MS).context(ours.name)? {
+        look();
+    }
+    let cpu = cpu_time(UsageWho::RUSAGE_SELF)? - before;
+    let sent = source.report().context(ours.name)?;
+    let frames = sent.report.flows.iter().map(|flow| flow.frames).sum();
+    let seconds = load.duration.as_secs_f64();
+    Ok(Sent { frames, refused: sent.report.errors, rate: frames as f64 / seconds, cpu })
+}
+
+/// Windows that hold so long a burst, and what comes before and after it.
+pub fn windows(duration: Duration) -> usize {
+    (duration.as_nanos() as Nanos / WINDOW) as usize + 100
+}
+
+/// Seconds of CPU time so far.
+pub fn cpu_time(who: UsageWho) -> Result<f64> {
+    let usage = getrusage(who)?;
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+}

@@ -1,0 +1,143 @@
+//! Receivers side by side, at the same offered load: how much of what left they count, and at what cost.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use nix::sys::resource::UsageWho;
+use validator::driver::realtime;
+
+use super::REPORT;
+use super::common::{Extent, Spread};
+use super::link::{self, Wire};
+use super::ours::{self, FASTEST, Load, Sent};
+use super::receiver::{self, Kind};
+
+const FLOWS: u16 = 8;
+const LENGTH: usize = 64;
+/// Frames a second; the last is as many as the sender can.
+const RATES: [Option<u64>; 3] = [Some(250_000), Some(1_000_000), None];
+
+/// One run of one receiver.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    sent: Sent,
+    /// Share of the frames that left which were counted.
+    counted: f64,
+    /// Frames for which nobody accounts: neither counted, nor lost by the receiver's or the link's own account.
+    unexplained: i64,
+    /// CPU time of the receiving process for a frame that left, in nanoseconds; what is no process takes the sender's.
+    cpu: f64,
+}
+
+/// Repeats of a receiver at one rate.
+struct Row {
+    kind: Kind,
+    rate: Option<u64>,
+    outcomes: Vec<Outcome>,
+}
+
+pub fn run(extent: Extent) -> Result<()> {
+    let (rounds, duration) = extent.pick((3, Duration::from_millis(200)), (5, Duration::from_secs(1)));
+    let load = |rate| Load { first: 0, flows: FLOWS, length: LENGTH, rate, duration, run: 1, cpu: realtime::first_cpu().unwrap_or(0) };
+    let mut kinds = Vec::new();
+    for kind in receiver::ALL {
+        match measure(kind, &load(RATES[0])) {
+            Ok(_) => kinds.push(kind),
+            Err(error) => REPORT.skip(kind.name(), &format!("{error:#}")),
+        }
+    }
+    let mut rows: Vec<Row> =
+        RATES.iter().flat_map(|rate| kinds.iter().map(|kind| Row { kind: *kind, rate: *rate, outcomes: Vec::new() })).collect();
+    for _ in 0..rounds {
+        for row in &mut rows {
+            row.outcomes.push(measure(row.kind, &load(row.rate))?);
+        }
+    }
+    print_rows(&rows);
+    figures(&rows);
+    Ok(())
+}
+
+fn measure(kind: Kind, load: &Load) -> Result<Outcome> {
+    // A wire of its own, so that no queue holds what an earlier run left.
+    let wire = Wire::new(1)?;
+    wire.run(|| {
+        realtime::last_cpu().map(realtime::pin);
+        let mut receiver = kind.open(load)?;
+        let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
+        let sent = ours::send(&FASTEST, load, || {})?;
+        let received = receiver.received()?;
+        let dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped;
+        // Without XDP a frame that the backlog has no room for counts at both ends.
+        let rx_dropped = match kind {
+            Kind::Account | Kind::Drop => link::counters(link::RX)?.rx_dropped - rx.rx_dropped,
+            Kind::Nft | Kind::Tc | Kind::Tcpdump => 0,
+        };
+        drop(receiver);
+        let cpu = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)? - before;
+        Ok(Outcome {
+            sent,
+            counted: received.frames as f64 / sent.frames as f64,
+            unexplained: (sent.frames + sent.refused) as i64 - (received.frames + received.lost + dropped + rx_dropped) as i64,
+            cpu: if kind == Kind::Tcpdump { cpu * 1e9 / sent.frames as f64 } else { 0.0 },
+        })
+    })?
+}
+
+impl Row {
+    fn values(&self, value: impl Fn(&Outcome) -> f64) -> Vec<f64> {
+        self.outcomes.iter().map(value).collect()
+    }
+
+    fn offered(&self) -> String {
+        self.rate.map_or("greatest rate".to_owned(), |rate| format!("{} Mpps", rate as f64 / 1e6))
+    }
+
+    fn unexplained(&self) -> i64 {
+        self.outcomes.iter().map(|outcome| outcome.unexplained).max_by_key(|frames| frames.abs()).unwrap_or(0)
+    }
+}
+
+fn print_rows(rows: &[Row]) {
+    println!("  {} octets, {FLOWS} flows, sent by {}", LENGTH, FASTEST.name);
+    println!(
+        "  {:14} {:14} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
+        "offered", "receiver", "left Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
+    );
+    for row in rows {
+        let (rate, counted) =
+            (Spread::of(&row.values(|outcome| outcome.sent.rate / 1e6)), Spread::of(&row.values(|outcome| outcome.counted * 100.0)));
+        let cpu = Spread::of(&row.values(|outcome| outcome.cpu)).median;
+        let cpu = if cpu > 0.0 { format!("{cpu:.0} ns") } else { "in sender's".to_owned() };
+        println!(
+            "  {:14} {:14} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:>12}",
+            row.offered(),
+            row.kind.name(),
+            rate.median,
+            format!("{:.3} to {:.3}", rate.min, rate.max),
+            counted.median,
+            counted.min,
+            row.unexplained(),
+        );
+    }
+}
+
+fn figures(rows: &[Row]) {
+    for row in rows {
+        let name = format!("{} at {}", row.kind.name(), row.offered());
+        REPORT.figure(&format!("{name}: counted of those that left"), "%", &row.values(|outcome| outcome.counted * 100.0));
+        REPORT.figure(&format!("{name}: unexplained"), "frames", &row.values(|outcome| outcome.unexplained as f64));
+        if row.rate.is_some() {
+            continue;
+        }
+        // At the greatest rate the receiver's work is on the sender's CPU, so that the sender's rate tells its cost.
+        let beside = rows.iter().find(|other| other.rate.is_none() && other.kind == Kind::Drop && row.kind != Kind::Drop);
+        let beside = beside.or(rows.iter().find(|other| other.rate.is_none() && other.kind == Kind::Account && row.kind != Kind::Account));
+        let (name, rates) = (format!("{name}: counted"), |row: &Row| row.values(|outcome| outcome.sent.rate * outcome.counted / 1e6));
+        match beside {
+            Some(other) => REPORT.beside(&name, "Mpps", &rates(row), other.kind.name(), &rates(other)),
+            None => REPORT.figure(&name, "Mpps", &rates(row)),
+        }
+    }
+}

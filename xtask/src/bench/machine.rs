@@ -1,0 +1,185 @@
+//! What the figures were measured on.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use std::{fmt, fs, thread};
+
+use serde::{Deserialize, Serialize};
+
+use crate::step;
+
+/// Share of the CPUs in use above which figures are noisy.
+const BUSY: f64 = 0.1;
+
+/// The machine, the sources and the hour. What cannot be found out is `unknown`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cpus: usize,
+    /// The hypervisor; `none` on bare metal.
+    pub virtualised: String,
+    pub governor: String,
+    pub kernel: String,
+    /// Mitigations that are in force, by vulnerability.
+    pub mitigations: Vec<String>,
+    pub rustc: String,
+    pub commit: String,
+    pub date: String,
+    /// Processes that ran or wanted to over the last minute, before anything was built.
+    pub load: f64,
+    /// Share of the CPUs' time that was in use in the second before the first benchmark.
+    pub busy: f64,
+}
+
+impl Machine {
+    /// Asks for everything that does not change while the benchmarks run.
+    pub fn describe(root: &Path) -> Self {
+        let cpuinfo = read("/proc/cpuinfo");
+        Self {
+            cpu: cpu_model(&cpuinfo),
+            cpus: thread::available_parallelism().map_or(1, usize::from),
+            virtualised: said(&mut Command::new("systemd-detect-virt")).unwrap_or_else(|| hypervisor(&cpuinfo)),
+            governor: known(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            kernel: known(read("/proc/sys/kernel/osrelease")),
+            mitigations: mitigations(),
+            rustc: known(said(Command::new("rustc").arg("--version")).unwrap_or_default()),
+            commit: commit(root),
+            date: known(said(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])).unwrap_or_default()),
+            load: load(&read("/proc/loadavg")),
+            busy: 0.0,
+        }
+    }
+
+    /// How busy the machine is now.
+    pub fn measure_load(&mut self) {
+        let before = cpu_time(&read("/proc/stat"));
+        thread::sleep(Duration::from_secs(1));
+        self.busy = busy(before, cpu_time(&read("/proc/stat")));
+    }
+
+    /// Why the figures may mislead.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.busy > BUSY {
+            warnings.push(format!("other work takes {:.0} % of the CPUs: expect a wide spread", self.busy * 100.0));
+        }
+        if self.load > self.cpus as f64 {
+            warnings.push(format!("the load average was {} on {} CPUs before the build", self.load, self.cpus));
+        }
+        if !matches!(self.governor.as_str(), "performance" | "unknown") {
+            warnings.push(format!("the CPUs' frequency is governed by `{}`; `performance` gives steadier figures", self.governor));
+        }
+        warnings
+    }
+
+    /// What times depend on.
+    pub fn hardware(&self) -> (&str, usize, &str) {
+        (&self.cpu, self.cpus, &self.virtualised)
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, cpus, virtualised, governor, kernel, rustc, commit, date, load, busy, .. } = self;
+        writeln!(f, "  {cpus} CPUs {cpu}, hypervisor {virtualised}, governor {governor}, Linux {kernel}")?;
+        writeln!(f, "  mitigations: {}", if self.mitigations.is_empty() { "none".to_owned() } else { self.mitigations.join(", ") })?;
+        writeln!(f, "  commit {commit}, {rustc}, {date}")?;
+        write!(f, "  load average {load} before the build, CPUs {:.0} % in use before the first benchmark", busy * 100.0)
+    }
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+/// What the command prints, where it does.
+fn said(command: &mut Command) -> Option<String> {
+    let said = command.output().ok()?;
+    Some(String::from_utf8_lossy(&said.stdout).trim().to_owned()).filter(|said| !said.is_empty())
+}
+
+fn known(text: String) -> String {
+    match text.trim() {
+        "" => "unknown".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    let models = cpuinfo.lines().filter_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == "model name"));
+    known(models.map(|(_, model)| model.to_owned()).next().unwrap_or_default())
+}
+
+/// For machines without systemd: the CPU says that there is one, and not which.
+fn hypervisor(cpuinfo: &str) -> String {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    match flags.map(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")) {
+        Some(true) => "of unknown name".to_owned(),
+        Some(false) => "none".to_owned(),
+        None => "unknown".to_owned(),
+    }
+}
+
+fn mitigations() -> Vec<String> {
+    let files = fs::read_dir("/sys/devices/system/cpu/vulnerabilities").into_iter().flatten().flatten();
+    let in_force = |file: fs::DirEntry| {
+        let state = fs::read_to_string(file.path()).ok()?;
+        let mitigation = state.trim().strip_prefix("Mitigation: ")?;
+        Some(format!("{} ({mitigation})", file.file_name().to_string_lossy()))
+    };
+    let mut found: Vec<String> = files.filter_map(in_force).collect();
+    found.sort();
+    found
+}
+
+fn commit(root: &Path) -> String {
+    let git = |arguments: &[&str]| step::output(Command::new("git").args(arguments).current_dir(root));
+    let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
+    let changed = git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.is_empty());
+    if changed { format!("{commit} with changes") } else { commit }
+}
+
+/// The first field of /proc/loadavg.
+fn load(loadavg: &str) -> f64 {
+    loadavg.split_ascii_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+}
+
+/// Time of all CPUs since boot, and of that the idle one, in ticks: the first line of /proc/stat.
+fn cpu_time(stat: &str) -> (u64, u64) {
+    let ticks: Vec<u64> = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1).flat_map(str::parse).collect();
+    // user nice system idle iowait irq softirq steal; guest time is in user and nice already.
+    let idle = ticks.iter().skip(3).take(2).sum();
+    (ticks.iter().take(8).sum(), idle)
+}
+
+fn busy((all_before, idle_before): (u64, u64), (all, idle): (u64, u64)) -> f64 {
+    let (all, idle) = (all.saturating_sub(all_before), idle.saturating_sub(idle_before));
+    if all == 0 { 0.0 } else { 1.0 - idle as f64 / all as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_says_is_read() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU @ 2.10GHz\nflags\t\t: fpu hypervisor sse\n";
+        assert_eq!(cpu_model(cpuinfo), "Some CPU @ 2.10GHz");
+        assert_eq!(hypervisor(cpuinfo), "of unknown name");
+        assert_eq!(hypervisor("flags: fpu\n"), "none");
+        assert_eq!((cpu_model(""), hypervisor("")), ("unknown".to_owned(), "unknown".to_owned()));
+        assert_eq!(load("0.52 0.10 0.01 1/87 1453\n"), 0.52);
+        let before = cpu_time("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\n");
+        assert_eq!(before, (1000, 850));
+        assert_eq!(busy(before, cpu_time("cpu  140 0 60 840 60 0 0 0 9 0\n")), 0.5);
+    }
+
+    #[test]
+    fn a_busy_machine_is_warned_of() {
+        let quiet = Machine { cpus: 2, governor: "unknown".into(), load: 1.5, busy: 0.05, ..Machine::default() };
+        assert!(quiet.warnings().is_empty());
+        let busy = Machine { busy: 0.5, load: 3.0, governor: "powersave".into(), ..quiet };
+        assert_eq!(busy.warnings().len(), 3);
+    }
+}

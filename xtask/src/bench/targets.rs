@@ -1,0 +1,96 @@
+//! The benchmarks of the workspace, as cargo knows them.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::step;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    pub package: String,
+    pub name: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.package)
+    }
+}
+
+/// All `[[bench]]` targets, in the order of packages and names.
+pub fn find(root: &Path) -> Result<Vec<Target>> {
+    let metadata = step::output(step::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(root))?;
+    let metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
+    Ok(of_metadata(&metadata))
+}
+
+fn of_metadata(metadata: &Value) -> Vec<Target> {
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for package in items(&metadata["packages"]) {
+        let benches = items(&package["targets"]).into_iter().filter(|target| items(&target["kind"]).contains(&Value::from("bench")));
+        found.extend(benches.map(|target| Target { package: text(&package["name"]), name: text(&target["name"]) }));
+    }
+    found.sort();
+    found
+}
+
+/// Those called `names`; all where none is named. An error that lists what there is where a name is unknown.
+pub fn select(targets: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
+    if let Some(unknown) = names.iter().find(|name| targets.iter().all(|target| target.name != **name)) {
+        let known: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
+        bail!("there is no benchmark `{unknown}`; there are: {}", known.join(", "));
+    }
+    Ok(targets.into_iter().filter(|target| names.is_empty() || names.contains(&target.name)).collect())
+}
+
+/// The command that builds them and runs none.
+pub fn build(targets: &[Target]) -> Command {
+    let mut cargo = step::cargo();
+    cargo.args(["bench", "--no-run"]);
+    let mut packages: Vec<_> = targets.iter().map(|target| &target.package).collect();
+    packages.dedup();
+    packages.iter().for_each(|package| _ = cargo.args(["--package", package]));
+    targets.iter().for_each(|target| _ = cargo.args(["--bench", &target.name]));
+    cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(package: &str, name: &str) -> Target {
+        Target { package: package.to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn benches_are_found_among_all_targets() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "pfc-user", "targets": [{"kind": ["lib"], "name": "validator"}, {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "host"}]},
+            {"name": "ib-mad", "targets": [{"kind": ["bench"], "name": "codec"}]},
+        ]});
+        assert_eq!(of_metadata(&metadata), [target("ib-mad", "codec"), target("pfc-user", "host"), target("pfc-user", "wire")]);
+    }
+
+    #[test]
+    fn one_can_be_asked_for_and_an_unknown_one_is_named() {
+        let all = || vec![target("ib-mad", "codec"), target("pfc-user", "wire")];
+        assert_eq!(select(all(), &[]).unwrap(), all());
+        assert_eq!(select(all(), &["wire".to_owned()]).unwrap(), [target("pfc-user", "wire")]);
+        assert_eq!(select(all(), &["wyre".to_owned()]).unwrap_err().to_string(), "there is no benchmark `wyre`; there are: codec, wire");
+    }
+
+    #[test]
+    fn one_command_builds_all() {
+        let command = step::show(&build(&[target("ib-mad", "codec"), target("pfc-user", "host"), target("pfc-user", "wire")]));
+        assert!(
+            command.ends_with("bench --no-run --package ib-mad --package pfc-user --bench codec --bench host --bench wire"),
+            "{command}"
+        );
+    }
+}
