@@ -6,7 +6,7 @@ mod link;
 pub(super) mod object;
 pub(super) mod plain;
 mod read;
-mod words;
+pub(super) mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

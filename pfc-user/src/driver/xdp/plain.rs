@@ -4,7 +4,7 @@ use std::ptr;
 
 use aya::Pod;
 use pfc_ebpf::maps::{Arrival, Config, Control, FlowConfig, FlowCounters, Offence, PortCounters, WindowCounters};
-use pfc_ebpf::responder;
+use pfc_ebpf::{responder, watch};
 
 /// A value of a map; its type is another crate's, as is the trait.
 #[derive(Clone, Copy)]
@@ -20,6 +20,7 @@ macro_rules! plain {
 
 plain!(Arrival Config Control FlowConfig FlowCounters Offence PortCounters WindowCounters);
 plain!(responder::Config responder::Counters responder::Record);
+plain!(watch::Config watch::Counters watch::Control);
 
 impl<T: Copy> Plain<T>
 where

@@ -1,0 +1,1 @@
+//! Each counter, by frames of others' making.
