@@ -22,6 +22,14 @@ pub mod name {
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Control`].
     pub const CONTROLS: &str = "CONTROLS";
+    /// `HashMap<u32, u32>` from [`super::flow_key`] to a flow's place in the three below.
+    pub const FLOWS: &str = "FLOWS";
+    /// `Array<u64>`, one entry: how many places are taken.
+    pub const TAKEN: &str = "TAKEN";
+    /// `Array<FlowState>` by place.
+    pub const STATES: &str = "STATES";
+    /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number seen there plus one.
+    pub const SEEN: &str = "SEEN";
 }
 
 /// What a program needs to know.
@@ -36,6 +44,10 @@ pub struct Config {
     pub capture: u8,
     /// Padding.
     pub _pad: [u8; 2],
+    /// Flows of test frames that are told apart, by run and flow; 0: their stamps are only counted.
+    pub flows: u32,
+    /// Padding.
+    pub _pad2: u32,
     /// The link's speed in bit/s, which turns quanta into time; 0 where it is not known.
     pub line_rate: u64,
     /// Priority by DSCP.
@@ -108,6 +120,8 @@ pub struct Counters {
     pub by_opcode: [u64; 256],
     /// Frames with a whole stamp of the validator.
     pub stamped: u64,
+    /// Of those, frames for whose flow there was no place.
+    pub flows_lost: u64,
     /// MAC control frames that did not fit into CONTROLS.
     pub controls_lost: u64,
 }
@@ -131,6 +145,29 @@ impl PauseClock {
         let end = if now < self.until { now } else { self.until };
         self.paused + end.saturating_sub(self.at)
     }
+}
+
+/// Key of a flow in FLOWS.
+pub const fn flow_key(stamp: &Stamp) -> u32 {
+    (stamp.run as u32) << 16 | stamp.flow as u32
+}
+
+/// The sequence numbers of a flow of test frames. Words are only ever raised or added to, so that several CPUs may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FlowState {
+    /// The bits of the lowest sequence number, inverted.
+    pub not_lowest: u64,
+    /// The highest sequence number plus one.
+    pub next: u64,
+    /// Distinct frames: those whose sequence number had not been seen.
+    pub distinct: u64,
+    /// Frames whose sequence number had been seen.
+    pub duplicate: u64,
+    /// Frames more than [`crate::maps::SEEN_WINDOW`] behind: late or duplicate cannot be told.
+    pub beyond_window: u64,
+    /// Priority of the last frame; 8 where it has none.
+    pub priority: u64,
 }
 
 /// A MAC control frame as it arrived.
@@ -306,6 +343,7 @@ impl Counters {
         roce_ce: 0,
         by_opcode: [0; 256],
         stamped: 0,
+        flows_lost: 0,
         controls_lost: 0,
     };
 
@@ -379,6 +417,7 @@ impl Counters {
         self.roce_ce += cpu.roce_ce;
         all(&mut self.by_opcode, &cpu.by_opcode);
         self.stamped += cpu.stamped;
+        self.flows_lost += cpu.flows_lost;
         self.controls_lost += cpu.controls_lost;
     }
 

@@ -3,15 +3,16 @@
 mod classifier;
 
 use aya::EbpfLoader;
-use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
-use pfc_ebpf::maps::Trust;
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use pfc_ebpf::maps::{SEEN_WINDOW, Trust};
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use pfc_ebpf::watch::{ABI_VERSION, Config, Control, Counters, HEADERS, PauseClock, name};
+use pfc_ebpf::watch::{ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name};
 
 use self::classifier::Classifier;
 pub use self::classifier::Direction;
+
 use super::clock;
-use super::xdp::object::{Interface, Program, on_all_cpus};
+use super::xdp::object::{Interface, Program};
 use super::xdp::plain::Plain;
 use super::xdp::words::Words;
 use super::xdp::{Mode, TestResult, XdpError};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub line_rate: Option<LineRate>,
     /// MAC control frames are kept.
     pub capture: bool,
+    /// Flows of test frames that are told apart by their stamps, at most; 0: none is.
+    pub flows: u32,
 }
 
 /// What a port has counted since it was attached.
@@ -69,17 +72,56 @@ pub struct ControlFrame {
     pub octets: Vec<u8>,
 }
 
+/// What of a flow of test frames has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Run in the stamps.
+    pub run: u16,
+    /// Flow in the stamps.
+    pub flow: u16,
+    /// Priority of the last frame, 0 to 7.
+    pub priority: Option<u8>,
+    /// The lowest sequence number.
+    pub lowest: u64,
+    /// The highest sequence number plus one.
+    pub next: u64,
+    /// Distinct frames.
+    pub distinct: u64,
+    /// Frames that had passed before.
+    pub duplicate: u64,
+    /// Frames so late that it cannot be told whether they had passed before.
+    pub beyond_window: u64,
+}
+
 /// A program on a port. Dropping it detaches it; so does the end of the process.
 pub struct Watch {
     holder: Holder,
     counters: PerCpuArray<MapData, Plain<Counters>>,
     clocks: Words,
     controls: RingBuf<MapData>,
+    flows: HashMap<MapData, u32, u32>,
+    states: Array<MapData, Plain<FlowState>>,
 }
 
 enum Holder {
     Xdp(Program),
     Tcx(Classifier),
+}
+
+impl Holder {
+    fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
+        match self {
+            Self::Xdp(program) => program.map(name),
+            Self::Tcx(program) => program.map(name),
+        }
+    }
+
+    fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
+        match self {
+            Self::Xdp(program) => program.words(name, length),
+            Self::Tcx(program) => program.words(name, length),
+        }
+    }
 }
 
 impl Watch {
@@ -97,29 +139,31 @@ impl Watch {
 
     /// Loads a program without attaching it: it sees the frames of [`Watch::test_run`] alone.
     pub fn load(point: Point, settings: &Settings) -> Result<Self, XdpError> {
-        let mut loader = EbpfLoader::new();
-        let (holder, mut config, counters, clocks, controls): (_, Array<_, _>, _, _, _);
-        let words = CLASSES * WORDS_OF_CLOCK;
-        match point {
-            Point::Xdp(_) => {
-                let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
-                config = program.map(name::CONFIG)?;
-                counters = program.map(name::COUNTERS)?;
-                clocks = program.words(name::PAUSE, words)?;
-                controls = program.map(name::CONTROLS)?;
-                holder = Holder::Xdp(program);
-            }
-            Point::Tcx(_) => {
-                let mut program = Classifier::load(OBJECT, ABI_VERSION, &mut loader)?;
-                config = program.map(name::CONFIG)?;
-                counters = program.map(name::COUNTERS)?;
-                clocks = program.words(name::PAUSE, words)?;
-                controls = program.map(name::CONTROLS)?;
-                holder = Holder::Tcx(program);
-            }
-        }
+        let mut watch = Self::open(point, settings)?;
+        let mut config: Array<_, _> = watch.holder.map(name::CONFIG)?;
         config.set(0, Plain(settings.config()), 0)?;
-        Ok(Self { holder, counters, clocks, controls })
+        Ok(watch)
+    }
+
+    fn open(point: Point, settings: &Settings) -> Result<Self, XdpError> {
+        let mut loader = EbpfLoader::new();
+        let places = settings.flows.max(1);
+        loader
+            .map_max_entries(name::FLOWS, places)
+            .map_max_entries(name::STATES, places)
+            .map_max_entries(name::SEEN, places * SEEN_WINDOW as u32);
+        let mut holder = match point {
+            Point::Xdp(_) => Holder::Xdp(Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?),
+            Point::Tcx(_) => Holder::Tcx(Classifier::load(OBJECT, ABI_VERSION, &mut loader)?),
+        };
+        Ok(Self {
+            counters: holder.map(name::COUNTERS)?,
+            clocks: holder.words(name::PAUSE, CLASSES * WORDS_OF_CLOCK)?,
+            controls: holder.map(name::CONTROLS)?,
+            flows: holder.map(name::FLOWS)?,
+            states: holder.map(name::STATES)?,
+            holder,
+        })
     }
 
     /// Where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`; `none` where it is not attached.
@@ -168,12 +212,19 @@ impl Watch {
         Ok(frames)
     }
 
-    /// Forgets what was counted. Frames that arrive meanwhile may count or not.
-    pub fn clear(&mut self) -> Result<(), XdpError> {
-        self.counters.set(0, on_all_cpus(Counters::ZERO)?, 0)?;
-        self.clocks.zero(CLASSES * WORDS_OF_CLOCK);
-        while self.controls.next().is_some() {}
-        Ok(())
+    /// The flows of test frames that have passed.
+    pub fn flows(&self) -> Result<Vec<Flow>, XdpError> {
+        let mut flows = Vec::new();
+        for entry in self.flows.iter() {
+            let (key, place) = entry?;
+            let state = self.states.get(&place, 0)?.0;
+            // A flow whose first frame is being counted.
+            if state.distinct > 0 {
+                flows.push(flow(key, &state));
+            }
+        }
+        flows.sort_by_key(|flow| (flow.run, flow.flow));
+        Ok(flows)
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
@@ -193,6 +244,8 @@ impl Settings {
             trust: self.trust as u8,
             capture: self.capture.into(),
             _pad: [0; 2],
+            flows: self.flows,
+            _pad2: 0,
             line_rate: self.line_rate.map_or(0, LineRate::bits_per_second),
             dscp_to_priority: self.dscp_map.map(Priority::get),
         }
@@ -209,4 +262,17 @@ fn control(record: &Control) -> ControlFrame {
         length += 4;
     }
     ControlFrame { time: record.time, length, octets }
+}
+
+fn flow(key: u32, state: &FlowState) -> Flow {
+    Flow {
+        run: (key >> 16) as u16,
+        flow: key as u16,
+        priority: u8::try_from(state.priority).ok().filter(|priority| *priority < 8),
+        lowest: !state.not_lowest,
+        next: state.next,
+        distinct: state.distinct,
+        duplicate: state.duplicate,
+        beyond_window: state.beyond_window,
+    }
 }

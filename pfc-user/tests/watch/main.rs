@@ -24,6 +24,7 @@ fn settings(trust: Trust) -> Settings {
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
         line_rate: Some(LineRate::from_bits_per_second(1_000_000_000).unwrap()),
         capture: false,
+        flows: 0,
     }
 }
 

@@ -9,19 +9,20 @@
 #![expect(missing_docs, reason = "the macros `xdp` and `classifier` make public functions of their own")]
 
 #[path = "../account/atomic.rs"]
-#[expect(dead_code, reason = "`add` and what it is made of are used by the other program too")]
 mod atomic;
 mod control;
+mod flow;
 mod headers;
 
 use aya_ebpf::Global;
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::macros::{classifier, map, xdp};
-use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
-use pfc_ebpf::watch::{ABI_VERSION, Config, Content, Counters, Observed, PauseClock, Tag, Volume, observe};
+use pfc_ebpf::maps::SEEN_WINDOW;
+use pfc_ebpf::watch::{ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe};
 use pfc_ebpf::wire::{Octets, ip, udp};
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
@@ -37,6 +38,15 @@ static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0);
 static PAUSE: Array<PauseClock> = Array::with_max_entries(9, BPF_F_MMAPABLE);
 #[map]
 static CONTROLS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
+// The loader sets the number of entries of all that go by flow.
+#[map]
+static FLOWS: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
+#[map]
+static TAKEN: Array<u64> = Array::with_max_entries(1, 0);
+#[map]
+static STATES: Array<FlowState> = Array::with_max_entries(1, 0);
+#[map]
+static SEEN: Array<u64> = Array::with_max_entries(SEEN_WINDOW as u32, 0);
 
 /// `TCX_NEXT` of `enum tcx_action_base`: whatever comes next decides.
 const TCX_NEXT: i32 = -1;
@@ -111,6 +121,7 @@ fn count(headers: &Headers, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> 
     counters.add(config, &observed, volume(&observed));
     match observed.content {
         Content::Control(control) => control::account(config, counters, headers, tag, Some(&control)),
+        Content::Stamped(stamp) if config.flows > 0 => flow::account(config, counters, &stamp, observed.priority(config)),
         Content::Malformed(reason) if reason.is_control() => control::account(config, counters, headers, tag, None),
         _ => {}
     }

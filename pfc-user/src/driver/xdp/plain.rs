@@ -20,7 +20,7 @@ macro_rules! plain {
 
 plain!(Arrival Config Control FlowConfig FlowCounters Offence PortCounters WindowCounters);
 plain!(responder::Config responder::Counters responder::Record);
-plain!(watch::Config watch::Counters watch::Control);
+plain!(watch::Config watch::Control watch::Counters watch::FlowState);
 
 impl<T: Copy> Plain<T>
 where
