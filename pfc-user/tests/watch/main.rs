@@ -2,9 +2,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod counting;
 mod differential;
+mod exposition;
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
+mod lab;
+mod lifetime;
+mod loss;
 mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
