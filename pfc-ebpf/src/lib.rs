@@ -8,4 +8,5 @@ pub mod maps;
 pub mod responder;
 pub mod stamp;
 pub mod units;
+pub mod watch;
 pub mod wire;

@@ -9,6 +9,7 @@ use crate::config::{DEFAULT_PLAN, PlanChoice};
 use crate::dut::requester::args::RequesterArgs;
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
+use crate::watch::args::WatchArgs;
 
 /// An open conformance tester for lossless networks (PFC and PAUSE).
 #[derive(Debug, Parser)]
@@ -41,6 +42,8 @@ pub enum Command {
     Judge(StoredArgs),
     /// Write the reports of an earlier run again, from its evidence.
     Report(StoredArgs),
+    /// Count what passes ports that carry traffic already: by DSCP, priority, PFC, RoCEv2; and judge loss between two of them.
+    Watch(Box<WatchArgs>),
     /// Be a simulated device under test, on interfaces that are there or on sockets.
     Dut {
         /// Which.

@@ -1,6 +1,7 @@
 //! Testbed and plan files -> typed and checked; the only reader of files.
 
 mod address;
+pub mod arguments;
 mod checks;
 mod document;
 mod plan;

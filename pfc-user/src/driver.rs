@@ -15,4 +15,5 @@ pub mod realtime;
 pub mod responder;
 pub mod testbed;
 pub mod traffic;
+pub mod watch;
 pub mod xdp;

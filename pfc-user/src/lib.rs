@@ -16,6 +16,7 @@
 //! - [`dut`] has the simulated devices: models without I/O, and the processes that put them on ports.
 //! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
 //!   evidence gives the same verdicts again.
+//! - [`watch`] is apart from that: it counts what passes ports that carry traffic already.
 //! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
@@ -31,3 +32,4 @@ pub mod plan;
 pub mod report;
 pub mod roce;
 pub mod run;
+pub mod watch;

@@ -11,7 +11,7 @@ use validator::config::{self, Config};
 use validator::driver::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
-use validator::{agent, cases, dut, run};
+use validator::{agent, cases, dut, run, watch};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run_cases(&args),
         Command::Judge(args) => stored(&args, false),
         Command::Report(args) => stored(&args, true),
+        Command::Watch(args) => watch::session::main(&args),
         Command::Dut { device: DutCommand::Switch(args) } => {
             dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
         }

@@ -10,7 +10,7 @@ use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
 /// The programs, an object each.
-const PROGRAMS: [&str; 3] = ["account", "responder", "bench"];
+const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
 
 /// Builds the objects and `target/release/validator`.
 pub fn run(root: &Path) -> Result<()> {

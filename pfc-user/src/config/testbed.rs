@@ -10,7 +10,7 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde::Deserialize;
 
-pub(super) use file::read;
+pub(super) use file::{Preset, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
 

@@ -2,6 +2,7 @@
 
 mod counters;
 pub(super) mod ethtool;
+mod events;
 mod virtual_link;
 mod xdp_features;
 
@@ -14,8 +15,9 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, Stats64};
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
-pub use self::counters::{drop_rises, softnet_dropped, statistics};
+pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::ethtool::Feature;
+pub use self::events::{LinkEvent, events};
 pub use self::virtual_link::{End, create_bridge, create_veth};
 pub use self::xdp_features::takes_frames;
 use super::netns::{Namespace, NamespaceError};

@@ -9,7 +9,7 @@ mod log;
 pub(super) mod object;
 pub(super) mod plain;
 mod read;
-mod words;
+pub(super) mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

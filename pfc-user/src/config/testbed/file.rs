@@ -81,7 +81,7 @@ enum DscpMapValue {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Preset {
+pub(in crate::config) enum Preset {
     Sonic,
     #[serde(rename = "dscp-mod-8")]
     DscpMod8,
@@ -89,7 +89,7 @@ enum Preset {
 }
 
 impl Preset {
-    fn map(self) -> [Priority; Dscp::COUNT] {
+    pub(in crate::config) fn map(self) -> [Priority; Dscp::COUNT] {
         match self {
             // SONiC's default map, `AZURE`: all but six code points have priority 1, and none has 7.
             Self::Sonic => {

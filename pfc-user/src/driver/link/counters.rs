@@ -12,12 +12,22 @@ const SOFTNET: &str = "/proc/net/softnet_stat";
 /// The counters of `interface` that mean lost frames, with their present values.
 pub fn statistics(namespace: &Namespace, interface: &str) -> Result<Vec<(String, u64)>, LinkError> {
     let standard = standard_counters(&find(namespace, interface)?);
-    let (driver, private) = namespace.run(|| (ethtool::driver(interface), ethtool::counters(interface)))?;
-    let private = match private {
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
-        other => other.map_err(|error| LinkError::system(format!("cannot read the driver's counters of {interface}"), error))?,
-    };
-    Ok(losses(&driver.unwrap_or_default(), &standard, private))
+    let driver = namespace.run(|| ethtool::driver(interface))?;
+    Ok(losses(&driver.unwrap_or_default(), &standard, private(namespace, interface)?))
+}
+
+/// Frames that `interface` says it sent, and its driver's private counters.
+pub fn transmitted(namespace: &Namespace, interface: &str) -> Result<(u64, Vec<(String, u64)>), LinkError> {
+    let standard = standard_counters(&find(namespace, interface)?);
+    Ok((standard.tx_packets, private(namespace, interface)?))
+}
+
+/// The counters that a driver has of its own, if it has any.
+fn private(namespace: &Namespace, interface: &str) -> Result<Vec<(String, u64)>, LinkError> {
+    match namespace.run(|| ethtool::counters(interface))? {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(Vec::new()),
+        other => other.map_err(|error| LinkError::system(format!("cannot read the driver's counters of {interface}"), error)),
+    }
 }
 
 /// Frames that the kernel dropped between driver and protocols since boot, over all CPUs: `netdev_max_backlog` was full.

@@ -42,14 +42,7 @@ impl<'a> Interface<'a> {
 impl Program {
     /// Loads the program `name` of an object, which has to be built with that version of its maps.
     pub fn load(octets: &[u8], name: &'static str, abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
-        if octets.is_empty() {
-            return Err(XdpError::NotBuilt);
-        }
-        if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
-            return Err(XdpError::Kernel { lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)" });
-        }
-        let mut object = loader.load(octets)?;
-        check_abi(&object, abi)?;
+        let mut object = open(octets, abi, loader)?;
         let program: &mut Xdp = object.program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
         program.load()?;
         Ok(Self { object, name, link: None, one_queue: false })
@@ -90,15 +83,12 @@ impl Program {
 
     /// Takes a map out of the object, typed.
     pub fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
-        Ok(self.object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
+        take(&mut self.object, name)
     }
 
     /// Maps the first `length` words of an array into memory. The array stays with the object, for programs that are loaded later.
     pub fn words(&self, name: &'static str, length: usize) -> Result<Words, XdpError> {
-        match self.object.map(name) {
-            Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
-            _ => Err(XdpError::Missing(name)),
-        }
+        words(&self.object, name, length)
     }
 
     /// Runs the program `repeat` times on `frame`.
@@ -115,6 +105,32 @@ impl Program {
     fn program(&self) -> Result<&Xdp, XdpError> {
         Ok(self.object.program(self.name).ok_or(XdpError::Missing(self.name))?.try_into()?)
     }
+}
+
+/// Takes a map out of an object, typed.
+pub fn take<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static str) -> Result<M, XdpError> {
+    Ok(object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
+}
+
+/// Maps the first `length` words of an array of an object into memory.
+pub fn words(object: &Ebpf, name: &'static str, length: usize) -> Result<Words, XdpError> {
+    match object.map(name) {
+        Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
+        _ => Err(XdpError::Missing(name)),
+    }
+}
+
+/// Loads the maps of an object, which has to be built with that version of them, and none of its programs yet.
+pub fn open(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Ebpf, XdpError> {
+    if octets.is_empty() {
+        return Err(XdpError::NotBuilt);
+    }
+    if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
+        return Err(XdpError::Kernel { lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)" });
+    }
+    let object = loader.load(octets)?;
+    check_abi(&object, abi)?;
+    Ok(object)
 }
 
 /// The object says which layout of the maps it was built with.

@@ -4,7 +4,7 @@ use std::ptr;
 
 use aya::Pod;
 use pfc_ebpf::maps::{Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters};
-use pfc_ebpf::{generate, responder};
+use pfc_ebpf::{generate, responder, watch};
 
 /// A value of a map; its type is another crate's, as is the trait.
 #[derive(Clone, Copy)]
@@ -21,6 +21,7 @@ macro_rules! plain {
 plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
 plain!([u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
+plain!(watch::Config watch::Control watch::Counters watch::FlowState);
 
 impl<T: Copy> Plain<T>
 where

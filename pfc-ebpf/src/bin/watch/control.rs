@@ -1,0 +1,63 @@
+//! PAUSE and PFC frames: how long they pause whom, and their octets.
+
+use crate::headers::Headers;
+use crate::{CONTROLS, PAUSE, atomic};
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use core::ptr;
+use pfc_ebpf::units::Quanta;
+use pfc_ebpf::watch::{Config, Control, Counters, PauseClock, Tag};
+use pfc_ebpf::wire::Octets;
+use pfc_ebpf::wire::mac_control::MacControl;
+
+/// The entry of PAUSE for 802.3x.
+const WHOLE_LINK: u32 = 8;
+
+/// Accounts for a MAC control frame; `None`: one that is malformed, and pauses nothing.
+#[inline(always)]
+pub fn account(config: &Config, counters: &mut Counters, headers: &Headers, tag: Option<Tag>, control: Option<&MacControl>) {
+    // SAFETY: the helper has no preconditions.
+    let now = unsafe { bpf_ktime_get_ns() };
+    match control {
+        Some(MacControl::Pause { quanta }) => pause(config, WHOLE_LINK, now, *quanta),
+        Some(MacControl::Pfc { vector, quanta }) => {
+            for priority in 0..8 {
+                if vector & (1 << priority) != 0 {
+                    pause(config, priority, now, quanta[priority as usize & 7]);
+                }
+            }
+        }
+        None => {}
+    }
+    if config.capture != 0 && !record(headers, tag, now) {
+        counters.controls_lost += 1;
+    }
+}
+
+/// A class is paused from now on for as long as `quanta` say; what of its former pause had run is added up.
+#[inline(always)]
+fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
+    let Some(clock) = PAUSE.get_ptr_mut(class) else { return };
+    // Exact up to the longest pause time, and without the division of 128 bits that BPF lacks.
+    let lasts = (quanta as u64 * Quanta::BITS * 1_000_000_000).checked_div(config.line_rate).unwrap_or(0);
+    // SAFETY: an entry of the map. MAC control frames of a port come through one queue, so that one CPU writes at a time; where
+    // a driver moves them to another queue, only one of the two adds up the same pause. Userspace reads until nothing changes.
+    unsafe {
+        let at = ptr::read_volatile(&raw const (*clock).at);
+        let until = ptr::read_volatile(&raw const (*clock).until);
+        if atomic::compare_exchange(&raw mut (*clock).at, at, now) == at {
+            atomic::add(&raw mut (*clock).paused, PauseClock { paused: 0, at, until }.paused(now));
+            ptr::write_volatile(&raw mut (*clock).until, now + lasts);
+        }
+    }
+}
+
+/// Keeps the octets; false: they did not fit.
+#[inline(always)]
+fn record(headers: &Headers, tag: Option<Tag>, now: u64) -> bool {
+    let Some(mut entry) = CONTROLS.reserve::<Control>(0) else { return false };
+    let Tag { tpid, tci } = tag.unwrap_or(Tag { tpid: 0, tci: 0 });
+    entry.write(Control { time: now, length: headers.length() as u32, tpid, tci, octets: headers.octets });
+    // Userspace looks once an interval.
+    entry.submit(aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64);
+    true
+}

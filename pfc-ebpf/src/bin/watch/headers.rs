@@ -1,0 +1,60 @@
+//! The first octets of a frame, copied by the kernel's helpers from however many fragments it is in: one copy, whatever the
+//! driver or the stack left where.
+
+use aya_ebpf::helpers::generated::bpf_csum_diff;
+use core::hint::black_box;
+use core::ptr;
+use pfc_ebpf::watch::HEADERS;
+use pfc_ebpf::wire::{Octets, fold};
+
+/// The longest header that is summed: IPv4 with all its options.
+const MAX_SUMMED: usize = 60;
+
+/// The first [`HEADERS`] octets of a frame, those beyond its end zero.
+pub struct Headers {
+    /// On the stack, where the verifier wants an alignment that it can tell.
+    pub octets: [u8; HEADERS],
+    /// Octets of the whole frame.
+    length: usize,
+}
+
+impl Headers {
+    /// Of a frame of `length` octets, which `load(to, count)` copies; `None` where that fails.
+    #[inline(always)]
+    pub fn load(length: usize, load: impl FnOnce(*mut u8, u32) -> i64) -> Option<Self> {
+        let mut octets = [0; HEADERS];
+        let held = if length < HEADERS { length } else { HEADERS };
+        if held == 0 || load(octets.as_mut_ptr(), held as u32) != 0 {
+            return None;
+        }
+        Some(Self { octets, length })
+    }
+}
+
+impl Octets for Headers {
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    #[inline(always)]
+    fn get<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        if offset > HEADERS - N || offset + N > self.length {
+            return None;
+        }
+        // SAFETY: within the array, as was just checked.
+        Some(unsafe { ptr::read(self.octets.as_ptr().add(offset).cast()) })
+    }
+
+    #[inline(always)]
+    fn sum(&self, offset: usize, length: usize) -> Option<u16> {
+        // The compiler knows more of a header's length than the verifier, and would leave out the comparison.
+        let length = black_box(length);
+        if length > MAX_SUMMED || offset > HEADERS - MAX_SUMMED || offset + length > self.length {
+            return None;
+        }
+        // SAFETY: within the array, as was just checked.
+        let sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, self.octets.as_ptr().add(offset).cast_mut().cast(), length as u32, 0) };
+        Some(fold(sum as u32).to_be())
+    }
+}

@@ -1,0 +1,135 @@
+//! The programs of `watch`: count every frame of a port and let it pass, untouched. `watch` at XDP; `watch_tc` at tcx, either
+//! on the way in, where another XDP program holds the port, or on the way out.
+//!
+//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Needs Linux 5.18
+//! (`bpf_xdp_load_bytes`), and 6.6 at tcx.
+#![no_std]
+#![no_main]
+#![feature(asm_experimental_arch)]
+#![expect(missing_docs, reason = "the macros `xdp` and `classifier` make public functions of their own")]
+
+#[path = "../account/atomic.rs"]
+mod atomic;
+mod control;
+mod flow;
+mod headers;
+
+use aya_ebpf::Global;
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
+use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
+use aya_ebpf::macros::{classifier, map, xdp};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::programs::{TcContext, XdpContext};
+use headers::Headers;
+use pfc_ebpf::maps::SEEN_WINDOW;
+use pfc_ebpf::watch::{ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe};
+use pfc_ebpf::wire::{Octets, ip, udp};
+
+/// Alone in its section, so that the loader finds it without the object's symbols.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".rodata.abi")]
+static ABI: Global<u32> = Global::new(ABI_VERSION);
+
+#[map]
+static CONFIG: Array<Config> = Array::with_max_entries(1, 0);
+#[map]
+static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0);
+#[map]
+static PAUSE: Array<PauseClock> = Array::with_max_entries(9, BPF_F_MMAPABLE);
+#[map]
+static CONTROLS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
+// The loader sets the number of entries of all that go by flow.
+#[map]
+static FLOWS: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
+#[map]
+static TAKEN: Array<u64> = Array::with_max_entries(1, 0);
+#[map]
+static STATES: Array<FlowState> = Array::with_max_entries(1, 0);
+#[map]
+static SEEN: Array<u64> = Array::with_max_entries(SEEN_WINDOW as u32, 0);
+
+/// `TCX_NEXT` of `enum tcx_action_base`: whatever comes next decides.
+const TCX_NEXT: i32 = -1;
+
+/// Counts a frame that came in.
+#[xdp(frags)]
+pub fn watch(ctx: XdpContext) -> u32 {
+    // SAFETY: the program's own context; the helper checks the frame's end.
+    let length = unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize;
+    let load = |to: *mut u8, count| unsafe { bpf_xdp_load_bytes(ctx.ctx, 0, to.cast(), count) };
+    if let Some(headers) = Headers::load(length, load) {
+        count(&headers, None, |_| Volume { frames: 1, octets: length as u64 });
+    }
+    xdp_action::XDP_PASS
+}
+
+/// Counts a frame that comes in behind XDP, or goes out.
+#[classifier]
+pub fn watch_tc(ctx: TcContext) -> i32 {
+    let skb = ctx.skb.skb;
+    // SAFETY: the program's own context; the helper checks the frame's end.
+    let (length, tag, gso_size) = unsafe {
+        let tag = Tag { tpid: u16::from_be((*skb).vlan_proto as u16), tci: (*skb).vlan_tci as u16 };
+        ((*skb).len as usize, if (*skb).vlan_present != 0 { Some(tag) } else { None }, (*skb).gso_size as usize)
+    };
+    let load = |to: *mut u8, count| unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) };
+    if let Some(headers) = Headers::load(length, load) {
+        count(&headers, tag, |observed| volume(&headers, observed, tag, gso_size));
+    }
+    TCX_NEXT
+}
+
+/// Frames and octets on the wire of what the stack holds as one: offloads merge frames before it comes here, and cut it into
+/// frames of `gso_size` octets of payload, each with all the headers, after it has left.
+#[inline(always)]
+fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: usize) -> Volume {
+    const TAG: u64 = 4;
+    const TCP: u8 = 6;
+    const TCP_OFFSET: usize = 12;
+    let outside = if tag.is_some() { TAG } else { 0 };
+    let length = headers.length();
+    let one = Volume { frames: 1, octets: length as u64 + outside };
+    let Some(packet) = observed.ip else { return one };
+    if gso_size == 0 {
+        return one;
+    }
+    let repeated = match packet.protocol {
+        ip::UDP => packet.payload + udp::LEN,
+        TCP => match headers.get(packet.payload + TCP_OFFSET) {
+            Some([offset]) => packet.payload + (offset >> 4) as usize * 4,
+            None => return one,
+        },
+        _ => return one,
+    };
+    if repeated >= length {
+        return one;
+    }
+    let frames = ((length - repeated) as u64).div_ceil(gso_size as u64);
+    Volume { frames, octets: length as u64 + (frames - 1) * repeated as u64 + frames * outside }
+}
+
+#[inline(always)]
+fn count(headers: &Headers, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> Volume) {
+    let Some(config) = CONFIG.get(0) else { return };
+    if config.abi != ABI.load() {
+        return;
+    }
+    let Some(counters) = COUNTERS.get_ptr_mut(0) else { return };
+    // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
+    let counters = unsafe { &mut *counters };
+    let observed = observe(headers, tag);
+    counters.add(config, &observed, volume(&observed));
+    match observed.content {
+        Content::Control(control) => control::account(config, counters, headers, tag, Some(&control)),
+        Content::Stamped(stamp) if config.flows > 0 => flow::account(config, counters, &stamp, observed.priority(config)),
+        Content::Malformed(reason) if reason.is_control() => control::account(config, counters, headers, tag, None),
+        _ => {}
+    }
+}
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // The verifier refuses a program in which this could be reached.
+    loop {}
+}

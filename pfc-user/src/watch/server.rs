@@ -1,0 +1,136 @@
+//! `/metrics` over HTTP/1.1 (RFC 9112): one request a connection, and little patience with it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::prometheus::CONTENT_TYPE;
+
+/// Connections at a time; others wait to be accepted.
+const CONNECTIONS: usize = 8;
+/// Octets of a request's head.
+const LONGEST: usize = 8 << 10;
+/// For a request to come, and for its answer to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A request for the present metrics.
+pub type Scrape = oneshot::Sender<String>;
+
+/// Serves connections until the other end of `scrapes` is gone.
+pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Such as no descriptors left; not to spin on.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let scrapes = scrapes.clone();
+        tokio::spawn(async move {
+            // A client that is slow or gone is its own loss.
+            let _ = answer(stream, &scrapes).await;
+            drop(place);
+        });
+    }
+}
+
+async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Result<()> {
+    let head = timeout(PATIENCE, head(&mut stream)).await??;
+    let (status, body) = match request(&head) {
+        Ok(_) => {
+            let (reply, text) = oneshot::channel();
+            match scrapes.send(reply).await {
+                Ok(()) => text.await.map_or(("503 Service Unavailable", String::new()), |text| ("200 OK", text)),
+                Err(_) => ("503 Service Unavailable", String::new()),
+            }
+        }
+        Err(status) => (status, format!("{status}\n")),
+    };
+    let kind = if status.starts_with("200") { CONTENT_TYPE } else { "text/plain; charset=utf-8" };
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let length = body.len();
+    let mut reply = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n");
+    if request(&head) != Ok(Method::Head) {
+        reply.push_str(&body);
+    }
+    timeout(PATIENCE, async {
+        stream.write_all(reply.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What the client still has to say would make the kernel reset the connection before it has read the answer.
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        Ok(())
+    })
+    .await?
+}
+
+/// The request's head: up to its empty line, or what there is where it is too long or ends before.
+async fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut octets = [0; 1024];
+    loop {
+        let count = stream.read(&mut octets).await?;
+        head.extend_from_slice(&octets[..count]);
+        if count == 0 || head.len() > LONGEST || head.windows(4).any(|end| end == b"\r\n\r\n") {
+            return Ok(head);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Get,
+    Head,
+}
+
+/// A request for the metrics, or the status that answers it.
+fn request(head: &[u8]) -> Result<Method, &'static str> {
+    const BAD: &str = "400 Bad Request";
+    if head.len() > LONGEST {
+        return Err("431 Request Header Fields Too Large");
+    }
+    let end = head.windows(4).position(|end| end == b"\r\n\r\n").ok_or(BAD)?;
+    let text = std::str::from_utf8(&head[..end]).map_err(|_| BAD)?;
+    let mut words = text.lines().next().ok_or(BAD)?.split(' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next()) else {
+        return Err(BAD);
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Err("505 HTTP Version Not Supported");
+    }
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        _ => return Err("405 Method Not Allowed"),
+    };
+    match target.split('?').next() {
+        Some("/metrics") => Ok(method),
+        _ => Err("404 Not Found"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_answered_by_what_they_are() {
+        let status = |text: &str| request(text.as_bytes());
+        assert_eq!(status("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(Method::Get));
+        assert_eq!(status("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n"), Ok(Method::Head));
+        assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), Err("404 Not Found"));
+        assert_eq!(status("POST /metrics HTTP/1.1\r\n\r\n"), Err("405 Method Not Allowed"));
+        assert_eq!(status("GET /metrics HTTP/2\r\n\r\n"), Err("505 HTTP Version Not Supported"));
+        for bad in ["", "\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics HTTP/1.1 x\r\n\r\n", "GET /metrics HTTP/1.1\r\n"] {
+            assert_eq!(status(bad), Err("400 Bad Request"), "{bad:?}");
+        }
+        assert_eq!(request(b"GET /\xff HTTP/1.1\r\n\r\n"), Err("400 Bad Request"));
+        assert_eq!(request(&[b'a'; LONGEST + 1]), Err("431 Request Header Fields Too Large"));
+    }
+}

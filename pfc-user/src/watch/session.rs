@@ -1,0 +1,141 @@
+//! Attaches to the ports, waits for what comes, and writes it.
+
+mod output;
+mod ports;
+mod window;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures_util::StreamExt;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+
+use self::output::Output;
+pub use self::ports::PortName;
+use self::ports::Ports;
+use self::window::LossWindow;
+use super::args::WatchArgs;
+use super::loss::Verdict;
+use super::pcapng::Capture;
+use super::{prometheus, server};
+use crate::case::Exit;
+use crate::driver::link;
+
+/// How often records are taken out of the kernel's buffer, which has room for some thousand.
+const DRAIN: Duration = Duration::from_millis(20);
+
+/// Why the watch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Duration,
+    Interrupted,
+    /// Every port is gone.
+    Gone,
+}
+
+/// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in each case.
+pub fn main(args: &WatchArgs) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no event loop")?;
+    runtime.block_on(watch(args))
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+async fn watch(args: &WatchArgs) -> Result<Exit> {
+    let mut interrupted = pin!(interrupted()?);
+    // Before anything is looked at, so that no change falls between.
+    let mut events = pin!(link::events().context("cannot be told of changes of links")?);
+    let listener = match args.prometheus {
+        Some(address) => Some(TcpListener::bind(address).await.with_context(|| format!("--prometheus: cannot listen on {address}"))?),
+        None => None,
+    };
+    let mut output = Output::new(args.json);
+    let mut ports = Ports::attach(args, &mut output)?;
+    let mut capture = match &args.pcap {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("--pcap: cannot write {}", path.display()))?;
+            Some(Capture::begin(BufWriter::new(file), &ports.names()).context("--pcap: cannot write")?)
+        }
+        None => None,
+    };
+    let (scrapes, mut scraped) = mpsc::channel(1);
+    if let Some(listener) = listener {
+        output.event(0, "", "listening", &format!("metrics: http://{}/metrics", listener.local_addr()?))?;
+        tokio::spawn(server::serve(listener, scrapes));
+    }
+    let mut window = match &args.loss {
+        Some(pair) => Some(LossWindow::begin(pair, &ports, args.max_latency.0).await?),
+        None => None,
+    };
+    output.event(ports.elapsed(), "", "watching", &ports.described())?;
+
+    let mut tick = every(Duration::from_nanos(args.interval.0));
+    let mut drain = every(DRAIN);
+    let end = args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0));
+    let end = loop {
+        tokio::select! {
+            biased;
+            () = &mut interrupted => break End::Interrupted,
+            Some(event) = events.next() => {
+                ports.note(event, &mut output)?;
+                if ports.all_gone() {
+                    break End::Gone;
+                }
+            }
+            _ = drain.tick(), if capture.is_some() => ports.drain(capture.as_mut())?,
+            _ = tick.tick() => ports.show(&mut output)?,
+            Some(reply) = scraped.recv() => {
+                let text = prometheus::render(&ports.labelled()?);
+                // Whoever asked may have gone.
+                let _ = reply.send(text);
+            }
+            () = until(end) => break End::Duration,
+        }
+    };
+    let report = match window.take() {
+        Some(window) => Some(window.end(&ports).await?),
+        None => None,
+    };
+    ports.drain(capture.as_mut())?;
+    ports.show_last(&mut output)?;
+    if let Some(report) = &report {
+        output.loss(ports.elapsed(), report)?;
+    }
+    Ok(match (end, report.map(|report| report.verdict)) {
+        (End::Interrupted, _) => Exit::Interrupted,
+        (_, Some(Verdict::Loss)) => Exit::Failed,
+        (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
+        (End::Duration, _) => Exit::Passed,
+    })
+}
+
+/// Ends with the first signal that asks to stop, from now on. A lost terminal is one: what was measured may be in a file.
+fn interrupted() -> Result<impl Future<Output = ()>> {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    let [interrupt, terminate, hangup] = signals.map(|signal| signal.context("signals cannot be waited for"));
+    let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}

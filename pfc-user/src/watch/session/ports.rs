@@ -1,0 +1,295 @@
+//! The ports that are watched.
+
+use std::fmt;
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use pfc_ebpf::units::LineRate;
+
+use super::output::{Output, Shown};
+use crate::driver::clock;
+use crate::driver::link::{self, LinkError, LinkEvent, LinkState};
+use crate::driver::netns::Namespace;
+use crate::driver::watch::{Direction, Flow, Point, Reading, Settings, Watch};
+use crate::driver::xdp::{Mode, XdpError};
+use crate::plan::Nanos;
+use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
+use crate::watch::pcapng::Capture;
+
+/// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
+const RESETTING: [&str; 17] = [
+    "atlantic",
+    "bnxt_en",
+    "ena",
+    "fec",
+    "i40e",
+    "iavf",
+    "ice",
+    "igb",
+    "igc",
+    "ixgbe",
+    "ixgbevf",
+    "mlx4_en",
+    "mlx5_core",
+    "nfp",
+    "qede",
+    "sfc",
+    "stmmac",
+];
+/// Flows of test frames that are told apart when loss is judged.
+const FLOWS: u32 = 1024;
+
+/// Which port, and how it is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortName {
+    /// Interface.
+    pub interface: String,
+    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress` or `tcx egress`.
+    pub place: &'static str,
+    /// What priorities and pause times rest on.
+    pub how: String,
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.interface, self.place)
+    }
+}
+
+/// A port with its program.
+pub struct Port {
+    /// Its name.
+    pub name: PortName,
+    watch: Watch,
+    first: Reading,
+    last: Reading,
+    index: u32,
+    carrier: bool,
+    mtu: u32,
+    gone: bool,
+    /// It had no carrier at some time.
+    pub lost_carrier: bool,
+}
+
+impl Port {
+    /// What it has counted.
+    pub fn read(&self) -> Result<Reading> {
+        Ok(self.watch.read()?)
+    }
+
+    /// Test frames that it has counted.
+    pub fn flows(&self) -> Result<Vec<Flow>> {
+        Ok(self.watch.flows()?)
+    }
+
+    /// It was removed.
+    pub fn gone(&self) -> bool {
+        self.gone
+    }
+}
+
+/// All ports.
+pub struct Ports {
+    ports: Vec<Port>,
+    begin: Nanos,
+}
+
+impl Ports {
+    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the sending one, so that it sees all
+    /// that was counted there.
+    pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
+        let namespace = Namespace::current()?;
+        let mut ports = Self { ports: Vec::new(), begin: clock::now() };
+        let mut interfaces = args.interfaces.clone();
+        interfaces.extend(args.loss.as_ref().map(|pair| pair.rx.clone()).filter(|rx| !args.interfaces.contains(rx)));
+        let mut wanted: Vec<_> = interfaces.into_iter().map(|interface| (interface, None)).collect();
+        wanted.extend(args.loss.as_ref().map(|pair| (pair.tx.clone(), Some(Direction::Egress))));
+        for (interface, direction) in wanted {
+            if direction.is_none() && ports.ports.iter().any(|port| port.name.interface == interface) {
+                bail!("{interface} is named twice; each interface is to be named once");
+            }
+            let state = link::state(&namespace, &interface)?;
+            let port = Self::attach_one(args, &interface, direction, &state, output)?;
+            ports.ports.push(port);
+        }
+        ports.begin = clock::now();
+        Ok(ports)
+    }
+
+    fn attach_one(args: &WatchArgs, interface: &str, direction: Option<Direction>, state: &LinkState, output: &mut Output) -> Result<Port> {
+        let reported = state.speed.and_then(|speed| LineRate::from_bits_per_second(speed).ok());
+        let settings = Settings {
+            trust: args.trust.into(),
+            dscp_map: args.dscp_map.map,
+            line_rate: args.line_rate.or(reported),
+            capture: args.pcap.is_some() && direction.is_none(),
+            flows: if args.loss.is_some() { FLOWS } else { 0 },
+        };
+        let point = match (direction, args.attach) {
+            (Some(direction), _) => Point::Tcx(direction),
+            (None, AttachArg::Auto) => Point::Xdp(Mode::Auto),
+            (None, AttachArg::Driver) => Point::Xdp(Mode::Driver),
+            (None, AttachArg::Skb) => Point::Xdp(Mode::Skb),
+            (None, AttachArg::Tc) => Point::Tcx(Direction::Ingress),
+        };
+        if matches!(point, Point::Xdp(Mode::Auto | Mode::Driver)) && RESETTING.contains(&state.driver.as_str()) {
+            let driver = &state.driver;
+            warn(interface, &format!("its driver {driver} may reset its rings as the program comes and goes; --attach tc avoids that"));
+        }
+        let watch = match Watch::attach(interface, point, &settings) {
+            Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
+                let message = format!(
+                    "has an XDP program already, {program}: counting at tcx ingress, behind it. Not seen: frames that it drops, \
+                     redirects or sends back, PAUSE and PFC frames where it takes them, and frames as they were before it changed them"
+                );
+                output.event(0, interface, "occupied", &message)?;
+                Watch::attach(interface, Point::Tcx(Direction::Ingress), &settings)?
+            }
+            watch => watch?,
+        };
+        let place = match watch.place() {
+            "driver" => "xdp driver",
+            "skb" => "xdp skb",
+            place => place,
+        };
+        let name = PortName { interface: interface.to_owned(), place, how: how(args, settings.line_rate) };
+        let first = watch.read()?;
+        let (carrier, mtu) = (state.carrier, state.mtu);
+        if !carrier {
+            warn(interface, "it has no carrier");
+        }
+        Ok(Port { name, watch, last: first.clone(), first, index: state.index, carrier, mtu, gone: false, lost_carrier: !carrier })
+    }
+
+    /// Nanoseconds since it began.
+    pub fn elapsed(&self) -> Nanos {
+        clock::now() - self.begin
+    }
+
+    /// The interfaces, in the order of the ports.
+    pub fn names(&self) -> Vec<&str> {
+        self.ports.iter().map(|port| port.name.interface.as_str()).collect()
+    }
+
+    /// All ports, and how they are counted.
+    pub fn described(&self) -> String {
+        let one = |port: &Port| format!("{}: {}", port.name, port.name.how);
+        format!("watching {}", self.ports.iter().map(one).collect::<Vec<_>>().join("; "))
+    }
+
+    /// The port on that interface that counts what comes in, or what goes out.
+    pub fn find(&self, interface: &str, egress: bool) -> &Port {
+        let is_it = |port: &&Port| port.name.interface == interface && (port.name.place == "tcx egress") == egress;
+        self.ports.iter().find(is_it).expect("attached at the beginning")
+    }
+
+    /// Whether no port is left.
+    pub fn all_gone(&self) -> bool {
+        self.ports.iter().all(|port| port.gone)
+    }
+
+    /// Takes note of what became of a link.
+    pub fn note(&mut self, event: LinkEvent, output: &mut Output) -> Result<()> {
+        let elapsed = self.elapsed();
+        match event {
+            LinkEvent::Gone { index } => {
+                self.of(index).try_for_each(|port| port.note_gone(elapsed, output))?;
+            }
+            LinkEvent::State { index, carrier, mtu } => {
+                self.of(index).try_for_each(|port| port.note_state(carrier, mtu, elapsed, output))?;
+            }
+            LinkEvent::Missed => {
+                let namespace = Namespace::current()?;
+                for port in self.ports.iter_mut().filter(|port| !port.gone) {
+                    match link::state(&namespace, &port.name.interface) {
+                        Ok(state) if state.index == port.index => port.note_state(state.carrier, state.mtu, elapsed, output)?,
+                        Ok(_) | Err(LinkError::Unknown { .. }) => port.note_gone(elapsed, output)?,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&mut self, index: u32) -> impl Iterator<Item = &mut Port> {
+        self.ports.iter_mut().filter(move |port| port.index == index && !port.gone)
+    }
+
+    /// Shows what came since the last time.
+    pub fn show(&mut self, output: &mut Output) -> Result<()> {
+        let elapsed = self.elapsed();
+        let mut readings = Vec::new();
+        for port in self.ports.iter_mut().filter(|port| !port.gone) {
+            let now = port.watch.read()?;
+            let before = std::mem::replace(&mut port.last, now.clone());
+            readings.push((port.name.clone(), before, now));
+        }
+        let shown: Vec<_> = readings.iter().map(|(port, before, now)| Shown { port, before, now }).collect();
+        Ok(output.interval(elapsed, &shown)?)
+    }
+
+    /// Shows all that was counted, those that are gone too.
+    pub fn show_last(&mut self, output: &mut Output) -> Result<()> {
+        for port in &mut self.ports {
+            port.last = port.watch.read()?;
+        }
+        let shown: Vec<_> = self.ports.iter().map(|port| Shown { port: &port.name, before: &port.first, now: &port.last }).collect();
+        Ok(output.last(self.elapsed(), &shown)?)
+    }
+
+    /// The present readings, labelled for Prometheus.
+    pub fn labelled(&self) -> Result<Vec<(Vec<(&'static str, String)>, Reading)>> {
+        let labelled = |port: &Port| {
+            let direction = if port.name.place == "tcx egress" { "transmit" } else { "receive" };
+            let labels = vec![("interface", port.name.interface.clone()), ("direction", direction.to_owned())];
+            Ok((labels, port.watch.read()?))
+        };
+        self.ports.iter().map(labelled).collect()
+    }
+
+    /// Moves what was recorded of PAUSE and PFC frames to the capture.
+    pub fn drain<W: Write>(&mut self, capture: Option<&mut Capture<W>>) -> Result<()> {
+        let Some(capture) = capture else { return Ok(()) };
+        for (place, port) in self.ports.iter_mut().enumerate() {
+            capture.write(place, &port.watch.controls()?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Port {
+    fn note_gone(&mut self, elapsed: Nanos, output: &mut Output) -> Result<()> {
+        self.gone = true;
+        Ok(output.event(elapsed, &self.name.interface, "removed", "the interface is gone; what it counted until then stays")?)
+    }
+
+    fn note_state(&mut self, carrier: bool, mtu: u32, elapsed: Nanos, output: &mut Output) -> Result<()> {
+        if carrier != self.carrier {
+            let (event, message) = if carrier { ("carrier-up", "carrier is back") } else { ("carrier-lost", "carrier lost") };
+            output.event(elapsed, &self.name.interface, event, message)?;
+        }
+        if mtu != self.mtu {
+            output.event(elapsed, &self.name.interface, "mtu", &format!("MTU changed from {} to {mtu}", self.mtu))?;
+        }
+        (self.carrier, self.mtu) = (carrier, mtu);
+        self.lost_carrier |= !carrier;
+        Ok(())
+    }
+}
+
+fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
+    let priority = match args.trust {
+        TrustArg::Dscp => format!("priority by DSCP ({})", args.dscp_map.name),
+        TrustArg::Pcp => "priority by PCP".to_owned(),
+    };
+    match (line_rate, args.line_rate) {
+        (Some(rate), Some(_)) => format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9),
+        (Some(rate), None) => format!("{priority}, {} Gbit/s as the driver reports", rate.bits_per_second() as f64 / 1e9),
+        (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
+    }
+}
+
+fn warn(interface: &str, message: &str) {
+    eprintln!("validator: {interface}: {message}");
+}

@@ -1,0 +1,206 @@
+//! For people: a line for each interval, a table of what was counted, and the judgement of loss.
+
+use pfc_ebpf::maps::Malformed;
+use pfc_ebpf::watch::{ClassCounters, Volume};
+
+use super::loss::{Report, Row, Subject};
+use super::metrics::{CNP, ECN, operation, reason};
+use super::session::PortName;
+use crate::driver::watch::Reading;
+use crate::plan::Nanos;
+
+const SECOND: f64 = 1e9;
+
+/// What became more from one reading to the next.
+struct Change<'a> {
+    before: &'a Reading,
+    now: &'a Reading,
+    seconds: f64,
+}
+
+impl<'a> Change<'a> {
+    fn new(before: &'a Reading, now: &'a Reading) -> Self {
+        Self { before, now, seconds: now.time.saturating_sub(before.time) as f64 / SECOND }
+    }
+
+    /// How much a second.
+    fn rate(&self, number: impl Fn(&Reading) -> u64) -> f64 {
+        let rise = number(self.now).saturating_sub(number(self.before)) as f64;
+        if self.seconds > 0.0 { rise / self.seconds } else { 0.0 }
+    }
+
+    fn frames(&self, volume: impl Fn(&Reading) -> Volume) -> String {
+        format!("{}frame/s", scaled(self.rate(|reading| volume(reading).frames)))
+    }
+
+    fn bits(&self, volume: impl Fn(&Reading) -> Volume) -> String {
+        format!("{}bit/s", scaled(self.rate(|reading| 8 * volume(reading).octets)))
+    }
+
+    /// Share of the time in which a class was paused.
+    fn paused(&self, class: usize) -> String {
+        format!("{:.1} %", (self.rate(|reading| reading.paused[class]) / SECOND * 100.0).min(100.0))
+    }
+}
+
+/// With three significant digits, and the prefix of its unit.
+fn scaled(value: f64) -> String {
+    let (value, prefix) = match value {
+        value if value >= 1e9 => (value / 1e9, "G"),
+        value if value >= 1e6 => (value / 1e6, "M"),
+        value if value >= 1e3 => (value / 1e3, "k"),
+        value => (value, ""),
+    };
+    let decimals = if value >= 100.0 || value == 0.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$} {prefix}")
+}
+
+fn clock(elapsed: Nanos) -> String {
+    format!("{:.1} s", elapsed as f64 / SECOND)
+}
+
+fn met(class: &ClassCounters) -> bool {
+    class.xoff + class.xon > 0
+}
+
+fn malformed(reading: &Reading) -> u64 {
+    reading.counters.malformed.iter().sum()
+}
+
+/// One line about a port: rates since `before`.
+pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> String {
+    let change = Change::new(before, now);
+    let total = |reading: &Reading| reading.counters.total;
+    let mut parts = vec![format!("{:>8}  {port}", clock(elapsed)), change.frames(total), change.bits(total)];
+    for priority in 0..8 {
+        let volume = |reading: &Reading| reading.counters.by_priority[priority];
+        if volume(now).frames > 0 {
+            parts.push(format!("prio {priority} {}", change.frames(volume)));
+        }
+    }
+    let class = |name: String, index: usize, counts: &dyn Fn(&Reading) -> ClassCounters| {
+        met(&counts(now)).then(|| {
+            let rate = |number: fn(ClassCounters) -> u64| scaled(change.rate(|reading| number(counts(reading))));
+            format!("{name} {}XOFF/s {}XON/s paused {}", rate(|class| class.xoff), rate(|class| class.xon), change.paused(index))
+        })
+    };
+    parts.extend((0..8).filter_map(|priority| class(format!("PFC {priority}"), priority, &|reading| reading.counters.pfc[priority])));
+    parts.extend(class("PAUSE".to_owned(), 8, &|reading| reading.counters.pause));
+    if now.counters.roce.frames > 0 {
+        parts.push(format!("RoCEv2 {}", change.frames(|reading| reading.counters.roce)));
+        parts.push(format!("CNP {}/s", scaled(change.rate(|reading| reading.counters.by_opcode[usize::from(CNP)]))));
+    }
+    if now.counters.by_ecn[3] > 0 {
+        parts.push(format!("CE {}/s", scaled(change.rate(|reading| reading.counters.by_ecn[3]))));
+    }
+    if malformed(now) > 0 {
+        parts.push(format!("malformed {}/s", scaled(change.rate(malformed))));
+    }
+    parts.join(" | ")
+}
+
+fn counted(name: &str, now: Volume, change: &Change, volume: impl Fn(&Reading) -> Volume) -> String {
+    let (frames, bits) = (change.frames(&volume), change.bits(&volume));
+    format!("  {name:<28} {:>16} {:>18} {frames:>17} {bits:>16}", now.frames, now.octets)
+}
+
+fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> String {
+    let total = change.now.paused[class] as f64 / SECOND;
+    format!("  {name:<28} {:>11} XOFF {:>10} XON {total:>14.6} s paused {:>9} now", counts.xoff, counts.xon, change.paused(class))
+}
+
+/// All that a port has counted, with rates since `before`. A heading, then rows of what was met.
+pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Vec<String> {
+    let change = Change::new(before, now);
+    let counters = &now.counters;
+    let mut lines = vec![format!("{port}, {}, {}", port.how, clock(elapsed))];
+    lines.push(format!("  {:<28} {:>16} {:>18} {:>17} {:>16}", "", "frames", "octets", "", ""));
+    let mut row = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
+        if volume(now).frames > 0 || name == "all" {
+            lines.push(counted(name, volume(now), &change, volume));
+        }
+    };
+    row("all", &|reading| reading.counters.total);
+    for priority in 0..8 {
+        row(&format!("priority {priority}"), &|reading| reading.counters.by_priority[priority]);
+    }
+    row("no priority", &|reading| reading.counters.no_priority);
+    for dscp in 0..64 {
+        row(&format!("DSCP {dscp}"), &|reading| reading.counters.by_dscp[dscp]);
+    }
+    for pcp in 0..8 {
+        row(&format!("VLAN, PCP {pcp}"), &|reading| reading.counters.by_pcp[pcp]);
+    }
+    row("RoCEv2", &|reading| reading.counters.roce);
+    for opcode in 0..=255u8 {
+        let frames = |reading: &Reading| reading.counters.by_opcode[usize::from(opcode)];
+        if frames(now) > 0 {
+            let name = format!("  {}", operation(opcode));
+            let rate = format!("{}frame/s", scaled(change.rate(frames)));
+            lines.push(format!("  {name:<28} {:>16} {:>18} {rate:>17}", frames(now), ""));
+        }
+    }
+    let mut pauses: Vec<_> = (0..8).map(|priority| (format!("PFC priority {priority}"), priority, counters.pfc[priority])).collect();
+    pauses.push(("PAUSE (802.3x)".to_owned(), 8, counters.pause));
+    lines.extend(pauses.iter().filter(|(_, _, counts)| met(counts)).map(|(name, class, counts)| paused(name, *class, *counts, &change)));
+    let ecn: Vec<_> =
+        ECN.iter().zip(counters.by_ecn).filter(|(_, frames)| *frames > 0).map(|(name, frames)| format!("{name} {frames}")).collect();
+    let wrong = Malformed::ALL.into_iter().zip(counters.malformed).filter(|(_, frames)| *frames > 0);
+    let wrong: Vec<_> = wrong.map(|(why, frames)| format!("{} {frames}", reason(why))).collect();
+    let single = |name: &str, frames: u64| if frames > 0 { vec![format!("{name} {frames}")] } else { Vec::new() };
+    for (name, values) in [
+        ("ECN", ecn),
+        ("malformed", wrong),
+        ("two VLAN tags", single("frames", counters.double_tagged)),
+        ("PFC without a priority", single("frames", counters.pfc_empty)),
+        ("test frames", single("frames", counters.stamped)),
+        ("missing in the capture", single("frames", counters.controls_lost)),
+    ] {
+        if !values.is_empty() {
+            lines.push(format!("  {name:<28} {}", values.join(", ")));
+        }
+    }
+    lines
+}
+
+/// The judgement of loss.
+pub fn loss(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("loss from {} to {}: {}", report.tx, report.rx, report.verdict.word())];
+    lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
+    lines.push(format!("  {}", report.sender));
+    if !report.rows.is_empty() {
+        lines.push(format!("  {:<20} {:>14} {:>14} {:>12} {:>10}  verdict", "", "sent", "received", "lost", "in flight"));
+    }
+    lines.extend(report.rows.iter().map(loss_row));
+    lines
+}
+
+fn loss_row(row: &Row) -> String {
+    let subject = match row.subject {
+        Subject::Priority(priority) => format!("priority {priority}"),
+        Subject::NoPriority => "no priority".to_owned(),
+        Subject::All => "all frames".to_owned(),
+        Subject::Flow(run, flow) => format!("run {run} flow {flow}"),
+    };
+    let exact = if row.allowance == 0 { "exact".to_owned() } else { format!("<= {}", row.allowance) };
+    let lost = if row.allowance > 0 && row.lost > 0 { format!(">= {}", row.lost) } else { row.lost.to_string() };
+    let reason = row.reason.as_deref().map_or(String::new(), |reason| format!(": {reason}"));
+    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_prefix() {
+        let shown = [0.0, 0.5, 9.994, 12.34, 999.4, 1234.0, 56_789_000.0, 98_765_432_100.0].map(scaled);
+        assert_eq!(shown, ["0 ", "0.50 ", "9.99 ", "12.3 ", "999 ", "1.23 k", "56.8 M", "98.8 G"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The programs in the kernel against the classifier on the host, on arbitrary frames.
+
+use pfc_ebpf::classify::{Class, classify};
+use pfc_ebpf::maps::{Malformed, Trust};
+use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::wire::{Octets, ethernet, roce};
+use validator::driver::watch::{Point, Watch};
+
+use crate::common::need_root;
+use crate::{PASS, frames, hex, roce_frames, settings};
+
+/// Frames for each program and trust mode; a million in all where the long tests are asked for.
+fn count() -> usize {
+    if std::env::var_os("VALIDATOR_FULL").is_some() { 250_000 } else { 25_000 }
+}
+
+/// What the program should count, by the classifier of the test frames and the parser of RoCEv2: both read a frame another way.
+fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
+    let frame = classify(octets);
+    let volume = Volume { frames: 1, octets: octets.len() as u64 };
+    let plus = |sum: &mut Volume| *sum = Volume { frames: sum.frames + volume.frames, octets: sum.octets + volume.octets };
+    plus(&mut model.total);
+    let priority = if trust == Trust::Pcp { frame.pcp } else { frame.dscp.map(|dscp| dscp % 8) };
+    plus(priority.map_or(&mut model.no_priority, |priority| &mut model.by_priority[usize::from(priority)]));
+    if let Some(pcp) = frame.pcp {
+        plus(&mut model.by_pcp[usize::from(pcp)]);
+        model.double_tagged += u64::from(frame.tags == 2);
+    }
+    let ecn = frame.dscp.map(|dscp| {
+        plus(&mut model.by_dscp[usize::from(dscp)]);
+        let ecn = ecn(octets);
+        model.by_ecn[ecn] += 1;
+        ecn
+    });
+    let ce = u64::from(ecn == Some(3));
+    if let Some(priority) = priority {
+        model.ce[usize::from(priority)] += ce;
+    }
+    match frame.class {
+        Class::Test { .. } => model.stamped += 1,
+        Class::Control(MacControl::Pause { quanta }) => class(&mut model.pause, quanta),
+        Class::Control(MacControl::Pfc { vector, quanta }) => {
+            model.pfc_frames += 1;
+            model.pfc_empty += u64::from(vector & 0xff == 0);
+            for priority in (0..8).filter(|priority| vector & 1 << priority != 0) {
+                class(&mut model.pfc[priority], quanta[priority]);
+            }
+        }
+        // Port 50000 is anybody's here.
+        Class::Other | Class::Malformed(Malformed::Stamp) => {}
+        Class::Malformed(reason) => model.malformed[reason as usize] += 1,
+    }
+    if let Some(packet) = roce::parse(octets) {
+        plus(&mut model.roce);
+        model.roce_ce += ce;
+        model.by_opcode[usize::from(packet.bth.opcode)] += 1;
+    }
+}
+
+fn class(counts: &mut ClassCounters, quanta: u16) {
+    counts.xoff += u64::from(quanta > 0);
+    counts.xon += u64::from(quanta == 0);
+}
+
+/// The ECN field of a frame with a whole IP header.
+fn ecn(octets: &[u8]) -> usize {
+    let header = ethernet::parse(octets).unwrap();
+    let [first, second]: [u8; 2] = Octets::get(octets, header.payload).unwrap();
+    let traffic_class = if header.ethertype == ethernet::IPV6 { first << 4 | second >> 4 } else { second };
+    usize::from(traffic_class & 3)
+}
+
+/// The length from which BPF_PROG_TEST_RUN takes a frame: with an Ethernet header, and at tcx with the IP header that it announces.
+fn shortest(point: Point, octets: &[u8]) -> usize {
+    match octets.get(12..14) {
+        _ if matches!(point, Point::Xdp(_)) => 14,
+        Some([0x08, 0x00]) => 34,
+        Some([0x86, 0xdd]) => 54,
+        _ => 15,
+    }
+}
+
+fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
+    let watch = Watch::load(point, &settings(trust)).unwrap();
+    let mut model = Counters::ZERO;
+    let (mut ours, mut roce) = (frames::Frames::new(seed), roce_frames::Frames::new(seed, 7));
+    let both = std::iter::from_fn(|| Some([ours.next()?, roce.next()?])).flatten();
+    for (number, octets) in both.filter(|octets| octets.len() >= shortest(point, octets)).take(count()).enumerate() {
+        add(&mut model, trust, &octets);
+        assert_eq!(watch.test_run(&octets, 1).unwrap().action, pass, "{}", hex(&octets));
+        // To read takes longer than to count: at first after each frame, to name the one that differs, then now and then.
+        if number < 5000 || number.is_multiple_of(100) {
+            assert_eq!(watch.read().unwrap().counters, model, "{}", hex(&octets));
+        }
+    }
+    assert_eq!(watch.read().unwrap().counters, model);
+    let reasons = model.malformed.iter().enumerate().filter(|(reason, _)| *reason != Malformed::Stamp as usize);
+    assert!(reasons.clone().all(|(_, count)| *count > 0), "every reason was met: {reasons:?}");
+    let met = [model.stamped, model.roce.frames, model.roce_ce, model.pause.xoff, model.pfc_frames, model.double_tagged];
+    assert!(met.iter().chain(&model.by_ecn).all(|count| *count > 0), "{met:?}");
+}
+
+#[test]
+fn root_kernel_and_host_agree_on_arbitrary_frames() {
+    if !need_root("root_kernel_and_host_agree_on_arbitrary_frames") {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for (seed, (point, pass)) in PASS.into_iter().enumerate() {
+            for trust in [Trust::Dscp, Trust::Pcp] {
+                scope.spawn(move || agree(point, pass, trust, 21 + seed as u64));
+            }
+        }
+    });
+}

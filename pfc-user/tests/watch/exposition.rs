@@ -1,0 +1,154 @@
+//! What Prometheus scrapes: its text format, by a strict reader; and how requests are answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use pfc_ebpf::wire::mac_control::MacControl;
+
+use crate::common::need_root;
+use crate::lab::{Lab, PATIENCE, Running};
+use crate::roce_frames::Request;
+
+/// Name and labels of a sample.
+type Key = (String, BTreeMap<String, String>);
+
+/// Reads the text format 0.0.4 and is strict about it: a HELP and a TYPE line before the samples of each family, which are
+/// not interrupted; names and labels of legal characters; no sample twice; the last line ended.
+fn parse(text: &str) -> BTreeMap<Key, f64> {
+    assert!(text.ends_with('\n'));
+    let legal = |name: &str| {
+        let mut letters = name.chars();
+        let first = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        first && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    let (mut samples, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), String::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, words) = help.split_once(' ').unwrap();
+            assert!(legal(name) && name.starts_with("validator_") && name.ends_with("_total") && words.ends_with('.'), "{line}");
+            assert_eq!(lines.next(), Some(&*format!("# TYPE {name} counter")));
+            assert!(families.insert(name.to_owned()), "{name} comes twice");
+            family = name.to_owned();
+            continue;
+        }
+        let (name, rest) = line.split_once('{').unwrap_or_else(|| panic!("no labels: {line}"));
+        assert_eq!(name, family, "{line}");
+        let (labels, value) = rest.split_once("} ").unwrap();
+        let mut named = BTreeMap::new();
+        for label in labels.split(',') {
+            let (label, value) = label.split_once('=').unwrap();
+            let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap();
+            assert!(legal(label) && !value.is_empty() && !value.contains(['"', '\\']), "{line}");
+            assert!(named.insert(label.to_owned(), value.to_owned()).is_none(), "{line}");
+        }
+        let value: f64 = value.parse().unwrap();
+        assert!(value >= 0.0 && value.is_finite(), "{line}");
+        assert!(samples.insert((name.to_owned(), named), value).is_none(), "twice: {line}");
+    }
+    samples
+}
+
+fn ask(lab: &Lab, address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
+    let answer = ask(lab, address, b"GET /metrics HTTP/1.1\r\nHost: validator\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
+    parse(body)
+}
+
+fn listening(lab: &Lab) -> (Running, SocketAddr) {
+    let mut address = None;
+    let running = lab.watch_from("t0 t1 --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8", "listening", |event| {
+        let message = event["message"].as_str().unwrap();
+        address = Some(message.strip_prefix("metrics: http://").and_then(|rest| rest.strip_suffix("/metrics")).unwrap().parse().unwrap());
+    });
+    (running, address.unwrap())
+}
+
+#[test]
+fn root_a_scrape_has_every_count_at_that_moment() {
+    if !need_root("root_a_scrape_has_every_count_at_that_moment") {
+        return;
+    }
+    let lab = Lab::new();
+    let (running, address) = listening(&lab);
+    assert!(address.ip().is_loopback(), "a bare port");
+    let of = |name: &str, labels: &[(&str, &str)]| {
+        let labels = [("interface", "t0"), ("direction", "receive")].iter().chain(labels);
+        (format!("validator_{name}_total"), labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    };
+    let before = scrape(&lab, address);
+    assert_eq!(before[&of("frames", &[])], 0.0);
+    for priority in 0..8 {
+        assert_eq!(before[&of("pfc_xoff_frames", &[("priority", &priority.to_string())])], 0.0, "there before it rises");
+    }
+    let sender = lab.from_device();
+    let roce = Request { opcode: 0x81, ..Request::new(7) }.octets();
+    for _ in 0..3 {
+        sender.send(&roce).unwrap();
+    }
+    sender.send(&MacControl::Pfc { vector: 8, quanta: [100; 8] }.emit([2; 6])).unwrap();
+    // The port's program has run by the time that the send returns, or soon after.
+    let after = loop {
+        let samples = scrape(&lab, address);
+        if samples[&of("pfc_paused_seconds", &[("priority", "3")])] == 0.000_051_2 {
+            break samples;
+        }
+    };
+    let octets = (3 * roce.len() + 60) as f64;
+    for (name, labels, value) in [
+        ("frames", vec![], 4.0),
+        ("bytes", vec![], octets),
+        ("priority_frames", vec![("priority", "0")], 3.0),
+        ("dscp_frames", vec![("dscp", "0")], 3.0),
+        ("dscp_bytes", vec![("dscp", "0")], octets - 60.0),
+        ("roce_packets", vec![], 3.0),
+        ("roce_opcode_packets", vec![("opcode", "0x81")], 3.0),
+        ("roce_cnp_packets", vec![], 3.0),
+        ("pfc_frames", vec![], 1.0),
+        ("pfc_xoff_frames", vec![("priority", "3")], 1.0),
+        ("pfc_xoff_frames", vec![("priority", "4")], 0.0),
+        ("no_priority_frames", vec![], 1.0),
+        ("ecn_frames", vec![("ecn", "not-ect")], 3.0),
+        ("malformed_frames", vec![("reason", "ipv4-checksum")], 0.0),
+    ] {
+        assert_eq!(after.get(&of(name, &labels)), Some(&value), "{name} {labels:?}");
+    }
+    assert!(after.keys().any(|(_, labels)| labels["interface"] == "t1"));
+    running.summary("t0");
+}
+
+#[test]
+fn root_other_requests_are_refused_and_nobody_holds_up_others() {
+    if !need_root("root_other_requests_are_refused_and_nobody_holds_up_others") {
+        return;
+    }
+    let lab = Lab::new();
+    let (running, address) = listening(&lab);
+    // Says nothing, and another not enough.
+    let silent = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let mut slow = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+    let status = |request: &[u8]| ask(&lab, address, request).lines().next().unwrap().to_owned();
+    assert_eq!(status(b"GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
+    assert_eq!(status(b"DELETE /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
+    assert_eq!(status(b"\xff\xfe\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    assert_eq!(status(&[b'a'; 9000]), "HTTP/1.1 431 Request Header Fields Too Large");
+    let head = ask(&lab, address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    scrape(&lab, address);
+    drop((silent, slow));
+    running.summary("t0");
+}

@@ -1,0 +1,168 @@
+//! Two ports of a tester, each with a device at its other end; and the command in the tester's namespace.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{Ipv4Tos, RcvBufForce};
+use nix::unistd::Pid;
+use serde_json::Value;
+use validator::driver::link::{End, create_veth};
+use validator::driver::netns::Namespace;
+use validator::driver::packet::PacketSocket;
+
+/// Longest wait for what has to come: only a failure takes as long.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Addresses of the ports t0 and t1.
+pub const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+/// The tester's address on t0.
+pub const TESTER: &str = "192.0.2.1";
+/// An address that t0 reaches by the MAC of t1.
+pub const BEYOND: &str = "192.0.2.2";
+
+/// t0 and t1 in the tester's namespace; their peers d0 and d1 in the device's.
+pub struct Lab {
+    pub tester: Namespace,
+    pub device: Namespace,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let (tester, device) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        for (number, mac) in MACS.into_iter().enumerate() {
+            let (port, peer) = (format!("t{number}"), format!("d{number}"));
+            let end = |namespace, name, mac| End { namespace, name, mac };
+            let far = [2, 0, 0, 0, 1, number as u8];
+            create_veth(end(&tester, &port, mac), end(&device, &peer, far), 1500).unwrap();
+        }
+        let lab = Self { tester, device };
+        lab.ip(&lab.tester, &format!("address add {TESTER}/24 dev t0"));
+        lab.ip(&lab.tester, &format!("neighbour add {BEYOND} lladdr 02:00:00:00:00:02 dev t0"));
+        lab
+    }
+
+    pub fn ip(&self, namespace: &Namespace, arguments: &str) -> String {
+        let output = namespace.run(|| Command::new("ip").args(arguments.split(' ')).output()).unwrap().unwrap();
+        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The command with these arguments, once it watches.
+    pub fn watch(&self, arguments: &str) -> Running {
+        let mut running = self.start(arguments);
+        running.event("watching");
+        running
+    }
+
+    /// The command once it watches, after an event that `check` is to look at.
+    pub fn watch_from(&self, arguments: &str, event: &str, check: impl FnOnce(&Value)) -> Running {
+        let mut running = self.start(arguments);
+        check(&running.event(event));
+        running.event("watching");
+        running
+    }
+
+    fn start(&self, arguments: &str) -> Running {
+        let spawn = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+            command.arg("watch").arg("--json").args(arguments.split(' '));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+        };
+        let mut child = self.tester.run(spawn).unwrap().unwrap();
+        let (out, err) = (BufReader::new(child.stdout.take().unwrap()), child.stderr.take().unwrap());
+        Running { child, out, err }
+    }
+
+    /// A socket whose datagrams leave t0 with that DSCP, through the stack.
+    pub fn sender(&self, dscp: i32) -> UdpSocket {
+        let socket = self.tester.run(|| UdpSocket::bind((TESTER, 0))).unwrap().unwrap();
+        setsockopt(&socket.as_fd(), Ipv4Tos, &(dscp << 2)).unwrap();
+        socket
+    }
+
+    /// A socket that frames leave d0 by, past the stack.
+    pub fn from_device(&self) -> PacketSocket {
+        self.device.run(|| PacketSocket::open("d0")).unwrap().unwrap()
+    }
+}
+
+/// Gives a socket room for all that a test sends.
+pub fn with_room(socket: &impl AsFd) {
+    setsockopt(&socket.as_fd(), RcvBufForce, &(256 << 20)).unwrap();
+}
+
+/// The command while it runs; killed where a test ends before it.
+pub struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    err: ChildStderr,
+}
+
+impl Running {
+    /// The next object; `None` at the end of the output.
+    fn object(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+    }
+
+    /// The next object for which that holds.
+    pub fn wait_for(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let Some(object) = self.object() else { panic!("{what}: the command ended; {}", self.errors()) };
+            if holds(&object) {
+                return object;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
+        }
+    }
+
+    pub fn event(&mut self, event: &str) -> Value {
+        self.wait_for(event, |object| object["type"] == "event" && object["event"] == event)
+    }
+
+    fn errors(&mut self) -> String {
+        let mut text = String::new();
+        self.err.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// All objects up to the end, and the exit code.
+    pub fn end(mut self) -> (Vec<Value>, Option<i32>) {
+        let objects = std::iter::from_fn(|| self.object()).collect();
+        (objects, self.child.wait().unwrap().code())
+    }
+
+    /// Stops it by Ctrl-C; what it says at the end about an interface.
+    pub fn summary(self, interface: &str) -> Value {
+        self.signal(Signal::SIGINT);
+        let (objects, code) = self.end();
+        assert_eq!(code, Some(130));
+        let is_it = |object: &&Value| object["type"] == "summary" && object["interface"] == interface;
+        objects.iter().find(is_it).unwrap_or_else(|| panic!("no summary of {interface}: {objects:?}"))["total"].clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Of one that has ended, neither does anything.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the command says without a live port: exit code, and standard error.
+pub fn refused(lab: &Lab, arguments: &str) -> (Option<i32>, String) {
+    let mut running = lab.start(arguments);
+    let errors = running.errors();
+    (running.end().1, errors)
+}

@@ -1,0 +1,131 @@
+//! Ports that change or go while they are watched, and what is left when the command ends, in whatever way.
+
+use std::time::Instant;
+
+use aya::programs::{SchedClassifier, TcAttachType};
+use nix::sys::signal::Signal;
+
+use crate::common::need_root;
+use crate::lab::{Lab, PATIENCE, refused};
+use crate::roce_frames::Request;
+
+/// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
+fn attached(lab: &Lab) -> usize {
+    let links = lab.ip(&lab.tester, "link show").matches("prog/xdp").count();
+    let query = |kind| lab.tester.run(move || SchedClassifier::query_tcx("t0", kind)).unwrap().unwrap().1.len();
+    links + query(TcAttachType::Ingress) + query(TcAttachType::Egress)
+}
+
+#[test]
+fn root_an_interface_that_is_removed_ends_and_the_last_ends_the_command() {
+    if !need_root("root_an_interface_that_is_removed_ends_and_the_last_ends_the_command") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut running = lab.watch("t0 t1 --interval 50ms");
+    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    running.wait_for("a frame", |object| object["interface"] == "t0" && object["total"]["frames"] == 1);
+    lab.ip(&lab.tester, "link delete t0");
+    let event = running.event("removed");
+    assert_eq!(event["interface"], "t0");
+    assert!(event["message"].as_str().unwrap().contains("is gone"), "{event}");
+    running.wait_for("the other goes on", |object| object["type"] == "counters" && object["interface"] == "t1");
+    lab.ip(&lab.tester, "link delete t1");
+    assert_eq!(running.event("removed")["interface"], "t1");
+    let (objects, code) = running.end();
+    assert_eq!(code, Some(3));
+    let summary = objects.iter().find(|object| object["type"] == "summary" && object["interface"] == "t0").unwrap();
+    assert_eq!(summary["total"]["frames"], 1, "what it counted stays");
+}
+
+#[test]
+fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
+    if !need_root("root_carrier_and_mtu_are_noted_and_it_goes_on") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut running = lab.watch("t0 --interval 50ms");
+    lab.ip(&lab.device, "link set dev d0 down");
+    assert_eq!(running.event("carrier-lost")["interface"], "t0");
+    lab.ip(&lab.device, "link set dev d0 up");
+    running.event("carrier-up");
+    lab.ip(&lab.tester, "link set dev t0 mtu 1400");
+    assert_eq!(running.event("mtu")["message"], "MTU changed from 1500 to 1400");
+    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    running.wait_for("a frame", |object| object["total"]["roce_packets"] == 1);
+    assert_eq!(running.summary("t0")["frames"], 1);
+}
+
+#[test]
+fn root_each_signal_ends_it_with_what_was_measured_and_leaves_nothing() {
+    if !need_root("root_each_signal_ends_it_with_what_was_measured_and_leaves_nothing") {
+        return;
+    }
+    let lab = Lab::new();
+    for (signal, arguments) in [(Signal::SIGINT, "t0"), (Signal::SIGTERM, "t0 --attach tc"), (Signal::SIGHUP, "--loss t0:t1")] {
+        let running = lab.watch(arguments);
+        assert!(attached(&lab) > 0, "{arguments}");
+        running.signal(signal);
+        let (objects, code) = running.end();
+        assert_eq!(code, Some(130), "{signal}");
+        assert!(objects.iter().any(|object| object["type"] == "summary"), "{objects:?}");
+        wait_until_detached(&lab);
+    }
+}
+
+#[test]
+fn root_nothing_stays_attached_when_it_is_killed() {
+    if !need_root("root_nothing_stays_attached_when_it_is_killed") {
+        return;
+    }
+    let lab = Lab::new();
+    for (arguments, count) in [("t0 t1", 2), ("t0 t1 --attach tc --loss t0:t1", 2), ("--loss t0:t1", 2)] {
+        let running = lab.watch(arguments);
+        assert_eq!(attached(&lab), count, "{arguments}");
+        running.signal(Signal::SIGKILL);
+        assert_eq!(running.end().1, None);
+        wait_until_detached(&lab);
+    }
+}
+
+/// A link is taken down after the last descriptor is closed, not while.
+fn wait_until_detached(lab: &Lab) {
+    let begin = Instant::now();
+    while attached(lab) > 0 {
+        assert!(begin.elapsed() < PATIENCE, "a program is still attached");
+    }
+}
+
+#[test]
+fn root_the_duration_ends_it() {
+    if !need_root("root_the_duration_ends_it") {
+        return;
+    }
+    let (objects, code) = Lab::new().watch("t0 --duration 100ms --interval 20ms").end();
+    assert_eq!(code, Some(0));
+    assert!(objects.iter().any(|object| object["type"] == "counters"));
+    assert_eq!(objects.last().unwrap()["type"], "summary");
+}
+
+#[test]
+fn root_what_cannot_be_watched_is_a_usage_error() {
+    if !need_root("root_what_cannot_be_watched_is_a_usage_error") {
+        return;
+    }
+    let lab = Lab::new();
+    for (arguments, expected) in [
+        ("nowhere", "there is no interface \"nowhere\""),
+        ("nowhere", "there are: lo, t0, t1"),
+        ("t0 t0", "t0 is named twice"),
+        ("t0 --pcap /nowhere/pause.pcapng", "--pcap: cannot write /nowhere/pause.pcapng"),
+        ("t0 --prometheus 192.0.2.77:9", "--prometheus: cannot listen on 192.0.2.77:9"),
+        ("t0 --interval 0s", "expected a time above 0"),
+        ("t0 --loss t0", "expected two different interfaces"),
+        ("lo --attach driver", "`lo` takes no XDP program in driver mode"),
+    ] {
+        let (code, errors) = refused(&lab, arguments);
+        assert_eq!(code, Some(2), "{arguments}: {errors}");
+        assert!(errors.contains(expected), "{arguments}: {errors}");
+    }
+    assert_eq!(attached(&lab), 0);
+}

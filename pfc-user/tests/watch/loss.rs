@@ -1,0 +1,227 @@
+//! Loss between two ports: through a device in the middle that loses what the test tells it to.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt};
+use nix::sys::time::TimeVal;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use serde_json::{Value, json};
+use validator::driver::clock;
+use validator::driver::packet::PacketSocket;
+use validator::driver::traffic::sendmmsg::Sendmmsg;
+use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
+use validator::plan::{FlowPlan, Role};
+
+use crate::common::need_root;
+use crate::lab::{BEYOND, Lab, MACS, with_room};
+
+/// All that arrives on an interface of the calling thread's namespace.
+fn capture(interface: &str) -> OwnedFd {
+    let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: if_nametoindex(interface).unwrap() as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: an address of the length given.
+    Errno::result(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) }).unwrap();
+    with_room(&fd);
+    setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(0, 20_000)).unwrap();
+    fd
+}
+
+/// Runs `test` while frames go from d0 to d1, but for those that `loses` is true of: the number of the frame, and its octets.
+fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
+    let (stop, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (from, to) = lab.device.run(|| (capture("d0"), PacketSocket::open("d1").unwrap())).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut frame = [0; 2048];
+            let mut number = 0;
+            while !stop.load(Ordering::Acquire) {
+                match recv(from.as_raw_fd(), &mut frame, MsgFlags::empty()) {
+                    Ok(length) => {
+                        if !loses(number, &frame[..length]) {
+                            to.send(&frame[..length]).unwrap();
+                        }
+                        number += 1;
+                        passed.store(number, Ordering::Release);
+                    }
+                    Err(Errno::EAGAIN | Errno::EINTR) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        // Also where the test fails, so that the scope ends.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&passed)));
+        stop.store(true, Ordering::Release);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The judgement at the end.
+fn judged(objects: &[Value]) -> &Value {
+    objects.iter().find(|object| object["type"] == "loss").unwrap_or_else(|| panic!("no judgement: {objects:?}"))
+}
+
+/// Sent, received, lost, allowance and verdict of a subject.
+fn row(report: &Value, subject: &Value) -> Value {
+    let rows = report["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["subject"] == *subject).unwrap_or_else(|| panic!("no {subject}: {report}"));
+    json!([row["sent"], row["received"], row["lost"], row["allowance"], row["verdict"]])
+}
+
+fn dscp_of(frame: &[u8]) -> Option<u8> {
+    (frame.get(12..14)? == [8, 0]).then(|| frame[15] >> 2)
+}
+
+/// Traffic through the stack, 1000 datagrams of DSCP 26 and 500 of DSCP 0; of the former every `one_in`th is lost.
+fn through_the_stack(one_in: Option<usize>) -> (Vec<Value>, Option<i32>) {
+    let lab = Lab::new();
+    let lost = AtomicUsize::new(0);
+    let loses = |_, frame: &[u8]| {
+        let number = if dscp_of(frame) == Some(26) { lost.fetch_add(1, Ordering::Relaxed) + 1 } else { return false };
+        one_in.is_some_and(|one_in| number.is_multiple_of(one_in))
+    };
+    with_middle(&lab, loses, |passed| {
+        let running = lab.watch("--loss t0:t1 --duration 3s");
+        for (dscp, count) in [(26, 1000), (0, 500)] {
+            let sender: UdpSocket = lab.sender(dscp);
+            for _ in 0..count {
+                sender.send_to(&[0; 100], (BEYOND, 9)).unwrap();
+            }
+        }
+        let ended = running.end();
+        assert_eq!(passed.load(Ordering::Acquire), 1500);
+        ended
+    })
+}
+
+#[test]
+fn root_without_loss_there_is_none() {
+    if !need_root("root_without_loss_there_is_none") {
+        return;
+    }
+    let (objects, code) = through_the_stack(None);
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(0), &json!("no-loss")), "{report}");
+    assert_eq!(row(report, &json!({ "priority": 3 })), json!([1000, 1000, 0, 0, "no-loss"]));
+    assert_eq!(row(report, &json!({ "priority": 0 })), json!([500, 500, 0, 0, "no-loss"]));
+    assert_eq!(report["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(report["sender"], "what t0 sent was counted at tcx egress");
+}
+
+#[test]
+fn root_loss_is_counted_by_priority_and_exactly() {
+    if !need_root("root_loss_is_counted_by_priority_and_exactly") {
+        return;
+    }
+    let (objects, code) = through_the_stack(Some(100));
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report}");
+    assert_eq!(row(report, &json!({ "priority": 3 })), json!([1000, 990, 10, 0, "loss"]));
+    assert_eq!(row(report, &json!({ "priority": 0 })), json!([500, 500, 0, 0, "no-loss"]));
+}
+
+/// Stamped frames of the validator's own sender, which go past tcx; those whose number `loses` is true of are lost.
+fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i32>, u64) {
+    let lab = Lab::new();
+    with_middle(
+        &lab,
+        |number, _| loses(number),
+        |_| {
+            let running = lab.watch("--loss t0:t1 --duration 3s");
+            let priority = Priority::new(3).unwrap();
+            let flow =
+                FlowPlan { id: 5, role: Role::Test, priority, dscp: Dscp::new(26).unwrap(), pcp: None, rate: 10_000_000, length: 200 };
+            let addresses = Addresses {
+                source_mac: MACS[0],
+                destination_mac: MACS[1],
+                source_ip: Ipv4Addr::new(198, 18, 0, 1).into(),
+                destination_ip: Ipv4Addr::new(198, 18, 0, 2).into(),
+            };
+            let epoch = clock::now();
+            let plan = TrafficPlan {
+                interface: "t0",
+                run: 77,
+                flows: &[flow],
+                addresses,
+                line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+                max_burst: 4_000_000,
+                epoch,
+                width: 1_000_000_000,
+                windows: 1,
+                cpu: None,
+            };
+            let open = || Sendmmsg::open(&plan, FlowControl::Unaware("no DUT".into()));
+            let mut sender = lab.tester.run(open).unwrap().unwrap();
+            let from = clock::now() + 1_000_000;
+            sender.start(Burst { phase: Phase::Baseline, from, to: from + 200_000_000, load: 100 }).unwrap();
+            while !sender.wait(clock::now() + 1_000_000_000).unwrap() {}
+            let sent = sender.report().unwrap().report.flows.iter().map(|flow| flow.frames).sum();
+            let (objects, code) = running.end();
+            (objects, code, sent)
+        },
+    )
+}
+
+#[test]
+fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
+    if !need_root("root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by") {
+        return;
+    }
+    // 10 Mbit/s of frames of 200 octets for 0.2 s: above a thousand.
+    let (objects, code, sent) = past_the_stack(|number| number % 300 == 299);
+    let report = judged(&objects);
+    let lost = sent / 300;
+    assert!(lost > 0, "{sent}");
+    assert_eq!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report}");
+    assert_eq!(row(report, &json!("all")), json!([sent, sent - lost, lost, 0, "loss"]));
+    let flow = row(report, &json!({ "flow": [77, 5] }));
+    // The last may be among the lost: then the flow's own numbers end before it.
+    let tail = u64::from(sent.is_multiple_of(300));
+    assert_eq!(flow, json!([sent - tail, sent - lost, lost - tail, 0, "loss"]));
+    let sender = report["sender"].as_str().unwrap();
+    assert!(sender.contains("by its driver (tx_packets)") && sender.contains("did not pass tcx egress"), "{sender}");
+
+    let (objects, code, sent) = past_the_stack(|_| false);
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(0), &json!("no-loss")), "{report}");
+    assert_eq!(row(report, &json!({ "flow": [77, 5] })), json!([sent, sent, 0, 0, "no-loss"]));
+}
+
+#[test]
+fn root_nothing_sent_proves_nothing() {
+    if !need_root("root_nothing_sent_proves_nothing") {
+        return;
+    }
+    let (objects, code) = Lab::new().watch("--loss t0:t1 --duration 100ms").end();
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")));
+    assert_eq!(report["reason"], "nothing was sent in the window");
+}
+
+#[test]
+fn root_a_port_without_carrier_meanwhile_allows_no_verdict() {
+    if !need_root("root_a_port_without_carrier_meanwhile_allows_no_verdict") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut running = lab.watch("--loss t0:t1 --duration 1s");
+    lab.ip(&lab.device, "link set dev d1 down");
+    running.event("carrier-lost");
+    let (objects, code) = running.end();
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")));
+    assert_eq!(report["reason"], "t1 had no carrier for a time");
+}

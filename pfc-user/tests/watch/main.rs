@@ -1,0 +1,38 @@
+//! `watch`: its programs against golden frames, scapy's and the host's classifier, and the command on live ports.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod counting;
+mod differential;
+mod exposition;
+#[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
+mod frames;
+mod lab;
+mod lifetime;
+mod loss;
+mod program;
+#[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
+mod roce_frames;
+
+use pfc_ebpf::maps::Trust;
+use pfc_ebpf::units::{LineRate, Priority};
+use validator::driver::watch::{Direction, Point, Settings};
+use validator::driver::xdp::Mode;
+
+/// What the programs answer: whatever comes next decides.
+const PASS: [(Point, u32); 2] = [(Point::Xdp(Mode::Auto), 2), (Point::Tcx(Direction::Ingress), u32::MAX)];
+
+/// DSCP d has priority d mod 8.
+fn settings(trust: Trust) -> Settings {
+    Settings {
+        trust,
+        dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        line_rate: Some(LineRate::from_bits_per_second(1_000_000_000).unwrap()),
+        capture: false,
+        flows: 0,
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

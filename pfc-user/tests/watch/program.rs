@@ -1,0 +1,195 @@
+//! Each counter, by frames of others' making: two hardware MACs' and scapy's.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use pfc_ebpf::maps::{Malformed, Trust};
+use pfc_ebpf::units::LineRate;
+use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::clock;
+use validator::driver::watch::{Settings, Watch};
+
+use crate::common::{PYTHON, need_root, need_tool};
+use crate::{PASS, hex, settings};
+
+const NANOS_OF_QUANTUM: u64 = 512;
+
+/// As two independent open hardware MACs sent them (register-transfer simulation), FCS and padding taken off.
+const OF_MACS: [&str; 8] = [
+    "0180c20000015a5152535455880801010008000000000000a003",
+    "0180c20000015a515253545588080101000800000000000000000000",
+    "0180c20000015a51525354558808010100ffa000a001a002a003a004a005a006a007",
+    "0180c20000015a51525354558808010100ff0000000000000000a004a005a006a007",
+    "0180c20000015a51525354558808010100f0",
+    "0180c20000015a5152535455880800011234",
+    "0180c20000015a5152535455880800010000",
+    "0180c2000001020000000001880800011234",
+];
+
+fn octets(hexadecimal: &str) -> Vec<u8> {
+    let octet = |at| u8::from_str_radix(&hexadecimal[at..at + 2], 16).unwrap();
+    let mut octets: Vec<u8> = (0..hexadecimal.len()).step_by(2).map(octet).collect();
+    octets.resize(octets.len().max(60), 0);
+    octets
+}
+
+fn class(xoff: u64, xon: u64) -> ClassCounters {
+    ClassCounters { xoff, xon }
+}
+
+#[test]
+fn root_frames_of_hardware_macs_are_counted_by_class() {
+    if !need_root("root_frames_of_hardware_macs_are_counted_by_class") {
+        return;
+    }
+    for (point, pass) in PASS {
+        let mut watch = Watch::load(point, &Settings { capture: true, ..settings(Trust::Dscp) }).unwrap();
+        let frames = OF_MACS.map(octets);
+        for frame in &frames {
+            assert_eq!(watch.test_run(frame, 1).unwrap().action, pass);
+        }
+        let counters = watch.read().unwrap().counters;
+        let mut pfc = [class(1, 1); 8];
+        pfc[3] = class(2, 2);
+        pfc[4..].fill(class(2, 1));
+        let expected = Counters {
+            total: Volume { frames: 8, octets: 8 * 60 },
+            no_priority: Volume { frames: 8, octets: 8 * 60 },
+            pause: class(2, 1),
+            pfc_frames: 5,
+            pfc,
+            ..Counters::ZERO
+        };
+        assert_eq!(counters, expected);
+        let kept = watch.controls().unwrap();
+        assert!(kept.is_sorted_by_key(|frame| frame.time));
+        assert_eq!(kept.iter().map(|frame| (frame.length, &frame.octets)).collect::<Vec<_>>(), frames.each_ref().map(|frame| (60, frame)));
+        assert_eq!(watch.controls().unwrap(), [], "taken already");
+    }
+}
+
+/// The frames that scapy made, by name.
+fn scapy() -> BTreeMap<String, Vec<u8>> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/scapy_watch.py");
+    let output = Command::new(PYTHON).arg(script).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.split_once(' ').unwrap()).map(|(name, frame)| (name.to_owned(), octets(frame))).collect()
+}
+
+#[test]
+fn root_frames_of_scapy_are_counted_by_what_they_are() {
+    const NAME: &str = "root_frames_of_scapy_are_counted_by_what_they_are";
+    if !need_root(NAME) || !need_tool(NAME, "scapy") {
+        return;
+    }
+    let frames = scapy();
+    for (point, pass) in PASS {
+        let watch = Watch::load(point, &settings(Trust::Dscp)).unwrap();
+        for frame in frames.values() {
+            assert_eq!(watch.test_run(frame, 1).unwrap().action, pass, "{}", hex(frame));
+        }
+        let counters = watch.read().unwrap().counters;
+        let numbers = |volumes: &[Volume]| {
+            let met = volumes.iter().enumerate().filter(|(_, volume)| volume.frames > 0);
+            met.map(|(place, volume)| (place, volume.frames)).collect::<Vec<_>>()
+        };
+        let counts = |counts: &[u64]| {
+            let met = counts.iter().enumerate().filter(|(_, frames)| **frames > 0);
+            met.map(|(place, frames)| (place, *frames)).collect::<Vec<_>>()
+        };
+        let octets = frames.values().map(|frame| frame.len() as u64).sum();
+        assert_eq!(counters.total, Volume { frames: 17, octets });
+        assert_eq!(numbers(&counters.by_dscp), [(10, 1), (11, 1), (26, 4), (46, 1), (48, 1)]);
+        assert_eq!(numbers(&counters.by_priority), [(0, 1), (2, 5), (3, 1), (6, 1)], "DSCP mod 8");
+        assert_eq!(counters.no_priority.frames, 9);
+        assert_eq!(numbers(&counters.by_pcp), [(3, 2), (4, 1), (5, 1), (6, 1)], "the outermost tag's");
+        assert_eq!(counters.double_tagged, 1);
+        assert_eq!(counters.by_ecn, [3, 1, 2, 2]);
+        assert_eq!(counts(&counters.ce), [(2, 2)]);
+        assert_eq!((counters.roce.frames, counters.roce_ce), (4, 2));
+        assert_eq!(counts(&counters.by_opcode), [(0x04, 1), (0x0a, 1), (0x0c, 1), (0x81, 1)]);
+        assert_eq!((counters.pause, counters.pfc_frames, counters.pfc_empty), (class(1, 1), 2, 1));
+        assert_eq!((counters.pfc[3], counters.pfc[4], counters.pfc[0]), (class(1, 0), class(0, 1), class(0, 0)));
+        let malformed =
+            [Malformed::ControlTagged, Malformed::ControlDestination, Malformed::Ipv4Checksum].map(|reason| (reason as usize, 1));
+        assert_eq!(counts(&counters.malformed), malformed);
+
+        let watch = Watch::load(point, &settings(Trust::Pcp)).unwrap();
+        for frame in frames.values() {
+            watch.test_run(frame, 1).unwrap();
+        }
+        let counters = watch.read().unwrap().counters;
+        assert_eq!(numbers(&counters.by_priority), [(3, 2), (4, 1), (5, 1), (6, 1)], "where the PCP is trusted");
+        assert_eq!(counters.no_priority.frames, 12);
+    }
+}
+
+/// A PFC frame for priorities 3 and 5.
+fn pfc(quanta: u16) -> Vec<u8> {
+    let mut times = [0; 8];
+    (times[3], times[5]) = (quanta, quanta);
+    MacControl::Pfc { vector: 0x28, quanta: times }.emit([2, 0, 0, 0, 0, 1]).to_vec()
+}
+
+#[test]
+fn root_a_pause_that_runs_out_lasts_as_long_as_its_quanta() {
+    if !need_root("root_a_pause_that_runs_out_lasts_as_long_as_its_quanta") {
+        return;
+    }
+    for (point, _) in PASS {
+        let watch = Watch::load(point, &settings(Trust::Dscp)).unwrap();
+        for round in 1..=3 {
+            watch.test_run(&pfc(100), 1).unwrap();
+            clock::sleep_until(clock::now() + 100 * NANOS_OF_QUANTUM);
+            let paused = watch.read().unwrap().paused;
+            let whole = round * 100 * NANOS_OF_QUANTUM;
+            assert_eq!(paused, [0, 0, 0, whole, 0, whole, 0, 0, 0]);
+        }
+        let pause = MacControl::Pause { quanta: 7 }.emit([2; 6]);
+        watch.test_run(&pause, 1).unwrap();
+        clock::sleep_until(clock::now() + 7 * NANOS_OF_QUANTUM);
+        assert_eq!(watch.read().unwrap().paused[8], 7 * NANOS_OF_QUANTUM, "802.3x pauses the whole link");
+    }
+}
+
+#[test]
+fn root_a_pause_that_is_renewed_and_ended_lasts_from_first_to_last() {
+    if !need_root("root_a_pause_that_is_renewed_and_ended_lasts_from_first_to_last") {
+        return;
+    }
+    for (point, _) in PASS {
+        // The longest pause is half a minute at this rate: longer than the machine stands still.
+        let line_rate = LineRate::from_bits_per_second(1_000_000).ok();
+        let watch = Watch::load(point, &Settings { line_rate, ..settings(Trust::Dscp) }).unwrap();
+        let before = clock::now();
+        watch.test_run(&pfc(u16::MAX), 1).unwrap();
+        let begun = clock::now();
+        // A renewal begins anew, and neither adds its time to the former's nor loses what had run of it.
+        for _ in 0..10 {
+            watch.test_run(&pfc(u16::MAX), 1).unwrap();
+        }
+        let running = watch.read().unwrap();
+        let ending = clock::now();
+        watch.test_run(&pfc(0), 1).unwrap();
+        let ended = clock::now();
+        assert!((running.time - begun..=running.time - before).contains(&running.paused[3]), "{running:?}");
+        let paused = watch.read().unwrap().paused;
+        assert!((ending - begun..=ended - before).contains(&paused[3]), "{paused:?}");
+        assert_eq!(watch.read().unwrap().paused, paused, "it has ended");
+    }
+}
+
+#[test]
+fn root_without_a_line_rate_no_time_is_made_up() {
+    if !need_root("root_without_a_line_rate_no_time_is_made_up") {
+        return;
+    }
+    for (point, _) in PASS {
+        let watch = Watch::load(point, &Settings { line_rate: None, ..settings(Trust::Dscp) }).unwrap();
+        watch.test_run(&pfc(u16::MAX), 1).unwrap();
+        let reading = watch.read().unwrap();
+        assert_eq!((reading.paused, reading.counters.pfc[3]), ([0; 9], class(1, 0)));
+    }
+}
