@@ -1,7 +1,9 @@
 //! What a run measured: data only, written to `evidence.json` and judged from there again.
 
+pub mod mac;
 pub mod mad;
 pub mod pfc;
+pub mod preflight;
 pub mod rc;
 
 use serde::{Deserialize, Serialize};

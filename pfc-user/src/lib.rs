@@ -27,6 +27,7 @@ pub mod config;
 pub mod driver;
 pub mod dut;
 pub mod evidence;
+pub mod nic;
 pub mod plan;
 pub mod report;
 pub mod roce;

@@ -57,6 +57,7 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         arrivals: Arrivals::default(),
         tx_port: PortReceived::default(),
         rx_port: PortReceived::default(),
+        mac: Vec::new(),
         offences: frames.iter().enumerate().map(offence).collect(),
         accounting: vec![],
         dut: None,

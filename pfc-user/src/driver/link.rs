@@ -1,7 +1,15 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
 mod counters;
+mod dcb;
 mod ethtool;
+mod features;
+mod genetlink;
+pub mod mac;
+mod netdev;
+mod netlink;
+mod pause;
+mod preflight;
 mod virtual_link;
 
 use std::io;
@@ -15,6 +23,8 @@ use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
 pub use self::counters::{drop_rises, softnet_dropped, statistics};
 pub use self::ethtool::Feature;
+pub use self::netdev::{XdpFeatures, xdp_features};
+pub use self::preflight::examine;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
 

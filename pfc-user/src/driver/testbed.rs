@@ -9,6 +9,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::control::ControlSender;
 use super::journal::{Change, Journal, JournalError};
+use super::link::mac::Alive;
 use super::link::{self, End, Feature, LinkError, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
 use super::packet::PacketSocket;
@@ -51,6 +52,8 @@ pub struct TesterPort {
     pub account: Account,
     /// How PAUSE/PFC frames were shown to reach the program.
     pub pfc_visible: Option<String>,
+    /// How its MAC's counters were shown to count, in this run.
+    pub mac_alive: Alive,
     /// Held while the port is used: frames of all addresses come in.
     _promiscuous: Promiscuous,
     /// Settings that are put back when the port is no longer used.
@@ -265,7 +268,7 @@ impl Found {
                 change => _changes.extend(change?),
             }
         }
-        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous, _changes })
+        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, mac_alive: Alive::default(), _promiscuous, _changes })
     }
 }
 

@@ -4,6 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::finding::{Finding, ms};
+use super::mac;
 use super::preconditions::{lost_by_tester, stalled, withheld};
 use crate::case::Figure;
 use crate::evidence::pfc::PfcEvidence;
@@ -179,6 +180,7 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
         add("storm frames", storm.frames.to_string());
         add("largest gap of the storm", format!("{} (pause time {})", ms(storm.max_gap), ms(e.limits.pause_time(e.plan.storm.quanta))));
     }
+    add("PAUSE/PFC from the DUT counted by", mac::figure(e));
     for priority in Priority::all() {
         let class = &e.tx_port.pfc[priority.index()];
         if class.xoff + class.xon > 0 {
