@@ -74,6 +74,7 @@ fn evidence() -> Evidence {
         seconds: 12.5,
         host: Host { kernel: "6.18.0".to_owned(), machine: "x86_64".to_owned(), cpus: 2 },
         testbed: Testbed { name: "sim".to_owned(), dut: "sim".to_owned(), toml: "name = \"sim\"\n".to_owned() },
+        preflight: None,
         cases: vec![CaseEvidence {
             case: "pfc.x".to_owned(),
             repetitions: vec![repetition("lossless 3+4, storm on 3", &FRAMES), repetition("lossless 5", &[])],

@@ -39,6 +39,8 @@ impl Role {
 pub struct Wanted {
     /// How the program is to be attached: `auto`, `driver` or `skb`.
     pub xdp: String,
+    /// The line rate that the testbed says, in bit/s.
+    pub line_rate: Option<u64>,
     /// Frames carry a VLAN tag that XDP has to see.
     pub tagged: bool,
 }
@@ -172,7 +174,12 @@ pub enum SelfTest {
         /// Why.
         reason: String,
     },
-    /// It was.
+    /// No program could be attached.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// It was done.
     Done {
         /// The other end is the tester's own, so that nothing may be missing. Else there may be a DUT between, which rightly eats them.
         own_wire: bool,

@@ -70,6 +70,21 @@ impl Feature {
         }
     }
 
+    /// The name that `ethtool -K` takes.
+    pub const fn ethtool_name(self) -> &'static str {
+        match self {
+            Self::TxVlan => "txvlan",
+            Self::RxVlan => "rxvlan",
+            Self::Gro => "gro",
+            Self::Gso => "gso",
+            Self::Tso => "tso",
+            Self::TxChecksum => "tx",
+            Self::Lro => "lro",
+            Self::GroHardware => "rx-gro-hw",
+            Self::RxAll => "rx-all",
+        }
+    }
+
     /// The name that the kernel has for its bit; `None` where it stands for several.
     pub const fn kernel_name(self) -> Option<&'static str> {
         match self {
