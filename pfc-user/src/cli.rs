@@ -36,6 +36,8 @@ Exit codes:
 pub enum Command {
     /// Show every case: id, requirement, source document, checks.
     List(ListArgs),
+    /// Look at the ports of a testbed: what is right, what is not, and what to type to mend it.
+    Check(CheckArgs),
     /// Run cases on a testbed and judge them.
     Run(RunArgs),
     /// Judge the evidence of an earlier run again.
@@ -58,6 +60,29 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// How to write it.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `validator check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Where the ports are and what the DUT is.
+    #[arg(long, value_name = "FILE", required_unless_present = "undo")]
+    pub testbed: Option<PathBuf>,
+    /// Change a value of the testbed, such as testbed.ports.xdp=skb.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Attach no program and send no frame: without the self-test.
+    #[arg(long)]
+    pub passive: bool,
+    /// Set the offloads that are a problem, and keep them so until `--undo`.
+    #[arg(long, conflicts_with = "passive")]
+    pub fix: bool,
+    /// Put back what `--fix` has set on this machine.
+    #[arg(long, conflicts_with_all = ["testbed", "set", "passive", "fix"])]
+    pub undo: bool,
+    /// How to write the result.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -171,6 +196,9 @@ mod tests {
             ("validator run", ErrorKind::MissingRequiredArgument),
             ("validator run --testbed t --plan smoke --case a", ErrorKind::ArgumentConflict),
             ("validator run --testbed t --speed 3", ErrorKind::UnknownArgument),
+            ("validator check", ErrorKind::MissingRequiredArgument),
+            ("validator check --testbed t --undo", ErrorKind::ArgumentConflict),
+            ("validator check --testbed t --fix --passive", ErrorKind::ArgumentConflict),
             ("validator list --format xml", ErrorKind::InvalidValue),
             ("validator judge", ErrorKind::MissingRequiredArgument),
             ("validator frobnicate", ErrorKind::InvalidSubcommand),

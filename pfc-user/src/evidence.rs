@@ -1,7 +1,9 @@
 //! What a run measured: data only, written to `evidence.json` and judged from there again.
 
+pub mod mac;
 pub mod mad;
 pub mod pfc;
+pub mod preflight;
 pub mod rc;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,9 @@ pub struct Evidence {
     pub host: Host,
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
+    /// What was found on the ports before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<preflight::Preflight>,
     /// Cases in the order they ran.
     pub cases: Vec<CaseEvidence>,
     /// The run was interrupted before its end.

@@ -23,12 +23,15 @@
 pub mod agent;
 pub mod case;
 pub mod cases;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod dut;
 pub mod evidence;
+pub mod nic;
 pub mod plan;
+pub mod preflight;
 pub mod report;
 pub mod roce;
 pub mod run;

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use validator::case::{CaseResult, Exit};
-use validator::cli::{Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
-use validator::config::{self, Config};
+use validator::check::{self, Depth};
+use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
+use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice};
 use validator::driver::interrupt::Interrupt;
+use validator::driver::journal::Journal;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
 use validator::{agent, cases, dut, run, watch};
@@ -16,6 +18,7 @@ use validator::{agent, cases, dut, run, watch};
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::List(args) => list(&args),
+        Command::Check(args) => check_ports(&args),
         Command::Run(args) => run_cases(&args),
         Command::Judge(args) => stored(&args, false),
         Command::Report(args) => stored(&args, true),
@@ -51,6 +54,39 @@ fn list(args: &ListArgs) -> Result<Exit> {
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(Exit::Passed)
+}
+
+fn check_ports(args: &CheckArgs) -> Result<Exit> {
+    let Some(file) = &args.testbed else {
+        let (done, all) = Journal::open().undo_kept()?;
+        let mut out = io::stdout().lock();
+        for line in &done {
+            writeln!(out, "{line}")?;
+        }
+        if done.is_empty() {
+            writeln!(out, "nothing that `validator check --fix` has set is left")?;
+        }
+        return Ok(if all { Exit::Passed } else { Exit::Failed });
+    };
+    let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
+    let Config { testbed, .. } = config::load(file, &PlanChoice::Plan(DEFAULT_PLAN.into()), &args.set, &known)?;
+    let depth = if args.passive { Depth::Passive } else { Depth::Active };
+    let mut found = check::check(&testbed, depth)?;
+    if args.fix {
+        let done = check::fix(&testbed, &found)?;
+        for line in &done {
+            eprintln!("{line}");
+        }
+        if !done.is_empty() {
+            found = check::check(&testbed, depth)?;
+        }
+    }
+    let (record, mut out) = (testbed.record(), io::stdout().lock());
+    match args.format {
+        Format::Text => out.write_all(report::preflight::text(&record, &found, report::colour(&io::stdout())).as_bytes())?,
+        Format::Json => report::preflight::json(&mut out, &record, &found)?,
+    }
+    Ok(report::preflight::exit(&found))
 }
 
 fn run_cases(args: &RunArgs) -> Result<Exit> {

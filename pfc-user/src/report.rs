@@ -6,6 +6,7 @@ pub mod junit;
 mod layout;
 pub mod list;
 pub mod pcapng;
+pub mod preflight;
 pub mod progress;
 pub mod series;
 pub mod storm;

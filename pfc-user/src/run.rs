@@ -8,16 +8,19 @@ use pfc_ebpf::units::LineRate;
 use crate::case::{Case, Event};
 use crate::cases::pfc::planning::{Ask, Surroundings};
 use crate::cases::{self, mad, pfc, rc};
+use crate::check;
 use crate::config::{Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition};
 use crate::driver::clock;
 use crate::driver::interrupt::Interrupt;
 use crate::driver::journal::Journal;
 use crate::driver::mad::{MachineJournal, MadPort};
 use crate::driver::rc::RcPort;
-use crate::driver::testbed::{self, Testbed, WINDOW};
+use crate::driver::testbed::{self, Ports, Testbed, WINDOW};
 use crate::driver::xdp::Sizes;
+use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
 use crate::plan::Repetition;
+use crate::report;
 
 /// A case with its repetitions planned.
 pub struct Planned {
@@ -110,19 +113,28 @@ struct Equipment<'c> {
 /// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
 pub struct Prepared<'c> {
     config: &'c Config,
+    preflight: Preflight,
     equipment: Equipment<'c>,
     cases: Vec<Planned>,
 }
 
 /// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends no test traffic.
 pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
-    for undone in Journal::open().recover()? {
-        events(Event::Note(undone));
+    let journal = Journal::open();
+    for said in journal.recover()?.into_iter().chain(journal.kept()) {
+        events(Event::Note(said));
     }
     let wants = |family: fn(&Parameters) -> bool| config.plan.cases.iter().any(|case| family(&case.parameters));
+    let mut found = Preflight::default();
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Pfc(_))) => {
-            Some(Testbed::bring_up(testbed, sizes(config, testbed))?)
+            let laid = Ports::lay(testbed)?;
+            found.ports = check::examine(&laid, testbed)?;
+            let testbed = laid.open(testbed, sizes(config, testbed))?;
+            for (port, result) in found.ports.iter_mut().zip(check::self_tests(&testbed)) {
+                port.self_test = result;
+            }
+            Some(testbed)
         }
         _ => None,
     };
@@ -133,11 +145,17 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         _ => None,
     };
     let rc = match &config.testbed.rc {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Rc(_))) => Some(RcPort::open(testbed)?),
+        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Rc(_))) => {
+            found.ports.extend(check::rc_port(testbed)?);
+            Some(RcPort::open(testbed)?)
+        }
         _ => None,
     };
+    for line in report::preflight::shortfalls(&found) {
+        events(Event::Note(format!("preflight: {line}")));
+    }
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
-    Ok(Prepared { config, equipment: Equipment { pfc, mad, rc }, cases })
+    Ok(Prepared { config, preflight: found, equipment: Equipment { pfc, mad, rc }, cases })
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the plan and testbed needs one.
@@ -148,7 +166,7 @@ pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
 
 /// Runs everything. What fails here is in the evidence.
 pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut(Event)) -> Result<Evidence> {
-    let Prepared { config, mut equipment, cases } = prepared;
+    let Prepared { config, preflight, mut equipment, cases } = prepared;
     let began = clock::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut evidence = Evidence {
@@ -158,6 +176,7 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
         seconds: 0.0,
         host: host()?,
         testbed: config.testbed.record(),
+        preflight: Some(preflight).filter(|preflight| !preflight.ports.is_empty()),
         cases: Vec::new(),
         interrupted: false,
     };

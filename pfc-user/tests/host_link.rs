@@ -236,6 +236,43 @@ fn root_a_setting_is_put_back_after_a_run_and_after_a_kill() {
 }
 
 #[test]
+fn root_a_kept_setting_outlives_its_process_and_is_undone_when_asked() {
+    const NAME: &str = "root_a_kept_setting_outlives_its_process_and_is_undone_when_asked";
+    let keep = |journal: &Journal, namespace: &Namespace| journal.keep(namespace, "a", Feature::Gro, true).unwrap();
+    if let Some(folder) = env::var_os(VICTIM) {
+        keep(&Journal::at(folder), &Namespace::current().unwrap());
+        ready_to_die();
+    }
+    if !common::need_root(NAME) {
+        return;
+    }
+    let (a, _b) = wire();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let is_on = || link::feature(&a, "a", Feature::Gro).unwrap();
+    let files = || std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    let here = |work: &(dyn Fn() -> Vec<String> + Sync)| a.run(work).unwrap();
+    let undo = || here(&|| journal.undo_kept().unwrap().0);
+
+    drop(victim(&a, NAME, folder.path().to_str().unwrap()));
+    assert!(is_on() && files().len() == 1);
+    assert_eq!(here(&|| journal.recover().unwrap()), Vec::<String>::new(), "a run leaves it");
+    assert_eq!(here(&|| journal.kept()), ["a: generic-receive-offload is on by `validator check --fix`, until `--undo`"]);
+    assert!(keep(&journal, &a).is_none(), "it is on already");
+    let elsewhere = journal.undo_kept().unwrap();
+    assert_eq!(elsewhere, (vec!["a: generic-receive-offload is NOT put back: it was changed in another network namespace".into()], false));
+    assert!(is_on() && files().len() == 1);
+    // Killed between the note and the change: the note says what is so already.
+    let entry = std::fs::read(&files()[0]).unwrap();
+    assert_eq!(undo(), ["a: generic-receive-offload is off again"]);
+    assert!(!is_on() && files().is_empty());
+    std::fs::write(folder.path().join("1-x.json"), entry).unwrap();
+    assert!(keep(&journal, &a).is_some() && is_on() && files().len() == 2);
+    assert_eq!(undo().len(), 2);
+    assert!(!is_on() && files().is_empty());
+}
+
+#[test]
 fn root_a_named_namespace_is_found() {
     const NAME: &str = "root_a_named_namespace_is_found";
     if !common::need_root(NAME) || !common::need_tool(NAME, "ip") {

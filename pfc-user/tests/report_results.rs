@@ -59,6 +59,7 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         arrivals: Arrivals::default(),
         tx_port: PortReceived::default(),
         rx_port: PortReceived::default(),
+        mac: Vec::new(),
         offences: frames.iter().enumerate().map(offence).collect(),
         accounting: vec![],
         dut: None,
@@ -75,6 +76,7 @@ fn evidence() -> Evidence {
         seconds: 12.5,
         host: Host { kernel: "6.18.0".to_owned(), machine: "x86_64".to_owned(), cpus: 2 },
         testbed: Testbed { name: "sim".to_owned(), dut: "sim".to_owned(), toml: "name = \"sim\"\n".to_owned() },
+        preflight: None,
         cases: vec![CaseEvidence {
             case: "pfc.x".to_owned(),
             repetitions: vec![repetition("lossless 3+4, storm on 3", &FRAMES), repetition("lossless 5", &[])],

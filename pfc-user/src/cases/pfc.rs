@@ -5,6 +5,7 @@ mod global_pause;
 mod judge;
 pub mod live;
 mod lossy;
+mod macs;
 mod multi_lossless;
 pub mod planning;
 mod single_lossless;

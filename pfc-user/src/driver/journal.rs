@@ -43,6 +43,9 @@ struct Entry {
     /// Which boot that was; empty in entries that do not outlive it.
     #[serde(default)]
     boot: String,
+    /// It stays until [`Journal::undo_kept`], whatever becomes of that process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    kept: bool,
     #[serde(flatten)]
     what: What,
 }
@@ -114,21 +117,97 @@ impl Journal {
         Self { settings: folder.clone(), keys: folder }
     }
 
+    /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when it was so already, else what was
+    /// done, in words. Killed in between, what is noted is what was, so that nothing is lost.
+    pub fn keep(&self, namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<Option<String>, JournalError> {
+        let was = link::feature(namespace, interface, feature)?;
+        if was == on {
+            return Ok(None);
+        }
+        let setting = Setting::new(namespace, interface, feature, was)?;
+        let path = write(&self.settings, &setting.file_name(), What::Setting(setting.clone()), true)?;
+        if let Err(error) = link::set_feature(namespace, interface, feature, on) {
+            // It is not known how far the driver went.
+            setting.undo(namespace)?;
+            fs::remove_file(&path).map_err(|source| JournalError::File { path, source })?;
+            return Err(error.into());
+        }
+        let word = if on { "on" } else { "off" };
+        Ok(Some(format!("{interface}: {} is {word} until `validator check --undo`", feature.name())))
+    }
+
+    /// What [`Journal::keep`] changed and nobody has put back yet, in words.
+    pub fn kept(&self) -> Vec<String> {
+        let entries = self.entries().unwrap_or_default().into_iter().filter_map(|path| read(&path).ok());
+        let settings = entries.filter(|entry| entry.kept).filter_map(|entry| match entry.what {
+            What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Here(_))) => Some(setting),
+            _ => None,
+        });
+        let words = |setting: Setting| {
+            let word = if setting.was { "off" } else { "on" };
+            format!("{}: {} is {word} by `validator check --fix`, until `--undo`", setting.interface, setting.feature.name())
+        };
+        settings.map(words).collect()
+    }
+
+    /// Puts back what [`Journal::keep`] changed; says what, in words, and whether that was all. What belongs to a namespace without a
+    /// name that is not this one stays noted.
+    pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
+        let (mut done, mut all) = (Vec::new(), true);
+        for path in self.entries()? {
+            let Ok(entry) = read(&path) else { continue };
+            let What::Setting(setting) = entry.what else { continue };
+            if !entry.kept {
+                continue;
+            }
+            match setting.reach()? {
+                Reach::Here(namespace) => match setting.undo(&namespace) {
+                    Ok(()) => done.push(setting.to_string()),
+                    Err(LinkError::Unknown { .. }) => {}
+                    Err(error) => {
+                        all = false;
+                        done.push(format!("{}: {} is NOT put back: {error}", setting.interface, setting.feature.name()));
+                        continue;
+                    }
+                },
+                Reach::Gone => {}
+                Reach::Elsewhere => {
+                    let (interface, feature) = (&setting.interface, setting.feature.name());
+                    all = false;
+                    done.push(format!("{interface}: {feature} is NOT put back: it was changed in another network namespace"));
+                    continue;
+                }
+            }
+            fs::remove_file(&path).map_err(|source| JournalError::File { path, source })?;
+        }
+        Ok((done, all))
+    }
+
+    /// The files, oldest name first.
+    fn entries(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let mut paths = Vec::new();
+        for folder in [&self.settings, &self.keys] {
+            match fs::read_dir(folder) {
+                Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
+                // Nobody's entries, or another user's: none of ours.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+                Err(source) => return Err(JournalError::File { path: folder.clone(), source }),
+            }
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+
     /// Sets `feature`; `None` when it was so already.
     pub fn change(&self, namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<Option<Change>, JournalError> {
         let was = link::feature(namespace, interface, feature)?;
         if was == on {
             return Ok(None);
         }
-        let setting = Setting {
-            namespace: namespace.name().map(str::to_owned),
-            inode: namespace.inode()?,
-            interface: interface.to_owned(),
-            feature,
-            was,
-        };
-        let name = format!("{}-{interface}-{}", setting.inode, feature.name());
-        let path = write(&self.settings, &name, What::Setting(setting.clone()))?;
+        let setting = Setting::new(namespace, interface, feature, was)?;
+        let path = write(&self.settings, &setting.file_name(), What::Setting(setting.clone()), false)?;
         let change = Change { namespace: namespace.try_clone()?, setting, path };
         // Dropping `change` on an error takes the entry away.
         link::set_feature(namespace, interface, feature, on)?;
@@ -137,29 +216,17 @@ impl Journal {
 
     /// Notes a DUT's key, before it is changed.
     pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
-        Ok(KeyNote { path: write(&self.keys, &entry.file_name(), What::Key(entry))? })
+        Ok(KeyNote { path: write(&self.keys, &entry.file_name(), What::Key(entry), false)? })
     }
 
     /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
     /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
         let file_error = |path: &Path, source| JournalError::File { path: path.to_owned(), source };
-        let mut paths = Vec::new();
-        for folder in [&self.settings, &self.keys] {
-            match fs::read_dir(folder) {
-                Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
-                // Nobody's entries, or another user's: none of ours.
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
-                Err(error) => return Err(file_error(folder, error)),
-            }
-        }
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-        paths.sort();
-        paths.dedup();
         let boot = boot();
         let mut done = Vec::new();
-        for path in paths {
-            let entry = match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Entry>(&text)?)) {
+        for path in self.entries()? {
+            let entry = match read(&path) {
                 Ok(entry) => entry,
                 // Another version's, perhaps; no reason not to put back what the others say.
                 Err(error) => {
@@ -167,6 +234,10 @@ impl Journal {
                     continue;
                 }
             };
+            // A kept setting stays; only what it was in may be gone.
+            if entry.kept && !matches!(&entry.what, What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone))) {
+                continue;
+            }
             if start_of(entry.pid) == Some(entry.started) && (entry.boot.is_empty() || entry.boot == boot) {
                 continue;
             }
@@ -198,10 +269,10 @@ impl Journal {
 }
 
 /// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
-fn write(folder: &Path, name: &str, what: What) -> Result<PathBuf, JournalError> {
+fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
     let pid = process::id();
     let boot = if matches!(what, What::Key(_)) { boot() } else { String::new() };
-    let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), boot, what };
+    let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), boot, kept, what };
     let path = folder.join(format!("{pid}-{name}.json"));
     let text = serde_json::to_vec(&entry).expect("plain data");
     let draft = path.with_extension("draft");
@@ -222,6 +293,10 @@ fn write(folder: &Path, name: &str, what: What) -> Result<PathBuf, JournalError>
     Ok(path)
 }
 
+fn read(path: &Path) -> io::Result<Entry> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
 /// Which boot this is; empty where the kernel does not say.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().to_owned())
@@ -234,6 +309,15 @@ enum Reach {
 }
 
 impl Setting {
+    fn new(namespace: &Namespace, interface: &str, feature: Feature, was: bool) -> Result<Self, NamespaceError> {
+        let name = namespace.name().map(str::to_owned);
+        Ok(Self { namespace: name, inode: namespace.inode()?, interface: interface.to_owned(), feature, was })
+    }
+
+    fn file_name(&self) -> String {
+        format!("{}-{}-{}", self.inode, self.interface, self.feature.name())
+    }
+
     fn reach(&self) -> Result<Reach, NamespaceError> {
         let namespace = match &self.namespace {
             None => Namespace::current()?,
@@ -299,7 +383,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
         let setting = Setting { namespace: None, inode: 1, interface: "eth0".into(), feature: Feature::RxVlan, was: true };
-        let path = write(&journal, "x", What::Setting(setting)).unwrap();
+        let path = write(&journal, "x", What::Setting(setting), false).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
     }

@@ -1,10 +1,17 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
 mod counters;
+mod dcb;
 pub(super) mod ethtool;
 mod events;
+mod features;
+mod genetlink;
+pub mod mac;
+mod netdev;
+mod netlink;
+mod pause;
+mod preflight;
 mod virtual_link;
-mod xdp_features;
 
 use std::io;
 use std::time::Duration;
@@ -18,8 +25,9 @@ use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::ethtool::Feature;
 pub use self::events::{LinkEvent, events};
+pub use self::netdev::{XdpFeatures, takes_frames, xdp_features};
+pub use self::preflight::examine;
 pub use self::virtual_link::{End, create_bridge, create_veth};
-pub use self::xdp_features::takes_frames;
 use super::netns::{Namespace, NamespaceError};
 
 /// Why something could not be done with a link.

@@ -1,14 +1,15 @@
 //! The testbed brought up: the tester's two ports with their programs, and the device between them.
 
+mod self_test;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::maps;
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::units::{LineRate, Priority};
 
-use super::control::ControlSender;
 use super::journal::{Change, Journal, JournalError};
+use super::link::mac::Alive;
 use super::link::{self, End, Feature, LinkError, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
 use super::packet::PacketSocket;
@@ -18,6 +19,7 @@ use super::xdp::{Account, Mode, Sizes};
 use crate::config::{self, Dut, XdpMode};
 use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
+use crate::evidence::preflight::SelfTest;
 use crate::plan::{Limits, Nanos};
 
 /// Width of the windows in which arrivals are counted.
@@ -28,12 +30,9 @@ const MTU: u32 = 3400;
 const TX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 const RX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 const DUT_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0x01], [0x02, 0, 0, 0, 1, 0x02]];
-/// Source of the self-test's frames: neither the storm's nor the DUT's.
-const SELF_TEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
 /// EtherType for local experiments 1.
 const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
 const DUT_PORTS: [&str; 2] = ["p0", "p1"];
-const SELF_TEST_FRAMES: u64 = 8;
 /// A link is back within this after its port, or the DUT's, was configured.
 const CARRIER: Duration = Duration::from_secs(10);
 /// A simulated DUT is up within this, or something is wrong.
@@ -51,6 +50,10 @@ pub struct TesterPort {
     pub account: Account,
     /// How PAUSE/PFC frames were shown to reach the program.
     pub pfc_visible: Option<String>,
+    /// What became of pause frames that were sent to it before anything was measured.
+    pub self_test: Option<SelfTest>,
+    /// How its MAC's counters were shown to count, in this run.
+    pub mac_alive: Alive,
     /// Held while the port is used: frames of all addresses come in.
     _promiscuous: Promiscuous,
     /// Settings that are put back when the port is no longer used.
@@ -79,13 +82,20 @@ pub struct Testbed {
 /// Counters of lost frames, at one time.
 pub struct Counters(Vec<(String, Vec<(String, u64)>)>);
 
-impl Testbed {
-    /// Makes or finds the ports, attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
-    pub fn bring_up(config: &config::PfcTestbed, sizes: Sizes) -> Result<Self> {
-        let (device, tx, rx) = match &config.dut {
+/// The ports, found or made; nothing is attached to them, and nothing sent.
+pub struct Ports {
+    device: Device,
+    tx: Found,
+    rx: Found,
+}
+
+impl Ports {
+    /// Makes or finds them.
+    pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
+        match &config.dut {
             Dut::External { tx, rx } => {
                 let [tx, rx] = find_both(tx, rx)?;
-                (Device::External, tx, rx)
+                Ok(Self { device: Device::External, tx, rx })
             }
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
@@ -98,23 +108,42 @@ impl Testbed {
                     Dut::Sim { faults, args } => Device::Sim { namespace: dut, faults: faults.clone(), args: args.clone() },
                     _ => Device::Bridge { namespace: dut },
                 };
-                (device, tx, rx)
+                Ok(Self { device, tx, rx })
             }
-        };
+        }
+    }
+
+    /// Name and place of both, tx first.
+    pub fn both(&self) -> [(&str, &Namespace); 2] {
+        [&self.tx, &self.rx].map(|port| (port.interface.as_str(), &port.namespace))
+    }
+
+    /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown. An error when the ports cannot
+    /// be used.
+    pub fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<Testbed> {
+        let Self { device, tx, rx } = self;
+        for port in [&tx, &rx] {
+            port.usable()?;
+        }
         let line_rate = line_rate(config.line_rate, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
         let mut tx = tx.open(config, sizes)?;
         let mut rx = rx.open(config, sizes)?;
-        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &device {
-            for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
-                self_test(port, namespace, peer, line_rate)?;
+        match &device {
+            Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
+                for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
+                    self_test::own_wire(port, namespace, peer, line_rate)?;
+                }
             }
+            Device::External => self_test::between(&mut tx, &mut rx, line_rate)?,
         }
         if let Device::Bridge { namespace } = &device {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
-        Ok(Self { tx, rx, limits: config.limits.at(line_rate), windows: sizes.windows, device })
+        Ok(Testbed { tx, rx, limits: config.limits.at(line_rate), windows: sizes.windows, device })
     }
+}
 
+impl Testbed {
     /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
     pub fn start_device(&self, config: &config::PfcTestbed, lossless: &[Priority]) -> Result<Option<Child>> {
         let Device::Sim { namespace, faults, args } = &self.device else { return Ok(None) };
@@ -223,15 +252,7 @@ fn find(port: &config::Port) -> Result<Found> {
         Some(name) => Namespace::named(name)?,
         None => Namespace::current()?,
     };
-    let found = Found::new(&port.interface, namespace)?;
-    let Found { interface, namespace, state } = &found;
-    if !state.up {
-        bail!("{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`", of_ip(namespace));
-    }
-    if !state.carrier {
-        bail!("{interface} in {namespace} has no carrier: is the cable in, and the other end up?");
-    }
-    Ok(found)
+    Found::new(&port.interface, namespace)
 }
 
 /// What makes `ip` work there.
@@ -243,6 +264,18 @@ impl Found {
     fn new(interface: &str, namespace: Namespace) -> Result<Self> {
         let state = link::state(&namespace, interface)?;
         Ok(Self { interface: interface.to_owned(), namespace, state })
+    }
+
+    /// An error when no frame can pass.
+    fn usable(&self) -> Result<()> {
+        let Self { interface, namespace, state } = self;
+        if !state.up {
+            bail!("{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`", of_ip(namespace));
+        }
+        if !state.carrier {
+            bail!("{interface} in {namespace} has no carrier: is the cable in, and the other end up?");
+        }
+        Ok(())
     }
 
     fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<TesterPort> {
@@ -265,7 +298,17 @@ impl Found {
                 change => _changes.extend(change?),
             }
         }
-        Ok(TesterPort { interface, namespace, state, account, pfc_visible: None, _promiscuous, _changes })
+        Ok(TesterPort {
+            interface,
+            namespace,
+            state,
+            account,
+            pfc_visible: None,
+            mac_alive: Alive::default(),
+            self_test: None,
+            _promiscuous,
+            _changes,
+        })
     }
 }
 
@@ -277,7 +320,11 @@ fn real_speed(state: &LinkState) -> Option<u64> {
 /// The line rate that a run would take, without bringing anything up.
 pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
     match &config.dut {
-        Dut::External { tx, rx } => line_rate(config.line_rate, find_both(tx, rx)?.map(|port| (port.interface, port.state))),
+        Dut::External { tx, rx } => {
+            let ports = find_both(tx, rx)?;
+            ports.iter().try_for_each(Found::usable)?;
+            line_rate(config.line_rate, ports.map(|port| (port.interface, port.state)))
+        }
         _ => config.line_rate.context("ports.line_rate is missing"),
     }
 }
@@ -316,39 +363,6 @@ fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result
             )
         }
     }
-}
-
-/// Sends PFC frames from the other end of our own wire and sees the program count them.
-fn self_test(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line_rate: LineRate) -> Result<()> {
-    let config = maps::Config {
-        abi: 0,
-        flows: 0,
-        epoch: super::clock::now(),
-        window: WINDOW,
-        windows: 1,
-        run: 0,
-        trust: maps::Trust::Dscp as u8,
-        clock: maps::Clock::Exact as u8,
-        line_rate: line_rate.bits_per_second(),
-        quantum: 0,
-        storm_source: [0; 6],
-        exclusive: 1,
-        _pad: 0,
-        verify_every: 1,
-        dscp_to_priority: [0; 64],
-    };
-    port.account.configure(&config, &[maps::FlowConfig::default()])?;
-    let sender = peer.run(|| ControlSender::open(peer_interface, SELF_TEST_MAC))??;
-    let frame = MacControl::pfc(Priority::all(), Quanta(1));
-    for _ in 0..SELF_TEST_FRAMES {
-        sender.send(&frame)?;
-    }
-    let seen = port.account.port()?;
-    // A veth hands frames over within the send; what is not counted now was not seen.
-    if seen.pfc_frames == SELF_TEST_FRAMES && seen.pfc.iter().all(|class| class.xoff == SELF_TEST_FRAMES) {
-        port.pfc_visible = Some(format!("self-test: {SELF_TEST_FRAMES} PFC frames sent from the other end, all counted"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

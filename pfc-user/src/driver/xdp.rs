@@ -23,6 +23,7 @@ use pfc_ebpf::maps::{
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, OutOfRange};
 
+pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::Generator;
 pub use read::{OffendingFrame, Rings};

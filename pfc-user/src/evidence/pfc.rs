@@ -8,6 +8,7 @@ use pfc_ebpf::units::{Priority, Quanta};
 use serde::{Deserialize, Serialize};
 
 pub use self::storm::{Gap, GapHistogram, StormReport};
+use super::mac::MacReport;
 use crate::plan::{Limits, Nanos, RepetitionPlan};
 
 /// All that one repetition recorded.
@@ -39,6 +40,9 @@ pub struct PfcEvidence {
     pub rx_port: PortReceived,
     /// Offending frames of both ports, for the capture; octets in hexadecimal.
     pub offences: Vec<Offence>,
+    /// What the ports' MACs counted of PAUSE/PFC frames.
+    #[serde(default)]
+    pub mac: Vec<MacReport>,
     /// Losses on the tester's own side, and where a loss would have been counted.
     pub accounting: Vec<DropCounter>,
     /// The simulated DUT's own report.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::preflight;
 use super::series::{self, Series};
 use super::storm::{self, Storm};
 use crate::case::{Assertion, CaseResult, Exit, Figure, StepResult, Verdict};
@@ -20,6 +21,9 @@ struct Report<'a> {
     seconds: f64,
     host: &'a Host,
     testbed: &'a Testbed,
+    /// What was found on the ports before the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    preflight: Vec<preflight::Judged<'a>>,
     verdict: Verdict,
     exit_code: u8,
     interrupted: bool,
@@ -78,6 +82,7 @@ pub fn write(mut out: impl Write, evidence: &Evidence, results: &[CaseResult], e
         seconds: evidence.seconds,
         host: &evidence.host,
         testbed: &evidence.testbed,
+        preflight: evidence.preflight.as_ref().map_or_else(Vec::new, preflight::ports),
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
         exit_code: exit as u8,
         interrupted: evidence.interrupted,

@@ -16,6 +16,9 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
         testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
     );
     paragraph(&mut out, "", &line);
+    for line in evidence.preflight.iter().flat_map(super::preflight::shortfalls) {
+        paragraph(&mut out, "preflight  ", &line);
+    }
     for result in results {
         out.push('\n');
         case(&mut out, result, colour);

@@ -2,6 +2,7 @@
 //! of its own in place of the kernel program's. No sleep, no noise: the same evidence each time.
 
 mod accounting;
+pub mod mac;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,6 +13,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{Ask, Surroundings};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
+use validator::driver::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::driver::traffic::frame::{Addresses, FrameTemplate};
 use validator::driver::traffic::pacing::{Paced, Pacer};
@@ -67,8 +69,23 @@ fn limits() -> Limits {
     }
 }
 
-/// Runs the repetition against a switch with these faults.
+/// Runs the repetition against a switch with these faults; the programs see every frame.
 pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(plan, faults, None)
+}
+
+/// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
+pub fn run_blind(plan: &RepetitionPlan, faults: &[Fault], driver: mac::Driver, alive: &mut Alive) -> PfcEvidence {
+    run_behind(plan, faults, Some((driver, alive)))
+}
+
+// Each file of tests compiles this module anew, and few use all of it.
+const _: fn(&RepetitionPlan, &[Fault], mac::Driver, &mut Alive) -> PfcEvidence = run_blind;
+
+fn run_behind(plan: &RepetitionPlan, faults: &[Fault], macs: Option<(mac::Driver, &mut Alive)>) -> PfcEvidence {
+    let (driver, alive) = macs.unzip();
+    let mut unused = Alive::default();
+    let alive = alive.unwrap_or(&mut unused);
     let mut lossless = Priorities::default();
     plan.lossless.iter().for_each(|priority| lossless.insert(*priority));
     let config = SwitchConfig::new(limits().line_rate, lossless);
@@ -95,11 +112,12 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
         rx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
+        macs: driver.map(|driver| [mac::Mac::new(driver, "tx", alive), mac::Mac::new(driver, "rx", &Alive::default())]),
     };
     let mut done = Stimulus::default();
     stimulate::run(&mut bench, plan, limits().pause_time(plan.storm.quanta), limits().max_response, &mut done)
         .unwrap_or_else(|stop| panic!("{stop:?}"));
-    bench.evidence(done)
+    bench.evidence(done, alive)
 }
 
 struct RunningStorm {
@@ -123,6 +141,8 @@ struct VirtualBench<'p> {
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
+    /// Of both ports, where they keep PAUSE/PFC frames.
+    macs: Option<[mac::Mac; 2]>,
 }
 
 /// PFC by the layout of the test plan, written down here once more so that it does not rest on the tester's own codec.
@@ -150,6 +170,11 @@ fn pause(quanta: Quanta) -> Vec<u8> {
 impl VirtualBench<'_> {
     fn deliver(&mut self) {
         while let Some(departure) = self.switch.pop_departure() {
+            if let Some(macs) = &mut self.macs
+                && macs[departure.port].keeps(&departure.frame)
+            {
+                continue;
+            }
             let side = if departure.port == RX { &mut self.rx } else { &mut self.tx };
             side.receive(departure.at, &departure.frame);
         }
@@ -256,14 +281,20 @@ impl VirtualBench<'_> {
         self.switch.ingress(TX, now, frame);
     }
 
-    fn evidence(mut self, done: Stimulus) -> PfcEvidence {
+    fn evidence(mut self, done: Stimulus, alive: &mut Alive) -> PfcEvidence {
+        let seen = self.macs.is_none().then(|| "every frame is seen".to_owned());
+        let now = self.now;
+        let macs = self.macs.take().into_iter().flatten();
+        // What the rx port's counters are is its own.
+        let (name, mut other) = (&self.plan.name, Alive::default());
+        let macs = macs.zip([alive, &mut other]).map(|(mac, alive)| mac.finish(now, name, alive)).collect();
         let facts = |name: &str| PortFacts {
             interface: name.into(),
             driver: "virtual".into(),
             carrier: true,
             speed: None,
             xdp: "virtual".into(),
-            pfc_visible: Some("every frame is seen".into()),
+            pfc_visible: seen.clone(),
         };
         let dut = DutReport {
             model_drops: self.switch.drops().iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
@@ -290,6 +321,7 @@ impl VirtualBench<'_> {
             tx_port: self.tx.port(),
             rx_port: self.rx.port(),
             offences: Vec::new(),
+            mac: macs,
             accounting: vec![DropCounter { place: "wire".into(), counter: "lost".into(), rise: 0 }],
             dut: Some(dut),
             hooks: Vec::new(),
@@ -357,5 +389,9 @@ impl Bench for VirtualBench<'_> {
         Ok(Departure { before: self.now, after: self.now })
     }
 
-    fn announce(&mut self, _phase: &'static str) {}
+    fn announce(&mut self, phase: &'static str) {
+        for mac in self.macs.iter_mut().flatten() {
+            mac.log.read(phase, self.now);
+        }
+    }
 }

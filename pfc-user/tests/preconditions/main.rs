@@ -5,6 +5,7 @@ mod accounting;
 #[path = "../bench/mod.rs"]
 mod bench;
 mod lateness;
+mod mac;
 mod ports;
 mod probe;
 mod storm;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bridge;
+mod check;
 #[path = "../common/mod.rs"]
 mod common;
 mod external;

@@ -98,18 +98,13 @@ fn root_behind_another_program_it_counts_at_tcx_and_says_what_it_does_not_see() 
     let sizes = Sizes { flows: 1, windows: 1 };
     let mut account = lab.tester.run(|| Account::attach("t0", Mode::Driver, sizes)).unwrap().unwrap();
     let config = pfc_ebpf::maps::Config {
-        abi: 0,
-        flows: 0,
-        epoch: 0,
         window: 1,
         windows: 1,
-        run: 0,
         trust: Trust::Dscp as u8,
-        _pad: 0,
         line_rate: 1_000_000_000,
-        storm_source: [0; 6],
-        _pad2: [0; 2],
+        verify_every: 1,
         dscp_to_priority: settings(Trust::Dscp).dscp_map.map(|priority| priority.get()),
+        ..pfc_ebpf::maps::Config::default()
     };
     account.configure(&config, &[]).unwrap();
     let mut running = lab.watch_from("t0 --interval 50ms --trust pcp", "occupied", |event| {

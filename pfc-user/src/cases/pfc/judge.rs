@@ -4,6 +4,7 @@ mod consistency;
 mod delivery;
 mod finding;
 mod integrity;
+mod mac;
 mod preconditions;
 mod probe;
 mod throughput;

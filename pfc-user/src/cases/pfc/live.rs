@@ -8,6 +8,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
+use super::macs::Macs;
 use super::stimulate::{self, Bench, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
@@ -63,6 +64,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
     counters_hook(live.config, "before", plan, &mut hooks)?;
     let before = live.testbed.counters()?;
+    let mut macs = Macs::begin(live.testbed)?;
     let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
     let storm_source = live.testbed.rx.state.mac;
     configure(live, plan, clock::now(), storm_source)?;
@@ -71,7 +73,11 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     configure(live, plan, epoch, storm_source)?;
     let sender = open_sender(live, plan, epoch)?;
     let control = open_control(live.testbed)?;
-    let mut bench = LiveBench { live, plan, sender, control, storm: None, cut_short: None };
+    if live.testbed.tx.pfc_visible.is_none() {
+        // What came before is not to be counted as this repetition's.
+        live.interrupt.wait_until(clock::now() + macs.lag());
+    }
+    let mut bench = LiveBench { live, plan, sender, control, storm: None, cut_short: None, macs: &mut macs };
     let mut done = Stimulus::default();
     let outcome = stimulate::run(&mut bench, plan, limits.pause_time(plan.storm.quanta), limits.max_response, &mut done);
     let interrupted = match outcome {
@@ -83,6 +89,11 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let sent = bench.sender.report()?;
     done.storm = done.storm.or(bench.cut_short.take());
     drop(bench);
+    if !interrupted && live.testbed.tx.account.port()?.pfc_frames == 0 {
+        live.interrupt.wait_until(clock::now() + macs.lag());
+    }
+    macs.read("end");
+    let mac = macs.finish(&plan.name, live.testbed);
     let dut = match device.take() {
         Some(child) => Some(dut_report(child)?),
         None => None,
@@ -114,6 +125,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         tx_port,
         rx_port,
         offences,
+        mac,
         accounting,
         dut,
         hooks,
@@ -310,6 +322,8 @@ struct LiveBench<'b, 'l> {
     storm: Option<Storm>,
     /// Account of a storm that the user ended.
     cut_short: Option<StormReport>,
+    /// Read as each phase begins.
+    macs: &'b mut Macs,
 }
 
 impl LiveBench<'_, '_> {
@@ -378,5 +392,6 @@ impl Bench for LiveBench<'_, '_> {
 
     fn announce(&mut self, phase: &'static str) {
         (self.live.events)(Event::PhaseBegins { phase });
+        self.macs.read(phase);
     }
 }

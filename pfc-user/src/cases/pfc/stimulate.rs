@@ -49,7 +49,7 @@ pub trait Bench {
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
     /// Sends one PFC frame: these priorities, this time.
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop>;
-    /// Says what goes on.
+    /// A phase begins: says so, and takes the readings between phases.
     fn announce(&mut self, phase: &'static str);
 }
 

@@ -5,13 +5,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
+use super::features;
+use crate::evidence::preflight::{Driver, Queues};
+
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
-const GCHANNELS: u32 = 0x3c;
 const GFLAGS: u32 = 0x25;
 const SFLAGS: u32 = 0x26;
+const GCHANNELS: u32 = 0x3c;
 /// `ETH_SS_STATS`: the names of GSTATS' values.
 const NAMES_OF_STATS: u32 = 1;
 /// `ETH_GSTRING_LEN`.
@@ -33,6 +36,12 @@ pub enum Feature {
     Tso,
     /// Checksums of sent frames are left to the device.
     TxChecksum,
+    /// Large receive offload: the device merges frames.
+    Lro,
+    /// Generic receive offload by the device.
+    GroHardware,
+    /// Frames that the MAC would keep for itself, PAUSE and PFC among them, come in too.
+    RxAll,
 }
 
 /// How the kernel is asked for a feature.
@@ -41,6 +50,8 @@ enum Access {
     Flag(u32),
     /// A pair of commands for a value of 0 or 1.
     Commands { get: u32, set: u32 },
+    /// A bit that only its name tells.
+    Named,
 }
 
 impl Feature {
@@ -53,6 +64,38 @@ impl Feature {
             Self::Gso => "generic-segmentation-offload",
             Self::Tso => "tcp-segmentation-offload",
             Self::TxChecksum => "tx-checksumming",
+            Self::Lro => "large-receive-offload",
+            Self::GroHardware => "rx-gro-hw",
+            Self::RxAll => "rx-all",
+        }
+    }
+
+    /// The name that `ethtool -K` takes.
+    pub const fn ethtool_name(self) -> &'static str {
+        match self {
+            Self::TxVlan => "txvlan",
+            Self::RxVlan => "rxvlan",
+            Self::Gro => "gro",
+            Self::Gso => "gso",
+            Self::Tso => "tso",
+            Self::TxChecksum => "tx",
+            Self::Lro => "lro",
+            Self::GroHardware => "rx-gro-hw",
+            Self::RxAll => "rx-all",
+        }
+    }
+
+    /// The name that the kernel has for its bit; `None` where it stands for several.
+    pub const fn kernel_name(self) -> Option<&'static str> {
+        match self {
+            Self::TxVlan => Some("tx-vlan-hw-insert"),
+            Self::RxVlan => Some("rx-vlan-hw-parse"),
+            Self::Gro => Some("rx-gro"),
+            Self::Gso => Some("tx-generic-segmentation"),
+            Self::Lro => Some("rx-lro"),
+            Self::GroHardware => Some("rx-gro-hw"),
+            Self::RxAll => Some("rx-all"),
+            Self::Tso | Self::TxChecksum => None,
         }
     }
 
@@ -64,6 +107,8 @@ impl Feature {
             Self::Gso => Access::Commands { get: 0x23, set: 0x24 },
             Self::Tso => Access::Commands { get: 0x1e, set: 0x1f },
             Self::TxChecksum => Access::Commands { get: 0x16, set: 0x17 },
+            Self::Lro => Access::Flag(1 << 15),
+            Self::GroHardware | Self::RxAll => Access::Named,
         }
     }
 }
@@ -73,6 +118,7 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     match feature.access() {
         Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
         Access::Commands { get, .. } => Ok(value(interface, get, 0)? != 0),
+        Access::Named => Ok(features::read(interface)?.iter().any(|bit| Some(bit.name.as_str()) == feature.kernel_name() && bit.on)),
     }
 }
 
@@ -86,6 +132,7 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
         Access::Commands { set, .. } => {
             value(interface, set, on.into())?;
         }
+        Access::Named => features::set(interface, feature.kernel_name().unwrap_or_default(), on)?,
     }
     Ok(())
 }
@@ -96,16 +143,30 @@ pub fn driver(interface: &str) -> io::Result<String> {
     Ok(text(&info.octets()[4..36]))
 }
 
+/// What the driver says of itself and its device.
+pub fn identity(interface: &str) -> io::Result<Driver> {
+    let info = driver_info(interface)?;
+    // struct ethtool_drvinfo: driver, version, firmware and bus of 32 octets each, behind the command.
+    let field = |at: usize| text(&info.octets()[at..at + 32]);
+    Ok(Driver { name: field(4), version: field(36), firmware: field(68), bus: field(100) })
+}
+
+/// Queues in use.
+pub fn queues(interface: &str) -> io::Result<Queues> {
+    // struct ethtool_channels: four limits behind the command, then rx, tx, other, combined.
+    let mut channels = Request::new(GCHANNELS, 36);
+    channels.send(interface)?;
+    let combined = channels.word(32);
+    Ok(Queues { rx: channels.word(20) + combined, tx: channels.word(24) + combined })
+}
+
 /// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not say, or has no such queues.
 pub fn receive_queues(interface: &str) -> Option<u32> {
     // Who writes to a tun or tap runs what is done for its frames, however many do.
     if driver(interface).ok()? == "tun" {
         return None;
     }
-    // struct ethtool_channels: rx_count is at 20, combined_count at 32.
-    let mut channels = Request::new(GCHANNELS, 36);
-    channels.send(interface).ok()?;
-    Some(channels.word(20) + channels.word(32))
+    Some(queues(interface).ok()?.rx)
 }
 
 /// Speed in bit/s; `None` where the driver does not know it, as without carrier.
@@ -158,34 +219,34 @@ fn value(interface: &str, command: u32, value: u32) -> io::Result<u32> {
     Ok(request.word(4))
 }
 
-fn text(octets: &[u8]) -> String {
+pub(super) fn text(octets: &[u8]) -> String {
     let end = octets.iter().position(|&octet| octet == 0).unwrap_or(octets.len());
     String::from_utf8_lossy(&octets[..end]).into_owned()
 }
 
 /// Octets that the kernel reads and overwrites; the first four are the command.
-struct Request(Vec<u8>);
+pub(super) struct Request(Vec<u8>);
 
 impl Request {
-    fn new(command: u32, length: usize) -> Self {
+    pub(super) fn new(command: u32, length: usize) -> Self {
         let mut request = Self(vec![0; length]);
         request.set_word(0, command);
         request
     }
 
-    fn octets(&self) -> &[u8] {
+    pub(super) fn octets(&self) -> &[u8] {
         &self.0
     }
 
-    fn word(&self, at: usize) -> u32 {
+    pub(super) fn word(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four octets"))
     }
 
-    fn set_word(&mut self, at: usize, value: u32) {
+    pub(super) fn set_word(&mut self, at: usize, value: u32) {
         self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
-    fn send(&mut self, interface: &str) -> io::Result<()> {
+    pub(super) fn send(&mut self, interface: &str) -> io::Result<()> {
         let name = interface.as_bytes();
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -198,7 +259,7 @@ impl Request {
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // Any socket will do; the namespace is the one that it was made in.
         let socket = UnixDatagram::unbound()?;
-        // SAFETY: the kernel reads and writes no more than the command's structure, for which every caller in this file has made
+        // SAFETY: the kernel reads and writes no more than the command's structure, for which every caller has made
         // `self.0` long enough; ifreq and buffer outlive the call.
         let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -20,7 +20,8 @@ pub(super) fn check(e: &PfcEvidence) -> Result<(), String> {
     plan(e)?;
     sender(e)?;
     receiver(e)?;
-    pauses(e)
+    pauses(e)?;
+    macs(e)
 }
 
 fn time(what: &str, time: Nanos) -> Result<(), String> {
@@ -132,6 +133,22 @@ fn histogram(histogram: &GapHistogram) -> Result<(), String> {
             return Err(format!("the storm's histogram goes from {least} ns to {below} ns"));
         }
         least = *below;
+    }
+    Ok(())
+}
+
+fn macs(e: &PfcEvidence) -> Result<(), String> {
+    for mac in &e.mac {
+        time("the age of a MAC's counters", mac.lag)?;
+        for reading in &mac.readings {
+            time("a reading of a MAC's counters", reading.time)?;
+        }
+        for counter in &mac.counters {
+            let (name, values, readings) = (&counter.name, counter.values.len(), mac.readings.len());
+            if values > readings || (values < readings && mac.error.is_none()) {
+                return Err(format!("{name} has {values} values for {readings} readings"));
+            }
+        }
     }
     Ok(())
 }

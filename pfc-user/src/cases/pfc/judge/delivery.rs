@@ -3,8 +3,9 @@
 use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};
-use super::preconditions::{has_narrow_gap, lost_by_tester, name, pfc_visible, shortest_pause, stalled, storm_end};
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use super::mac::{self, Counted, Witness};
+use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end};
+use crate::evidence::pfc::{Departure, PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
@@ -51,7 +52,8 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
         } else if let Some(excuse) = excuse(flow, phase, sent, received) {
             finding.undecided(what, sent.to_string(), format!("{received}, but {excuse}"));
         } else {
-            finding.expect(what, sent.to_string(), received.to_string(), received == sent, unexplained);
+            let how = if received == sent { String::new() } else { unasked(e, flow) };
+            finding.expect(what, sent.to_string(), format!("{received}{how}"), received == sent, unexplained);
         }
         let late = e.received(flow.id, phase).map_or(0, |received| received.last.saturating_sub(end_of_wait(e, phase)));
         if late > 0 {
@@ -230,7 +232,33 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
             ms(e.limits.max_residence)
         ));
     }
-    pfc_visible(e).err()
+    match mac::witness(e) {
+        // The sender obeyed what the program saw.
+        Ok(Witness::Program) => None,
+        // It obeyed none: only a DUT that never asked for a pause has to answer for the loss.
+        Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
+            Counted::None(_) => None,
+            Counted::Some(how) => {
+                Some(format!("the DUT asked for a pause, which the sender did not obey, for its program sees none: by the MAC, {how}"))
+            }
+            Counted::Unknown(why) => Some(format!("it is not known whether the DUT asked for a pause: by the MAC, {why}")),
+        },
+        Err(why) => Some(why),
+    }
+}
+
+/// Where the MAC is the witness that the DUT did not ask for a pause, its counter: what is held against the DUT rests on it.
+fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
+    if !e.plan.is_lossless(flow.priority) {
+        return String::new();
+    }
+    match mac::witness(e) {
+        Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
+            Counted::None(how) => format!(", without an XOFF (by the MAC of {}, {how})", mac.interface),
+            Counted::Some(_) | Counted::Unknown(_) => String::new(),
+        },
+        _ => String::new(),
+    }
 }
 
 /// `resume`.

@@ -4,6 +4,7 @@ use pfc_ebpf::maps::Malformed;
 use pfc_ebpf::units::Priority;
 
 use super::finding::Finding;
+use super::mac::{self, Counted, Witness};
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
 fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
@@ -62,7 +63,18 @@ pub(super) fn no_remark(e: &PfcEvidence) -> Finding {
 /// `no-pfc-on-lossy`.
 pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
+    let witness = mac::witness(e);
     for priority in Priority::all().filter(|priority| !e.plan.is_lossless(*priority)) {
+        if let Ok(Witness::Mac(mac)) = &witness {
+            let what = format!("XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})", mac.interface, mac.driver);
+            let found = mac::xoff_at_rx(e, priority).map_or_else(|| mac::xoff(mac, priority), Counted::Some);
+            match found {
+                Counted::Some(how) => finding.expect(what, "0", how, false, true),
+                Counted::None(how) => finding.expect(what, "0", how, true, false),
+                Counted::Unknown(why) => finding.undecided(what, "0", why),
+            }
+            continue;
+        }
         let found = e.tx_port.pfc[priority.index()].xoff + e.rx_port.pfc[priority.index()].xoff;
         expect_none(&mut finding, &format!("XOFF frames of the DUT for lossy priority {priority}"), found);
     }
@@ -75,6 +87,16 @@ pub(super) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
     let sent = e.storm.as_ref().map_or(0, |storm| storm.frames);
     if sent == 0 {
         finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
+    }
+    if let Ok(Witness::Mac(mac)) = mac::witness(e) {
+        let what = format!("PAUSE/PFC frames like those of the storm, by the MAC of {} ({})", mac.interface, mac.driver);
+        match mac::storm_at_tx(e, mac) {
+            Counted::None(how) => finding.expect(what, "0", how, true, false),
+            Counted::Some(how) | Counted::Unknown(how) => {
+                finding.undecided(what, "0", format!("{how}; a MAC's counters do not tell whose they are"))
+            }
+        }
+        return finding;
     }
     expect_none(&mut finding, "PAUSE/PFC frames of the storm seen at the tx port", e.tx_port.own_control);
     finding

@@ -4,6 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::finding::{Finding, ms};
+use super::mac;
 use super::preconditions::{lost_by_tester, stalled, withheld};
 use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
@@ -181,6 +182,7 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
         add("storm sent by", storm.method.clone());
         add("gaps of the storm", gaps(e, storm));
     }
+    add("PAUSE/PFC from the DUT counted by", mac::figure(e));
     for priority in Priority::all() {
         let class = &e.tx_port.pfc[priority.index()];
         if class.xoff + class.xon > 0 {

@@ -1,0 +1,186 @@
+//! Who saw the DUT's PAUSE/PFC frames: the program on the port, or its MAC's counters where the MAC keeps those frames; and what
+//! can be said by such counters. They tell no source address, and many count XOFF and XON together.
+
+use pfc_ebpf::units::Priority;
+
+use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
+use crate::evidence::pfc::PfcEvidence;
+use crate::plan::StormKind;
+
+/// Who saw them.
+pub(super) enum Witness<'e> {
+    /// The XDP program on the tx port.
+    Program,
+    /// The tx port's MAC.
+    Mac(&'e MacReport),
+}
+
+/// Who was shown to see PAUSE/PFC frames that come in at the tx port; else why nobody was.
+pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
+    let seen = e.tx_port.pfc_frames + e.tx_port.pause.xoff + e.tx_port.pause.xon;
+    if e.ports.tx.pfc_visible.is_some() || seen > 0 {
+        return Ok(Witness::Program);
+    }
+    let counters = match report(e, "tx") {
+        None => "there is no reading of its counters".to_owned(),
+        Some(mac) => match usable(e, mac) {
+            Ok(()) => return Ok(Witness::Mac(mac)),
+            Err(why) => why,
+        },
+    };
+    let interface = &e.ports.tx.interface;
+    Err(format!("it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may swallow them; and {counters}"))
+}
+
+/// What the MAC of that port counted.
+fn report<'e>(e: &'e PfcEvidence, port: &str) -> Option<&'e MacReport> {
+    e.mac.iter().find(|mac| mac.port == port)
+}
+
+/// Whether the readings cover the repetition and some counter was shown to count.
+fn usable(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
+    covers(e, mac)?;
+    if mac.counters.is_empty() {
+        return Err(format!("no counter of the driver {} is known that counts them", mac.driver));
+    }
+    if !mac.counters.iter().any(|counter| alive(mac, counter).is_some()) {
+        return Err(format!("none of its {} counters of such frames was shown to count", mac.counters.len()));
+    }
+    Ok(())
+}
+
+fn covers(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
+    if let Some(error) = &mac.error {
+        return Err(error.clone());
+    }
+    let (Some(first), Some(last)) = (mac.readings.first(), mac.readings.last()) else {
+        return Err("its counters were not read".into());
+    };
+    let began = e.phases.iter().map(|span| span.from).min().unwrap_or(0);
+    let ended = e.phases.iter().map(|span| span.to).max().unwrap_or(0);
+    if first.time > began || last.time < ended + mac.lag {
+        return Err("the readings of its counters do not cover the repetition".into());
+    }
+    Ok(())
+}
+
+/// How it was shown in this run that `counter` counts; `None` if it was not.
+fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
+    let shown = |counter: &MacCounter| match counter.rise() {
+        Some(1..) => Some("it rose".to_owned()),
+        _ => counter.alive.clone(),
+    };
+    // One array and the same PFC setting: what counts for one priority counts for another.
+    let alike = |other: &&MacCounter| match (counter.subject, other.subject, mac.enabled) {
+        (Subject::Priority(one), Subject::Priority(another), Some(enabled)) => {
+            let bit = |priority: Priority| enabled >> priority.get() & 1;
+            counter.array.is_some() && counter.array == other.array && counter.source == other.source && bit(one) == bit(another)
+        }
+        _ => false,
+    };
+    let by_another = || {
+        let another = mac.counters.iter().filter(alike).find(|other| shown(other).is_some())?;
+        Some(format!("{} did, with the same PFC setting", another.name))
+    };
+    shown(counter).or_else(by_another)
+}
+
+/// Whether frames came in that paused something.
+#[derive(Debug, PartialEq)]
+pub(super) enum Counted {
+    /// Some did: the counter, and by how much it rose.
+    Some(String),
+    /// None did: the counter, and how it was shown to count.
+    None(String),
+    /// It cannot be told, and why.
+    Unknown(String),
+}
+
+/// Whether XOFF frames for `priority` came in.
+pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
+    let own: Vec<_> = mac.counters.iter().filter(|counter| counter.subject == Subject::Priority(priority)).collect();
+    let rose = |counter: &&&MacCounter| counter.rise().is_some_and(|rise| rise > 0);
+    let said = |counter: &MacCounter| format!("{} rose by {}", counter.name, counter.rise().unwrap_or_default());
+    if let Some(proof) = own.iter().filter(rose).find(|counter| matches!(counter.frames, Frames::Xoff | Frames::Effect)) {
+        return Counted::Some(said(proof));
+    }
+    if let Some(reset) = own.iter().find(|counter| counter.rise().is_none()) {
+        return Counted::Unknown(format!("{} was reset meanwhile", reset.name));
+    }
+    if let Some(none) = none(mac, own.iter().copied().filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either))) {
+        return Counted::None(none);
+    }
+    match own.iter().find(rose) {
+        Some(both) if both.frames == Frames::Either => Counted::Unknown(format!("{}, which counts XOFF and XON together", said(both))),
+        Some(xon) => Counted::Unknown(format!("{}, and no counter of XOFF was shown to count", said(xon))),
+        None => any(mac).unwrap_or_else(|| not_shown(&own, &format!("priority {priority}"))),
+    }
+}
+
+/// Whether PAUSE frames came in. A rise does not tell whether they paused anything.
+fn pause(mac: &MacReport) -> Counted {
+    let own: Vec<_> = mac.counters.iter().filter(|counter| counter.subject == Subject::Pause).collect();
+    if let Some(rose) = own.iter().find(|counter| counter.rise() != Some(0)) {
+        return Counted::Unknown(format!("{} rose by {}", rose.name, rose.rise().unwrap_or_default()));
+    }
+    match none(mac, own.iter().copied().filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either))) {
+        Some(none) => Counted::None(none),
+        None => any(mac).unwrap_or_else(|| not_shown(&own, "PAUSE")),
+    }
+}
+
+/// The first of `counters` that stayed and was shown to count.
+fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> Option<String> {
+    let mut stayed = counters.filter(|counter| counter.rise() == Some(0));
+    stayed.find_map(|counter| Some(format!("0 by {}, which counts: {}", counter.name, alive(mac, counter)?)))
+}
+
+/// Where no MAC control frame of any kind came in, none of a certain kind did.
+fn any(mac: &MacReport) -> Option<Counted> {
+    none(mac, mac.counters.iter().filter(|counter| counter.subject == Subject::Any)).map(Counted::None)
+}
+
+fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
+    let names: Vec<_> = own.iter().map(|counter| counter.name.as_str()).collect();
+    Counted::Unknown(match names.as_slice() {
+        [] => format!("no counter of {subject} is known"),
+        names => format!("0 by {}, not shown to count in this run", names.join(", ")),
+    })
+}
+
+/// Whether XOFF frames for `priority` came in at the rx port.
+pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> {
+    let mac = report(e, "rx").filter(|mac| covers(e, mac).is_ok())?;
+    if let Counted::Some(found) = xoff(mac, priority) { Some(found) } else { None }
+}
+
+/// Whether frames like those of the rx port's storm came in at the tx port. Each of the storm's frames would count for each of its
+/// priorities, so one that stayed is enough; a rise may be the DUT's own.
+pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
+    let found = match &e.plan.storm.kind {
+        StormKind::Pause => return pause(mac),
+        StormKind::Pfc(priorities) => priorities.iter().map(|priority| xoff(mac, *priority)),
+    };
+    let mut why = Vec::new();
+    for counted in found {
+        match counted {
+            Counted::None(how) => return Counted::None(how),
+            Counted::Some(how) | Counted::Unknown(how) => why.push(how),
+        }
+    }
+    Counted::Unknown(why.join("; "))
+}
+
+/// For people: who counted the DUT's PAUSE/PFC frames, and what.
+pub(super) fn figure(e: &PfcEvidence) -> String {
+    match witness(e) {
+        Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface),
+        Ok(Witness::Mac(mac)) => {
+            let rose = mac.counters.iter().filter(|counter| counter.rise().is_some_and(|rise| rise > 0));
+            let rose: Vec<_> = rose.map(|counter| format!("{} +{}", counter.name, counter.rise().unwrap_or_default())).collect();
+            let rose = if rose.is_empty() { "none rose".to_owned() } else { rose.join(", ") };
+            format!("the MAC of {} ({}): {rose}", mac.interface, mac.driver)
+        }
+        Err(_) => "nobody was shown to".into(),
+    }
+}

@@ -1,0 +1,43 @@
+//! The counters of both ports' MACs over a repetition.
+
+use anyhow::Result;
+
+use crate::driver::clock;
+use crate::driver::link::mac::{Live, MacLog};
+use crate::driver::testbed::{Testbed, TesterPort};
+use crate::evidence::mac::MacReport;
+use crate::plan::Nanos;
+
+/// A log for each port.
+pub(super) struct Macs {
+    tx: MacLog,
+    rx: MacLog,
+}
+
+impl Macs {
+    /// Sees which counters there are.
+    pub(super) fn begin(testbed: &Testbed) -> Result<Self> {
+        let log = |name: &str, port: &TesterPort| {
+            let reader = Live::new(&port.namespace, &port.interface)?;
+            anyhow::Ok(MacLog::begin(Box::new(reader), name, &port.interface, &port.mac_alive))
+        };
+        Ok(Self { tx: log("tx", &testbed.tx)?, rx: log("rx", &testbed.rx)? })
+    }
+
+    /// How long to wait until what came in is in the counts.
+    pub(super) fn lag(&self) -> Nanos {
+        self.tx.lag().max(self.rx.lag())
+    }
+
+    /// Reads all counters; `before` is what begins now.
+    pub(super) fn read(&mut self, before: &str) {
+        for log in [&mut self.tx, &mut self.rx] {
+            log.read(before, clock::now());
+        }
+    }
+
+    /// The readings; what rose is alive from now on.
+    pub(super) fn finish(self, repetition: &str, testbed: &mut Testbed) -> Vec<MacReport> {
+        vec![self.tx.finish(repetition, &mut testbed.tx.mac_alive), self.rx.finish(repetition, &mut testbed.rx.mac_alive)]
+    }
+}

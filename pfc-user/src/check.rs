@@ -1,0 +1,125 @@
+//! `validator check`: the facts about the tester's ports, before anything is measured. Nothing is changed but by `--fix`.
+
+use anyhow::Result;
+
+use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode};
+use crate::driver::journal::Journal;
+use crate::driver::link;
+use crate::driver::netns::Namespace;
+use crate::driver::testbed::{self, Ports};
+use crate::driver::xdp::{Sizes, XdpError};
+use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
+use crate::preflight;
+
+/// Enough for the self-test.
+const LEAST: Sizes = Sizes { flows: 1, windows: 1 };
+
+/// How much is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Attaches no program and sends no frame.
+    Passive,
+    /// Does the self-test.
+    Active,
+}
+
+/// Looks at all ports of the testbed. An error when one of them does not exist.
+pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
+    let mut ports = Vec::new();
+    if let Some(config) = &testbed.pfc {
+        ports.extend(pfc_ports(config, depth)?);
+    }
+    ports.extend(testbed.rc.as_ref().map(rc_port).transpose()?.flatten());
+    Ok(Preflight { ports })
+}
+
+fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
+    let laid = Ports::lay(config)?;
+    let mut ports = examine(&laid, config)?;
+    let not_done = |reason: &str| SelfTest::NotDone { reason: reason.into() };
+    let taken = ports.iter().find(|port| port.facts.xdp_attached.is_some());
+    let results = match (depth, taken) {
+        (Depth::Passive, _) => [not_done("it was not asked for"), not_done("it was not asked for")],
+        (_, Some(taken)) => {
+            let reason = format!("there is an XDP program on {} already", taken.facts.interface);
+            [not_done(&reason), not_done(&reason)]
+        }
+        (Depth::Active, None) => match laid.open(config, LEAST) {
+            Ok(testbed) => self_tests(&testbed),
+            Err(error) => {
+                let reason = crate::run::in_words(&error);
+                match error.downcast_ref::<XdpError>() {
+                    Some(_) => [0; 2].map(|_| SelfTest::Refused { reason: reason.clone() }),
+                    None => [not_done(&reason), not_done(&reason)],
+                }
+            }
+        },
+    };
+    for (port, result) in ports.iter_mut().zip(results) {
+        port.self_test = result;
+    }
+    Ok(ports)
+}
+
+/// The facts about the ports of the PFC cases, before anything is attached.
+pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
+    let wanted = Wanted {
+        xdp: word(config.xdp).into(),
+        line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
+        tagged: config.trust == pfc_ebpf::maps::Trust::Pcp,
+    };
+    let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
+    roles.map(|(role, (interface, namespace))| examine_port(role, wanted.clone(), namespace, interface)).collect()
+}
+
+/// What the self-test found on both ports of a testbed that is up.
+pub fn self_tests(testbed: &testbed::Testbed) -> [SelfTest; 2] {
+    let not_done = || SelfTest::NotDone { reason: "the testbed has none".into() };
+    [&testbed.tx, &testbed.rx].map(|port| port.self_test.clone().unwrap_or_else(not_done))
+}
+
+/// The port of the RC case; `None` where the tool makes it.
+pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
+    let RcDut::Agent { port, .. } = &config.dut else { return Ok(None) };
+    let namespace = place(port.namespace.as_deref())?;
+    let wanted = Wanted { xdp: word(config.xdp).into(), line_rate: None, tagged: false };
+    Ok(Some(examine_port(Role::Rc, wanted, &namespace, &port.interface)?))
+}
+
+fn examine_port(role: Role, wanted: Wanted, namespace: &Namespace, interface: &str) -> Result<Port> {
+    let facts = link::examine(namespace, interface)?;
+    Ok(Port { role, wanted, facts, self_test: SelfTest::NotDone { reason: "there is none for this port".into() } })
+}
+
+fn place(namespace: Option<&str>) -> Result<Namespace> {
+    Ok(namespace.map_or_else(Namespace::current, Namespace::named)?)
+}
+
+const fn word(mode: XdpMode) -> &'static str {
+    match mode {
+        XdpMode::Auto => "auto",
+        XdpMode::Driver => "driver",
+        XdpMode::Skb => "skb",
+    }
+}
+
+/// Sets the offloads that are a problem, each noted before it is touched; says what was done. Ports that the tool makes are left out:
+/// they are gone with it.
+pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
+    let journal = Journal::open();
+    let own = testbed.pfc.as_ref().is_some_and(|pfc| !matches!(pfc.dut, Dut::External { .. }));
+    let mut done = Vec::new();
+    for (port, items) in found.ports.iter().zip(preflight::judge(found)) {
+        if own && port.role != Role::Rc {
+            continue;
+        }
+        let namespace = place(port.facts.namespace.as_deref())?;
+        for fix in items.iter().filter_map(|item| item.fix) {
+            match journal.keep(&namespace, &port.facts.interface, fix.feature, fix.on) {
+                Ok(said) => done.extend(said),
+                Err(error) => done.push(format!("{}: {} could not be set: {error}", port.facts.interface, fix.feature.name())),
+            }
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,99 @@
+//! Whether PAUSE/PFC frames that come in at a port reach its program, or at least its MAC's counters.
+
+use anyhow::Result;
+use pfc_ebpf::maps;
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
+
+use super::{TesterPort, WINDOW};
+use crate::driver::clock;
+use crate::driver::control::ControlSender;
+use crate::driver::link::mac::{self, Live, MacLog};
+use crate::driver::netns::Namespace;
+use crate::evidence::preflight::SelfTest;
+use crate::plan::Nanos;
+
+/// Source of the frames: neither the storm's nor the DUT's.
+const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
+const FRAMES: u64 = 8;
+/// A frame that takes longer from port to port is not coming.
+const PATIENCE: Nanos = 200_000_000;
+/// How often the program's counters are looked at meanwhile.
+const POLL: Nanos = 2_000_000;
+
+/// Sends PFC frames from the other end of our own wire and sees the program count them.
+pub(super) fn own_wire(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line_rate: LineRate) -> Result<()> {
+    prepare(port, line_rate)?;
+    let sender = peer.run(|| ControlSender::open(peer_interface, SOURCE))??;
+    send(&sender, Quanta(1))?;
+    let received = port.account.port()?;
+    // A veth hands frames over within the send; what is not counted now was not seen.
+    let seen = received.pfc.iter().map(|class| class.xoff).min().unwrap_or(0).min(received.pfc_frames);
+    if received.pfc_frames == FRAMES && seen == FRAMES {
+        port.pfc_visible = Some(format!("self-test: {FRAMES} PFC frames sent from the other end, all counted"));
+    }
+    port.self_test = Some(done(port, true, seen, Vec::new()));
+    Ok(())
+}
+
+/// Sends PFC frames with time 0 from each port to the other. They pause nothing, and a DUT between rightly eats them; where the
+/// ports are cabled together, or the DUT forwards them, they come.
+pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+    for port in [&mut *tx, &mut *rx] {
+        prepare(port, line_rate)?;
+    }
+    let open = |port: &TesterPort| port.namespace.run(|| ControlSender::open(&port.interface, SOURCE));
+    let log = |name: &str, port: &TesterPort| {
+        let reader = Live::new(&port.namespace, &port.interface)?;
+        anyhow::Ok(MacLog::begin(Box::new(reader), name, &port.interface, &port.mac_alive))
+    };
+    let mut macs = [log("tx", tx)?, log("rx", rx)?];
+    let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
+    // What came before is not to be counted.
+    clock::sleep_until(clock::now() + lag);
+    macs.iter_mut().for_each(|log| log.read("self-test", clock::now()));
+    for port in [&*tx, &*rx] {
+        send(&open(port)??, Quanta::ZERO)?;
+    }
+    let end = clock::now() + PATIENCE;
+    while clock::now() < end && (tx.account.port()?.pfc_frames < FRAMES || rx.account.port()?.pfc_frames < FRAMES) {
+        clock::sleep_until(clock::now() + POLL);
+    }
+    clock::sleep_until(clock::now() + lag);
+    for (port, mut log) in [tx, rx].into_iter().zip(macs) {
+        log.read("end", clock::now());
+        let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
+        let seen = port.account.port()?.pfc_frames;
+        if seen >= FRAMES {
+            port.pfc_visible = Some(format!("self-test: {FRAMES} PFC frames sent by the other port, all counted"));
+        }
+        port.self_test = Some(done(port, false, seen, rises));
+    }
+    Ok(())
+}
+
+fn send(sender: &ControlSender, quanta: Quanta) -> Result<()> {
+    let frame = MacControl::pfc(Priority::all(), quanta);
+    for _ in 0..FRAMES {
+        sender.send(&frame)?;
+    }
+    Ok(())
+}
+
+fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -> SelfTest {
+    SelfTest::Done { own_wire, xdp_mode: port.account.mode().into(), sent: FRAMES, seen, mac }
+}
+
+fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+    let config = maps::Config {
+        epoch: clock::now(),
+        window: WINDOW,
+        windows: 1,
+        trust: maps::Trust::Dscp as u8,
+        line_rate: line_rate.bits_per_second(),
+        verify_every: 1,
+        ..maps::Config::default()
+    };
+    port.account.configure(&config, &[maps::FlowConfig::default()])?;
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Broadcom's drivers: drivers/net/ethernet/broadcom of Linux.
+
+use super::{Nic, Pattern, Receives};
+use crate::evidence::mac::Frames;
+
+/// bnxt/bnxt_ethtool.c, bnxt_port_stats_arr: `rx_pfc_ena_frames` counts frames that have the priority's bit set, XOFF and XON;
+/// bnxt_port_stats_ext_arr: duration and transitions come from an XOFF alone. bnxt_dcb.c: indications are `rx_pfc_ena_frames`.
+/// bnxt.h, BNXT_DEF_STATS_COAL_TICKS: the device hands them over once a second.
+pub(super) const BNXT_EN: Nic = Nic {
+    driver: "bnxt_en",
+    receives: Receives::Unknown,
+    sends: true,
+    counters: &[
+        Pattern::new("rx_pfc_ena_frames_pri{}", Frames::Either),
+        Pattern::new("pfc_pri{}_rx_duration_us", Frames::Effect),
+        Pattern::new("pfc_pri{}_rx_transitions", Frames::Effect),
+        Pattern::new("rx_pause_frames", Frames::Either),
+    ],
+    counts_with_pfc_alone: false,
+    indications: Some(Frames::Either),
+    lag: 2_000_000_000,
+};

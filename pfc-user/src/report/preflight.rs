@@ -1,0 +1,116 @@
+//! What was found on the ports before a run: a table for people, and JSON.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::layout::{paint, paragraph};
+use crate::case::{Exit, Verdict};
+use crate::evidence::Testbed;
+use crate::evidence::preflight::{Port, Preflight};
+use crate::preflight::{Item, State, judge, worst};
+
+/// Layout version of the JSON.
+pub const SCHEMA: u32 = 1;
+
+/// The exit code: 0 without a problem, 1 with one, 3 where something could not be told.
+pub fn exit(preflight: &Preflight) -> Exit {
+    match worst(preflight) {
+        State::Ok => Exit::Passed,
+        State::Problem => Exit::Failed,
+        State::Unknown => Exit::Undecided,
+    }
+}
+
+fn word(state: State) -> (&'static str, Verdict) {
+    match state {
+        State::Ok => ("ok", Verdict::Pass),
+        State::Problem => ("problem", Verdict::Fail),
+        State::Unknown => ("unknown", Verdict::Inconclusive),
+    }
+}
+
+/// Where a port is, such as `tx: eth1 in network namespace lab`.
+fn title(port: &Port) -> String {
+    let place = port.facts.namespace.as_ref().map_or(String::new(), |name| format!(" in network namespace {name}"));
+    format!("{}: {}{place}", port.role.word(), port.facts.interface)
+}
+
+/// The table.
+pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
+    let mut out = format!("testbed {} ({})\n", testbed.name, testbed.dut);
+    let judged = judge(preflight);
+    let width = judged.iter().flatten().map(|item| item.what.len()).max().unwrap_or(0);
+    for (port, items) in preflight.ports.iter().zip(&judged) {
+        out += &format!("\n{}\n", title(port));
+        for item in items {
+            table_row(&mut out, item, width, colour);
+        }
+    }
+    if preflight.ports.is_empty() {
+        out += "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
+    }
+    let count = |state| judged.iter().flatten().filter(|item| item.state == state).count();
+    let exit = exit(preflight);
+    out + &format!("\n{} problems, {} unknown (exit code {})\n", count(State::Problem), count(State::Unknown), exit as u8)
+}
+
+fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
+    let (word, verdict) = word(item.state);
+    let found = if item.expected.is_empty() { item.found.clone() } else { format!("{}; expected: {}", item.found, item.expected) };
+    let mut row = String::new();
+    paragraph(&mut row, &format!("  {word:7}  {:width$}  ", item.what), &found);
+    out.push_str(&row.replacen(word, &paint(word, verdict, colour), 1));
+    if !item.mend.is_empty() {
+        // As one line, to be copied.
+        out.push_str(&format!("  {:7}  {:width$}  -> {}\n", "", "", item.mend));
+    }
+}
+
+/// What is no good, a line each: for notes and the report of a run.
+pub fn shortfalls(preflight: &Preflight) -> Vec<String> {
+    let lines = preflight.ports.iter().zip(judge(preflight)).flat_map(|(port, items)| {
+        let bad = items.into_iter().filter(|item| item.state == State::Problem);
+        bad.map(move |item| {
+            let mend = if item.mend.is_empty() { String::new() } else { format!(" -> {}", item.mend) };
+            format!("{}: {}: {}; expected: {}{mend}", title(port), item.what, item.found, item.expected)
+        })
+    });
+    lines.collect()
+}
+
+/// A port with what is said of it.
+#[derive(Serialize)]
+pub(super) struct Judged<'a> {
+    #[serde(flatten)]
+    port: &'a Port,
+    items: Vec<Item>,
+}
+
+/// All ports, for JSON.
+pub(super) fn ports(preflight: &Preflight) -> Vec<Judged<'_>> {
+    preflight.ports.iter().zip(judge(preflight)).map(|(port, items)| Judged { port, items }).collect()
+}
+
+/// The same as JSON.
+pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Report<'a> {
+        schema: u32,
+        version: &'static str,
+        testbed: &'a Testbed,
+        state: State,
+        exit_code: u8,
+        ports: Vec<Judged<'a>>,
+    }
+    let report = Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        testbed,
+        state: worst(preflight),
+        exit_code: exit(preflight) as u8,
+        ports: ports(preflight),
+    };
+    serde_json::to_writer_pretty(&mut out, &report)?;
+    out.write_all(b"\n")
+}
