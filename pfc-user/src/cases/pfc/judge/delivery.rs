@@ -5,7 +5,7 @@ use pfc_ebpf::stamp::Phase;
 use super::finding::{Finding, ms};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end};
-use crate::evidence::pfc::{Departure, PfcEvidence, StormReport};
+use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
