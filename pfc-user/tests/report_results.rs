@@ -8,7 +8,7 @@ use pfc_ebpf::maps::OffenceKind;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
-use validator::evidence::pfc::{Arrivals, Offence, PfcEvidence, PortReceived, Ports, SenderReport, Windows};
+use validator::evidence::pfc::{Arrivals, Counting, Offence, PfcEvidence, PortReceived, Ports, SenderReport, Windows};
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
 use validator::report::{self, text};
@@ -30,6 +30,7 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         octets: octets.to_string(),
     };
     Repetition::Pfc(Box::new(PfcEvidence {
+        counting: Counting::default(),
         plan: RepetitionPlan {
             name: name.to_owned(),
             lossless: vec![],

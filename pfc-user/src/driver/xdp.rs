@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
     ABI_VERSION, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
@@ -208,6 +209,11 @@ impl Account {
     /// A view of the present pauses, for the sender's thread.
     pub fn pause_view(&self) -> PauseView {
         PauseView(self.pause.clone())
+    }
+
+    /// The program, for a program of a bench to go on with.
+    pub fn program(&self) -> Result<&ProgramFd, XdpError> {
+        self.program.fd()
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame

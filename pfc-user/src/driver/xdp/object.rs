@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::maps::{Array, Map, MapError, PerCpuValues};
-use aya::programs::{TestRun, Xdp};
+use aya::programs::{ProgramFd, TestRun, Xdp};
 use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
 use nix::net::if_::if_nametoindex;
@@ -99,6 +99,11 @@ impl Program {
             Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
             _ => Err(XdpError::Missing(name)),
         }
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> Result<&ProgramFd, XdpError> {
+        Ok(self.program()?.fd()?)
     }
 
     /// Runs the program `repeat` times on `frame`.
