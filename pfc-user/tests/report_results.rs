@@ -9,7 +9,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
 use validator::evidence::pfc::{
-    Arrivals, Departure, Gap, GapHistogram, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport, Windows,
+    Arrivals, Counting, Departure, Gap, GapHistogram, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
@@ -32,6 +32,7 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         octets: octets.to_string(),
     };
     Repetition::Pfc(Box::new(PfcEvidence {
+        counting: Counting::default(),
         plan: RepetitionPlan {
             name: name.to_owned(),
             lossless: vec![],

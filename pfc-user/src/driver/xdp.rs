@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
     ABI_VERSION, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
@@ -225,6 +226,11 @@ impl Account {
         }
         let generator = Arc::new(Generator::load(&mut self.program, self.sizes)?);
         Ok(self.generator.insert(generator).clone())
+    }
+
+    /// The program, for a program of a bench to go on with.
+    pub fn program(&self) -> Result<&ProgramFd, XdpError> {
+        self.program.fd()
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame

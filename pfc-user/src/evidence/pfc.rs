@@ -2,7 +2,7 @@
 
 mod storm;
 
-use pfc_ebpf::maps::{LATENCY_BUCKETS, Malformed, OffenceKind};
+use pfc_ebpf::maps::{Clock, LATENCY_BUCKETS, Malformed, OffenceKind};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct PfcEvidence {
     pub phases: Vec<PhaseSpan>,
     /// The sender's own account.
     pub sender: SenderReport,
+    /// How the ports' programs counted; absent: each frame by itself.
+    #[serde(default)]
+    pub counting: Counting,
     /// What the rx port's program counted, flow by flow.
     pub received: Vec<FlowReceived>,
     /// Offered and received by window.
@@ -148,6 +151,23 @@ pub struct Stall {
     pub from: Nanos,
     /// End.
     pub to: Nanos,
+}
+
+/// How the ports' programs counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    /// Where arrival times came from. Logged arrivals, PAUSE and PFC: always exact.
+    pub clock: Clock,
+    /// The UDP checksum was verified of one frame in so many.
+    pub verify_every: u64,
+    /// The rx port had one receive queue, so that no other CPU counted at the same time.
+    pub exclusive: bool,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self { clock: Clock::Exact, verify_every: 1, exclusive: false }
+    }
 }
 
 /// What arrived of one flow in one phase.

@@ -302,6 +302,7 @@ impl VirtualBench<'_> {
             ..DutReport::default()
         };
         PfcEvidence {
+            counting: Counting::default(),
             plan: self.plan.clone(),
             limits: limits(),
             ports: Ports { tx: facts("tx"), rx: facts("rx"), watchdog: Some("off".into()) },

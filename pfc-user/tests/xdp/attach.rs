@@ -95,6 +95,41 @@ fn root_frames_on_a_wire_are_counted_in_both_modes() {
 }
 
 #[test]
+fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
+    let wanted = pfc_ebpf::maps::Config { exclusive: 1, ..config(Trust::Dscp) };
+    let granted = |interface: &str, mode| {
+        let mut account = Account::attach(interface, mode, SIZES).unwrap();
+        account.configure(&wanted, &flows(8)).unwrap();
+        account.configured().exclusive
+    };
+    with_veth(|| {
+        ip("link add name c numrxqueues 2 numtxqueues 2 type veth peer name d numrxqueues 2 numtxqueues 2");
+        assert_eq!((granted("b", Mode::Driver), granted("a", Mode::Skb), granted("d", Mode::Driver)), (1, 0, 0));
+    });
+}
+
+#[test]
+fn root_the_log_is_read_whole_while_it_is_written() {
+    let pfc = |quanta| MacControl::Pfc { vector: 0xff, quanta: [quanta; 8] }.emit([2, 0, 0, 0, 0, 5]).to_vec();
+    with_veth(move || {
+        let mut account = Account::attach("b", Mode::Driver, SIZES).unwrap();
+        account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
+        let mut quanta = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| send("a", &(1..=1000).map(pfc).collect::<Vec<_>>()));
+            wait_until("a thousand PFC frames", || {
+                let controls = account.take_rings().unwrap().controls;
+                assert!(controls.iter().all(|record| record.quanta == [record.quanta[0]; 8]));
+                quanta.extend(controls.iter().map(|record| record.quanta[0]));
+                quanta.len() == 1000
+            });
+        });
+        quanta.sort();
+        assert!(quanta.into_iter().eq(1..=1000), "each was taken once");
+    });
+}
+
+#[test]
 fn root_without_support_by_the_driver_the_mode_is_skb() {
     with_veth(|| {
         assert_eq!(Account::attach("lo", Mode::Auto, SIZES).unwrap().mode(), "skb");

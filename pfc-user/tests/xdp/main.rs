@@ -6,6 +6,7 @@ mod attach;
 mod differential;
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
+mod modes;
 mod scapy;
 
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};

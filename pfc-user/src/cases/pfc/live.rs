@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use pfc_ebpf::maps::{self, Trust};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::macs::Macs;
@@ -21,7 +21,7 @@ use crate::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Source,
 use crate::driver::xdp::PauseView;
 use crate::driver::{process, realtime};
 use crate::evidence::pfc::{
-    Arrivals, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows,
+    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows,
 };
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
@@ -117,6 +117,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         ports,
         phases: done.phases,
         sender,
+        counting: counting(live.testbed.rx.account.configured(), plan),
         received: live.testbed.rx.account.flows()?,
         windows: Windows { epoch, width: WINDOW, offered: sent.offered, received: live.testbed.rx.account.windows()? },
         storm: done.storm,
@@ -139,8 +140,27 @@ pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
     d.baseline + d.lead + d.traffic + d.tail + d.resume + 10 * pause_time + 4 * d.drain_max + 1_000_000_000
 }
 
+/// Frames a second above which the programs read the clock once for several frames and verify the checksum of some. Exact
+/// accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns (BENCHMARKS.md): that core is full at
+/// some 4 million, and must not be.
+const EXACT_FRAMES: u64 = 3_000_000;
+/// The share of frames that is verified then.
+const SAMPLE: u64 = 16;
+
+/// How frames of a plan are counted that brings so many a second: clock, and one in how many is verified.
+fn effort(plan: &RepetitionPlan) -> (maps::Clock, u64) {
+    let frames: u64 = plan.flows.iter().map(|flow| flow.rate / LineRate::frame_bits(flow.length)).sum();
+    if frames > EXACT_FRAMES { (maps::Clock::Batched, SAMPLE) } else { (maps::Clock::Exact, 1) }
+}
+
+fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
+    let (clock, verify_every) = effort(plan);
+    Counting { clock, verify_every, exclusive: config.exclusive != 0 }
+}
+
 fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source: [u8; 6]) -> Result<()> {
     let limits = &live.testbed.limits;
+    let (clock, verify_every) = effort(plan);
     let config = maps::Config {
         abi: 0,
         flows: 0,
@@ -149,13 +169,13 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
         windows: live.testbed.windows,
         run: live.run,
         trust: live.config.trust as u8,
-        clock: maps::Clock::Exact as u8,
+        clock: clock as u8,
         line_rate: limits.line_rate.bits_per_second(),
         quantum: 0,
         storm_source,
         exclusive: 1,
         _pad: 0,
-        verify_every: 1,
+        verify_every,
         dscp_to_priority: live.config.dscp_map.map(Priority::get),
     };
     let probed = |priority: Priority| plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&priority));

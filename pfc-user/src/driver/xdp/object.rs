@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::maps::{Array, Map, MapError, PerCpuValues};
-use aya::programs::{TestRun, Xdp};
+use aya::programs::{ProgramFd, TestRun, Xdp};
 use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
 use nix::net::if_::if_nametoindex;
@@ -89,6 +89,11 @@ impl Program {
     /// Maps the first `length` words of an array into memory. The array stays with the object, for programs that are loaded later.
     pub fn words(&self, name: &'static str, length: usize) -> Result<Words, XdpError> {
         words(&self.object, name, length)
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> Result<&ProgramFd, XdpError> {
+        Ok(self.program()?.fd()?)
     }
 
     /// Runs the program `repeat` times on `frame`.

@@ -96,10 +96,20 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
             ("duplicates", received.duplicate),
             ("frames out of order", received.reordered),
             ("frames beyond the window", received.beyond_window),
+            ("frames verified", received.verified.unwrap_or(0)),
             ("corrupt frames", received.corrupt),
             ("frames re-marked", received.remarked),
         ] {
             count(what, found)?;
+        }
+        if received.verified.is_some_and(|verified| received.corrupt > verified || verified > received.frames + received.duplicate) {
+            return Err(format!(
+                "of {} frames and {} duplicates {} were verified, and {} of these were corrupt",
+                received.frames,
+                received.duplicate,
+                received.verified.unwrap_or(0),
+                received.corrupt
+            ));
         }
         if received.untagged > received.remarked {
             return Err(format!("{} frames came without a tag, but only {} without theirs", received.untagged, received.remarked));

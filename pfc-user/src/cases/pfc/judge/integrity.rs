@@ -40,7 +40,13 @@ pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
 /// `no-corruption`.
 pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    expect_none(&mut finding, "frames with a wrong UDP checksum", total(e, |flow| flow.corrupt));
+    let arrived = total(e, |flow| flow.frames + flow.duplicate);
+    let verified = total(e, |flow| flow.verified.unwrap_or(flow.frames + flow.duplicate));
+    let of = if verified < arrived { format!(", of {verified} verified among {arrived}") } else { String::new() };
+    if arrived > 0 && verified == 0 {
+        finding.undecided("frames whose UDP checksum was verified", "some", "0");
+    }
+    expect_none(&mut finding, &format!("frames with a wrong UDP checksum{of}"), total(e, |flow| flow.corrupt));
     for (what, kind) in [("damaged stamps", Malformed::Stamp), ("wrong IPv4 header checksums", Malformed::Ipv4Checksum)] {
         let found = e.rx_port.malformed.iter().filter(|(reason, _)| *reason == kind).map(|(_, count)| count).sum();
         expect_none(&mut finding, what, found);

@@ -1,5 +1,6 @@
 //! Checks on rates: `no-dip` and `throughput`; and the figures that are reported beside them.
 
+use pfc_ebpf::maps::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
@@ -188,6 +189,13 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
         if class.xoff + class.xon > 0 {
             add(&format!("PFC from the DUT, priority {priority}"), format!("{} XOFF, {} XON", class.xoff, class.xon));
         }
+    }
+    if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
+        let clock = if e.counting.clock == Clock::Batched { format!("for up to {BATCH} frames") } else { "for each frame".into() };
+        add(
+            "accounting at this rate",
+            format!("one reading of the clock {clock}, UDP checksum of one frame in {}", e.counting.verify_every),
+        );
     }
     if let Some(worst) = e.received.iter().filter(|received| received.phase == Phase::Baseline).max_by_key(|received| received.latency_max)
     {

@@ -1,0 +1,234 @@
+//! What a frame costs in the XDP program, by BPF_PROG_TEST_RUN, beside a program that only drops: rounds interleaved, short
+//! enough to be disturbed seldom. `cargo bench -p pfc-user --bench program`, as root, after `cargo xtask build-ebpf`.
+//!
+//! With VALIDATOR_BENCH_JSON each figure is appended to that file, an object a line.
+
+#[path = "../../pfc-ebpf/tests/frames/mod.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod frames;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use aya::maps::{Array, ProgramArray};
+use aya::programs::{ProgramFd, TestRun, Xdp};
+use aya::{Ebpf, TestRunOptions};
+use frames::TestFrame;
+use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
+use pfc_ebpf::stamp::{Phase, Stamp};
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::clock;
+use validator::driver::xdp::{Account, Sizes};
+
+const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
+const ROUNDS: usize = 201;
+/// Runs of a round: less than a time slice of the scheduler.
+const RUNS: u32 = 2000;
+const DSCP: u8 = 3;
+
+/// Ways to count: name, clock, exclusive, verify_every.
+const MODES: [(&str, Clock, u8, u64); 5] = [
+    ("exact", Clock::Exact, 0, 1),
+    ("exact, exclusive", Clock::Exact, 1, 1),
+    ("exact, exclusive, 1 in 16", Clock::Exact, 1, 16),
+    ("batched, 1 in 16", Clock::Batched, 0, 16),
+    ("batched, exclusive, 1 in 16", Clock::Batched, 1, 16),
+];
+
+/// The programs of the object `bench`, the first of which hands frames on to a target.
+struct Bench(Ebpf);
+
+impl Bench {
+    fn load() -> Self {
+        let octets = std::fs::read(OBJECT).expect("`cargo xtask build-ebpf` makes it");
+        let mut object = Ebpf::load(&octets).expect("root is needed");
+        for name in ["drop", "restamp"] {
+            let program: &mut Xdp = object.program_mut(name).expect("in the object").try_into().expect("an XDP program");
+            program.load().expect("the kernel takes it");
+        }
+        Self(object)
+    }
+
+    fn program(&self, name: &str) -> &Xdp {
+        self.0.program(name).expect("in the object").try_into().expect("an XDP program")
+    }
+
+    fn run(&self, name: &str, frame: &[u8]) -> f64 {
+        let options = TestRunOptions { data_in: Some(frame), repeat: RUNS, ..TestRunOptions::new() };
+        self.program(name).test_run(options).expect("a test run").duration.as_nanos() as f64
+    }
+
+    /// `restamp` makes frames of so many flows, a power of two, and hands them to `target`.
+    fn aim(&mut self, flows: u32, target: &ProgramFd) {
+        let state = self.0.map_mut("STATE").expect("in the object");
+        let mut state: Array<_, [u64; 2]> = state.try_into().expect("an array");
+        state.set(0, [0, u64::from(flows) - 1], 0).expect("an entry");
+        let targets = self.0.map_mut("TARGET").expect("in the object");
+        let mut targets: ProgramArray<_> = targets.try_into().expect("an array of programs");
+        targets.set(0, target, 0).expect("an entry");
+    }
+
+    fn to_drop(flows: u32) -> Self {
+        let mut bench = Self::load();
+        let fd = bench.program("drop").fd().expect("loaded").try_clone().expect("a descriptor");
+        bench.aim(flows, &fd);
+        bench
+    }
+
+    fn to(account: &Account, flows: u32) -> Self {
+        let mut bench = Self::load();
+        bench.aim(flows, account.program().expect("loaded"));
+        bench
+    }
+}
+
+fn config((_, clock, exclusive, verify_every): (&str, Clock, u8, u64)) -> Config {
+    Config {
+        epoch: clock::now(),
+        window: 100_000_000,
+        windows: 64,
+        run: 7,
+        trust: Trust::Dscp as u8,
+        clock: clock as u8,
+        line_rate: 100_000_000_000,
+        storm_source: [2, 0, 0, 0, 0, 9],
+        exclusive,
+        verify_every,
+        dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        ..Config::default()
+    }
+}
+
+fn configure(account: &mut Account, mode: (&str, Clock, u8, u64), flows: u32) {
+    let flow = FlowConfig { mark: DSCP, log_phases: 0, priority: 3, _pad: 0 };
+    account.configure(&config(mode), &vec![flow; flows as usize]).expect("a configuration");
+}
+
+fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
+    let mut account = Account::load(Sizes { flows, windows: 64 }).expect("root, and the object of `cargo xtask build-ebpf`");
+    configure(&mut account, mode, flows);
+    account
+}
+
+/// Median, least and largest.
+struct Figure {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+fn figure(mut samples: Vec<f64>) -> Figure {
+    samples.sort_by(f64::total_cmp);
+    Figure { median: samples[samples.len() / 2], min: samples[0], max: samples[samples.len() - 1] }
+}
+
+/// Prints figures, each beside that of the bare program in the same rounds.
+struct Report(Option<File>);
+
+impl Report {
+    fn line(&mut self, name: &str, samples: Vec<f64>, drop: &Figure) {
+        let Figure { median, min, max } = figure(samples);
+        let ratio = median / drop.median;
+        println!("{name:56} {median:7.0} {min:7.0} {max:7.0} {ratio:7.1}");
+        if let Some(file) = &mut self.0 {
+            let line = serde_json::json!({
+                "bench": "program", "name": name, "unit": "ns", "median": median, "min": min, "max": max, "ratio": ratio, "beside": "drop"
+            });
+            writeln!(file, "{line}").expect("the file of VALIDATOR_BENCH_JSON can be written");
+        }
+    }
+}
+
+fn test_frame(length: usize, v6: bool) -> Vec<u8> {
+    let stamp = Stamp { run: 7, flow: 0, phase: Phase::Storm, sequence: 0, time: 1 };
+    let headers = if v6 { 62 } else { 42 };
+    TestFrame { traffic_class: DSCP << 2 | 1, v6, payload: length - headers, ..TestFrame::new(stamp) }.octets()
+}
+
+fn with(mut frame: Vec<u8>, at: usize, octets: &[u8]) -> Vec<u8> {
+    frame[at..at + octets.len()].copy_from_slice(octets);
+    frame
+}
+
+/// Frames that are as they are, again and again.
+fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
+    // Another protocol: the checksum of the header makes up for the octet beside it.
+    let tcp = {
+        let mut frame = with(test_frame(64, false), 23, &[6]);
+        let sum = u16::from_be_bytes([frame[24], frame[25]]) + 11;
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        frame
+    };
+    let tagged = [&tcp[..12], &[0x81, 0x00, 0x60, 0x05], &tcp[12..]].concat();
+    let pfc = |vector| MacControl::Pfc { vector, quanta: [0xffff; 8] }.emit([2, 0, 0, 0, 0, 5]).to_vec();
+    vec![
+        ("other, IPv4 TCP", tcp),
+        ("other, IPv4 UDP, foreign port", with(test_frame(64, false), 36, &[0, 53])),
+        ("other, IPv4 TCP, VLAN tag", tagged),
+        ("other, IPv6 UDP, foreign port", with(test_frame(84, true), 56, &[0, 53])),
+        ("PFC, 1 class", pfc(8)),
+        ("PFC, 8 classes", pfc(0xff)),
+        ("PAUSE", MacControl::Pause { quanta: 9 }.emit([2, 0, 0, 0, 0, 5]).to_vec()),
+    ]
+}
+
+fn constant(report: &mut Report) {
+    let bare = Bench::load();
+    let mut account = account(MODES[0], 1);
+    for (name, frame) in constant_frames() {
+        let (mut drop, mut samples) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            // The log of control frames has room for as many rounds.
+            if round % 16 == 0 {
+                configure(&mut account, MODES[0], 1);
+                account.test_run(&frame, 1).expect("a test run");
+            }
+            drop.push(bare.run("drop", &frame));
+            samples.push(account.test_run(&frame, RUNS).expect("a test run").duration.as_nanos() as f64);
+        }
+        assert_eq!(account.port().expect("counts").malformed, [], "{name}");
+        report.line(name, samples, &figure(drop));
+    }
+}
+
+/// A test frame in each mode; what it costs to make the frames is taken off.
+fn tests(report: &mut Report, name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8, u64)]) {
+    let bare = Bench::load();
+    let maker = Bench::to_drop(flows);
+    let counted: Vec<_> = modes.iter().map(|&mode| (mode, account(mode, flows))).collect();
+    let aimed: Vec<_> = counted.iter().map(|(_, account)| Bench::to(account, flows)).collect();
+    let mut drop = Vec::new();
+    let mut samples = vec![Vec::new(); modes.len()];
+    for _ in 0..ROUNDS {
+        let dropped = bare.run("drop", frame);
+        let making = maker.run("restamp", frame) - dropped;
+        drop.push(dropped);
+        for (samples, bench) in samples.iter_mut().zip(&aimed) {
+            samples.push(bench.run("restamp", frame) - making);
+        }
+    }
+    let drop = figure(drop);
+    for (((mode, account), samples), runs) in counted.iter().zip(samples).zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS))) {
+        let received = account.flows().expect("counts");
+        let sum = received.iter().map(|flow| (flow.frames, flow.corrupt + flow.duplicate + flow.remarked)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        assert_eq!(sum, (runs, 0), "each frame is counted once");
+        report.line(&format!("{name}: {}", mode.0), samples, &drop);
+    }
+}
+
+fn main() {
+    let file = std::env::var_os("VALIDATOR_BENCH_JSON").map(|path| OpenOptions::new().create(true).append(true).open(path));
+    let mut report = Report(file.transpose().expect("VALIDATOR_BENCH_JSON can be written"));
+    println!("{:56} {:>7} {:>7} {:>7} {:>7}", format!("ns a frame, {ROUNDS} rounds of {RUNS}"), "median", "min", "max", "x drop");
+    let bare = Bench::load();
+    let drop: Vec<_> = (0..ROUNDS).map(|_| bare.run("drop", &test_frame(64, false))).collect();
+    let beside = figure(drop.clone());
+    report.line("drop", drop, &beside);
+    constant(&mut report);
+    for length in [64, 128, 512, 1024, 1500, 3400] {
+        tests(&mut report, &format!("test frame, {length} B"), &test_frame(length, false), 1, &MODES);
+    }
+    for flows in [8, 64, 512, 4096] {
+        tests(&mut report, &format!("test frame, 64 B, {flows} flows"), &test_frame(64, false), flows, &[MODES[0], MODES[4]]);
+    }
+}
