@@ -22,8 +22,9 @@ use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 const MS: Nanos = 1_000_000;
-/// Frames of a measurement, and how often it is repeated.
-const FRAMES: u32 = 40_000 * BATCH;
+/// Frames of a call of the sender's, and of a measurement; how often it is repeated.
+const CALL: u32 = 2048 * BATCH;
+const FRAMES: u32 = 20 * CALL;
 const REPEATS: usize = 7;
 const LINE: u64 = 1_600_000_000_000;
 /// More than can be sent.
@@ -154,7 +155,11 @@ impl Bench {
         };
         run(BATCH * 100).expect("live frames");
         let (before, started) = (self.frames(), cpu_time());
-        run(FRAMES).expect("live frames");
+        match kind {
+            // As the sender does, which may be stopped between two calls.
+            Kind::Generate => (0..FRAMES / CALL).for_each(|_| run(CALL).expect("live frames")),
+            Kind::Constant { .. } => run(FRAMES).expect("live frames"),
+        }
         let (frames, passed) = (self.frames() - before, cpu_time() - started);
         assert!(frames > u64::from(FRAMES) / 2, "{frames} frames left in {FRAMES} runs: not saturated");
         frames as f64 * 1e3 / passed as f64

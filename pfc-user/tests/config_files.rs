@@ -7,7 +7,7 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::config::{
     self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters, PfcTestbed, PlanChoice, PlannedRepetition,
-    Port, XdpMode,
+    Port, Sender, XdpMode,
 };
 use validator::plan::Durations;
 
@@ -125,7 +125,8 @@ fn the_simulated_testbed_has_the_defaults() {
     let testbed = pfc(sim("smoke", &[]));
     assert_eq!(testbed.dut, Dut::Sim { faults: vec![], args: vec![] });
     assert_eq!(testbed.line_rate.map(LineRate::bits_per_second), Some(1_000_000_000));
-    assert_eq!((testbed.xdp, testbed.trust, testbed.dscp_map), (XdpMode::Auto, Trust::Dscp, mod_8()));
+    assert_eq!((testbed.xdp, testbed.sender), (XdpMode::Auto, Sender::Auto));
+    assert_eq!((testbed.trust, testbed.dscp_map), (Trust::Dscp, mod_8()));
     assert_eq!(testbed.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.watchdog.as_deref(), Some("off"));
     assert_eq!(testbed.addresses.destination, Destination::RxPort);

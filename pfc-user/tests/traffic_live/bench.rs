@@ -133,12 +133,25 @@ fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos)
 }
 
 impl Wire {
-    /// Runs a burst of that length to its end.
+    /// Runs a burst of that length to its end. On a machine with much to do it may be over before a frame has left.
     pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
         let from = clock::now() + MS;
         let burst = Burst { phase, from, to: from + length, load: 100 };
         self.sender.start(burst).unwrap();
         assert!(self.sender.wait(clock::now() + HOUR).unwrap());
+        burst
+    }
+
+    /// Sends until `frames` of each flow have been let go.
+    pub fn send(&mut self, phase: Phase, frames: u64) -> Burst {
+        let generator = self.tx.generator().unwrap();
+        let let_go = || (0..generator.flows.entries()).map(|flow| generator.flows.get(flow).sequence).min().unwrap();
+        let wanted = let_go() + frames;
+        let from = clock::now() + MS;
+        let burst = Burst { phase, from, to: from + HOUR, load: 100 };
+        self.sender.start(burst).unwrap();
+        until(|| let_go() >= wanted);
+        self.sender.stop().unwrap();
         burst
     }
 }
@@ -148,7 +161,8 @@ pub fn until(mut event: impl FnMut() -> bool) {
     let end = clock::now() + HOUR;
     while !event() {
         assert!(clock::now() < end);
-        std::thread::yield_now();
+        // The map that tells of it cannot be waited for; the sender needs the CPU.
+        clock::sleep_until(clock::now() + MS / 5);
     }
 }
 
@@ -163,9 +177,10 @@ pub fn assert_exact(wire: &Wire, sent: &Sent) {
         let left = sent.report.flows.iter().find(|sent| (sent.flow, sent.phase) == (flow.flow, flow.phase)).expect("it was sent");
         assert_eq!((flow.duplicate, flow.reordered, flow.beyond_window, flow.corrupt, flow.remarked), (0, 0, 0, 0, 0), "{flow:?}");
         assert!(flow.frames <= left.frames, "{flow:?} {left:?}");
-        assert!(left.first <= flow.first && left.last <= flow.last, "{flow:?} {left:?}");
+        assert!(left.first <= flow.first, "{flow:?} {left:?}");
         if gone == 0 {
             assert_eq!(flow.frames, left.frames);
+            assert!(left.last <= flow.last, "{flow:?} {left:?}");
         }
     }
     assert_eq!(received.iter().map(|flow| flow.frames).sum::<u64>(), total(sent) - gone);

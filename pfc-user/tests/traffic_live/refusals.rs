@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Quanta;
+use pfc_ebpf::wire::mac_control::MacControl;
 use validator::config::Sender;
 use validator::driver::clock;
+use validator::driver::control::ControlSender;
 use validator::driver::packet::PacketError;
+use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::pacing::PacingError;
-use validator::driver::traffic::{FlowControl, Source, TrafficError, choice};
+use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
 use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::FlowPlan;
 
@@ -51,7 +55,7 @@ fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
         let generator = account.generator().unwrap();
         assert!(Arc::ptr_eq(&generator, &account.generator().unwrap()));
         let plan = setup.plan(clock::now());
-        let error = validator::driver::traffic::live_frames::LiveFrames::open(&plan, generator, &[0], None).err().unwrap();
+        let error = LiveFrames::open(&plan, generator, &[0], None).err().unwrap();
         assert!(matches!(error, TrafficError::Room { what: "flows", max: 2, found: 3 }), "{error}");
     });
 }
@@ -96,16 +100,12 @@ fn root_pfc_is_ignored_where_the_sender_was_told_to() {
         drop(sender);
         let generator = tx.generator().unwrap();
         let plan = Setup::new(&flows);
-        let mut sender =
-            validator::driver::traffic::live_frames::LiveFrames::open(&plan.plan(epoch), generator, &[0], Some("the NIC does it".into()))
-                .unwrap();
-        use pfc_ebpf::units::Quanta;
-        use pfc_ebpf::wire::mac_control::MacControl;
-        let control = validator::driver::control::ControlSender::open("b", [2, 0, 0, 0, 1, 1]).unwrap();
+        let mut sender = LiveFrames::open(&plan.plan(epoch), generator, &[0], Some("the NIC does it".into())).unwrap();
+        let control = ControlSender::open("b", [2, 0, 0, 0, 1, 1]).unwrap();
         control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
         until(|| tx.port().unwrap().pfc_frames == 1);
         let from = clock::now();
-        sender.start(validator::driver::traffic::Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
         until(|| rx.received(Phase::Baseline).unwrap() > 100);
         sender.stop().unwrap();
         let sent = sender.report().unwrap().report;

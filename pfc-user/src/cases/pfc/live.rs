@@ -415,3 +415,19 @@ impl Bench for LiveBench<'_, '_> {
         self.macs.read(phase);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_the_driver_counted_as_well_is_told_once() {
+        let counter = |place: &str, counter: &str, rise| DropCounter { place: place.into(), counter: counter.into(), rise };
+        let lost = [("dropped", 10), ("refused", 2)];
+        let own = |tx_dropped| {
+            let counters = losses(vec![counter("tx port a", "tx_dropped", tx_dropped), counter("rx port b", "tx_dropped", 99)], "a", &lost);
+            [counters[2].rise, counters[3].rise]
+        };
+        assert_eq!([own(0), own(7), own(10), own(11), own(50)], [[10, 2], [3, 2], [0, 2], [0, 1], [0, 0]]);
+    }
+}

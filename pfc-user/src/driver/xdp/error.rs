@@ -98,6 +98,14 @@ pub enum XdpError {
     /// The object could not be loaded.
     #[error("the XDP program could not be loaded: {0}")]
     Load(Box<dyn std::error::Error + Send + Sync>),
+    /// The program for live frames could not be made ready or run.
+    #[error("live frames (BPF_PROG_RUN, Linux 5.18) cannot be made: {what}: {error}")]
+    LiveFrames {
+        /// What failed.
+        what: &'static str,
+        /// The reason.
+        error: io::Error,
+    },
     /// A map could not be read or written.
     #[error("a map of the XDP program could not be used: {0}")]
     Map(#[source] MapError),

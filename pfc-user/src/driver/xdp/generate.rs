@@ -114,21 +114,21 @@ impl Runner {
     fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
         let loaded: &mut Xdp = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
         loaded.load()?;
-        let own = loaded.fd()?.as_fd().try_clone_to_owned().map_err(|error| XdpError::Load(Box::new(error)))?;
-        let failed = |what: &str, error: String| XdpError::Load(format!("{what}: {error}").into());
-        let namespace = Namespace::new().map_err(|error| failed("no place for the program", error.to_string()))?;
+        let failed = |what| move |error| XdpError::LiveFrames { what, error };
+        let own = loaded.fd()?.as_fd().try_clone_to_owned().map_err(failed("no second descriptor of the program"))?;
+        let place = |error| failed("no network namespace to attach the program in")(io::Error::other(error));
+        let namespace = Namespace::new().map_err(place)?;
         let attach = || {
-            let loopback = if_nametoindex("lo").map_err(io::Error::from)?;
+            let loopback = if_nametoindex("lo")?;
             link::create(own.as_fd(), loopback, link::Mode::Skb)
         };
-        let attached = namespace.run(attach).map_err(|error| failed("no place for the program", error.to_string()))?;
-        let attached = attached.map_err(|error| failed("cannot attach the program to a loopback interface", error.to_string()))?;
+        let attached = namespace.run(attach).map_err(place)?.map_err(failed("the loopback interface takes no program"))?;
         Ok(Self { program: own, _attached: attached, _namespace: namespace })
     }
 
     fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
         live_frames::run(self.program.as_fd(), port, frame, runs, BATCH)
-            .map_err(|error| XdpError::Load(format!("the kernel does not run the program on live frames: {error}").into()))
+            .map_err(|error| XdpError::LiveFrames { what: "the kernel does not run the program", error })
     }
 }
 
