@@ -16,6 +16,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
+use validator::driver::control::storm::placement::Placement;
 use validator::driver::control::{ControlSender, Storm};
 use validator::driver::packet::PacketError;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
@@ -366,7 +367,8 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
             let capture = Capture::open();
             let control = |capture: &Capture| std::iter::from_fn(|| capture.next()).find(|frame| frame[12..14] == [0x88, 0x08]);
             let started = clock::now();
-            let storm = Storm::start(ControlSender::open("a", STORM_SOURCE).unwrap(), &plan, line_rate()).unwrap();
+            let sender = ControlSender::open("a", STORM_SOURCE).unwrap();
+            let storm = Storm::start_on(sender, &plan, line_rate(), Placement::Single).unwrap();
             let mut frames: Vec<_> = (0..20).map_while(|_| control(&capture)).collect();
             let report = storm.stop();
             frames.extend((frames.len() as u64..report.frames).map_while(|_| control(&capture)));
