@@ -24,7 +24,7 @@ fn root_an_interface_that_is_removed_ends_and_the_last_ends_the_command() {
     }
     let lab = Lab::new();
     let mut running = lab.watch("t0 t1 --interval 50ms");
-    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["interface"] == "t0" && object["total"]["frames"] == 1);
     lab.ip(&lab.tester, "link delete t0");
     let event = running.event("removed");
@@ -52,7 +52,7 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
     running.event("carrier-up");
     lab.ip(&lab.tester, "link set dev t0 mtu 1400");
     assert_eq!(running.event("mtu")["message"], "MTU changed from 1500 to 1400");
-    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["total"]["roce_packets"] == 1);
     assert_eq!(running.summary("t0")["frames"], 1);
 }
