@@ -98,18 +98,14 @@ impl Lab {
     /// Begins anew to count.
     fn reset(&mut self) -> Result<()> {
         let config = Config {
-            abi: 0,
-            flows: 0,
             epoch: clock::now(),
             window: SECOND,
             windows: 1,
             run: 1,
             trust: Trust::Dscp as u8,
-            _pad: 0,
             line_rate: 1_000_000_000,
-            storm_source: [0; 6],
-            _pad2: [0; 2],
-            dscp_to_priority: [0; 64],
+            verify_every: 1,
+            ..Config::default()
         };
         for account in [&mut self.storm, &mut self.data] {
             account.configure(&config, &[FlowConfig::default()])?;

@@ -140,18 +140,14 @@ impl Wire {
 
     fn reset(&mut self) {
         let config = Config {
-            abi: 0,
-            flows: 0,
             epoch: clock::now(),
             window: 1_000_000_000,
             windows: 1,
             run: 1,
             trust: Trust::Dscp as u8,
-            _pad: 0,
             line_rate: 1_000_000_000,
-            storm_source: [0; 6],
-            _pad2: [0; 2],
-            dscp_to_priority: [0; 64],
+            verify_every: 1,
+            ..Config::default()
         };
         self.account.configure(&config, &[FlowConfig::default()]).unwrap();
     }

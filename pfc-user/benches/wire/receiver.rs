@@ -99,18 +99,15 @@ pub fn account(flows: u16, run: u16, duration: Duration) -> Result<Account> {
     let windows = ours::windows(duration) as u32;
     let mut account = Account::attach(link::RX, Mode::Driver, Sizes { flows: flows.into(), windows })?;
     let config = Config {
-        abi: 0,
-        flows: 0,
         epoch: clock::now(),
         window: ours::WINDOW,
         windows,
         run,
         trust: Trust::Dscp as u8,
-        _pad: 0,
         line_rate: LINE_RATE,
-        storm_source: [2, 0, 0, 0, 0, 9],
-        _pad2: [0; 2],
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        verify_every: 1,
+        ..Config::default()
     };
     let flows: Vec<_> =
         (0..flows).map(|flow| FlowConfig { mark: (flow % 64) as u8, log_phases: 0, priority: (flow % 8) as u8, _pad: 0 }).collect();

@@ -232,7 +232,16 @@ impl Watch {
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         match &self.holder {
             Holder::Xdp(program) => program.test_run(frame, repeat),
-            Holder::Tcx(program) => program.test_run(frame, repeat),
+            Holder::Tcx(program) => program.test_run(frame, repeat, 0),
+        }
+    }
+
+    /// Runs the program on what the stack holds as one and is to cut into frames of `gso_size` octets of payload. XDP knows no such
+    /// thing.
+    pub fn test_run_merged(&self, frame: &[u8], gso_size: u32) -> Result<TestResult, XdpError> {
+        match &self.holder {
+            Holder::Xdp(program) => program.test_run(frame, 1),
+            Holder::Tcx(program) => program.test_run(frame, 1, gso_size),
         }
     }
 }

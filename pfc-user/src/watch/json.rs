@@ -57,3 +57,30 @@ pub fn event(elapsed: Nanos, interface: &str, event: &str, message: &str) -> Val
         "elapsed_seconds": elapsed as f64 / SECOND,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use pfc_ebpf::watch::{Counters, Volume};
+
+    use super::*;
+
+    #[test]
+    fn counts_are_absolute_and_a_second() {
+        let port = PortName { interface: "eth0".to_owned(), place: "xdp driver", how: String::new() };
+        let reading = |time, frames, paused| {
+            let mut counters = Counters::ZERO;
+            counters.total = Volume { frames, octets: 64 * frames };
+            counters.by_priority[3] = counters.total;
+            Reading { time, counters, paused: [0, 0, 0, paused, 0, 0, 0, 0, 0] }
+        };
+        let value = counters(&port, 2_000_000_000, &reading(1_000_000_000, 10, 0), &reading(1_500_000_000, 30, 250_000_000));
+        assert_eq!((&value["interface"], &value["elapsed_seconds"]), (&json!("eth0"), &json!(2.0)));
+        assert_eq!((&value["total"]["frames"], &value["per_second"]["frames"]), (&json!(30), &json!(40.0)));
+        assert_eq!((&value["total"]["bytes"], &value["per_second"]["bytes"]), (&json!(1920), &json!(2560.0)));
+        assert_eq!(value["total"]["priority_frames"], json!({ "3": 30 }), "what was met alone");
+        assert_eq!(value["total"]["pfc_paused_seconds"], json!({ "3": 0.25 }));
+        assert_eq!(value["per_second"]["pfc_paused_seconds"], json!({ "3": 0.5 }), "the share of the time");
+        let still = counters(&port, 0, &reading(5, 1, 0), &reading(5, 1, 0));
+        assert_eq!(still["per_second"]["frames"], 0.0, "no time, no rate");
+    }
+}

@@ -6,6 +6,7 @@
 //! latency before the window, and by what was sent after it until R was read. Where frames carry the validator's stamp their
 //! sequence numbers tell exactly.
 
+use pfc_ebpf::maps::Malformed;
 use serde::Serialize;
 
 use crate::driver::watch::{Flow, Reading};
@@ -13,10 +14,14 @@ use crate::driver::watch::{Flow, Reading};
 /// Frames by priority, and in the last those that have none.
 pub type Counts = [u64; 9];
 
-/// Frames by priority of a reading.
+/// Frames by priority of a reading, but for MAC control frames: those end at the port that they come to.
 pub fn counts(reading: &Reading) -> Counts {
     let counters = &reading.counters;
-    std::array::from_fn(|place| counters.by_priority.get(place).unwrap_or(&counters.no_priority).frames)
+    let untagged = [Malformed::ControlTruncated, Malformed::ControlOpcode, Malformed::ControlDestination];
+    let malformed: u64 = untagged.into_iter().map(|reason| counters.malformed[reason as usize]).sum();
+    let control = counters.pfc_frames + counters.pause.xoff + counters.pause.xon + malformed;
+    let none = counters.no_priority.frames.saturating_sub(control);
+    std::array::from_fn(|place| counters.by_priority.get(place).map_or(none, |volume| volume.frames))
 }
 
 /// Where the sending side was counted.
@@ -205,7 +210,9 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     }
     // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
     rows.extend(flows);
-    let relevant = || rows.iter().filter(|row| row.sent > 0 || row.verdict == Verdict::Loss);
+    // Frames without a priority are often for the device itself (ARP, LLDP): they say something only where there are no others.
+    let any = rows.iter().any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
+    let relevant = || rows.iter().filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
     let (verdict, reason) = if let Some(disturbed) = &window.disturbed {
         (Verdict::Inconclusive, Some(disturbed.clone()))
     } else {
@@ -240,3 +247,6 @@ pub fn driver_priorities(counters: &[(String, u64)]) -> Option<(&'static str, [u
         Some((shown, all.try_into().ok()?))
     })
 }
+
+#[cfg(test)]
+mod tests;

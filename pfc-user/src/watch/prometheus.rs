@@ -8,14 +8,22 @@ use crate::driver::watch::Reading;
 /// Its media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The readings of ports, each with the labels that tell it apart.
-pub fn render(ports: &[(Vec<(&'static str, String)>, Reading)]) -> String {
+/// A port's reading, with the labels that tell it from others'.
+pub struct Labelled {
+    /// Name and value.
+    pub labels: Vec<(&'static str, String)>,
+    /// What the port has counted.
+    pub reading: Reading,
+}
+
+/// The readings of ports.
+pub fn render(ports: &[Labelled]) -> String {
     let mut text = String::new();
     for family in FAMILIES {
         // Infallible: a string.
         let _ = writeln!(text, "# HELP validator_{}_total {}", family.name, family.help);
         let _ = writeln!(text, "# TYPE validator_{}_total counter", family.name);
-        for (labels, reading) in ports {
+        for Labelled { labels, reading } in ports {
             for sample in family.samples(reading) {
                 let own = family.label.map(|name| (name, sample.label.clone()));
                 let labels: Vec<_> =

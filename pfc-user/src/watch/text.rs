@@ -196,7 +196,65 @@ fn loss_row(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pfc_ebpf::watch::Counters;
+
     use super::*;
+
+    fn port() -> PortName {
+        PortName { interface: "eth0".to_owned(), place: "xdp driver", how: "priority by PCP".to_owned() }
+    }
+
+    fn reading(time: Nanos) -> Reading {
+        Reading { time, counters: Counters::ZERO, paused: [0; 9] }
+    }
+
+    /// Half a second in which much happens.
+    fn busy() -> (Reading, Reading) {
+        let (before, mut now) = (reading(0), reading(500_000_000));
+        let volume = Volume { frames: 1000, octets: 64_000 };
+        now.counters.total = volume;
+        now.counters.by_priority[3] = volume;
+        now.counters.by_dscp[26] = volume;
+        now.counters.by_ecn = [990, 0, 0, 10];
+        now.counters.pfc[3] = ClassCounters { xoff: 5, xon: 1 };
+        now.paused[3] = 250_000_000;
+        now.counters.roce = Volume { frames: 20, octets: 2000 };
+        (now.counters.by_opcode[usize::from(CNP)], now.counters.by_opcode[0x0c]) = (2, 18);
+        now.counters.malformed[Malformed::Ipv4Checksum as usize] = 3;
+        (before, now)
+    }
+
+    #[test]
+    fn a_line_has_the_rates_of_what_was_met() {
+        let (before, now) = busy();
+        assert_eq!(
+            line(&port(), 1_500_000_000, &before, &now),
+            "   1.5 s  eth0 (xdp driver) | 2.00 kframe/s | 1.02 Mbit/s | prio 3 2.00 kframe/s | \
+             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | CE 20.0 /s | malformed 6.00 /s"
+        );
+        assert_eq!(line(&port(), 0, &reading(0), &reading(0)), "   0.0 s  eth0 (xdp driver) | 0 frame/s | 0 bit/s");
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_all_that_was_met_and_none_else() {
+        let (before, now) = busy();
+        let lines = table(&port(), 500_000_000, &before, &now);
+        let words: Vec<_> = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let expected = [
+            "eth0 (xdp driver), priority by PCP, 0.5 s",
+            "frames octets",
+            "all 1000 64000 2.00 kframe/s 1.02 Mbit/s",
+            "priority 3 1000 64000 2.00 kframe/s 1.02 Mbit/s",
+            "DSCP 26 1000 64000 2.00 kframe/s 1.02 Mbit/s",
+            "RoCEv2 20 2000 40.0 frame/s 32.0 kbit/s",
+            "RC READ request 18 36.0 frame/s",
+            "CNP 2 4.00 frame/s",
+            "PFC priority 3 5 XOFF 1 XON 0.250000 s paused 50.0 % now",
+            "ECN not-ect 990, ce 10",
+            "malformed ipv4-checksum 3",
+        ];
+        assert_eq!(words, expected);
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_prefix() {

@@ -114,18 +114,15 @@ impl<'a> Setup<'a> {
 
 fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos) {
     let config = Config {
-        abi: 0,
-        flows: 0,
         epoch,
         window: WIDTH,
         windows: WINDOWS,
         run: RUN,
         trust: Trust::Dscp as u8,
-        _pad: 0,
         line_rate: line,
-        storm_source: [2, 0, 0, 0, 0, 9],
-        _pad2: [0; 2],
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+        verify_every: 1,
+        ..Config::default()
     };
     let flows: Vec<_> =
         flows.iter().map(|flow| FlowConfig { mark: flow.dscp.get(), log_phases: 0, priority: flow.priority.get(), _pad: 0 }).collect();

@@ -53,7 +53,7 @@ fn root_at_the_highest_rate_every_frame_that_left_is_counted() {
         let lab = Lab::new();
         let before = statistics(&lab.tester, "t0").unwrap();
         let running = lab.watch(&format!("t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"));
-        flood(&lab.from_device(), &datagram(3, &[]), COUNT);
+        flood(&lab.device_port(), &datagram(3, &[]), COUNT);
         let drops = || drop_rises("", &before, &statistics(&lab.tester, "t0").unwrap()).iter().map(|drop| drop.rise).sum::<u64>();
         let mut running = running;
         let counted = |object: &serde_json::Value| object["total"]["frames"].as_u64().unwrap_or(0);
@@ -77,7 +77,7 @@ fn root_the_host_receives_all_that_it_would_without() {
         with_room(&socket);
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let running = lab.watch(&format!("t0 --attach {mode}"));
-        let sender = lab.from_device();
+        let sender = lab.device_port();
         thread::scope(|scope| {
             scope.spawn(|| flood(&sender, &datagram(46, &[]), COUNT));
             let mut datagram = [0; 64];
@@ -112,7 +112,7 @@ fn root_behind_another_program_it_counts_at_tcx_and_says_what_it_does_not_see() 
         assert!(message.contains("`account` (id "), "{message}");
         assert!(message.contains("Not seen: frames that it drops"), "{message}");
     });
-    let sender = lab.from_device();
+    let sender = lab.device_port();
     let tagged = datagram(8, &[(0x88a8, 5 << 13 | 7), (0x8100, 2 << 13 | 8)]);
     for frame in [datagram(8, &[]), datagram(8, &[(0x8100, 5 << 13 | 7)]), tagged.clone()] {
         for _ in 0..100 {
@@ -140,7 +140,7 @@ fn root_pause_frames_are_captured_as_they_came() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pause.pcapng");
     let mut running = lab.watch(&format!("t0 t1 --interval 50ms --line-rate 1G --pcap {}", file.display()));
-    let sender = lab.from_device();
+    let sender = lab.device_port();
     let pause = MacControl::Pause { quanta: 0x1234 }.emit([2, 0, 0, 0, 0, 9]).to_vec();
     let mut tagged = MacControl::Pfc { vector: 8, quanta: [9; 8] }.emit([2, 0, 0, 0, 0, 9]).to_vec();
     let pfc = tagged.clone();
@@ -175,7 +175,7 @@ fn root_what_the_tester_sends_is_no_incoming_frame() {
     for _ in 0..10 {
         sender.send_to(&[0; 22], (BEYOND, 9)).unwrap();
     }
-    lab.from_device().send(&datagram(8, &[])).unwrap();
+    lab.device_port().send(&datagram(8, &[])).unwrap();
     running.wait_for("the frame from the device", |object| object["total"]["frames"].as_u64() >= Some(1));
     assert_eq!(running.summary("t0")["dscp_frames"], serde_json::json!({ "8": 1 }));
 }

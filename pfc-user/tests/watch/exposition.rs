@@ -94,7 +94,7 @@ fn root_a_scrape_has_every_count_at_that_moment() {
     for priority in 0..8 {
         assert_eq!(before[&of("pfc_xoff_frames", &[("priority", &priority.to_string())])], 0.0, "there before it rises");
     }
-    let sender = lab.from_device();
+    let sender = lab.device_port();
     let roce = Request { opcode: 0x81, ..Request::new(7) }.octets();
     for _ in 0..3 {
         sender.send(&roce).unwrap();

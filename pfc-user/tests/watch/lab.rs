@@ -85,7 +85,7 @@ impl Lab {
     }
 
     /// A socket that frames leave d0 by, past the stack.
-    pub fn from_device(&self) -> PacketSocket {
+    pub fn device_port(&self) -> PacketSocket {
         self.device.run(|| PacketSocket::open("d0")).unwrap().unwrap()
     }
 }

@@ -1,11 +1,12 @@
 //! Ports that change or go while they are watched, and what is left when the command ends, in whatever way.
 
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use aya::programs::{SchedClassifier, TcAttachType};
 use nix::sys::signal::Signal;
 
-use crate::common::need_root;
+use crate::common::{need_root, need_tool};
 use crate::lab::{Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
@@ -23,7 +24,7 @@ fn root_an_interface_that_is_removed_ends_and_the_last_ends_the_command() {
     }
     let lab = Lab::new();
     let mut running = lab.watch("t0 t1 --interval 50ms");
-    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["interface"] == "t0" && object["total"]["frames"] == 1);
     lab.ip(&lab.tester, "link delete t0");
     let event = running.event("removed");
@@ -51,7 +52,7 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
     running.event("carrier-up");
     lab.ip(&lab.tester, "link set dev t0 mtu 1400");
     assert_eq!(running.event("mtu")["message"], "MTU changed from 1500 to 1400");
-    lab.from_device().send(&Request::new(7).octets()).unwrap();
+    lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["total"]["roce_packets"] == 1);
     assert_eq!(running.summary("t0")["frames"], 1);
 }
@@ -128,4 +129,41 @@ fn root_what_cannot_be_watched_is_a_usage_error() {
         assert!(errors.contains(expected), "{arguments}: {errors}");
     }
     assert_eq!(attached(&lab), 0);
+}
+
+#[test]
+fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
+    const NAME: &str = "root_a_terminal_is_drawn_over_and_keeps_the_last_table";
+    if !need_root(NAME) || !need_tool(NAME, "script") {
+        return;
+    }
+    let lab = Lab::new();
+    let command = format!("stty cols 200 rows 50; {} watch t0 --duration 300ms --interval 50ms", env!("CARGO_BIN_EXE_validator"));
+    let run = || Command::new("script").args(["--quiet", "--return", "--command", &command, "/dev/null"]).stdin(Stdio::null()).output();
+    let output = lab.tester.run(run).unwrap().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text:?}");
+    // Up by as many lines as were drawn, at least once: what it is watching, a heading, the columns, and one row.
+    assert!(text.contains("\x1b[4A"), "{text:?}");
+    let last = text.rsplit("\x1b").next().unwrap();
+    assert!(last.contains("t0 (xdp driver), priority by DSCP (dscp-high-bits), 10 Gbit/s as the driver reports"), "{text:?}");
+    assert!(last.lines().any(|line| line.split_whitespace().take(3).eq(["all", "0", "0"])), "{text:?}");
+}
+
+#[test]
+fn root_elsewhere_it_writes_a_line_a_port_and_interval_and_the_table_last() {
+    if !need_root("root_elsewhere_it_writes_a_line_a_port_and_interval_and_the_table_last") {
+        return;
+    }
+    let lab = Lab::new();
+    let run = || Command::new(env!("CARGO_BIN_EXE_validator")).args("watch t0 t1 --duration 220ms --interval 100ms".split(' ')).output();
+    let output = lab.tester.run(run).unwrap().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("watching t0 (xdp driver): priority by DSCP"), "{text}");
+    for port in ["t0", "t1"] {
+        assert!(text.contains(&format!("{port} (xdp driver) | 0 frame/s | 0 bit/s\n")), "{text}");
+        assert!(text.contains(&format!("\n{port} (xdp driver), priority by DSCP")), "{text}");
+    }
+    assert!(!text.contains('\x1b'), "{text:?}");
 }

@@ -1,4 +1,5 @@
 //! `watch`: its programs against golden frames, scapy's and the host's classifier, and the command on live ports.
+#![expect(clippy::duplicate_mod, reason = "both makers of frames bring the same damage")]
 
 #[path = "../common/mod.rs"]
 mod common;

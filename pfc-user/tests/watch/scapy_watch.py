@@ -42,6 +42,9 @@ FRAMES = {
     "pause-xon": CONTROL / MACControlPause(pause_time=0),
     "pfc-tagged": CONTROL / Dot1Q(prio=3, vlan=0, type=0x8808) / Raw(bytes.fromhex("01010008") + bytes(42)),
     "pause-unicast": UNICAST / Raw(bytes.fromhex("00010005") + bytes(42)),
+    "udp-long": ETHER / ipv4(26) / UDP(dport=5) / Raw(bytes(3000)),
+    "udp-long-tagged": ETHER / Dot1Q(prio=5, vlan=7) / ipv4(26) / UDP(dport=5) / Raw(bytes(3000)),
+    "tcp6-long": ETHER / ipv6(26) / TCP(dport=80) / Raw(bytes(3000)),
     "ip-checksum": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", chksum=1) / UDP(dport=5) / Raw(bytes(20)),
 }
 

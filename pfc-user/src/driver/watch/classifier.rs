@@ -12,6 +12,9 @@ use crate::driver::xdp::{TestResult, XdpError};
 
 /// The program in the object.
 const NAME: &str = "watch_tc";
+/// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_size` stands.
+const CONTEXT: usize = 192;
+const GSO_SIZE: usize = 176;
 
 /// Which way frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +74,13 @@ impl Classifier {
         words(&self.object, name, length)
     }
 
-    /// Runs the program `repeat` times on `frame`.
-    pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
+    /// Runs the program `repeat` times on `frame`, which the stack is to cut into frames of `gso_size` octets of payload; 0: is one.
+    pub fn test_run(&self, frame: &[u8], repeat: u32, gso_size: u32) -> Result<TestResult, XdpError> {
         let program: &SchedClassifier = self.object.program(NAME).ok_or(XdpError::Missing(NAME))?.try_into()?;
-        let result = program.test_run(TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() })?;
+        let mut context = [0; CONTEXT];
+        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&gso_size.to_ne_bytes());
+        let options = TestRunOptions { data_in: Some(frame), ctx_in: Some(&context), repeat, ..TestRunOptions::new() };
+        let result = program.test_run(options)?;
         Ok(TestResult { action: result.return_value, duration: result.duration })
     }
 }

@@ -15,6 +15,7 @@ use crate::driver::xdp::{Mode, XdpError};
 use crate::plan::Nanos;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;
+use crate::watch::prometheus::Labelled;
 
 /// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
 const RESETTING: [&str; 17] = [
@@ -239,11 +240,11 @@ impl Ports {
     }
 
     /// The present readings, labelled for Prometheus.
-    pub fn labelled(&self) -> Result<Vec<(Vec<(&'static str, String)>, Reading)>> {
+    pub fn labelled(&self) -> Result<Vec<Labelled>> {
         let labelled = |port: &Port| {
             let direction = if port.name.place == "tcx egress" { "transmit" } else { "receive" };
             let labels = vec![("interface", port.name.interface.clone()), ("direction", direction.to_owned())];
-            Ok((labels, port.watch.read()?))
+            Ok(Labelled { labels, reading: port.watch.read()? })
         };
         self.ports.iter().map(labelled).collect()
     }

@@ -1,0 +1,143 @@
+use pfc_ebpf::watch::Counters;
+
+use super::*;
+
+/// 100 frames of priority 3 sent in the window, and so many received.
+fn window(received: u64) -> Window {
+    let of = |frames| {
+        let mut counts = [0; 9];
+        counts[3] = frames;
+        counts
+    };
+    Window {
+        sender: Sender::Egress,
+        before: [0; 9],
+        sent: of(100),
+        after: [0; 9],
+        received: of(received),
+        own_drops: Vec::new(),
+        flows_sent: Vec::new(),
+        flows_received: Vec::new(),
+        disturbed: None,
+    }
+}
+
+fn with_flight(received: u64, before: u64, after: u64) -> Window {
+    let mut window = window(received);
+    (window.before[3], window.after[3]) = (before, after);
+    window
+}
+
+fn verdict(window: &Window) -> Verdict {
+    judge("a", "b", window).verdict
+}
+
+fn flow(lowest: u64, next: u64, distinct: u64) -> Flow {
+    Flow { run: 1, flow: 2, priority: Some(3), lowest, next, distinct, duplicate: 0, beyond_window: 0 }
+}
+
+#[test]
+fn an_idle_edge_makes_the_count_exact() {
+    let report = judge("a", "b", &window(100));
+    assert_eq!((report.verdict, report.rows.len()), (Verdict::NoLoss, 1));
+    assert_eq!((report.rows[0].allowance, report.rows[0].lost, &report.rows[0].reason), (0, 0, &None));
+    let report = judge("a", "b", &window(99));
+    assert_eq!((report.verdict, report.rows[0].lost), (Verdict::Loss, 1));
+}
+
+#[test]
+fn frames_in_flight_are_allowed_for_and_stated() {
+    let report = judge("a", "b", &with_flight(103, 2, 3));
+    assert_eq!((report.verdict, report.rows[0].allowance), (Verdict::NoLoss, 5));
+    assert_eq!(report.rows[0].reason.as_deref(), Some("beyond the allowance of 5 frames in flight"));
+    assert_eq!(verdict(&with_flight(105, 2, 3)), Verdict::NoLoss);
+    assert_eq!(verdict(&with_flight(106, 2, 3)), Verdict::Inconclusive, "frames of others");
+    assert_eq!(verdict(&with_flight(99, 2, 3)), Verdict::Loss, "frames in flight make more received, never fewer");
+    assert_eq!(verdict(&with_flight(100, 50, 50)), Verdict::Inconclusive, "as many in flight as were sent");
+}
+
+#[test]
+fn what_the_interfaces_themselves_dropped_is_no_loss_between_them() {
+    let drops = |received, drops| Window { own_drops: vec![("a: tx_dropped".to_owned(), drops)], ..window(received) };
+    assert_eq!(verdict(&drops(98, 2)), Verdict::Inconclusive);
+    assert_eq!(verdict(&drops(98, 1)), Verdict::Loss, "more than they explain");
+    assert_eq!(verdict(&drops(100, 2)), Verdict::NoLoss);
+}
+
+#[test]
+fn nothing_sent_or_a_disturbed_port_allows_no_verdict() {
+    assert_eq!(verdict(&Window { sent: [0; 9], received: [0; 9], ..window(0) }), Verdict::Inconclusive);
+    let report = judge("a", "b", &Window { disturbed: Some("b was removed".to_owned()), ..window(0) });
+    assert_eq!((report.verdict, report.reason.as_deref()), (Verdict::Inconclusive, Some("b was removed")));
+    // A priority that others alone use says nothing of those that were sent.
+    let mut others = window(100);
+    others.received[5] = 7;
+    assert_eq!(verdict(&others), Verdict::NoLoss);
+}
+
+#[test]
+fn a_count_without_priorities_is_judged_as_a_whole() {
+    let mut window = Window { sender: Sender::Driver { counter: "tx_packets".to_owned() }, ..window(60) };
+    window.received[0] = 39;
+    let report = judge("a", "b", &window);
+    assert_eq!(report.rows.len(), 1);
+    assert_eq!((report.rows[0].subject, report.rows[0].lost, report.verdict), (Subject::All, 1, Verdict::Loss));
+    assert!(report.sender.contains("tx_packets") && report.sender.contains("without priorities"), "{}", report.sender);
+}
+
+#[test]
+fn sequence_numbers_tell_a_loss_wherever_it_is() {
+    let row = |received: Option<Flow>, sent: Option<Flow>| {
+        let (received, sent): (Vec<_>, Vec<_>) = (received.into_iter().collect(), sent.into_iter().collect());
+        let row = flow_rows(&received, &sent).remove(0);
+        (row.sent, row.lost, row.verdict)
+    };
+    let sent = Some(flow(10, 110, 100));
+    assert_eq!(row(Some(flow(10, 110, 100)), sent), (100, 0, Verdict::NoLoss));
+    assert_eq!(row(Some(flow(10, 110, 99)), sent), (100, 1, Verdict::Loss), "in the middle");
+    assert_eq!(row(Some(flow(12, 110, 98)), sent), (100, 2, Verdict::Loss), "at the beginning");
+    assert_eq!(row(Some(flow(10, 109, 99)), sent), (100, 1, Verdict::Loss), "at the end");
+    assert_eq!(row(Some(flow(7, 115, 108)), sent), (108, 0, Verdict::NoLoss), "sent before and after the window");
+    assert_eq!(row(None, sent), (100, 100, Verdict::Loss), "all");
+    assert_eq!(row(Some(flow(5, 105, 100)), None), (100, 0, Verdict::NoLoss), "between the first and the last that came");
+    assert_eq!(row(Some(Flow { beyond_window: 1, ..flow(10, 110, 98) }), sent).2, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_loss_that_the_counts_allow_for_is_told_by_the_stamps() {
+    let mut window = with_flight(102, 2, 3);
+    window.flows_sent = vec![flow(0, 100, 100)];
+    window.flows_received = vec![flow(0, 100, 99)];
+    assert_eq!(verdict(&window), Verdict::Loss);
+}
+
+#[test]
+fn drivers_that_count_by_priority_are_known_by_their_names() {
+    let named = |name: fn(usize) -> String| (0..8).map(|priority| (name(priority), 10 + priority as u64)).collect::<Vec<_>>();
+    let expected = [10, 11, 12, 13, 14, 15, 16, 17];
+    assert_eq!(driver_priorities(&named(|n| format!("tx_prio{n}_packets"))), Some(("tx_prioN_packets", expected)));
+    assert_eq!(driver_priorities(&named(|n| format!("tx_packets_pri{n}"))), Some(("tx_packets_priN", expected)));
+    assert_eq!(driver_priorities(&named(|n| format!("tx_prio{n}_pause"))), None);
+    assert_eq!(driver_priorities(&named(|n| format!("tx_prio{n}_packets"))[..7]), None, "all eight");
+}
+
+#[test]
+fn frames_without_a_priority_count_only_where_there_are_no_others() {
+    let mut window = window(100);
+    (window.sent[8], window.received[8]) = (3, 0);
+    let report = judge("a", "b", &window);
+    assert_eq!((report.verdict, report.rows[1].lost), (Verdict::NoLoss, 3), "shown all the same");
+    (window.sent[3], window.received[3]) = (0, 0);
+    assert_eq!(verdict(&window), Verdict::Loss);
+}
+
+#[test]
+fn pause_frames_are_for_the_port_alone() {
+    let mut counters = Counters::ZERO;
+    counters.by_priority[3].frames = 5;
+    counters.no_priority.frames = 9;
+    (counters.pfc_frames, counters.pause.xoff, counters.pause.xon) = (3, 1, 1);
+    counters.malformed[Malformed::ControlOpcode as usize] = 1;
+    let reading = Reading { time: 0, counters, paused: [0; 9] };
+    assert_eq!(counts(&reading), [0, 0, 0, 5, 0, 0, 0, 0, 3]);
+}
