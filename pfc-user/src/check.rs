@@ -1,6 +1,7 @@
 //! `validator check`: the facts about the tester's ports, before anything is measured. Nothing is changed but by `--fix`.
 
 use anyhow::Result;
+use pfc_ebpf::maps::Trust;
 
 use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode};
 use crate::driver::journal::Journal;
@@ -44,7 +45,8 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
             let reason = format!("there is an XDP program on {} already", taken.facts.interface);
             [not_done(&reason), not_done(&reason)]
         }
-        (Depth::Active, None) => match laid.open(config, LEAST) {
+        // The self-test's frames have no tag, so that no offload has to be changed for them.
+        (Depth::Active, None) => match laid.open(&PfcTestbed { trust: Trust::Dscp, ..config.clone() }, LEAST) {
             Ok(testbed) => self_tests(&testbed),
             Err(error) => {
                 let reason = crate::run::in_words(&error);
@@ -66,7 +68,7 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
     let wanted = Wanted {
         xdp: word(config.xdp).into(),
         line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
-        tagged: config.trust == pfc_ebpf::maps::Trust::Pcp,
+        tagged: config.trust == Trust::Pcp,
     };
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
     roles.map(|(role, (interface, namespace))| examine_port(role, wanted.clone(), namespace, interface)).collect()

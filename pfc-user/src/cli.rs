@@ -31,12 +31,23 @@ Exit codes:
     3  none failed, but some were inconclusive or an error, or none applied
   130  interrupted; what was measured is reported";
 
+const CHECK_EXIT_CODES: &str = "\
+Nothing is changed but by --fix. The self-test attaches a program to both ports for a moment, and sends
+eight PFC frames with time 0 each way, which pause nothing.
+
+Exit codes:
+    0  no problem
+    1  a problem that makes verdicts impossible
+    2  usage or configuration error
+    3  no problem, but something that cannot be told";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show every case: id, requirement, source document, checks.
     List(ListArgs),
     /// Look at the ports of a testbed: what is right, what is not, and what to type to mend it.
+    #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
     /// Run cases on a testbed and judge them.
     Run(RunArgs),

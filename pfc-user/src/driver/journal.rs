@@ -155,7 +155,14 @@ impl Journal {
     pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
         let (mut done, mut all) = (Vec::new(), true);
         for path in self.entries()? {
-            let Ok(entry) = read(&path) else { continue };
+            let entry = match read(&path) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    all = false;
+                    done.push(unreadable(&path, &error));
+                    continue;
+                }
+            };
             let What::Setting(setting) = entry.what else { continue };
             if !entry.kept {
                 continue;
@@ -230,7 +237,7 @@ impl Journal {
                 Ok(entry) => entry,
                 // Another version's, perhaps; no reason not to put back what the others say.
                 Err(error) => {
-                    done.push(format!("journal {}: cannot be read, so what it says is NOT put back: {error}", path.display()));
+                    done.push(unreadable(&path, &error));
                     continue;
                 }
             };
@@ -291,6 +298,10 @@ fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, J
     };
     written().map_err(|source| JournalError::File { path: path.clone(), source })?;
     Ok(path)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("journal {}: cannot be read, so what it says is NOT put back: {error}", path.display())
 }
 
 fn read(path: &Path) -> io::Result<Entry> {
@@ -395,5 +406,6 @@ mod tests {
         fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
         let notes = Journal::at(folder.path()).recover().unwrap();
         assert!(matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")), "{notes:?}");
+        assert_eq!(Journal::at(folder.path()).undo_kept().unwrap(), (notes, false));
     }
 }

@@ -56,14 +56,14 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         send(&open(port)??, Quanta::ZERO)?;
     }
     let end = clock::now() + PATIENCE;
-    while clock::now() < end && (tx.account.port()?.pfc_frames < FRAMES || rx.account.port()?.pfc_frames < FRAMES) {
+    while clock::now() < end && (tx.account.port()?.own_control < FRAMES || rx.account.port()?.own_control < FRAMES) {
         clock::sleep_until(clock::now() + POLL);
     }
     clock::sleep_until(clock::now() + lag);
     for (port, mut log) in [tx, rx].into_iter().zip(macs) {
         log.read("end", clock::now());
         let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
-        let seen = port.account.port()?.pfc_frames;
+        let seen = port.account.port()?.own_control;
         if seen >= FRAMES {
             port.pfc_visible = Some(format!("self-test: {FRAMES} PFC frames sent by the other port, all counted"));
         }
@@ -91,6 +91,8 @@ fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
         windows: 1,
         trust: maps::Trust::Dscp as u8,
         line_rate: line_rate.bits_per_second(),
+        // What is counted as the tester's own is what the self-test sent, and not what a DUT sends meanwhile.
+        storm_source: SOURCE,
         verify_every: 1,
         ..maps::Config::default()
     };
