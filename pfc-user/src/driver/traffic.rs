@@ -46,6 +46,9 @@ pub trait Source {
     fn report(&mut self) -> Result<Sent, TrafficError>;
 }
 
+/// In [`Sent::lost`]: frames that a driver may have counted in its `tx_dropped` too.
+pub const NOT_TAKEN: &str = "live frames the driver did not take";
+
 /// A sender's account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sent {

@@ -98,7 +98,7 @@ pub struct PhaseSpan {
 /// The sender's own account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderReport {
-    /// Which sender: `sendmmsg`.
+    /// Which sender, and why that one: `live frames, 1 core`, `sendmmsg (...)`.
     pub method: String,
     /// How PFC from the DUT is honoured: `software (XDP)`, or why not.
     pub honours_pfc: String,

@@ -7,7 +7,7 @@ use pfc_ebpf::generate::Span;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::super::{Burst, Sent, TrafficError, TrafficPlan};
+use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
 use crate::driver::xdp::Generator;
 use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
@@ -136,7 +136,7 @@ impl Ledger {
             },
             offered: offered.collect(),
             lost: vec![
-                ("live frames the driver did not take", self.dropped),
+                (NOT_TAKEN, self.dropped),
                 ("live frames the kernel refused", self.refused),
                 ("live frames unaccounted for", self.unaccounted),
             ],
