@@ -47,3 +47,13 @@ pub unsafe fn raise(at: *mut u64, value: u64, exclusive: bool) -> u64 {
     }
     current
 }
+
+/// `*at += value`.
+///
+/// # Safety
+/// `at` points to an aligned value of a map.
+#[inline(always)]
+pub unsafe fn add(at: *mut u64, value: u64) {
+    // SAFETY: as the caller says.
+    unsafe { asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) at, in(reg) value) };
+}

@@ -32,6 +32,13 @@ impl Headers {
 }
 
 impl Octets for Headers {
+    type Part<const N: usize> = [u8; N];
+
+    #[inline(always)]
+    fn part<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.get(offset)
+    }
+
     #[inline(always)]
     fn length(&self) -> usize {
         self.length
