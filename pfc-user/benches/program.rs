@@ -21,7 +21,8 @@ use validator::driver::clock;
 use validator::driver::xdp::{Account, Sizes};
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
-const ROUNDS: usize = 201;
+/// Each run of a test waits for some milliseconds before its first frame.
+const ROUNDS: usize = 51;
 /// Runs of a round: less than a time slice of the scheduler.
 const RUNS: u32 = 2000;
 const DSCP: u8 = 3;
@@ -210,7 +211,10 @@ fn tests(report: &mut Report, name: &str, frame: &[u8], flows: u32, modes: &[(&'
     let drop = figure(drop);
     for (((mode, account), samples), runs) in counted.iter().zip(samples).zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS))) {
         let received = account.flows().expect("counts");
-        let sum = received.iter().map(|flow| (flow.frames, flow.corrupt + flow.duplicate + flow.remarked)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let sum = received
+            .iter()
+            .map(|flow| (flow.frames, flow.corrupt + flow.duplicate + flow.remarked))
+            .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         assert_eq!(sum, (runs, 0), "each frame is counted once");
         report.line(&format!("{name}: {}", mode.0), samples, &drop);
     }
