@@ -132,8 +132,8 @@ fn figures(rows: &[Row]) {
             continue;
         }
         // At the greatest rate the receiver's work is on the sender's CPU, so that the sender's rate tells its cost.
-        let beside = rows.iter().find(|other| other.rate.is_none() && other.kind == Kind::Drop && row.kind != Kind::Drop);
-        let beside = beside.or(rows.iter().find(|other| other.rate.is_none() && other.kind == Kind::Account && row.kind != Kind::Account));
+        let of = |kind| rows.iter().find(|other| other.rate.is_none() && other.kind == kind);
+        let beside = of(Kind::Drop).or(of(Kind::Account)).filter(|other| other.kind != row.kind);
         let (name, rates) = (format!("{name}: counted"), |row: &Row| row.values(|outcome| outcome.sent.rate * outcome.counted / 1e6));
         match beside {
             Some(other) => REPORT.beside(&name, "Mpps", &rates(row), other.kind.name(), &rates(other)),

@@ -26,7 +26,9 @@ pub fn table(file: &str, before: &Results, now: &Results) -> String {
     }
     out.push_str(&aligned(&["benchmark", "figure", "then", "now", "now / then"], &rows));
     for (word, some, others) in [("only then", before, now), ("only now", now, before)] {
-        for figure in some.figures.iter().filter(|figure| !others.figures.iter().any(|other| is_same(figure, other))) {
+        // Of a benchmark that was not run in one of the two there is nothing to say.
+        let in_both = |figure: &&Figure| others.figures.iter().any(|other| other.bench == figure.bench);
+        for figure in some.figures.iter().filter(in_both).filter(|figure| !others.figures.iter().any(|other| is_same(figure, other))) {
             out.push_str(&format!("  {word}: {}, {}\n", figure.bench, figure.name));
         }
     }
@@ -80,10 +82,12 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_is_left_out_and_named() {
         let other = Figure { unit: "us".into(), ..figure("storm", "gap", 10.0, None) };
-        let before = results(vec![other, figure("wire", "old", 1.0, None), figure("wire", "none", 0.0, None)]);
+        let unrun = figure("program", "classify", 1.0, None);
+        let before = results(vec![other, figure("wire", "old", 1.0, None), figure("wire", "none", 0.0, None), unrun]);
         let now = results(vec![figure("storm", "gap", 10.0, None), figure("wire", "new", 1.0, None), figure("wire", "none", 3.0, None)]);
         assert_eq!(changes(&before, &now), []);
         let table = table("old.json", &before, &now);
         assert!(table.contains("only then: wire, old\n") && table.contains("only now: wire, new\n"), "{table}");
+        assert!(!table.contains("classify"), "{table}");
     }
 }

@@ -39,7 +39,7 @@ impl Machine {
         Self {
             cpu: cpu_model(&cpuinfo),
             cpus: thread::available_parallelism().map_or(1, usize::from),
-            virtualised: said(&mut Command::new("systemd-detect-virt")).unwrap_or_else(|| hypervisor(&cpuinfo)),
+            virtualised: said(Command::new("systemd-detect-virt").arg("--vm")).unwrap_or_else(|| hypervisor(&cpuinfo)),
             governor: known(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
             kernel: known(read("/proc/sys/kernel/osrelease")),
             mitigations: mitigations(),
