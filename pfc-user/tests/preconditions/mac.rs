@@ -123,7 +123,11 @@ fn readings_that_do_not_cover_the_repetition_are_none() {
     spoilt(|mac| mac.readings[0].time += 1_000 * MS, cut);
     spoilt(|mac| mac.error = Some("eth9 is gone".into()), "eth9 is gone");
     spoilt(|mac| mac.port = "rx".into(), "there is no reading of its counters");
-    let reset = |mac: &mut MacReport| mac.counters.iter_mut().for_each(|counter| counter.values[0] += 1);
+    // Those that stayed; the one that rose goes on to show the others alive.
+    let reset = |mac: &mut MacReport| {
+        let stayed = mac.counters.iter_mut().filter(|counter| counter.rise() == Some(0));
+        stayed.for_each(|counter| counter.values[0] += 1);
+    };
     spoilt(reset, "was reset meanwhile");
     let mut fewer = good.clone();
     fewer.mac[0].counters[0].values.pop();
