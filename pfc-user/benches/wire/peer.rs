@@ -103,7 +103,7 @@ impl Peer {
         let mut process = started.with_context(|| format!("{} does not start", self.name))?;
         let mut looks = Vec::new();
         let status = loop {
-            looks.push((clock::now(), receiver.port_counters()?.frames));
+            looks.push((clock::now(), receiver.port_counters()?.frames()));
             if let Some(status) = process.try_wait()? {
                 break status;
             }

@@ -85,7 +85,7 @@ impl Receiver {
     /// What it has counted; to be asked when the sender has ended.
     pub fn received(&mut self) -> Result<Received> {
         Ok(match self {
-            Self::Account(account) => Received { frames: account.port_counters()?.frames, lost: 0 },
+            Self::Account(account) => Received { frames: account.port_counters()?.frames(), lost: 0 },
             Self::Drop { before, .. } => Received { frames: link::counters(link::RX)?.received - before.received, lost: 0 },
             Self::Nft(nft) => Received { frames: nft.counted()?, lost: 0 },
             Self::Tc(tc) => Received { frames: tc.counted()?, lost: 0 },

@@ -98,7 +98,7 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
                 peer.send(&Job { frame: &frame(load)?, count, folder, cpu: load.cpu }, &receiver)?
             }
         };
-        let counted = receiver.port_counters()?.frames;
+        let counted = receiver.port_counters()?.frames();
         let dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped + link::counters(link::RX)?.rx_dropped - rx.rx_dropped;
         Ok(Outcome { sent, unexplained: (sent.frames + sent.refused) as i64 - (counted + dropped) as i64 })
     })?

@@ -21,13 +21,13 @@ fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
     let volume = Volume { frames: 1, octets: octets.len() as u64 };
     let plus = |sum: &mut Volume| *sum = Volume { frames: sum.frames + volume.frames, octets: sum.octets + volume.octets };
     plus(&mut model.total);
-    let priority = if trust == Trust::Pcp { frame.pcp } else { frame.dscp.map(|dscp| dscp % 8) };
+    let priority = if trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp.map(|dscp| dscp % 8) };
     plus(priority.map_or(&mut model.no_priority, |priority| &mut model.by_priority[usize::from(priority)]));
-    if let Some(pcp) = frame.pcp {
+    if let Some(pcp) = frame.marks.pcp {
         plus(&mut model.by_pcp[usize::from(pcp)]);
-        model.double_tagged += u64::from(frame.tags == 2);
+        model.double_tagged += u64::from(frame.marks.tags == 2);
     }
-    let ecn = frame.dscp.map(|dscp| {
+    let ecn = frame.marks.dscp.map(|dscp| {
         plus(&mut model.by_dscp[usize::from(dscp)]);
         let ecn = ecn(octets);
         model.by_ecn[ecn] += 1;
