@@ -9,6 +9,7 @@ use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
 use validator::driver::watch::{Direction, Point, Settings, Watch};
+use validator::driver::xdp::Mode;
 
 use crate::common::{PYTHON, need_root, need_tool};
 use crate::{PASS, hex, settings};
@@ -213,4 +214,30 @@ fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {
             assert_eq!(counters.by_dscp[26], volume);
         }
     }
+}
+
+#[test]
+fn root_a_frame_in_pieces_is_read_like_one_in_one_piece() {
+    const NAME: &str = "root_a_frame_in_pieces_is_read_like_one_in_one_piece";
+    // Beyond what the kernel puts into the first piece.
+    const PADDING: usize = 6000;
+    if !need_root(NAME) || !need_tool(NAME, "scapy") {
+        return;
+    }
+    let frames = scapy();
+    let counted = |padding: usize| {
+        let mut watch = Watch::load(Point::Xdp(Mode::Driver), &Settings { capture: true, ..settings(Trust::Dscp) }).unwrap();
+        for frame in frames.values() {
+            let long = [&**frame, &*vec![0; padding]].concat();
+            assert_eq!(watch.test_run(&long, 1).unwrap().action, 2, "it passes");
+        }
+        let counters = watch.read().unwrap().counters;
+        let kept: Vec<_> = watch.controls().unwrap().into_iter().map(|frame| frame.octets[..60].to_vec()).collect();
+        let marks = (counters.by_dscp.map(|volume| volume.frames), counters.by_pcp.map(|volume| volume.frames), counters.by_ecn);
+        let contents = (counters.by_opcode, counters.malformed, counters.pfc, counters.pause, counters.double_tagged);
+        (counters.total, marks, contents, kept)
+    };
+    let (short, long) = (counted(0), counted(PADDING));
+    assert_eq!(long.0, Volume { octets: short.0.octets + (PADDING * frames.len()) as u64, ..short.0 });
+    assert_eq!((long.1, long.2, long.3), (short.1, short.2, short.3));
 }

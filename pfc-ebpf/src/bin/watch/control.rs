@@ -1,12 +1,12 @@
 //! PAUSE and PFC frames: how long they pause whom, and their octets.
 
-use crate::headers::Headers;
 use crate::{CONTROLS, PAUSE, atomic};
+use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
+use core::hint::black_box;
 use core::ptr;
 use pfc_ebpf::units::Quanta;
-use pfc_ebpf::watch::{Config, Control, Counters, PauseClock, Tag};
-use pfc_ebpf::wire::Octets;
+use pfc_ebpf::watch::{Config, Control, Counters, HEADERS, PauseClock, Tag};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 /// The entry of PAUSE for 802.3x.
@@ -14,7 +14,14 @@ const WHOLE_LINK: u32 = 8;
 
 /// Accounts for a MAC control frame; `None`: one that is malformed, and pauses nothing.
 #[inline(always)]
-pub fn account(config: &Config, counters: &mut Counters, headers: &Headers, tag: Option<Tag>, control: Option<&MacControl>) {
+pub fn account(
+    config: &Config,
+    counters: &mut Counters,
+    length: usize,
+    tag: Option<Tag>,
+    control: Option<&MacControl>,
+    load: impl FnOnce(*mut u8, u32) -> i64,
+) {
     // SAFETY: the helper has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };
     match control {
@@ -28,7 +35,7 @@ pub fn account(config: &Config, counters: &mut Counters, headers: &Headers, tag:
         }
         None => {}
     }
-    if config.capture != 0 && !record(headers, tag, now) {
+    if config.capture != 0 && !record(length, tag, now, load) {
         counters.controls_lost += 1;
     }
 }
@@ -53,11 +60,26 @@ fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
 
 /// Keeps the octets; false: they did not fit.
 #[inline(always)]
-fn record(headers: &Headers, tag: Option<Tag>, now: u64) -> bool {
+fn record(length: usize, tag: Option<Tag>, now: u64, load: impl FnOnce(*mut u8, u32) -> i64) -> bool {
     let Some(mut entry) = CONTROLS.reserve::<Control>(0) else { return false };
+    let record = entry.as_mut_ptr();
     let Tag { tpid, tci } = tag.unwrap_or(Tag { tpid: 0, tci: 0 });
-    entry.write(Control { time: now, length: headers.length() as u32, tpid, tci, octets: headers.octets });
-    // Userspace looks once an interval.
-    entry.submit(aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64);
-    true
+    // The compiler knows that it is not 0, from what was read of the frame, and would not tell the verifier.
+    let kept = black_box(if length < HEADERS { length } else { HEADERS });
+    // SAFETY: the entry is ours until it is submitted, and as long as its type.
+    let whole = unsafe {
+        ptr::write_bytes(record, 0, 1);
+        (*record).time = now;
+        (*record).length = length as u32;
+        (*record).tpid = tpid;
+        (*record).tci = tci;
+        kept > 0 && kept <= HEADERS && load((&raw mut (*record).octets).cast(), kept as u32) == 0
+    };
+    // Userspace looks at times of its own.
+    if whole {
+        entry.submit(BPF_RB_NO_WAKEUP as u64);
+    } else {
+        entry.discard(BPF_RB_NO_WAKEUP as u64);
+    }
+    whole
 }

@@ -13,7 +13,7 @@ const MAX_SUMMED: usize = 60;
 /// The first [`HEADERS`] octets of a frame, those beyond its end zero.
 pub struct Headers {
     /// On the stack, where the verifier wants an alignment that it can tell.
-    pub octets: [u8; HEADERS],
+    octets: [u8; HEADERS],
     /// Octets of the whole frame.
     length: usize,
 }

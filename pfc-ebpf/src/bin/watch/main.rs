@@ -13,17 +13,22 @@ mod atomic;
 mod control;
 mod flow;
 mod headers;
+#[path = "../account/packet.rs"]
+mod packet;
+mod whole;
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action, xdp_md};
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
+use packet::Packet;
 use pfc_ebpf::maps::SEEN_WINDOW;
 use pfc_ebpf::watch::{ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe};
 use pfc_ebpf::wire::{Octets, ip, udp};
+use whole::Whole;
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
 #[unsafe(no_mangle)]
@@ -54,13 +59,38 @@ const TCX_NEXT: i32 = -1;
 /// Counts a frame that came in.
 #[xdp(frags)]
 pub fn watch(ctx: XdpContext) -> u32 {
-    // SAFETY: the program's own context; the helper checks the frame's end.
+    // SAFETY: the program's own context.
     let length = unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize;
-    let load = |to: *mut u8, count| unsafe { bpf_xdp_load_bytes(ctx.ctx, 0, to.cast(), count) };
-    if let Some(headers) = Headers::load(length, load) {
-        count(&headers, None, |_| Volume { frames: 1, octets: length as u64 });
+    if length == ctx.data_end() - ctx.data() {
+        whole(ctx.ctx)
+    } else {
+        in_pieces(ctx.ctx, length)
     }
     xdp_action::XDP_PASS
+}
+
+/// A frame in one piece: read where it is. A function of its own, as is the next, to have a stack of its own.
+#[inline(never)]
+fn whole(ctx: *mut xdp_md) {
+    let frame = Whole(Packet::new(&XdpContext::new(ctx)));
+    let length = frame.length() as u64;
+    count(&frame, None, |_| Volume { frames: 1, octets: length }, |to, octets| load_xdp(ctx, to, octets));
+}
+
+/// A frame in several pieces, of which the first may end anywhere.
+#[inline(never)]
+fn in_pieces(ctx: *mut xdp_md, length: usize) {
+    let load = |to: *mut u8, octets| load_xdp(ctx, to, octets);
+    if let Some(headers) = Headers::load(length, load) {
+        count(&headers, None, |_| Volume { frames: 1, octets: length as u64 }, load);
+    }
+}
+
+/// Copies the first octets of a frame; not 0 where that fails.
+#[inline(always)]
+fn load_xdp(ctx: *mut xdp_md, to: *mut u8, octets: u32) -> i64 {
+    // SAFETY: the helper checks the frame's end, and the verifier the room.
+    unsafe { bpf_xdp_load_bytes(ctx, 0, to.cast(), octets) }
 }
 
 /// Counts a frame that comes in behind XDP, or goes out.
@@ -74,7 +104,7 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
     };
     let load = |to: *mut u8, count| unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) };
     if let Some(headers) = Headers::load(length, load) {
-        count(&headers, tag, |observed| volume(&headers, observed, tag, gso_size));
+        count(&headers, tag, |observed| volume(&headers, observed, tag, gso_size), load);
     }
     TCX_NEXT
 }
@@ -108,8 +138,9 @@ fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: us
     Volume { frames, octets: length as u64 + (frames - 1) * repeated as u64 + frames * outside }
 }
 
+/// Counts a frame; `load` copies its first octets.
 #[inline(always)]
-fn count(headers: &Headers, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> Volume) {
+fn count(frame: &impl Octets, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> Volume, load: impl FnOnce(*mut u8, u32) -> i64) {
     let Some(config) = CONFIG.get(0) else { return };
     if config.abi != ABI.load() {
         return;
@@ -117,14 +148,15 @@ fn count(headers: &Headers, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> 
     let Some(counters) = COUNTERS.get_ptr_mut(0) else { return };
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
     let counters = unsafe { &mut *counters };
-    let observed = observe(headers, tag);
+    let observed = observe(frame, tag);
     counters.add(config, &observed, volume(&observed));
-    match observed.content {
-        Content::Control(control) => control::account(config, counters, headers, tag, Some(&control)),
-        Content::Stamped(stamp) if config.flows > 0 => flow::account(config, counters, &stamp, observed.priority(config)),
-        Content::Malformed(reason) if reason.is_control() => control::account(config, counters, headers, tag, None),
-        _ => {}
-    }
+    let control = match observed.content {
+        Content::Control(control) => Some(control),
+        Content::Malformed(reason) if reason.is_control() => None,
+        Content::Stamped(stamp) if config.flows > 0 => return flow::account(config, counters, &stamp, observed.priority(config)),
+        _ => return,
+    };
+    control::account(config, counters, frame.length(), tag, control.as_ref(), load);
 }
 
 #[cfg(not(test))]
