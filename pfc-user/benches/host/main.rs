@@ -66,6 +66,7 @@ fn whole(case: &str, lossless: &[u8]) -> Evidence {
         seconds: 1.0,
         host: Host::default(),
         testbed: Testbed::default(),
+        preflight: None,
         cases: vec![CaseEvidence { case: case.into(), repetitions, omitted: Vec::new(), error: None }],
         interrupted: false,
     }
