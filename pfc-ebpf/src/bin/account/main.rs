@@ -144,7 +144,7 @@ fn count_marks(port: &mut PortCounters, marks: &Marks) {
 /// Counts and records a frame that could not be read. A function of its own, to have its code once.
 #[inline(never)]
 fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) {
-    let packet = Packet::of(ctx);
+    let packet = Packet::new(&XdpContext::new(ctx));
     let frame = Frame { ctx, config, length: packet.length() };
     // A device may forward a pause frame behind a tag, or to another address.
     port.counters.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;

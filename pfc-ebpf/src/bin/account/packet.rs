@@ -27,12 +27,6 @@ impl Packet {
     pub fn new(ctx: &XdpContext) -> Self {
         Self { ctx: ctx.ctx, data: ctx.data(), end: ctx.data_end() }
     }
-
-    /// The same, where only the context is at hand.
-    #[inline(always)]
-    pub fn of(ctx: *mut xdp_md) -> Self {
-        Self::new(&XdpContext::new(ctx))
-    }
 }
 
 /// Hides from the compiler how `address` was made. It would leave out a check that an earlier one implies, which the

@@ -11,6 +11,13 @@ const LONGEST: usize = 60;
 pub struct Whole(pub Packet);
 
 impl Octets for Whole {
+    type Part<const N: usize> = <Packet as Octets>::Part<N>;
+
+    #[inline(always)]
+    fn part<const N: usize>(&self, offset: usize) -> Option<Self::Part<N>> {
+        self.0.part(offset)
+    }
+
     #[inline(always)]
     fn length(&self) -> usize {
         self.0.length()
