@@ -92,24 +92,29 @@ struct Collect;
 impl Visitor for Collect {
     type Output = Classified;
 
+    #[inline(always)]
     fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Classified {
         Classified { marks, class: Class::Test { stamp, datagram } }
     }
 
+    #[inline(always)]
     fn control(self, control: MacControl) -> Classified {
         Classified { marks: Marks { tags: 0, pcp: None, dscp: None }, class: Class::Control(control) }
     }
 
+    #[inline(always)]
     fn other(self, marks: Marks) -> Classified {
         Classified { marks, class: Class::Other }
     }
 
+    #[inline(always)]
     fn malformed(self, marks: Marks, reason: Malformed) -> Classified {
         Classified { marks, class: Class::Malformed(reason) }
     }
 }
 
 /// Reads a frame as far as its class needs.
+#[inline(always)]
 pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
     visit(frame, Collect)
 }

@@ -195,11 +195,33 @@ pub struct Tag {
     pub tci: u16,
 }
 
+/// What a PAUSE or PFC frame says. Every field has a value whatever the frame is, for the verifier refuses to see an undefined
+/// part of a value moved, which the compiler makes of an enum's other variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pauses {
+    /// PFC; else PAUSE, whose time is the first of `quanta`.
+    pub pfc: bool,
+    /// The class-enable vector of PFC as it stands in the frame; 0 for PAUSE.
+    pub vector: u16,
+    /// Times of priorities 0 to 7.
+    pub quanta: [u16; 8],
+}
+
+impl From<MacControl> for Pauses {
+    #[inline(always)]
+    fn from(control: MacControl) -> Self {
+        match control {
+            MacControl::Pause { quanta } => Self { pfc: false, vector: 0, quanta: [quanta, 0, 0, 0, 0, 0, 0, 0] },
+            MacControl::Pfc { vector, quanta } => Self { pfc: true, vector, quanta },
+        }
+    }
+}
+
 /// What a frame carries, as far as it is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// PAUSE or PFC.
-    Control(MacControl),
+    Control(Pauses),
     /// A RoCEv2 packet.
     Roce {
         /// Operation of the BTH.
@@ -293,7 +315,7 @@ fn control(frame: &(impl Octets + ?Sized), tags: u8) -> Content {
         return Content::Malformed(Malformed::ControlTagged);
     }
     match MacControl::parse(frame) {
-        Ok(control) => Content::Control(control),
+        Ok(control) => Content::Control(control.into()),
         Err(reason) => Content::Malformed(reason),
     }
 }
@@ -315,8 +337,8 @@ fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
         }
     } else if datagram.destination == stamp::UDP_PORT
         && length >= stamp::LEN
-        && let Some(octets) = frame.get(at)
-        && let Ok(stamp) = Stamp::parse(&octets)
+        && let Some(octets) = frame.part::<{ stamp::LEN }>(at)
+        && let Ok(stamp) = Stamp::read(octets)
     {
         return Content::Stamped(stamp);
     }
@@ -422,20 +444,18 @@ impl Counters {
     }
 
     #[inline(always)]
-    fn control(&mut self, control: &MacControl) {
-        match *control {
-            MacControl::Pause { quanta } => self.pause.add(quanta),
-            MacControl::Pfc { vector, quanta } => {
-                self.pfc_frames += 1;
-                self.pfc_empty += (vector & 0xff == 0) as u64;
-                let mut priority = 0;
-                while priority < 8 {
-                    if vector & (1 << priority) != 0 {
-                        self.pfc[priority].add(quanta[priority]);
-                    }
-                    priority += 1;
-                }
+    fn control(&mut self, control: &Pauses) {
+        if !control.pfc {
+            return self.pause.add(control.quanta[0]);
+        }
+        self.pfc_frames += 1;
+        self.pfc_empty += (control.vector & 0xff == 0) as u64;
+        let mut priority = 0;
+        while priority < 8 {
+            if control.vector & (1 << priority) != 0 {
+                self.pfc[priority].add(control.quanta[priority]);
             }
+            priority += 1;
         }
     }
 }

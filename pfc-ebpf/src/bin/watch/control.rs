@@ -6,8 +6,7 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::hint::black_box;
 use core::ptr;
 use pfc_ebpf::units::Quanta;
-use pfc_ebpf::watch::{Config, Control, Counters, HEADERS, PauseClock, Tag};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::watch::{Config, Control, Counters, HEADERS, PauseClock, Pauses, Tag};
 
 /// The entry of PAUSE for 802.3x.
 const WHOLE_LINK: u32 = 8;
@@ -19,21 +18,20 @@ pub fn account(
     counters: &mut Counters,
     length: usize,
     tag: Option<Tag>,
-    control: Option<&MacControl>,
+    control: Option<&Pauses>,
     load: impl FnOnce(*mut u8, u32) -> i64,
 ) {
     // SAFETY: the helper has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };
-    match control {
-        Some(MacControl::Pause { quanta }) => pause(config, WHOLE_LINK, now, *quanta),
-        Some(MacControl::Pfc { vector, quanta }) => {
-            for priority in 0..8 {
-                if vector & (1 << priority) != 0 {
-                    pause(config, priority, now, quanta[priority as usize & 7]);
-                }
+    if let Some(control) = control {
+        if !control.pfc {
+            pause(config, WHOLE_LINK, now, control.quanta[0]);
+        }
+        for priority in 0..8 {
+            if control.vector & (1 << priority) != 0 {
+                pause(config, priority, now, control.quanta[priority as usize & 7]);
             }
         }
-        None => {}
     }
     if config.capture != 0 && !record(length, tag, now, load) {
         counters.controls_lost += 1;

@@ -2,6 +2,8 @@
 //! driver or the stack left where.
 
 use aya_ebpf::helpers::generated::bpf_csum_diff;
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::PerCpuArray;
 use core::hint::black_box;
 use core::ptr;
 use pfc_ebpf::watch::HEADERS;
@@ -10,10 +12,14 @@ use pfc_ebpf::wire::{Octets, fold};
 /// The longest header that is summed: IPv4 with all its options.
 const MAX_SUMMED: usize = 60;
 
-/// The first [`HEADERS`] octets of a frame, those beyond its end zero.
+/// Where they are copied to: the stack has no room for them.
+#[map]
+static SCRATCH: PerCpuArray<[u8; HEADERS]> = PerCpuArray::with_max_entries(1, 0);
+
+/// The first [`HEADERS`] octets of a frame.
 pub struct Headers {
-    /// On the stack, where the verifier wants an alignment that it can tell.
-    octets: [u8; HEADERS],
+    /// This CPU's, until the next frame.
+    octets: *mut u8,
     /// Octets of the whole frame.
     length: usize,
 }
@@ -22,9 +28,9 @@ impl Headers {
     /// Of a frame of `length` octets, which `load(to, count)` copies; `None` where that fails.
     #[inline(always)]
     pub fn load(length: usize, load: impl FnOnce(*mut u8, u32) -> i64) -> Option<Self> {
-        let mut octets = [0; HEADERS];
+        let octets: *mut u8 = SCRATCH.get_ptr_mut(0)?.cast();
         let held = if length < HEADERS { length } else { HEADERS };
-        if held == 0 || load(octets.as_mut_ptr(), held as u32) != 0 {
+        if held == 0 || load(octets, held as u32) != 0 {
             return None;
         }
         Some(Self { octets, length })
@@ -49,8 +55,8 @@ impl Octets for Headers {
         if offset > HEADERS - N || offset + N > self.length {
             return None;
         }
-        // SAFETY: within the array, as was just checked.
-        Some(unsafe { ptr::read(self.octets.as_ptr().add(offset).cast()) })
+        // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
+        Some(unsafe { ptr::read(self.octets.add(offset).cast()) })
     }
 
     #[inline(always)]
@@ -60,8 +66,8 @@ impl Octets for Headers {
         if length > MAX_SUMMED || offset > HEADERS - MAX_SUMMED || offset + length > self.length {
             return None;
         }
-        // SAFETY: within the array, as was just checked.
-        let sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, self.octets.as_ptr().add(offset).cast_mut().cast(), length as u32, 0) };
+        // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
+        let sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, self.octets.add(offset).cast(), length as u32, 0) };
         Some(fold(sum as u32).to_be())
     }
 }
