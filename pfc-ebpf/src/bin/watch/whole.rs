@@ -11,13 +11,11 @@ const LONGEST: usize = 60;
 pub struct Whole(pub Packet);
 
 impl Octets for Whole {
-    // Octet by octet: of what is made of wider loads the compiler leaves parts undefined where a class has no use for them, and
-    // the verifier refuses to see these moved.
-    type Part<const N: usize> = [u8; N];
+    type Part<const N: usize> = <Packet as Octets>::Part<N>;
 
     #[inline(always)]
-    fn part<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.get(offset)
+    fn part<const N: usize>(&self, offset: usize) -> Option<Self::Part<N>> {
+        self.0.part(offset)
     }
 
     #[inline(always)]
