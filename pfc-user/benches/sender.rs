@@ -22,10 +22,9 @@ use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 const MS: Nanos = 1_000_000;
-/// Frames of a call of the sender's, and of a measurement; how often it is repeated.
+/// Frames of a call of the sender's, and of a measurement.
 const CALL: u32 = 2048 * BATCH;
 const FRAMES: u32 = 20 * CALL;
-const REPEATS: usize = 7;
 const LINE: u64 = 1_600_000_000_000;
 /// More than can be sent.
 const SATURATED: u64 = 100_000_000;
@@ -54,7 +53,8 @@ fn main() {
 fn saturated(cpu: usize, flows: u16, length: usize) {
     let mut bench = Bench::open(cpu, flows, length, SATURATED);
     let mut results: [Vec<f64>; 3] = Default::default();
-    for _ in 0..REPEATS {
+    let repeats = if std::env::var_os("VALIDATOR_BENCH_QUICK").is_some() { 3 } else { 7 };
+    for _ in 0..repeats {
         for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: 7 }, Kind::Constant { mask: 0 }]) {
             result.push(bench.measure(kind));
         }

@@ -5,13 +5,16 @@
 //! Slices of all rows are interleaved, so that what else goes on hits all alike. `VALIDATOR_BENCH_JSON` names a file to which
 //! each row is added as a line.
 
+#[path = "common/live.rs"]
+mod live;
+
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::Write;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
@@ -24,7 +27,7 @@ use validator::driver::control::{ControlSender, Storm};
 use validator::driver::link::{End, create_veth};
 use validator::driver::netns::Namespace;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
-use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficError, TrafficPlan};
+use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
 use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::driver::{clock, realtime};
 use validator::evidence::pfc::{Departure, StormReport};
@@ -32,9 +35,9 @@ use validator::plan::{FlowPlan, Nanos, Role, StormKind, StormPlan};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
-/// Slices of each row: 10 s in all.
-const REPEATS: usize = 5;
-const SLICE: Nanos = 2 * SECOND;
+/// Slices of each row, 10 s in all, and their length; fewer and shorter ones where a first idea is asked for.
+static EXTENT: LazyLock<(usize, Nanos)> =
+    LazyLock::new(|| if std::env::var_os("VALIDATOR_BENCH_QUICK").is_some() { (3, 300 * MS) } else { (5, 2 * SECOND) });
 /// Single frames in a slice, and the time from one to the next.
 const PROBES: usize = 400;
 const PROBE_EVERY: Nanos = MS;
@@ -45,10 +48,13 @@ const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const DATA_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const GBITS: [u64; 3] = [100, 400, 800];
 
-type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>, TrafficError>;
+type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
 /// Every sender of traffic.
-const SOURCES: [(&str, Open); 1] = [("sendmmsg", |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)))];
+const SOURCES: [(&str, Open); 2] = [
+    ("sendmmsg", |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?))),
+    ("live frames", |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
+];
 
 /// What else goes on.
 #[derive(Clone, Copy)]
@@ -247,11 +253,11 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load) -> Result<Slice
     let plan = StormPlan { kind: StormKind::Pfc(vec![Priority::from_low_bits(3)]), quanta: Quanta::MAX, interval: pause / 3 };
     let placement = if redundant { Placement::choose(pause, &realtime::allowed_cpus()) } else { Placement::Single };
     lab.reset()?;
-    let _running = lab.load(load, SLICE)?;
+    let _running = lab.load(load, EXTENT.1)?;
     let storm = Storm::start_on(lab.control()?, &plan, rate, placement)?;
     let begun = clock::now();
     let mut arrivals = Vec::new();
-    while clock::now() < begun + SLICE {
+    while clock::now() < begun + EXTENT.1 {
         clock::sleep_until(clock::now() + TAKE);
         arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
     }
@@ -369,7 +375,7 @@ fn main() -> Result<()> {
     let rows: Vec<Row> = Row::all().into_iter().filter(|row| words.iter().all(|word| row.name().contains(word.as_str()))).collect();
     let mut lab = Lab::new()?;
     let mut slices: BTreeMap<usize, Vec<Slice>> = BTreeMap::new();
-    for _ in 0..REPEATS {
+    for _ in 0..EXTENT.0 {
         for (index, row) in rows.iter().enumerate() {
             let slice = match *row {
                 Row::Storm { gbits, redundant, load } => storm(&mut lab, gbits, redundant, load),
@@ -378,7 +384,11 @@ fn main() -> Result<()> {
             slices.entry(index).or_default().push(slice.with_context(|| row.name())?);
         }
     }
-    println!("Storms with quanta 0xffff, a frame of each sender every third of the pause; {REPEATS} x {} s each, us:", SLICE / SECOND);
+    println!(
+        "Storms with quanta 0xffff, a frame of each sender every third of the pause; {} x {} s each, us:",
+        EXTENT.0,
+        EXTENT.1 as f64 / SECOND as f64
+    );
     println!(
         "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5}",
         "", "frames", "kHz", "p50", "p99", "max", "longest", "received", "above"

@@ -10,7 +10,7 @@ use validator::driver::realtime;
 use super::REPORT;
 use super::common::{Extent, Spread};
 use super::link::{self, Wire};
-use super::ours::{self, FASTEST, Load, Sent};
+use super::ours::{self, LIVE_FRAMES, LIVE_FRAMES_ON_ALL, Load, Ours, SENDMMSG, Sent};
 use super::receiver;
 
 const RUN: u16 = 1;
@@ -20,6 +20,7 @@ const LENGTHS: [usize; 8] = [64, 128, 256, 512, 1024, 1500, 2048, 3400];
 /// One setting.
 struct Point {
     name: String,
+    sender: Ours,
     loads: Vec<Load>,
     outcomes: Vec<Outcome>,
 }
@@ -41,7 +42,13 @@ pub fn run(extent: Extent) -> Result<()> {
         extent.pick((3, Duration::from_millis(200), Duration::from_secs(1)), (5, Duration::from_secs(1), Duration::from_secs(10)));
     let cpus = [realtime::first_cpu(), realtime::last_cpu()].map(|cpu| cpu.unwrap_or(0));
     let load = |flows, length, duration| Load { first: 0, flows, length, rate: None, duration, run: RUN, cpu: cpus[0] };
-    let point = |name: String, loads: Vec<Load>| Point { name, loads, outcomes: Vec::new() };
+    let by = |sender: Ours, name: &str, loads: Vec<Load>| Point {
+        name: format!("{}, {name}", sender.name),
+        sender,
+        loads,
+        outcomes: Vec::new(),
+    };
+    let point = |name: String, loads: Vec<Load>| by(LIVE_FRAMES, &name, loads);
 
     let mut flows: Vec<Point> = FLOWS.iter().map(|&flows| point(counted(flows, "flow"), vec![load(flows, 64, duration)])).collect();
     measure_all(&mut flows, 1, rounds)?;
@@ -50,13 +57,18 @@ pub fn run(extent: Extent) -> Result<()> {
         lengths.iter().map(|&length| point(format!("{length} octets"), vec![load(8, length, duration)])).collect();
     measure_all(&mut lengths, 1, rounds)?;
     let both = |flows| vec![load(flows, 64, duration), Load { first: flows, cpu: cpus[1], ..load(flows, 64, duration) }];
-    let mut queues = vec![point("1 queue and CPU".into(), vec![load(8, 64, duration)]), point("2 queues and CPUs".into(), both(4))];
+    let mut queues = [
+        vec![by(SENDMMSG, "1 CPU", vec![load(8, 64, duration)]), by(SENDMMSG, "2 CPUs", both(4))],
+        vec![by(LIVE_FRAMES, "1 CPU", vec![load(8, 64, duration)]), by(LIVE_FRAMES_ON_ALL, "2 CPUs", vec![load(8, 64, duration)])],
+    ];
     if cpus[0] == cpus[1] {
         REPORT.skip("2 queues and CPUs", "there is one CPU");
     } else if let Err(error) = Wire::new(2) {
         REPORT.skip("2 queues and CPUs", &format!("{error:#}"));
     } else {
-        measure_all(&mut queues, 2, rounds)?;
+        for points in &mut queues {
+            measure_all(points, 2, rounds)?;
+        }
     }
     measure_all(&mut [point(format!("{} s", ten.as_secs()), vec![load(8, 64, ten)])], 1, rounds.min(3))
 }
@@ -69,7 +81,7 @@ fn counted(count: u16, what: &str) -> String {
 fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()> {
     for _ in 0..rounds {
         for point in &mut *points {
-            let outcome = measure(queues, &point.loads).with_context(|| point.name.clone())?;
+            let outcome = measure(queues, &point.sender, &point.loads).with_context(|| point.name.clone())?;
             point.outcomes.push(outcome);
         }
     }
@@ -106,14 +118,14 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
 }
 
 /// All loads at the same time, each on its CPU, to one program.
-fn measure(queues: usize, loads: &[Load]) -> Result<Outcome> {
+fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let wire = Wire::new(queues)?;
     let flows = loads.iter().map(|load| load.first + load.flows).max().unwrap_or(0);
     let duration = loads[0].duration;
     let receiver = wire.run(|| receiver::account(flows, RUN, duration))??;
     let (tx, rx) = wire.run(|| anyhow::Ok((link::counters(link::TX)?, link::counters(link::RX)?)))??;
     let sent: Vec<Sent> = thread::scope(|scope| {
-        let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(&FASTEST, load, || {}))?)).collect();
+        let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(sender, load, || {}))?)).collect();
         senders.into_iter().map(|sender| sender.join().expect("the sender's own panic")).collect::<Result<_>>()
     })?;
     let begun = Instant::now();
@@ -149,7 +161,7 @@ pub fn endurance(extent: Extent) -> Result<()> {
         let before = link::counters(link::TX)?;
         let rx_before = link::counters(link::RX)?;
         let mut memory = Vec::new();
-        let sent = ours::send(&FASTEST, &load, || memory.extend(resident().ok()))?;
+        let sent = ours::send(&LIVE_FRAMES, &load, || memory.extend(resident().ok()))?;
         let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
         let lost = link::counters(link::TX)?.tx_dropped - before.tx_dropped + link::counters(link::RX)?.rx_dropped - rx_before.rx_dropped;
         let unexplained = (sent.frames + sent.refused) as i64 - (counted + lost) as i64;

@@ -8,6 +8,8 @@
 mod common;
 mod growth;
 mod link;
+#[path = "../common/live.rs"]
+mod live;
 mod ours;
 mod peer;
 mod receiver;

@@ -8,12 +8,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::clock;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
+use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use super::link;
+use super::live::live;
 
 const MS: Nanos = 1_000_000;
 /// Width of an accounting window.
@@ -21,19 +22,24 @@ pub const WINDOW: Nanos = 10 * MS;
 /// More than any sender here reaches, so that it is the sender that is measured.
 const UNREACHABLE: u64 = 400_000_000_000;
 
-type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source>>;
+type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
-/// A sender under the name that it has in reports. A new one is a line here, and is measured wherever these are.
+/// A sender under the name that it has in reports. A new one is a line in [`SENDERS`], and is measured wherever these are.
 #[derive(Clone, Copy)]
 pub struct Ours {
     pub name: &'static str,
     open: Open,
 }
 
-pub const SENDERS: [Ours; 1] = [Ours { name: "sendmmsg", open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)) }];
+/// Sends to whatever is at the other end.
+pub const SENDMMSG: Ours = Ours { name: "sendmmsg", open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)) };
+/// The fastest; on a veth the other end needs an XDP program.
+pub const LIVE_FRAMES: Ours = Ours { name: "live frames", open: |plan, flow_control| live(plan, flow_control, plan.cpu.as_slice()) };
+/// The same on all CPUs.
+pub const LIVE_FRAMES_ON_ALL: Ours =
+    Ours { name: "live frames on all CPUs", open: |plan, flow_control| live(plan, flow_control, &realtime::allowed_cpus()) };
 
-/// The sender by which receivers and growth are measured: the fastest.
-pub const FASTEST: Ours = SENDERS[SENDERS.len() - 1];
+pub const SENDERS: [Ours; 2] = [SENDMMSG, LIVE_FRAMES];
 
 /// Flows to send.
 #[derive(Clone, Copy, Debug)]
