@@ -141,7 +141,7 @@ fn root_files_and_arguments_that_make_no_sense() {
     refuse(
         &lab,
         &format!("--testbed {misspelt} --plan smoke"),
-        &format!("{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, `line_rate`, `xdp`"),
+        &format!("{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`"),
     );
     let speedless = lab.file("speedless.toml", "name = \"t\"\n[dut]\nkind = \"bridge\"\n");
     refuse(
