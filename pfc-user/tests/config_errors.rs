@@ -50,7 +50,12 @@ fn syntax_keys_and_types() {
         ),
         ("name = \"t\"\n[dut]\n", PLAN, &[], "t.toml:2:1: dut: missing field `kind`"),
         ("name = 3\n", PLAN, &[], "t.toml:1:8: name: invalid type: integer `3`, expected a string"),
-        (&sim("speed = 3\n"), PLAN, &[], "t.toml:6:1: ports.speed: unknown field `speed`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`"),
+        (
+            &sim("speed = 3\n"),
+            PLAN,
+            &[],
+            "t.toml:6:1: ports.speed: unknown field `speed`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`",
+        ),
         (
             &sim("[limit]\nload = 1.0\n"),
             PLAN,

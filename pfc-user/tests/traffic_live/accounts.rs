@@ -155,6 +155,26 @@ fn root_two_cores_share_the_flows() {
 }
 
 #[test]
+fn root_a_core_without_a_flow_sends_nothing() {
+    on_a_wire(|| {
+        let cpus = realtime::allowed_cpus();
+        let [first, .., last] = cpus[..] else {
+            println!("skipped: there is one CPU only");
+            return;
+        };
+        let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
+        let mut wire = Setup { cpus: &[first, last], room: 8, ..Setup::new(&flows) }.open().unwrap();
+        wire.sender.start(endless(Phase::Baseline)).unwrap();
+        until(|| received(&wire, 0) >= 1000);
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert_eq!(sent.report.method, "live frames, 1 core");
+        assert_exact(&wire, &sent);
+        assert_eq!(wire.rx.port_counters().unwrap().frames(), received(&wire, 0), "frames of no flow arrived");
+    });
+}
+
+#[test]
 fn root_a_sender_that_is_dropped_leaves_nothing_running() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];

@@ -73,18 +73,20 @@ pub struct Setup<'a> {
     pub pause_line: u64,
     pub max_burst: Nanos,
     pub cpus: &'a [usize],
+    /// How many flows the program has room for beyond these.
+    pub room: u32,
     /// The far end lets frames pass to the stack, for a capture.
     pub passes: bool,
 }
 
 impl<'a> Setup<'a> {
     pub fn new(flows: &'a [FlowPlan]) -> Self {
-        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], passes: false }
+        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], room: 0, passes: false }
     }
 
     pub fn open(&self) -> Result<Wire, TrafficError> {
         let sizes = Sizes { flows: self.flows.len() as u32, windows: WINDOWS };
-        let mut tx = Account::attach("a", Mode::Driver, sizes).unwrap();
+        let mut tx = Account::attach("a", Mode::Driver, Sizes { flows: sizes.flows + self.room, ..sizes }).unwrap();
         let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
         let epoch = clock::now();
         configure(&mut tx, self.flows, self.pause_line, epoch);

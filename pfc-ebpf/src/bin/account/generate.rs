@@ -74,6 +74,10 @@ pub fn generate(ctx: XdpContext) -> u32 {
 #[inline(always)]
 fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
     let mut cursor = worker.cursor;
+    // Beyond a worker's last flow are another's, or none.
+    if worker.first >= worker.end {
+        return None;
+    }
     for _ in 0..SCAN {
         let flow = GENERATE_FLOWS.get_ptr_mut(cursor as u32)?;
         cursor += 1;

@@ -21,7 +21,8 @@ use crate::driver::traffic::{Addresses, Burst, FlowControl, NOT_TAKEN, PauseSour
 use crate::driver::xdp::PauseView;
 use crate::driver::{process, realtime};
 use crate::evidence::pfc::{
-    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortReceived, Ports, StormReport, Windows,
+    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived, Ports, StormReport,
+    Windows,
 };
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
@@ -104,7 +105,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
-    let accounting = losses(before.rises(&after), &ports.tx.interface, &sent.lost);
+    let accounting = losses(before.rises(&after), &ports.tx, &sent.lost);
     let mut sender = sent.report;
     if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
         sender.honours_pfc = format!("{}; it was not shown that PFC reaches it", sender.honours_pfc);
@@ -253,12 +254,12 @@ fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<C
     Ok(namespace.run(|| choice::open(&traffic, live.config.sender, flow_control, || account.generator()))??)
 }
 
-/// The counters of lost frames, with those that the sender knows of. What the driver counted in its `tx_dropped` as well is told
-/// once, or it would excuse two.
-fn losses(mut counters: Vec<DropCounter>, tx: &str, lost: &[(&str, u64)]) -> Vec<DropCounter> {
-    let place = format!("tx port {tx}");
-    let counted =
-        counters.iter().find(|counter| counter.place == place && counter.counter == "tx_dropped").map_or(0, |counter| counter.rise);
+/// The counters of lost frames, with those that the sender knows of. What a veth counted in its `tx_dropped` as well is told once,
+/// or it would excuse two; of other drivers it is not known that they count the same.
+fn losses(mut counters: Vec<DropCounter>, tx: &PortFacts, lost: &[(&str, u64)]) -> Vec<DropCounter> {
+    let place = format!("tx port {}", tx.interface);
+    let is_same = |counter: &&DropCounter| tx.driver == "veth" && counter.place == place && counter.counter == "tx_dropped";
+    let counted = counters.iter().find(is_same).map_or(0, |counter| counter.rise);
     counters.extend(lost.iter().map(|&(what, count)| {
         let rise = if what == NOT_TAKEN { count.saturating_sub(counted) } else { count };
         DropCounter { place: "sender".into(), counter: what.into(), rise }
@@ -423,10 +424,13 @@ mod tests {
     fn a_frame_that_the_driver_counted_as_well_is_told_once() {
         let counter = |place: &str, counter: &str, rise| DropCounter { place: place.into(), counter: counter.into(), rise };
         let lost = [(NOT_TAKEN, 10), ("refused", 2)];
-        let own = |tx_dropped| {
-            let counters = losses(vec![counter("tx port a", "tx_dropped", tx_dropped), counter("rx port b", "tx_dropped", 99)], "a", &lost);
+        let own = |driver: &str, tx_dropped| {
+            let counters = vec![counter("tx port a", "tx_dropped", tx_dropped), counter("rx port b", "tx_dropped", 99)];
+            let tx = PortFacts { interface: "a".into(), driver: driver.into(), ..PortFacts::default() };
+            let counters = losses(counters, &tx, &lost);
             [counters[2].rise, counters[3].rise]
         };
-        assert_eq!([own(0), own(7), own(10), own(50)], [[10, 2], [3, 2], [0, 2], [0, 2]]);
+        assert_eq!([0, 7, 10, 50].map(|dropped| own("veth", dropped)), [[10, 2], [3, 2], [0, 2], [0, 2]]);
+        assert_eq!(own("other", 7), [10, 2], "that the driver counted the same is not known");
     }
 }

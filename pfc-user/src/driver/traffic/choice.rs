@@ -111,11 +111,21 @@ pub fn open(
     match facts.choose(wanted).map_err(|lacks| TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks })? {
         Choice::Sendmmsg { because } => Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) }),
         Choice::LiveFrames { cores } => {
+            let generator = generator()?;
+            if let Some(reason) = generator.uncounted() {
+                // A frame that the kernel lost would be taken for the DUT's loss.
+                let lacks = format!("what the kernel loses of them cannot be counted: {reason}");
+                if wanted == Sender::LiveFrames {
+                    return Err(TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks });
+                }
+                let because = format!("{} kframe/s ask for live frames, but {lacks}", facts.frames / 1000);
+                return Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) });
+            }
             let unaware = match flow_control {
                 FlowControl::Software(_) => None,
                 FlowControl::Unaware(reason) => Some(reason),
             };
-            Ok(Chosen { source: Box::new(LiveFrames::open(plan, generator()?, &cpus[..cores.min(cpus.len())], unaware)?), because: None })
+            Ok(Chosen { source: Box::new(LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?), because: None })
         }
     }
 }

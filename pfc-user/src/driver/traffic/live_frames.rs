@@ -62,6 +62,8 @@ impl LiveFrames {
         let room = |what, found, max| if found <= max { Ok(()) } else { Err(TrafficError::Room { what, max, found }) };
         room("flows", plan.flows.len(), generator.flows.entries())?;
         room("windows", plan.windows, generator.offered.entries())?;
+        // A worker without a flow would have nothing to send.
+        let cpus = &cpus[..cpus.len().min(plan.flows.len().max(1))];
         let prepared = Prepared::new(plan, cpus, unaware.is_none())?;
         if prepared.frame.len() > longest(state.mtu) {
             return Err(PacketError::TooLong { interface, length: prepared.frame.len() }.into());

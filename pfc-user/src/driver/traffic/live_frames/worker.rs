@@ -49,7 +49,8 @@ impl Worker {
             // The other side is gone only when it no longer wants to know.
             let _ = outbox.send(realtime::pin(job.cpu));
             for burst in inbox {
-                let _ = ended.send(job.run(burst));
+                let mut end = End { outbox: &ended, result: Err(TrafficError::Died) };
+                end.result = job.run(burst);
             }
         };
         let thread = thread::Builder::new().name(format!("traffic {cpu}")).spawn(serve).map_err(TrafficError::Spawn)?;
@@ -68,6 +69,19 @@ impl Worker {
     /// Ends its sleep.
     pub fn unpark(&self) {
         self.thread.as_ref().map(JoinHandle::thread).map(Thread::unpark);
+    }
+}
+
+/// Tells a burst's end, also where the thread panics: the others would be waited for, and this one for ever.
+struct End<'a> {
+    outbox: &'a Sender<Result<(), TrafficError>>,
+    result: Result<(), TrafficError>,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // The other side is gone only when it no longer wants to know.
+        let _ = self.outbox.send(std::mem::replace(&mut self.result, Ok(())));
     }
 }
 
