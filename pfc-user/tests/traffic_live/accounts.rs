@@ -169,8 +169,8 @@ fn root_a_core_without_a_flow_sends_nothing() {
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_eq!(sent.report.method, "live frames, 1 core");
+        // Frames of no flow would be among those offered, and none of those sent.
         assert_exact(&wire, &sent);
-        assert_eq!(wire.rx.port_counters().unwrap().frames(), received(&wire, 0), "frames of no flow arrived");
     });
 }
 
