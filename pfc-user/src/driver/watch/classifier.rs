@@ -6,7 +6,7 @@ use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader, TestRunOptions};
 
-use crate::driver::xdp::object::{open, take, words};
+use crate::driver::xdp::object::{open, take, verified, words};
 use crate::driver::xdp::words::Words;
 use crate::driver::xdp::{TestResult, XdpError};
 
@@ -36,7 +36,7 @@ impl Classifier {
     pub fn load(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
         let mut object = open(octets, abi, loader)?;
         let program: &mut SchedClassifier = object.program_mut(NAME).ok_or(XdpError::Missing(NAME))?.try_into()?;
-        program.load()?;
+        verified(|| program.load())?;
         Ok(Self { object, attached: None })
     }
 

@@ -12,7 +12,7 @@ use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
 
-use super::object::Program;
+use super::object::{Program, verified};
 use super::plain::Plain;
 use super::words::Words;
 use super::{Sizes, XdpError};
@@ -113,7 +113,7 @@ where
 impl Runner {
     fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
         let loaded: &mut Xdp = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
-        loaded.load()?;
+        verified(|| loaded.load())?;
         let failed = |what| move |error| XdpError::LiveFrames { what, error };
         let own = loaded.fd()?.as_fd().try_clone_to_owned().map_err(failed("no second descriptor of the program"))?;
         let place = |error| failed("no network namespace to attach the program in")(io::Error::other(error));
@@ -186,7 +186,7 @@ impl Generator {
 fn count(program: &mut Program) -> Result<(), XdpError> {
     for (name, tracepoint) in DELIVERY {
         let program: &mut RawTracePoint = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
-        program.load()?;
+        verified(|| program.load())?;
         program.attach(tracepoint)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::maps::{Array, Map, MapError, PerCpuValues};
-use aya::programs::{ProgramFd, TestRun, Xdp};
+use aya::programs::{ProgramError, ProgramFd, TestRun, Xdp};
 use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
 use nix::net::if_::if_nametoindex;
@@ -44,7 +44,7 @@ impl Program {
     pub fn load(octets: &[u8], name: &'static str, abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
         let mut object = open(octets, abi, loader)?;
         let program: &mut Xdp = object.program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
-        program.load()?;
+        verified(|| program.load())?;
         Ok(Self { object, name, link: None, one_queue: false })
     }
 
@@ -110,6 +110,21 @@ impl Program {
     fn program(&self) -> Result<&Xdp, XdpError> {
         Ok(self.object.program(self.name).ok_or(XdpError::Missing(self.name))?.try_into()?)
     }
+}
+
+/// Tries before [`verified`] takes the answer for what it says; as many as libbpf has.
+const TRIES: usize = 5;
+
+/// Loads a program. The verifier ends with EAGAIN where a signal is pending (`do_check` of kernel/bpf/verifier.c), as system calls
+/// do with EINTR: that says nothing of the program.
+pub fn verified(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
+    for _ in 1..TRIES {
+        match load() {
+            Err(ProgramError::LoadError { io_error, .. }) if io_error.raw_os_error() == Some(libc::EAGAIN) => {}
+            loaded => return loaded,
+        }
+    }
+    load()
 }
 
 /// Takes a map out of an object, typed.
