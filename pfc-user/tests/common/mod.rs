@@ -30,6 +30,11 @@ pub fn skip(test: &str, reason: &str) {
     }
 }
 
+/// Notes that `test` ran and could not decide, because of the machine and not of what it tests. What shows the former is `evidence`.
+pub fn undecided(test: &str, evidence: &str) {
+    skip(test, &format!("undecided: {evidence}"));
+}
+
 /// Whether the test is run by root; where not, it is noted as skipped.
 pub fn need_root(test: &str) -> bool {
     need(test, nix::unistd::geteuid().is_root(), "needs root")
@@ -65,6 +70,7 @@ fn in_path(tool: &str) -> bool {
 
 // Each file of tests compiles this module anew, and few use all of it.
 const _: fn(&str, &str) = skip;
+const _: fn(&str, &str) = undecided;
 const _: fn(&str) -> bool = need_root;
 const _: fn(&str, &str) -> bool = need_tool;
 const _: fn(&str) -> bool = need_full;

@@ -5,38 +5,22 @@ use std::path::Path;
 use validator::evidence::Repetition;
 use validator::report;
 
-use crate::lab::{Lab, all_cases, of_repository};
-use crate::outcome::{Report, set};
+use crate::lab::{Lab, cases_of, of_repository};
+use crate::outcome::set;
+use crate::settle;
 
-/// On a busy machine a check may end undecided, and is then tried again; a wrong verdict never is.
-const ATTEMPTS: usize = 4;
-
-/// Runs a switch with `fault` until all of `expected` fail; those of `possible` may fail, and nothing else.
+/// Runs a switch with `fault` until each of `expected` has failed; those of `possible` may fail, and nothing else.
 fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
     let Some(lab) = Lab::new(test) else { return };
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let plan = lab.file("plan.toml", &all_cases());
-    let mut undecided = String::new();
-    for _ in 0..ATTEMPTS {
+    settle::until_all_fail(test, expected, possible, |cases| {
+        let plan = lab.file("plan.toml", &cases_of(cases));
         let out = lab.out();
         let set_fault = format!("--set testbed.dut.faults=[\"{fault}\"]");
         let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}", out.display()));
-        let report: Report = run.report();
-        let failed = report.checks("fail");
-        let unexpected: Vec<_> = failed.difference(&set(&[expected, possible].concat())).cloned().collect();
-        assert!(unexpected.is_empty(), "{unexpected:?} fail:\n{}{}", report.reasons("fail"), hindrances(&out));
-        assert_eq!(report.checks("error"), set(&[]));
         lab.assert_nothing_is_left();
-        let missing: Vec<_> = set(expected).difference(&failed).cloned().collect();
-        if missing.is_empty() {
-            assert_eq!(run.code, Some(1));
-            return;
-        }
-        let open = report.checks("inconclusive");
-        assert!(missing.iter().all(|check| open.contains(check)), "{missing:?} do not fail");
-        undecided = report.reasons("inconclusive");
-    }
-    panic!("undecided in {ATTEMPTS} attempts:\n{undecided}");
+        (run, hindrances(&out))
+    });
 }
 
 /// What the machine did to tester and simulated DUT, to tell a wrong verdict's reason.

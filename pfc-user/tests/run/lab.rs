@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use validator::driver::netns::Namespace;
 
 use crate::common;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, word_of};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 /// Longest wait for what comes at once unless something is broken.
@@ -220,15 +220,17 @@ pub fn plan(traffic: &str, cases: &[(&str, &str)]) -> String {
     text
 }
 
-/// All four cases, once each.
-pub fn all_cases() -> String {
-    plan(
-        "250ms",
-        &[
-            ("pause-single-lossless", "lossless = [3]"),
-            ("pause-multi-lossless", "lossless = [3, 4], storm = [3]"),
-            ("pause-lossy", "lossless = [3]"),
-            ("global-pause", "lossless = [3, 4]"),
-        ],
-    )
+/// All four cases, by one word each.
+pub const CASES: [&str; 4] = ["single", "multi", "lossy", "global"];
+
+/// Those of the four cases that are named by one word, once each.
+pub fn cases_of(words: &[&str]) -> String {
+    let all = [
+        ("pause-single-lossless", "lossless = [3]"),
+        ("pause-multi-lossless", "lossless = [3, 4], storm = [3]"),
+        ("pause-lossy", "lossless = [3]"),
+        ("global-pause", "lossless = [3, 4]"),
+    ];
+    let wanted: Vec<_> = all.into_iter().filter(|(case, _)| words.contains(&word_of(case))).collect();
+    plan("250ms", &wanted)
 }

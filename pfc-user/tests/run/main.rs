@@ -12,3 +12,5 @@ mod lab;
 mod outcome;
 mod rc;
 mod reports;
+mod settle;
+mod witness;

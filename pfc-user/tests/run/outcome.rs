@@ -50,8 +50,7 @@ impl Report {
     pub fn checks(&self, verdict: &str) -> BTreeSet<String> {
         let wanted = |(_, _, found): &(String, String, String)| found == verdict;
         let name = |(case, check, _): (String, String, String)| {
-            let case = case.trim_start_matches("pfc.").trim_start_matches("pause-").split('-').next().unwrap();
-            format!("{case} {}", check.split(' ').next().unwrap())
+            format!("{} {}", word_of(case.trim_start_matches("pfc.")), check.split(' ').next().unwrap())
         };
         self.outcomes().into_iter().filter(wanted).map(name).collect()
     }
@@ -89,4 +88,9 @@ impl Report {
 /// `expected` as a set.
 pub fn set(expected: &[&str]) -> BTreeSet<String> {
     expected.iter().map(|text| text.to_string()).collect()
+}
+
+/// The one word for a case: `single` of `pause-single-lossless`.
+pub fn word_of(case: &str) -> &str {
+    case.trim_start_matches("pause-").split('-').next().unwrap()
 }

@@ -10,7 +10,7 @@ use validator::evidence::Repetition;
 use validator::report;
 
 use crate::common;
-use crate::lab::{Lab, all_cases, of_repository};
+use crate::lab::{CASES, Lab, cases_of, of_repository};
 use crate::outcome::{Outcome, Report};
 
 /// Class, name and verdict of each test case of a junit.xml, read without the crate that wrote it.
@@ -31,7 +31,7 @@ fn junit(out: &Path) -> BTreeSet<(String, String, String)> {
 #[test]
 fn root_all_reports_say_the_same_now_and_later() {
     let Some(lab) = Lab::new("root_all_reports_say_the_same_now_and_later") else { return };
-    let plan = lab.file("plan.toml", &all_cases());
+    let plan = lab.file("plan.toml", &cases_of(&CASES));
     let testbed = of_repository("configs/testbeds/sim.toml");
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json --set testbed.dut.faults=[\"corrupts\"]"));
     let ended = Outcome::of(run.wait_with_output().unwrap());

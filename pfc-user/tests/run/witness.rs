@@ -1,0 +1,84 @@
+//! A witness of the machine, which knows nothing of the program: how long did a CPU stand still?
+//!
+//! A check of real frames on a machine that stands still is rightly `inconclusive`. A test that meets this verdict where it
+//! expected another may believe it only if this witness saw the reason as well.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use validator::driver::{clock, realtime};
+
+/// Between two looks at the clock, in nanoseconds.
+const PERIOD: u64 = 1_000_000;
+/// Lateness from which on it counts, in nanoseconds: the tightest bound of any check, that of the background's latency.
+const LATE: u64 = 500_000;
+/// Above all that the program starts: what keeps this thread waiting keeps every one of them waiting.
+const PRIORITY: i32 = 90;
+
+/// Looks on while it lives, on every CPU.
+pub struct Witness {
+    done: Arc<AtomicBool>,
+    watchers: Vec<JoinHandle<Stillness>>,
+}
+
+/// What a CPU that never came back in time cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stillness {
+    watched: Duration,
+    /// In stalls of more than half a millisecond.
+    stalled: Duration,
+    longest: Duration,
+}
+
+impl Witness {
+    pub fn begin() -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let watch = |cpu| {
+            let done = Arc::clone(&done);
+            std::thread::spawn(move || {
+                assert!(realtime::pin(cpu) && realtime::enter_fifo(PRIORITY), "root may do this");
+                watch(&done)
+            })
+        };
+        let watchers = realtime::allowed_cpus().into_iter().map(watch).collect();
+        Self { done, watchers }
+    }
+
+    /// The CPU that fared worst.
+    pub fn end(self) -> Stillness {
+        self.done.store(true, Ordering::Relaxed);
+        let seen = self.watchers.into_iter().map(|watcher| watcher.join().unwrap());
+        seen.max_by_key(|seen| seen.stalled).unwrap_or_default()
+    }
+}
+
+fn watch(done: &AtomicBool) -> Stillness {
+    let begin = clock::now();
+    let (mut stalled, mut longest) = (0, 0);
+    while !done.load(Ordering::Relaxed) {
+        let due = clock::now() + PERIOD;
+        clock::sleep_until(due);
+        let late = clock::now().saturating_sub(due);
+        longest = late.max(longest);
+        stalled += if late > LATE { late } else { 0 };
+    }
+    let [watched, stalled, longest] = [clock::now() - begin, stalled, longest].map(Duration::from_nanos);
+    Stillness { watched, stalled, longest }
+}
+
+impl Stillness {
+    /// Whether it explains that a run could not decide: a thousandth of the time, or one stall longer than the burst that
+    /// a flow may catch up with.
+    pub fn explains(&self) -> bool {
+        self.stalled * 1000 > self.watched || self.longest > Duration::from_millis(4)
+    }
+}
+
+impl fmt::Display for Stillness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a CPU stood still for {:.1?} of {:.1?}, {:.1?} at a time at most", self.stalled, self.watched, self.longest)
+    }
+}
