@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use pfc_ebpf::stamp::Phase;
+use validator::driver::link::{self, Feature};
 use validator::driver::netns::Namespace;
 use validator::evidence::pfc::PfcEvidence;
 use validator::report;
@@ -191,4 +192,27 @@ fn root_ipv6() {
     assert_good(&Outcome::of(run.wait_with_output().unwrap()));
     let measured = &measured(&lab)[0];
     assert!(measured.received(0, Phase::Baseline).unwrap().frames > 0);
+}
+
+/// A veth whose other end does GRO takes frames of XDP, and so the fast sender: the cases are its own test as much as `sendmmsg`'s.
+#[test]
+fn root_live_frames_serve_the_cases() {
+    let test = "root_live_frames_serve_the_cases";
+    let Some(mut lab) = Lab::new(test) else { return };
+    let external = External::new(&mut lab);
+    link::set_feature(&Namespace::named(&external.dut).unwrap(), "p0", Feature::Gro, true).unwrap();
+    external.start_dut(&mut lab, "--lossless 3");
+    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "ports.sender = \"live-frames\"\n"));
+    let cases = [("pause-single-lossless", "lossless = [3]"), ("pause-lossy", "lossless = [3]"), ("global-pause", "lossless = [3]")];
+    let plan = lab.file("plan.toml", &plan("200ms", &cases));
+    let run = || Outcome::of(lab.start(&format!("--testbed {testbed} --plan {plan} --format json")).wait_with_output().unwrap());
+    let Some(ended) = settle::until_none_fails(test, run) else { return };
+    assert_good(&ended);
+    let measured = measured(&lab);
+    assert_eq!(measured.len(), 3);
+    for measured in &measured {
+        assert_eq!(measured.sender.method, "live frames, 1 core");
+        assert_eq!(measured.sender.errors, 0);
+    }
+    assert!(measured[0].tx_port.pfc_frames > 0 && measured[0].sender.withheld.iter().any(|held| held.priority.get() == 3));
 }
