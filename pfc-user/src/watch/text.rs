@@ -160,6 +160,7 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
         ("two VLAN tags", single("frames", counters.double_tagged)),
         ("PFC without a priority", single("frames", counters.pfc_empty)),
         ("test frames", single("frames", counters.stamped)),
+        ("test frames beyond 1024 flows", single("frames", counters.flows_lost)),
         ("missing in the capture", single("frames", counters.controls_lost)),
     ] {
         if !values.is_empty() {
@@ -174,8 +175,10 @@ pub fn loss(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("loss from {} to {}: {}", report.tx, report.rx, report.verdict.word())];
     lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
     lines.push(format!("  {}", report.sender));
+    lines.extend(report.notes.iter().map(|note| format!("  {note}")));
     if !report.rows.is_empty() {
-        lines.push(format!("  {:<20} {:>14} {:>14} {:>12} {:>10}  verdict", "", "sent", "received", "lost", "in flight"));
+        let [sent, received, lost, own, flight] = ["sent", "received", "lost", "own side", "in flight"];
+        lines.push(format!("  {:<20} {sent:>14} {received:>14} {lost:>12} {own:>10} {flight:>10}  verdict", ""));
     }
     lines.extend(report.rows.iter().map(loss_row));
     lines
@@ -190,8 +193,9 @@ fn loss_row(row: &Row) -> String {
     };
     let exact = if row.allowance == 0 { "exact".to_owned() } else { format!("<= {}", row.allowance) };
     let lost = if row.allowance > 0 && row.lost > 0 { format!(">= {}", row.lost) } else { row.lost.to_string() };
+    let own = if row.own_side > 0 { format!("<= {}", row.own_side) } else { "0".to_owned() };
     let reason = row.reason.as_deref().map_or(String::new(), |reason| format!(": {reason}"));
-    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
+    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {own:>10} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use pfc_ebpf::units::LineRate;
 
 use super::output::{Output, Shown};
 use crate::driver::clock;
-use crate::driver::link::{self, LinkError, LinkEvent, LinkState};
+use crate::driver::link::{self, Feature, LinkError, LinkEvent, LinkState};
 use crate::driver::netns::Namespace;
 use crate::driver::watch::{Direction, Flow, Point, Reading, Settings, Watch};
 use crate::driver::xdp::{Mode, XdpError};
@@ -70,6 +70,8 @@ pub struct Port {
     gone: bool,
     /// It had no carrier at some time.
     pub lost_carrier: bool,
+    /// Priorities are told by tags that the NIC may take out before the frames are counted.
+    pub tags_hidden: bool,
 }
 
 impl Port {
@@ -159,7 +161,15 @@ impl Ports {
         if !carrier {
             warn(interface, "it has no carrier");
         }
-        Ok(Port { name, watch, last: first.clone(), first, index: state.index, carrier, mtu, gone: false, lost_carrier: !carrier })
+        // At tcx a tag that was taken out stands beside the frame.
+        let tags_hidden =
+            args.trust == TrustArg::Pcp && name.place.starts_with("xdp") && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+        if tags_hidden {
+            let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
+            warn(interface, &format!("rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"));
+        }
+        let index = state.index;
+        Ok(Port { name, watch, last: first.clone(), first, index, carrier, mtu, gone: false, lost_carrier: !carrier, tags_hidden })
     }
 
     /// Nanoseconds since it began.

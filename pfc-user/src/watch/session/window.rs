@@ -1,21 +1,23 @@
 //! What is sent and received in a window, read so that each frame in flight is on the safe side.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tokio::time::{Instant, sleep};
 
 use super::ports::Ports;
-use crate::driver::link::{drop_rises, statistics, transmitted};
+use crate::driver::link::{drop_rises, queue_drops, softnet_dropped, statistics, transmitted};
 use crate::driver::netns::Namespace;
-use crate::plan::Nanos;
 use crate::watch::args::Pair;
-use crate::watch::loss::{Counts, Report, Sender, Window, counts, driver_priorities, flow_rows, judge};
+use crate::watch::loss::{Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities, flow_rows, judge};
 
 /// Longest wait for frames that were sent (`CHECKS.md` has the same bound for waits).
 const LONGEST: Duration = Duration::from_secs(2);
 /// From one look at what has come to the next.
 const LOOK: Duration = Duration::from_millis(1);
+/// Name of the stack's own drops, which no interface counts.
+const SOFTNET: &str = "the stack's backlog (softnet_stat), of all interfaces";
 
 type Named = Vec<(String, u64)>;
 
@@ -40,40 +42,93 @@ impl Driver {
     }
 }
 
-/// What both sides had counted at a moment.
+/// What the sending side had counted at a moment: egress before the driver, or at the end of a window the other way round.
 #[derive(Clone, Debug)]
 struct Mark {
     egress: Counts,
     driver: Driver,
 }
 
+/// What tells of drops on the tester's own side, as it stood at a moment.
+#[derive(Clone, Debug)]
+pub struct Drops {
+    sender: Named,
+    queues: Named,
+    receiver: Named,
+    softnet: u64,
+}
+
+impl Drops {
+    /// As it stands now. To be read before the programs are attached, which may itself make the NICs drop frames.
+    pub fn read(pair: &Pair) -> Result<Self> {
+        let namespace = Namespace::current()?;
+        let of = |interface: &str, counters: Named| counters.into_iter().map(|(name, drops)| (format!("{interface}: {name}"), drops)).collect();
+        Ok(Self {
+            sender: of(&pair.tx, statistics(&namespace, &pair.tx)?),
+            queues: of(&pair.tx, queue_drops(&namespace, &pair.tx)?),
+            receiver: of(&pair.rx, statistics(&namespace, &pair.rx)?),
+            softnet: softnet_dropped().context("cannot read the drops of the stack")?,
+        })
+    }
+
+    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames that left past tcx egress, `bypassed`,
+    /// were counted behind the queues; those that XDP counts in the driver, before the stack.
+    fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
+        let mut own = OwnSide { sender: rises(&self.sender, &now.sender), unsent, receiver: rises(&self.receiver, &now.receiver) };
+        if !bypassed {
+            own.sender.extend(rises(&self.queues, &now.queues));
+        }
+        let softnet = now.softnet.saturating_sub(self.softnet);
+        if softnet > 0 && !before_the_stack {
+            own.receiver.push((SOFTNET.to_owned(), softnet));
+        }
+        own
+    }
+}
+
+/// What is looked at before a window opens, to know what may be in flight when it does.
+pub struct Prelude {
+    pair: Pair,
+    attached: Drops,
+    earlier: Mark,
+}
+
+impl Prelude {
+    /// Begins to look; `attached` is of before the programs were attached.
+    pub fn begin(pair: &Pair, ports: &Ports, attached: Drops) -> Result<Self> {
+        let egress = counts(&ports.find(&pair.tx, true).read()?);
+        Ok(Self { pair: pair.clone(), attached, earlier: Mark { egress, driver: Driver::read(&pair.tx)? } })
+    }
+
+    /// Opens the window, the longest latency after it began.
+    pub fn open(self, ports: &Ports) -> Result<LossWindow> {
+        let Self { pair, attached, earlier } = self;
+        // Before anything that is counted: what is dropped from now on may be of the window.
+        let drops = Drops::read(&pair)?;
+        // Received before sent: a frame between the two counts as one in flight, never as lost.
+        let received = counts(&ports.find(&pair.rx, false).read()?);
+        let egress = counts(&ports.find(&pair.tx, true).read()?);
+        let begin = Mark { egress, driver: Driver::read(&pair.tx)? };
+        Ok(LossWindow { pair, attached, earlier, begin, received, drops })
+    }
+}
+
 /// A window that is open.
 pub struct LossWindow {
     pair: Pair,
+    attached: Drops,
     earlier: Mark,
     begin: Mark,
     received: Counts,
-    drops: Named,
+    drops: Drops,
 }
 
 impl LossWindow {
-    /// Opens a window, after `max_latency` of looking at what is sent before it.
-    pub async fn begin(pair: &Pair, ports: &Ports, max_latency: Nanos) -> Result<Self> {
-        let egress = || Ok::<_, anyhow::Error>(counts(&ports.find(&pair.tx, true).read()?));
-        let earlier = Mark { egress: egress()?, driver: Driver::read(&pair.tx)? };
-        sleep(Duration::from_nanos(max_latency)).await;
-        // Received before sent: a frame between the two counts as one in flight, never as lost.
-        let received = counts(&ports.find(&pair.rx, false).read()?);
-        let egress = egress()?;
-        let begin = Mark { egress, driver: Driver::read(&pair.tx)? };
-        Ok(Self { pair: pair.clone(), earlier, begin, received, drops: own_drops(pair)? })
-    }
-
-    /// Closes the window, waits for what is in flight, and judges.
-    pub async fn end(self, ports: &Ports) -> Result<Report> {
+    /// Closes the window, waits for what is in flight, and judges; `hurry` ends the wait.
+    pub async fn end(self, ports: &Ports, hurry: impl Future<Output = ()>) -> Result<Report> {
         let Pair { tx, rx } = &self.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
-        let disturbed = [sender, receiver].into_iter().find_map(|port| {
+        let mut disturbed = [sender, receiver].into_iter().find_map(|port| {
             let interface = &port.name.interface;
             let gone = port.gone().then(|| format!("{interface} was removed"));
             gone.or_else(|| port.lost_carrier.then(|| format!("{interface} had no carrier for a time")))
@@ -87,12 +142,12 @@ impl LossWindow {
         let flows_sent = sender.flows()?;
 
         let deadline = Instant::now() + LONGEST;
+        let mut hurry = pin!(hurry);
         let mut best: Option<(u64, Vec<_>)> = None;
         loop {
             let received = rise(&self.received, &counts(&receiver.read()?));
             let flows = receiver.flows()?;
-            let rows = flow_rows(&flows, &flows_sent);
-            let missing: u64 = rows.iter().map(|row| row.lost).sum();
+            let missing: u64 = flow_rows(&flows, &flows_sent, 0).iter().map(|row| row.lost).sum();
             // Of a flow that goes on, a frame that was overtaken is missing for a moment.
             if best.as_ref().is_none_or(|(least, _)| missing < *least) {
                 best = Some((missing, flows));
@@ -102,11 +157,24 @@ impl LossWindow {
             if (come && missing == 0) || disturbed.is_some() || Instant::now() >= deadline {
                 break;
             }
-            sleep(LOOK).await;
+            tokio::select! {
+                () = &mut hurry => disturbed = Some("interrupted while frames may have been on their way".to_owned()),
+                () = sleep(LOOK) => {}
+            }
         }
         let received = rise(&self.received, &counts(&receiver.read()?));
         let last = Mark { egress: counts(&sender.read()?), driver: driver(&end.driver)? };
-        let own_drops = if disturbed.is_some() { Vec::new() } else { rises(&self.drops, &own_drops(&self.pair)?) };
+        let flows_lost = sender.read()?.counters.flows_lost + receiver.read()?.counters.flows_lost;
+        let (own, own_of_flows) = if disturbed.is_some() {
+            (OwnSide::default(), OwnSide::default())
+        } else {
+            let now = Drops::read(&self.pair)?;
+            let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, &end) };
+            let before_the_stack = receiver.name.place == "xdp driver";
+            let own = self.drops.until(&now, unsent(&self.begin), bypassed, before_the_stack);
+            // Flows are of what passed tcx egress, whoever counts all.
+            (own, self.attached.until(&now, unsent(&self.earlier), false, before_the_stack))
+        };
         let window = Window {
             sender: match (bypassed, end.driver.by_priority) {
                 (false, _) => Sender::Egress,
@@ -117,13 +185,23 @@ impl LossWindow {
             after: rise(&of(&end), &of(&last)),
             sent,
             received,
-            own_drops,
+            own,
+            for_the_device: rise(&self.begin.egress, &end.egress)[WITHOUT_PRIORITY],
+            tags_hidden: receiver.tags_hidden,
             flows_sent,
             flows_received: best.map(|(_, flows)| flows).unwrap_or_default(),
+            own_of_flows,
+            flows_lost,
             disturbed,
         };
         Ok(judge(tx, rx, &window))
     }
+}
+
+/// Frames that passed tcx egress between two moments and that the driver did not count as sent. Egress is read before the driver at
+/// the first moment and after it at the second, so that these are never too few.
+fn unsent(from: &Mark, to: &Mark) -> u64 {
+    total(&rise(&from.egress, &to.egress)).saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
 /// Whether frames left that did not pass tcx egress. The driver was read after egress at the beginning and before it at the
@@ -143,17 +221,6 @@ fn rise(from: &Counts, to: &Counts) -> Counts {
 
 fn covers(received: &Counts, sent: &Counts) -> bool {
     received.iter().zip(sent).all(|(received, sent)| received >= sent)
-}
-
-/// What both interfaces say that they themselves dropped.
-fn own_drops(pair: &Pair) -> Result<Named> {
-    let namespace = Namespace::current()?;
-    let mut drops = Vec::new();
-    for interface in [&pair.tx, &pair.rx] {
-        let counters = statistics(&namespace, interface)?;
-        drops.extend(counters.into_iter().map(|(counter, value)| (format!("{interface}: {counter}"), value)));
-    }
-    Ok(drops)
 }
 
 fn rises(before: &Named, after: &Named) -> Named {
