@@ -89,6 +89,31 @@ fn root_nothing_stays_attached_when_it_is_killed() {
     }
 }
 
+/// Until the last program of a pair is attached, at tcx egress of t0.
+pub fn wait_until_attached(lab: &Lab) {
+    let begin = Instant::now();
+    let at_egress = || lab.tester.run(|| SchedClassifier::query_tcx("t0", TcAttachType::Egress)).unwrap().unwrap().1.len();
+    while at_egress() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "nothing is attached at tcx egress");
+    }
+}
+
+#[test]
+fn root_a_signal_ends_the_wait_before_a_window_at_once() {
+    if !need_root("root_a_signal_ends_the_wait_before_a_window_at_once") {
+        return;
+    }
+    let lab = Lab::new();
+    let running = lab.start("--loss t0:t1 --max-latency 60min --duration 1s");
+    wait_until_attached(&lab);
+    running.signal(Signal::SIGINT);
+    wait_until_detached(&lab);
+    let (objects, code) = running.end();
+    assert_eq!(code, Some(130));
+    assert!(objects.iter().any(|object| object["type"] == "summary" && object["interface"] == "t1"), "{objects:?}");
+    assert!(objects.iter().all(|object| object["type"] != "loss"), "no window, no judgement: {objects:?}");
+}
+
 /// A link is taken down after the last descriptor is closed, not while.
 fn wait_until_detached(lab: &Lab) {
     let begin = Instant::now();

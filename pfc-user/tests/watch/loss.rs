@@ -22,7 +22,7 @@ use crate::common::need_root;
 use crate::lab::{BEYOND, Lab, MACS, with_room};
 
 /// All that arrives on an interface of the calling thread's namespace.
-fn capture(interface: &str) -> OwnedFd {
+pub fn capture(interface: &str) -> OwnedFd {
     let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -41,7 +41,7 @@ fn capture(interface: &str) -> OwnedFd {
 }
 
 /// Runs `test` while frames go from d0 to d1, but for those that `loses` is true of: the number of the frame, and its octets.
-fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
+pub fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
     let (stop, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (from, to) = lab.device.run(|| (capture("d0"), PacketSocket::open("d1").unwrap())).unwrap();
     thread::scope(|scope| {
@@ -70,12 +70,12 @@ fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: 
 }
 
 /// The judgement at the end.
-fn judged(objects: &[Value]) -> &Value {
+pub fn judged(objects: &[Value]) -> &Value {
     objects.iter().find(|object| object["type"] == "loss").unwrap_or_else(|| panic!("no judgement: {objects:?}"))
 }
 
 /// Sent, received, lost, allowance and verdict of a subject.
-fn row(report: &Value, subject: &Value) -> Value {
+pub fn row(report: &Value, subject: &Value) -> Value {
     let rows = report["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["subject"] == *subject).unwrap_or_else(|| panic!("no {subject}: {report}"));
     json!([row["sent"], row["received"], row["lost"], row["allowance"], row["verdict"]])

@@ -11,6 +11,7 @@ mod frames;
 mod lab;
 mod lifetime;
 mod loss;
+mod own_side;
 mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
