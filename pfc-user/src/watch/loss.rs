@@ -310,7 +310,8 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut notes = if flows { window.own_of_flows.notes(tx) } else { window.own.notes(tx) };
     if window.for_the_device > 0 && window.sender != Sender::Egress {
         let frames = window.for_the_device;
-        notes.push(format!("{frames} frames without a priority passed tcx egress, such as ARP and LLDP: they may be for the device itself"));
+        notes
+            .push(format!("{frames} frames without a priority passed tcx egress, such as ARP and LLDP: they may be for the device itself"));
     }
     if window.flows_lost > 0 {
         let frames = window.flows_lost;

@@ -8,6 +8,7 @@ mod differential;
 mod exposition;
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
+mod highest_rate;
 mod lab;
 mod lifetime;
 mod loss;

@@ -22,7 +22,8 @@ fn drops(qdisc: &TcMessage) -> Option<(String, u64)> {
     if kind == "ingress" || ![TcHandle::ROOT, TcHandle::INGRESS].contains(&qdisc.header.parent) {
         return None;
     }
-    let statistics = qdisc.attributes.iter().find_map(|attribute| if let TcAttribute::Stats2(all) = attribute { Some(all) } else { None })?;
+    let statistics =
+        qdisc.attributes.iter().find_map(|attribute| if let TcAttribute::Stats2(all) = attribute { Some(all) } else { None })?;
     let queue = statistics.iter().find_map(|statistic| if let TcStats2::Queue(queue) = statistic { Some(queue) } else { None })?;
     Some((format!("qdisc {kind} {:x}: drops", qdisc.header.handle.major), u64::from(queue.drops)))
 }

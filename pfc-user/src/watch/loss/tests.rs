@@ -87,7 +87,10 @@ fn drops_on_the_own_side_explain_a_loss_but_once() {
         window
     };
     let report = judge("a", "b", &two(3));
-    assert_eq!((report.verdict, report.rows[0].verdict, report.rows[1].verdict), (Verdict::Loss, Verdict::Inconclusive, Verdict::Inconclusive));
+    assert_eq!(
+        (report.verdict, report.rows[0].verdict, report.rows[1].verdict),
+        (Verdict::Loss, Verdict::Inconclusive, Verdict::Inconclusive)
+    );
     assert_eq!(report.reason.as_deref(), Some("6 frames are missing in all, at most 5 of them by the tester's own side"));
     assert_eq!(verdict(&two(2)), Verdict::Inconclusive);
 }

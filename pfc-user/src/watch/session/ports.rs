@@ -162,8 +162,9 @@ impl Ports {
             warn(interface, "it has no carrier");
         }
         // At tcx a tag that was taken out stands beside the frame.
-        let tags_hidden =
-            args.trust == TrustArg::Pcp && name.place.starts_with("xdp") && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+        let tags_hidden = args.trust == TrustArg::Pcp
+            && name.place.starts_with("xdp")
+            && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
         if tags_hidden {
             let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
             warn(interface, &format!("rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"));

@@ -62,7 +62,8 @@ impl Drops {
     /// As it stands now. To be read before the programs are attached, which may itself make the NICs drop frames.
     pub fn read(pair: &Pair) -> Result<Self> {
         let namespace = Namespace::current()?;
-        let of = |interface: &str, counters: Named| counters.into_iter().map(|(name, drops)| (format!("{interface}: {name}"), drops)).collect();
+        let of =
+            |interface: &str, counters: Named| counters.into_iter().map(|(name, drops)| (format!("{interface}: {name}"), drops)).collect();
         Ok(Self {
             sender: of(&pair.tx, statistics(&namespace, &pair.tx)?),
             queues: of(&pair.tx, queue_drops(&namespace, &pair.tx)?),
