@@ -170,7 +170,7 @@ pub const FAMILIES: &[Family] = &[
     }),
     single("stamped_frames", "Test frames of the validator.", |reading, out| out(String::new(), reading.counters.stamped)),
     single(
-        "stamped_frames_untold",
+        "untold_stamped_frames",
         "Test frames of more flows than are told apart, so that their stamps do not tell a loss.",
         |reading, out| {
             out(String::new(), reading.counters.flows_lost);

@@ -148,7 +148,7 @@ fn root_more_flows_than_there_are_places_for_are_judged_by_priority() {
             for flow in 0..1024 {
                 sender.send_to(&stamped(flow, 0, 100), (BEYOND, UDP_PORT)).unwrap();
             }
-            let live = |object: &Value| object["interface"] == "t1" && object["total"]["stamped_frames_untold"] == 1;
+            let live = |object: &Value| object["interface"] == "t1" && object["total"]["untold_stamped_frames"] == 1;
             running.wait_for("the frame without a place", live);
             running.end()
         },
