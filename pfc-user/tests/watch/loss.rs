@@ -20,6 +20,7 @@ use validator::plan::{FlowPlan, Role};
 
 use crate::common::need_root;
 use crate::lab::{BEYOND, Lab, MACS, with_room};
+use crate::lifetime::wait_until_detached;
 
 /// All that arrives on an interface of the calling thread's namespace.
 pub fn capture(interface: &str) -> OwnedFd {
@@ -211,17 +212,49 @@ fn root_nothing_sent_proves_nothing() {
     assert_eq!(report["reason"], "nothing was sent in the window");
 }
 
+/// Judges a window in which `disturb` happens, which tells of itself by `event`; the reason that allows no verdict.
+fn disturbed(event: &str, disturb: impl FnOnce(&Lab)) -> Value {
+    let lab = Lab::new();
+    let mut running = lab.watch("--loss t0:t1 --duration 1s");
+    disturb(&lab);
+    running.event(event);
+    let (objects, code) = running.end();
+    wait_until_detached(&lab);
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+    report["reason"].clone()
+}
+
 #[test]
 fn root_a_port_without_carrier_meanwhile_allows_no_verdict() {
     if !need_root("root_a_port_without_carrier_meanwhile_allows_no_verdict") {
         return;
     }
-    let lab = Lab::new();
-    let mut running = lab.watch("--loss t0:t1 --duration 1s");
-    lab.ip(&lab.device, "link set dev d1 down");
-    running.event("carrier-lost");
-    let (objects, code) = running.end();
-    let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")));
-    assert_eq!(report["reason"], "t1 had no carrier for a time");
+    let down = |lab: &Lab| drop(lab.ip(&lab.device, "link set dev d1 down"));
+    assert_eq!(disturbed("carrier-lost", down), "t1 had no carrier for a time");
+    let flap = |lab: &Lab| {
+        down(lab);
+        lab.ip(&lab.device, "link set dev d1 up");
+    };
+    assert_eq!(disturbed("carrier-up", flap), "t1 had no carrier for a time");
+}
+
+#[test]
+fn root_a_port_that_is_removed_meanwhile_allows_no_verdict() {
+    if !need_root("root_a_port_that_is_removed_meanwhile_allows_no_verdict") {
+        return;
+    }
+    for port in ["t0", "t1"] {
+        let reason = disturbed("removed", |lab| drop(lab.ip(&lab.tester, &format!("link delete {port}"))));
+        assert_eq!(reason, format!("{port} was removed"));
+    }
+}
+
+#[test]
+fn root_a_port_with_another_mtu_meanwhile_allows_no_verdict() {
+    if !need_root("root_a_port_with_another_mtu_meanwhile_allows_no_verdict") {
+        return;
+    }
+    let smaller = |lab: &Lab| drop(lab.ip(&lab.tester, "link set dev t1 mtu 500"));
+    assert_eq!(disturbed("mtu", smaller), "t1 got an MTU of 500 in place of 1500");
 }

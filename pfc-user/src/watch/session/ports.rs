@@ -68,8 +68,8 @@ pub struct Port {
     carrier: bool,
     mtu: u32,
     gone: bool,
-    /// It had no carrier at some time.
-    pub lost_carrier: bool,
+    /// Why nothing can be said of frames that it did not count, if its link changed at some time.
+    pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
     pub tags_hidden: bool,
 }
@@ -161,6 +161,7 @@ impl Ports {
         if !carrier {
             warn(interface, "it has no carrier");
         }
+        let disturbed = (!carrier).then(|| without_carrier(interface));
         // At tcx a tag that was taken out stands beside the frame.
         let tags_hidden = args.trust == TrustArg::Pcp
             && name.place.starts_with("xdp")
@@ -170,7 +171,7 @@ impl Ports {
             warn(interface, &format!("rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"));
         }
         let index = state.index;
-        Ok(Port { name, watch, last: first.clone(), first, index, carrier, mtu, gone: false, lost_carrier: !carrier, tags_hidden })
+        Ok(Port { name, watch, last: first.clone(), first, index, carrier, mtu, gone: false, disturbed, tags_hidden })
     }
 
     /// Nanoseconds since it began.
@@ -284,8 +285,13 @@ impl Port {
         if mtu != self.mtu {
             output.event(elapsed, &self.name.interface, "mtu", &format!("MTU changed from {} to {mtu}", self.mtu))?;
         }
+        let interface = &self.name.interface;
+        if !carrier {
+            self.disturbed = Some(without_carrier(interface));
+        } else if mtu != self.mtu && self.disturbed.is_none() {
+            self.disturbed = Some(format!("{interface} got an MTU of {mtu} in place of {}", self.mtu));
+        }
         (self.carrier, self.mtu) = (carrier, mtu);
-        self.lost_carrier |= !carrier;
         Ok(())
     }
 }
@@ -300,6 +306,10 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
         (Some(rate), None) => format!("{priority}, {} Gbit/s as the driver reports", rate.bits_per_second() as f64 / 1e9),
         (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
     }
+}
+
+fn without_carrier(interface: &str) -> String {
+    format!("{interface} had no carrier for a time")
 }
 
 fn warn(interface: &str, message: &str) {

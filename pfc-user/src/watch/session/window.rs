@@ -130,9 +130,8 @@ impl LossWindow {
         let Pair { tx, rx } = &self.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
         let mut disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let interface = &port.name.interface;
-            let gone = port.gone().then(|| format!("{interface} was removed"));
-            gone.or_else(|| port.lost_carrier.then(|| format!("{interface} had no carrier for a time")))
+            let gone = port.gone().then(|| format!("{} was removed", port.name.interface));
+            gone.or_else(|| port.disturbed.clone())
         });
         let driver = |last: &Driver| if sender.gone() { Ok(last.clone()) } else { Driver::read(tx) };
         let driver_end = driver(&self.begin.driver)?;
