@@ -35,7 +35,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 enum End {
     Duration,
     Interrupted,
-    /// Every port is gone.
+    /// Every port is gone, or one of a pair before its window opened.
     Gone,
 }
 
@@ -77,7 +77,9 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let mut window = match args.loss.as_ref().zip(drops) {
         Some((pair, drops)) => {
             let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
-            Loss::Opens(opens, Prelude::begin(pair, &ports, drops)?)
+            let prelude = Prelude::begin(pair, &ports, drops)?;
+            output.event(ports.elapsed(), "", "before-window", "looking at what is sent before the window opens (--max-latency)")?;
+            Loss::Opens(opens, prelude)
         }
         None => Loss::None,
     };
@@ -95,7 +97,7 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
             () = signals.next() => break End::Interrupted,
             Some(event) = events.next() => {
                 ports.note(event, &mut output)?;
-                if ports.all_gone() {
+                if ports.all_gone() || window.in_vain(&ports) {
                     break End::Gone;
                 }
             }
@@ -116,6 +118,7 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let mut hurried = false;
     let report = match window {
         Loss::Open(window) => {
+            output.event(ports.elapsed(), "", "window-closed", "the window is closed; waiting for what is on its way, for 2 s at most")?;
             let hurry = async {
                 signals.next().await;
                 hurried = true;
@@ -148,6 +151,10 @@ enum Loss {
 }
 
 impl Loss {
+    fn in_vain(&self, ports: &Ports) -> bool {
+        matches!(self, Self::Opens(_, prelude) if prelude.in_vain(ports))
+    }
+
     fn open(self, ports: &Ports) -> Result<Self> {
         Ok(match self {
             Self::Opens(_, prelude) => Self::Open(prelude.open(ports)?),

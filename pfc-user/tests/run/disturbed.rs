@@ -33,16 +33,24 @@ fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External))
 
 #[test]
 fn root_a_run_whose_rx_port_loses_its_carrier_is_undecided() {
-    assert_undecided("root_a_run_whose_rx_port_loses_its_carrier_is_undecided", &["rx had no carrier", "rx has no carrier any more"], |external| {
-        ip(&format!("-n {} link set dev p1 down", external.dut));
-    });
+    assert_undecided(
+        "root_a_run_whose_rx_port_loses_its_carrier_is_undecided",
+        &["rx had no carrier", "rx has no carrier any more"],
+        |external| {
+            ip(&format!("-n {} link set dev p1 down", external.dut));
+        },
+    );
 }
 
 #[test]
 fn root_a_run_whose_tx_port_loses_its_carrier_is_undecided() {
-    assert_undecided("root_a_run_whose_tx_port_loses_its_carrier_is_undecided", &["tx had no carrier", "tx has no carrier any more"], |external| {
-        ip(&format!("-n {} link set dev p0 down", external.dut));
-    });
+    assert_undecided(
+        "root_a_run_whose_tx_port_loses_its_carrier_is_undecided",
+        &["tx had no carrier", "tx has no carrier any more"],
+        |external| {
+            ip(&format!("-n {} link set dev p0 down", external.dut));
+        },
+    );
 }
 
 #[test]

@@ -308,7 +308,8 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
     }
 }
 
-fn without_carrier(interface: &str) -> String {
+/// What is said of a port that had none.
+pub fn without_carrier(interface: &str) -> String {
     format!("{interface} had no carrier for a time")
 }
 

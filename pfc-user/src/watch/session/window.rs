@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::time::{Instant, sleep};
 
-use super::ports::Ports;
-use crate::driver::link::{drop_rises, queue_drops, softnet_dropped, statistics, transmitted};
+use super::ports::{Ports, without_carrier};
+use crate::driver::link::{self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted};
 use crate::driver::netns::Namespace;
 use crate::watch::args::Pair;
 use crate::watch::loss::{Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities, flow_rows, judge};
@@ -87,10 +87,18 @@ impl Drops {
     }
 }
 
+/// How often the carriers of both ports have come or gone: the kernel tells of a change only a while later, and not of one that was
+/// undone by then.
+fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
+    let namespace = Namespace::current()?;
+    Ok([link::carrier_changes(&namespace, &pair.tx)?, link::carrier_changes(&namespace, &pair.rx)?])
+}
+
 /// What is looked at before a window opens, to know what may be in flight when it does.
 pub struct Prelude {
     pair: Pair,
     attached: Drops,
+    carriers: [u32; 2],
     earlier: Mark,
 }
 
@@ -98,19 +106,25 @@ impl Prelude {
     /// Begins to look; `attached` is of before the programs were attached.
     pub fn begin(pair: &Pair, ports: &Ports, attached: Drops) -> Result<Self> {
         let egress = counts(&ports.find(&pair.tx, true).read()?);
-        Ok(Self { pair: pair.clone(), attached, earlier: Mark { egress, driver: Driver::read(&pair.tx)? } })
+        let carriers = carrier_changes(pair)?;
+        Ok(Self { pair: pair.clone(), attached, carriers, earlier: Mark { egress, driver: Driver::read(&pair.tx)? } })
+    }
+
+    /// Whether one of the ports is gone, so that no window can open.
+    pub fn in_vain(&self, ports: &Ports) -> bool {
+        ports.find(&self.pair.tx, true).gone() || ports.find(&self.pair.rx, false).gone()
     }
 
     /// Opens the window, the longest latency after it began.
     pub fn open(self, ports: &Ports) -> Result<LossWindow> {
-        let Self { pair, attached, earlier } = self;
+        let Self { pair, attached, carriers, earlier } = self;
         // Before anything that is counted: what is dropped from now on may be of the window.
         let drops = Drops::read(&pair)?;
         // Received before sent: a frame between the two counts as one in flight, never as lost.
         let received = counts(&ports.find(&pair.rx, false).read()?);
         let egress = counts(&ports.find(&pair.tx, true).read()?);
         let begin = Mark { egress, driver: Driver::read(&pair.tx)? };
-        Ok(LossWindow { pair, attached, earlier, begin, received, drops })
+        Ok(LossWindow { pair, attached, carriers, earlier, begin, received, drops })
     }
 }
 
@@ -118,6 +132,7 @@ impl Prelude {
 pub struct LossWindow {
     pair: Pair,
     attached: Drops,
+    carriers: [u32; 2],
     earlier: Mark,
     begin: Mark,
     received: Counts,
@@ -133,8 +148,18 @@ impl LossWindow {
             let gone = port.gone().then(|| format!("{} was removed", port.name.interface));
             gone.or_else(|| port.disturbed.clone())
         });
-        let driver = |last: &Driver| if sender.gone() { Ok(last.clone()) } else { Driver::read(tx) };
-        let driver_end = driver(&self.begin.driver)?;
+        if disturbed.is_none()
+            && let Some(now) = unless_removed(carrier_changes(&self.pair), &mut disturbed)?
+        {
+            let changes = self.carriers.into_iter().zip(now).zip([sender, receiver]);
+            disturbed =
+                changes.into_iter().find_map(|((before, now), port)| (now != before).then(|| without_carrier(&port.name.interface)));
+        }
+        let driver = |last: &Driver, disturbed: &mut Option<String>| {
+            let read = unless_removed(Driver::read(tx), disturbed);
+            read.map(|read| read.unwrap_or_else(|| last.clone()))
+        };
+        let driver_end = driver(&self.begin.driver, &mut disturbed)?;
         let end = Mark { egress: counts(&sender.read()?), driver: driver_end };
         let bypassed = bypassed(&self.earlier, &self.begin, &end);
         let of = |mark: &Mark| if bypassed { mark.driver.counts() } else { mark.egress };
@@ -163,18 +188,18 @@ impl LossWindow {
             }
         }
         let received = rise(&self.received, &counts(&receiver.read()?));
-        let last = Mark { egress: counts(&sender.read()?), driver: driver(&end.driver)? };
+        let last = Mark { egress: counts(&sender.read()?), driver: driver(&end.driver, &mut disturbed)? };
         let flows_lost = sender.read()?.counters.flows_lost + receiver.read()?.counters.flows_lost;
-        let (own, own_of_flows) = if disturbed.is_some() {
-            (OwnSide::default(), OwnSide::default())
-        } else {
-            let now = Drops::read(&self.pair)?;
+        let (mut own, mut own_of_flows) = (OwnSide::default(), OwnSide::default());
+        if disturbed.is_none()
+            && let Some(now) = unless_removed(Drops::read(&self.pair), &mut disturbed)?
+        {
             let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, &end) };
             let before_the_stack = receiver.name.place == "xdp driver";
-            let own = self.drops.until(&now, unsent(&self.begin), bypassed, before_the_stack);
+            own = self.drops.until(&now, unsent(&self.begin), bypassed, before_the_stack);
             // Flows are of what passed tcx egress, whoever counts all.
-            (own, self.attached.until(&now, unsent(&self.earlier), false, before_the_stack))
-        };
+            own_of_flows = self.attached.until(&now, unsent(&self.earlier), false, before_the_stack);
+        }
         let window = Window {
             sender: match (bypassed, end.driver.by_priority) {
                 (false, _) => Sender::Egress,
@@ -195,6 +220,25 @@ impl LossWindow {
             disturbed,
         };
         Ok(judge(tx, rx, &window))
+    }
+}
+
+/// What was read, or `None` where the interface is gone, which disturbs the window.
+fn unless_removed<T>(read: Result<T>, disturbed: &mut Option<String>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) => match error.downcast_ref() {
+            Some(LinkError::Unknown { interface, .. }) => {
+                disturbed.get_or_insert_with(|| format!("{interface} was removed"));
+                Ok(None)
+            }
+            // It went while it was looked at.
+            Some(LinkError::System { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {
+                disturbed.get_or_insert_with(|| error.to_string());
+                Ok(None)
+            }
+            _ => Err(error),
+        },
     }
 }
 
