@@ -76,8 +76,8 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     }
     let mut window = match args.loss.as_ref().zip(drops) {
         Some((pair, drops)) => {
-            let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
             let prelude = Prelude::begin(pair, &ports, drops)?;
+            let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
             output.event(ports.elapsed(), "", "before-window", "looking at what is sent before the window opens (--max-latency)")?;
             Loss::Opens(opens, prelude)
         }
@@ -91,7 +91,7 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     };
     let mut end = if matches!(window, Loss::None) { begins(&ports, &mut output)? } else { None };
     let why = loop {
-        let opens = if let Loss::Opens(at, _) = window { Some(at) } else { None };
+        let due = window.due();
         tokio::select! {
             biased;
             () = signals.next() => break End::Interrupted,
@@ -101,9 +101,11 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
                     break End::Gone;
                 }
             }
-            () = until(opens) => {
-                window = window.open(&ports)?;
-                end = begins(&ports, &mut output)?;
+            () = until(due) => {
+                window = window.step(&ports)?;
+                if matches!(window, Loss::Open(_)) {
+                    end = begins(&ports, &mut output)?;
+                }
             }
             _ = drain.tick(), if capture.is_some() => ports.drain(capture.as_mut())?,
             _ = tick.tick() => ports.show(&mut output)?,
@@ -125,7 +127,7 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
             };
             Some(window.end(&ports, hurry).await?)
         }
-        Loss::None | Loss::Opens(..) => None,
+        Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
     };
     ports.drain(capture.as_mut())?;
     ports.show_last(&mut output)?;
@@ -147,19 +149,41 @@ enum Loss {
     None,
     /// The window opens at that time.
     Opens(Instant, Prelude),
+    /// It is open, and the driver knows at that time what it had sent by then.
+    Settles(Instant, LossWindow),
     Open(LossWindow),
 }
 
 impl Loss {
-    fn in_vain(&self, ports: &Ports) -> bool {
-        matches!(self, Self::Opens(_, prelude) if prelude.in_vain(ports))
+    /// When the next step is to be taken.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Opens(at, _) | Self::Settles(at, _) => Some(*at),
+            Self::None | Self::Open(_) => None,
+        }
     }
 
-    fn open(self, ports: &Ports) -> Result<Self> {
+    fn step(self, ports: &Ports) -> Result<Self> {
         Ok(match self {
-            Self::Opens(_, prelude) => Self::Open(prelude.open(ports)?),
+            Self::Opens(_, prelude) => {
+                let (window, lag) = prelude.open(ports)?;
+                if lag.is_zero() { Self::Open(window) } else { Self::Settles(Instant::now() + lag, window) }
+            }
+            Self::Settles(_, mut window) => {
+                window.settle()?;
+                Self::Open(window)
+            }
             other => other,
         })
+    }
+
+    /// Whether no window can open, for one of its ports is gone.
+    fn in_vain(&self, ports: &Ports) -> bool {
+        match self {
+            Self::Opens(_, prelude) => prelude.in_vain(ports),
+            Self::Settles(_, window) => window.in_vain(ports),
+            Self::None | Self::Open(_) => false,
+        }
     }
 }
 

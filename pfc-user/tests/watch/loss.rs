@@ -203,6 +203,45 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
 }
 
 #[test]
+fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
+    if !need_root("root_a_driver_whose_counts_may_be_old_is_waited_for") {
+        return;
+    }
+    let lab = Lab::new();
+    // Nothing is known of how soon a bridge counts.
+    for arguments in [
+        "link add name tx type bridge",
+        "link set dev t0 master tx",
+        "link set dev tx up",
+        "address flush dev t0",
+        "address add 192.0.2.1/24 dev tx",
+        "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev tx",
+    ] {
+        lab.ip(&lab.tester, arguments);
+    }
+    let (objects, code) = with_middle(
+        &lab,
+        |_, _| false,
+        |_| {
+            let mut running = lab.start("--loss tx:t1 --duration 1s");
+            let sender = lab.sender(26);
+            let send = || (0..100).for_each(|_| assert!(sender.send_to(&[0; 100], (BEYOND, 9)).is_ok()));
+            running.event("before-window");
+            send();
+            running.event("watching");
+            send();
+            running.end()
+        },
+    );
+    let report = judged(&objects);
+    let row = row(report, &json!({ "priority": 3 }));
+    // Those of before it are in the window, or in its allowance, whichever it opened after.
+    assert!(row[0].as_u64().unwrap() >= 100 && row[2] == 0, "{report:#}");
+    assert_ne!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report:#}");
+    assert_eq!(report["sender"], "what tx sent was counted at tcx egress");
+}
+
+#[test]
 fn root_nothing_sent_proves_nothing() {
     if !need_root("root_nothing_sent_proves_nothing") {
         return;

@@ -4,11 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::net::if_::if_nametoindex;
 use tokio::time::{Instant, sleep};
 
 use super::ports::{Ports, without_carrier};
 use crate::driver::link::{self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted};
 use crate::driver::netns::Namespace;
+use crate::nic;
 use crate::watch::args::Pair;
 use crate::watch::loss::{Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities, flow_rows, judge};
 
@@ -100,31 +102,34 @@ pub struct Prelude {
     attached: Drops,
     carriers: [u32; 2],
     earlier: Mark,
+    /// How old the driver's counts may be.
+    lag: Duration,
 }
 
 impl Prelude {
     /// Begins to look; `attached` is of before the programs were attached.
     pub fn begin(pair: &Pair, ports: &Ports, attached: Drops) -> Result<Self> {
-        let egress = counts(&ports.find(&pair.tx, true).read()?);
+        let lag = Duration::from_nanos(nic::lag(&link::state(&Namespace::current()?, &pair.tx)?.driver));
         let carriers = carrier_changes(pair)?;
-        Ok(Self { pair: pair.clone(), attached, carriers, earlier: Mark { egress, driver: Driver::read(&pair.tx)? } })
+        let egress = counts(&ports.find(&pair.tx, true).read()?);
+        Ok(Self { pair: pair.clone(), attached, carriers, earlier: Mark { egress, driver: Driver::read(&pair.tx)? }, lag })
     }
 
     /// Whether one of the ports is gone, so that no window can open.
     pub fn in_vain(&self, ports: &Ports) -> bool {
-        ports.find(&self.pair.tx, true).gone() || ports.find(&self.pair.rx, false).gone()
+        in_vain(&self.pair, ports)
     }
 
-    /// Opens the window, the longest latency after it began.
-    pub fn open(self, ports: &Ports) -> Result<LossWindow> {
-        let Self { pair, attached, carriers, earlier } = self;
+    /// Opens the window, the longest latency after it began; and how long after that [`LossWindow::settle`] is due.
+    pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
+        let Self { pair, attached, carriers, earlier, lag } = self;
         // Before anything that is counted: what is dropped from now on may be of the window.
         let drops = Drops::read(&pair)?;
         // Received before sent: a frame between the two counts as one in flight, never as lost.
         let received = counts(&ports.find(&pair.rx, false).read()?);
         let egress = counts(&ports.find(&pair.tx, true).read()?);
         let begin = Mark { egress, driver: Driver::read(&pair.tx)? };
-        Ok(LossWindow { pair, attached, carriers, earlier, begin, received, drops })
+        Ok((LossWindow { pair, attached, carriers, earlier, begin, received, drops }, lag))
     }
 }
 
@@ -140,6 +145,18 @@ pub struct LossWindow {
 }
 
 impl LossWindow {
+    /// Reads what the driver had counted when the window opened, now that it says so: an older count would make frames from before the
+    /// window some of those that were sent in it.
+    pub fn settle(&mut self) -> Result<()> {
+        self.begin.driver = Driver::read(&self.pair.tx)?;
+        Ok(())
+    }
+
+    /// Whether one of the ports is gone.
+    pub fn in_vain(&self, ports: &Ports) -> bool {
+        in_vain(&self.pair, ports)
+    }
+
     /// Closes the window, waits for what is in flight, and judges; `hurry` ends the wait.
     pub async fn end(self, ports: &Ports, hurry: impl Future<Output = ()>) -> Result<Report> {
         let Pair { tx, rx } = &self.pair;
@@ -149,14 +166,14 @@ impl LossWindow {
             gone.or_else(|| port.disturbed.clone())
         });
         if disturbed.is_none()
-            && let Some(now) = unless_removed(carrier_changes(&self.pair), &mut disturbed)?
+            && let Some(now) = unless_removed(&self.pair, carrier_changes(&self.pair), &mut disturbed)?
         {
             let changes = self.carriers.into_iter().zip(now).zip([sender, receiver]);
             disturbed =
                 changes.into_iter().find_map(|((before, now), port)| (now != before).then(|| without_carrier(&port.name.interface)));
         }
         let driver = |last: &Driver, disturbed: &mut Option<String>| {
-            let read = unless_removed(Driver::read(tx), disturbed);
+            let read = unless_removed(&self.pair, Driver::read(tx), disturbed);
             read.map(|read| read.unwrap_or_else(|| last.clone()))
         };
         let driver_end = driver(&self.begin.driver, &mut disturbed)?;
@@ -192,7 +209,7 @@ impl LossWindow {
         let flows_lost = sender.read()?.counters.flows_lost + receiver.read()?.counters.flows_lost;
         let (mut own, mut own_of_flows) = (OwnSide::default(), OwnSide::default());
         if disturbed.is_none()
-            && let Some(now) = unless_removed(Drops::read(&self.pair), &mut disturbed)?
+            && let Some(now) = unless_removed(&self.pair, Drops::read(&self.pair), &mut disturbed)?
         {
             let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, &end) };
             let before_the_stack = receiver.name.place == "xdp driver";
@@ -223,23 +240,24 @@ impl LossWindow {
     }
 }
 
-/// What was read, or `None` where the interface is gone, which disturbs the window.
-fn unless_removed<T>(read: Result<T>, disturbed: &mut Option<String>) -> Result<Option<T>> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(error) => match error.downcast_ref() {
-            Some(LinkError::Unknown { interface, .. }) => {
-                disturbed.get_or_insert_with(|| format!("{interface} was removed"));
-                Ok(None)
-            }
-            // It went while it was looked at.
-            Some(LinkError::System { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {
-                disturbed.get_or_insert_with(|| error.to_string());
-                Ok(None)
-            }
-            _ => Err(error),
-        },
+fn in_vain(pair: &Pair, ports: &Ports) -> bool {
+    ports.find(&pair.tx, true).gone() || ports.find(&pair.rx, false).gone()
+}
+
+/// What was read, or `None` where an interface went before or while it was looked at, which disturbs the window.
+fn unless_removed<T>(pair: &Pair, read: Result<T>, disturbed: &mut Option<String>) -> Result<Option<T>> {
+    let Err(error) = read else { return read.map(Some) };
+    let gone = match error.downcast_ref() {
+        Some(LinkError::Unknown { .. }) => true,
+        Some(LinkError::System { source, .. }) => source.raw_os_error() == Some(libc::ENODEV),
+        _ => false,
+    };
+    if !gone {
+        return Err(error);
     }
+    let removed = [&pair.tx, &pair.rx].into_iter().find(|interface| if_nametoindex(interface.as_str()).is_err());
+    disturbed.get_or_insert_with(|| removed.map_or_else(|| error.to_string(), |interface| format!("{interface} was removed")));
+    Ok(None)
 }
 
 /// Frames that passed tcx egress between two moments and that the driver did not count as sent. Egress is read before the driver at
