@@ -223,7 +223,7 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
         &lab,
         |_, _| false,
         |_| {
-            let mut running = lab.start("--loss tx:t1 --duration 1s");
+            let mut running = lab.start("--loss tx:t1 --duration 3s");
             let sender = lab.sender(26);
             let send = || (0..100).for_each(|_| assert!(sender.send_to(&[0; 100], (BEYOND, 9)).is_ok()));
             running.event("before-window");
@@ -255,7 +255,7 @@ fn root_nothing_sent_proves_nothing() {
 /// Judges a window in which `disturb` happens, of which the kernel tells by `event`, if it does; the reason that allows no verdict.
 fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
     let lab = Lab::new();
-    let mut running = lab.watch("--loss t0:t1 --duration 1s");
+    let mut running = lab.watch("--loss t0:t1 --duration 3s");
     disturb(&lab);
     if let Some(event) = event {
         running.event(event);
@@ -300,7 +300,7 @@ fn root_a_port_that_is_removed_while_frames_are_awaited_allows_no_verdict() {
     }
     for port in ["t0", "t1"] {
         let lab = Lab::new();
-        let mut running = lab.watch("--loss t0:t1 --duration 1s");
+        let mut running = lab.watch("--loss t0:t1 --duration 3s");
         // Nobody forwards them.
         lab.sender(26).send_to(&[0; 100], (BEYOND, 9)).unwrap();
         running.event("window-closed");

@@ -48,7 +48,7 @@ fn root_what_the_senders_driver_drops_is_no_loss_between_the_ports() {
     }
     let through = |one_in| {
         with_short_device(one_in, |lab| {
-            let running = lab.watch("--loss t0:t1 --duration 1s");
+            let running = lab.watch("--loss t0:t1 --duration 3s");
             mixed(lab);
             running.end()
         })
@@ -77,7 +77,7 @@ fn root_what_the_senders_queue_drops_is_no_loss_between_the_ports() {
         &lab,
         |_, _| false,
         |_| {
-            let running = lab.watch("--loss t0:t1 --duration 1s");
+            let running = lab.watch("--loss t0:t1 --duration 3s");
             let sender = lab.sender(26);
             for _ in 0..1000 {
                 sender.send_to(&[0; 500], (BEYOND, 9)).unwrap();
@@ -111,7 +111,7 @@ fn root_own_drops_from_before_the_window_explain_what_stamps_miss() {
         return;
     }
     let (report, code) = with_short_device(1_000_000, |lab| {
-        let mut running = lab.start("--loss t0:t1 --max-latency 2s --duration 1s");
+        let mut running = lab.start("--loss t0:t1 --max-latency 3s --duration 3s");
         wait_until_attached(lab);
         let sender = lab.sender(26);
         let send = |sequence, length| assert!(sender.send_to(&stamped(5, sequence, length), (BEYOND, UDP_PORT)).is_ok());
@@ -137,7 +137,7 @@ fn root_more_flows_than_there_are_places_for_are_judged_by_priority() {
         &lab,
         |_, _| false,
         |_| {
-            let mut running = lab.start("--loss t0:t1 --max-latency 2s --duration 1s --interval 50ms");
+            let mut running = lab.start("--loss t0:t1 --max-latency 3s --duration 3s --interval 50ms");
             wait_until_attached(&lab);
             // Of a flow that t0 does not send; it takes a place at t1.
             let other = TestFrame::new(Stamp { run: 78, flow: 0, phase: Phase::Baseline, sequence: 0, time: 0 }).octets();
@@ -174,7 +174,7 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
         lab.ip(&lab.device, &format!("link set dev {port} master bridge"));
     }
     let watch = || {
-        let running = lab.watch("--loss t0:t1 --trust pcp --duration 1s");
+        let running = lab.watch("--loss t0:t1 --trust pcp --duration 3s");
         let stamp = Stamp { run: 1, flow: 0, phase: Phase::Baseline, sequence: 0, time: 0 };
         let mut frame = TestFrame { tags: vec![(0x8100, 5 << 13 | 7)], ..TestFrame::new(stamp) }.octets();
         frame[..6].copy_from_slice(&MACS[1]);
