@@ -11,6 +11,7 @@ mod netdev;
 mod netlink;
 mod pause;
 mod preflight;
+mod qdisc;
 mod virtual_link;
 
 use std::io;
@@ -27,6 +28,7 @@ pub use self::ethtool::Feature;
 pub use self::events::{LinkEvent, events};
 pub use self::netdev::{XdpFeatures, takes_frames, xdp_features};
 pub use self::preflight::examine;
+pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
 

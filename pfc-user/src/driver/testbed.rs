@@ -224,10 +224,34 @@ impl TesterPort {
             interface: self.interface.clone(),
             driver: self.state.driver.clone(),
             carrier: now.carrier,
+            disturbed: None,
             speed: real_speed(&now),
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone(),
         })
+    }
+}
+
+/// What of a link has to stay as it is while frames are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    carrier_changes: u32,
+    mtu: u32,
+}
+
+impl Steady {
+    /// As it stands now.
+    pub fn of(port: &TesterPort) -> Result<Self> {
+        let TesterPort { namespace, interface, .. } = port;
+        Ok(Self { carrier_changes: link::carrier_changes(namespace, interface)?, mtu: link::state(namespace, interface)?.mtu })
+    }
+
+    /// What has changed until `now`.
+    pub fn disturbed(self, now: Self) -> Option<String> {
+        if now.carrier_changes != self.carrier_changes {
+            return Some("lost its carrier for a time".into());
+        }
+        (now.mtu != self.mtu).then(|| format!("got an MTU of {} in place of {}", now.mtu, self.mtu))
     }
 }
 

@@ -76,6 +76,9 @@ pub struct PortFacts {
     pub driver: String,
     /// Carrier at start and at the end of the repetition.
     pub carrier: bool,
+    /// What became of the link in between, though it may be as before: its carrier went and came, or it got another MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// Link speed in bit/s, where the port has one that means something.
     pub speed: Option<u64>,
     /// XDP mode: `driver` or `skb`.

@@ -4,7 +4,8 @@
 //! sent in the window and R received, at least S - R were lost; and at most that and the frames in flight at the edges, of
 //! which the window counts as received what it does not count as sent. Those are bounded by what was sent within the longest
 //! latency before the window, and by what was sent after it until R was read. Where frames carry the validator's stamp their
-//! sequence numbers tell exactly.
+//! sequence numbers tell exactly. What the tester's own side may have lost, before the frames left or after they came, is set off:
+//! only what is missing beyond it was lost between the ports.
 
 use pfc_ebpf::maps::Malformed;
 use serde::Serialize;
@@ -13,6 +14,9 @@ use crate::driver::watch::{Flow, Reading};
 
 /// Frames by priority, and in the last those that have none.
 pub type Counts = [u64; 9];
+
+/// Place of those that have none.
+pub const WITHOUT_PRIORITY: usize = 8;
 
 /// Frames by priority of a reading, but for MAC control frames: those end at the port that they come to.
 pub fn counts(reading: &Reading) -> Counts {
@@ -25,9 +29,10 @@ pub fn counts(reading: &Reading) -> Counts {
 }
 
 /// Where the sending side was counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
     /// By the program at tcx egress.
+    #[default]
     Egress,
     /// By counters of the driver, by priority.
     DriverByPriority {
@@ -41,8 +46,40 @@ pub enum Sender {
     },
 }
 
+/// What the tester's own side may have lost of what was counted as sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSide {
+    /// Counters of the sending interface and of its queueing discipline that rose, by name: frames that never left.
+    pub sender: Vec<(String, u64)>,
+    /// Frames that passed tcx egress and that the driver did not count as sent.
+    pub unsent: u64,
+    /// Counters of the receiving interface that rose, and of the stack where frames pass it before they are counted.
+    pub receiver: Vec<(String, u64)>,
+}
+
+impl OwnSide {
+    /// Frames that it has lost, at most.
+    pub fn bound(&self) -> u64 {
+        let sum = |drops: &[(String, u64)]| drops.iter().map(|(_, drops)| drops).sum::<u64>();
+        // What was dropped on the way to the driver is not counted as sent either: the two are of the same frames.
+        self.unsent.max(sum(&self.sender)) + sum(&self.receiver)
+    }
+
+    fn notes(&self, tx: &str) -> Vec<String> {
+        let unsent = (self.unsent > 0).then(|| {
+            format!(
+                "{} frames passed tcx egress of {tx} and were not counted as sent by its driver: dropped before it, waiting, or merged ones that \
+                 it counts as one (`ethtool -K {tx} gso off tso off`)",
+                self.unsent
+            )
+        });
+        let drops = self.sender.iter().chain(&self.receiver).map(|(counter, drops)| format!("the tester's own side: {counter} {drops}"));
+        unsent.into_iter().chain(drops).collect()
+    }
+}
+
 /// What was counted in a window.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Who counted what was sent.
     pub sender: Sender,
@@ -54,12 +91,20 @@ pub struct Window {
     pub after: Counts,
     /// Received in the window, and until all that was sent in it had come or long enough was waited.
     pub received: Counts,
-    /// Drops that the two interfaces report of themselves, by name.
-    pub own_drops: Vec<(String, u64)>,
-    /// Test frames that were seen leaving.
+    /// What the tester's own side may have lost of that.
+    pub own: OwnSide,
+    /// Frames without a priority that passed tcx egress, such as ARP and LLDP: they may be for the device itself.
+    pub for_the_device: u64,
+    /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags' priorities.
+    pub tags_hidden: bool,
+    /// Test frames that were seen leaving since the programs were attached.
     pub flows_sent: Vec<Flow>,
-    /// Test frames that were seen arriving.
+    /// Test frames that were seen arriving since then.
     pub flows_received: Vec<Flow>,
+    /// What the tester's own side may have lost since then.
+    pub own_of_flows: OwnSide,
+    /// Test frames of flows beyond those that there was a place for.
+    pub flows_lost: u64,
     /// The receiving interface, or the sending one, is gone, or had no carrier for a time.
     pub disturbed: Option<String>,
 }
@@ -112,9 +157,11 @@ pub struct Row {
     pub received: u64,
     /// Frames that may have been in flight at the edges; 0: the count is exact.
     pub allowance: u64,
-    /// Frames lost, at least.
+    /// Frames sent and not received, at least.
     pub lost: u64,
-    /// Whether frames were lost.
+    /// How many of those the tester's own side may have lost, at most.
+    pub own_side: u64,
+    /// Whether frames were lost between the ports.
     pub verdict: Verdict,
     /// What the verdict rests on, where it needs saying.
     pub reason: Option<String>,
@@ -129,6 +176,8 @@ pub struct Report {
     pub rx: String,
     /// Who counted what was sent, and whether flows were told apart by stamps.
     pub sender: String,
+    /// What was set off, or could not be told.
+    pub notes: Vec<String>,
     /// By priority, and by flow where frames have stamps.
     pub rows: Vec<Row>,
     /// Of all together.
@@ -137,8 +186,18 @@ pub struct Report {
     pub reason: Option<String>,
 }
 
+/// What to say where `lost` frames are missing of which the tester's own side may have lost `own`; `None` where none is.
+fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
+    match (lost, own) {
+        (0, _) => None,
+        (_, 0) => Some((Verdict::Loss, None)),
+        _ if lost > own => Some((Verdict::Loss, Some(format!("at most {own} of them by the tester's own side")))),
+        _ => Some((Verdict::Inconclusive, Some(format!("the tester's own side may have lost {own} frames, which may explain it")))),
+    }
+}
+
 /// The sequence numbers of a flow between which all can be told, and how many of them came; `None` for what was not seen to arrive.
-fn flow_row(received: Option<&Flow>, sent: Option<&Flow>) -> Option<Row> {
+fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Row> {
     let lowest = [received, sent].into_iter().flatten().map(|flow| flow.lowest).min()?;
     let next = [received, sent].into_iter().flatten().map(|flow| flow.next).max()?;
     let any = received.or(sent)?;
@@ -147,33 +206,42 @@ fn flow_row(received: Option<&Flow>, sent: Option<&Flow>) -> Option<Row> {
     let late = received.map_or(0, |flow| flow.beyond_window) + sent.map_or(0, |flow| flow.beyond_window);
     let (verdict, reason) = if late > 0 {
         (Verdict::Inconclusive, Some(format!("{late} frames came too late to tell duplicates from new ones, or the sender began anew")))
-    } else if lost > 0 {
-        (Verdict::Loss, None)
+    } else if let Some(missing) = missing(lost, own) {
+        missing
     } else if sent.is_none() {
         (Verdict::NoLoss, Some("exact between the first and the last that arrived: none was seen leaving".to_owned()))
     } else {
         (Verdict::NoLoss, None)
     };
-    Some(Row { subject: Subject::Flow(any.run, any.flow), sent: total, received: came, allowance: 0, lost, verdict, reason })
+    let own_side = if late > 0 { 0 } else { own.min(lost) };
+    Some(Row { subject: Subject::Flow(any.run, any.flow), sent: total, received: came, allowance: 0, lost, own_side, verdict, reason })
 }
 
-/// The judgement of each flow of test frames.
-pub fn flow_rows(received: &[Flow], sent: &[Flow]) -> Vec<Row> {
+/// The judgement of each flow of test frames; `own` is what the tester's own side may have lost.
+pub fn flow_rows(received: &[Flow], sent: &[Flow], own: u64) -> Vec<Row> {
     let find = |flows: &[Flow], key: (u16, u16)| flows.iter().find(|flow| (flow.run, flow.flow) == key).copied();
     let mut keys: Vec<_> = received.iter().chain(sent).map(|flow| (flow.run, flow.flow)).collect();
     keys.sort_unstable();
     keys.dedup();
-    keys.into_iter().filter_map(|key| flow_row(find(received, key).as_ref(), find(sent, key).as_ref())).collect()
+    keys.into_iter().filter_map(|key| flow_row(find(received, key).as_ref(), find(sent, key).as_ref(), own)).collect()
 }
 
-/// The judgement of `sent` frames of one kind.
-fn row(subject: Subject, before: u64, sent: u64, after: u64, received: u64, own_drops: u64) -> Row {
+/// What a row is judged by.
+#[derive(Clone, Copy)]
+struct Frames {
+    before: u64,
+    sent: u64,
+    after: u64,
+    received: u64,
+}
+
+/// The judgement of frames of one kind, of which the tester's own side may have lost `own`.
+fn row(subject: Subject, frames: Frames, own: u64) -> Row {
+    let Frames { before, sent, after, received } = frames;
     let allowance = before + after;
     let lost = sent.saturating_sub(received);
-    let (verdict, reason) = if lost > own_drops {
-        (Verdict::Loss, None)
-    } else if lost > 0 {
-        (Verdict::Inconclusive, Some(format!("the two interfaces themselves report {own_drops} drops, which may explain it")))
+    let (verdict, reason) = if let Some(missing) = missing(lost, own) {
+        missing
     } else if received > sent + allowance {
         let more = received - sent;
         (Verdict::Inconclusive, Some(format!("{more} more received than sent: other frames arrive there, which would hide a loss")))
@@ -186,38 +254,86 @@ fn row(subject: Subject, before: u64, sent: u64, after: u64, received: u64, own_
     } else {
         (Verdict::NoLoss, None)
     };
-    Row { subject, sent, received, allowance, lost, verdict, reason }
+    Row { subject, sent, received, allowance, lost, own_side: own.min(lost), verdict, reason }
+}
+
+/// A priority whose frames may have arrived under none: how many of them did cannot be told.
+fn without_its_tag(row: Row, rx: &str) -> Row {
+    if row.lost == 0 || row.subject == Subject::NoPriority {
+        return row;
+    }
+    let reason = format!(
+        "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} rxvlan off`, or --attach tc, which counts them"
+    );
+    Row { own_side: 0, verdict: Verdict::Inconclusive, reason: Some(reason), ..row }
+}
+
+/// The judgement by counts: of each priority, or of all frames where the sender's count has none.
+fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
+    let own = window.own.bound();
+    let sum = |counts: &Counts| counts.iter().sum::<u64>();
+    let frames = |one: &dyn Fn(&Counts) -> u64| Frames {
+        before: one(&window.before),
+        sent: one(&window.sent),
+        after: one(&window.after),
+        received: one(&window.received),
+    };
+    let of_driver = own + window.for_the_device;
+    match window.sender {
+        Sender::Driver { .. } => vec![row(Subject::All, frames(&sum), of_driver)],
+        Sender::DriverByPriority { .. } | Sender::Egress => {
+            let egress = window.sender == Sender::Egress;
+            // A driver's own priorities have no place for the last.
+            let places = if egress { 0..window.sent.len() } else { 0..8 };
+            let rows = places.filter_map(|place| {
+                let frames = frames(&|counts: &Counts| counts[place]);
+                let subject = if place < 8 { Subject::Priority(place as u8) } else { Subject::NoPriority };
+                let any = frames.before + frames.sent + frames.after + frames.received > 0;
+                any.then(|| row(subject, frames, if egress { own } else { of_driver }))
+            });
+            rows.map(|row| if window.tags_hidden { without_its_tag(row, rx) } else { row }).collect()
+        }
+    }
+}
+
+/// More is missing in all than the tester's own side can have lost, though of none by itself: `bound` is of all `rows` together.
+fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
+    let explained = rows.iter().filter(|row| row.own_side > 0);
+    let lost: u64 = explained.map(|row| row.lost).sum();
+    (lost > bound).then(|| format!("{lost} frames are missing in all, at most {bound} of them by the tester's own side"))
 }
 
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
-    let own: u64 = window.own_drops.iter().map(|(_, drops)| drops).sum();
-    let flows = flow_rows(&window.flows_received, &window.flows_sent);
-    let sum = |counts: &Counts| counts.iter().sum::<u64>();
-    let mut rows = Vec::new();
-    if matches!(window.sender, Sender::Driver { .. }) {
-        rows.push(row(Subject::All, sum(&window.before), sum(&window.sent), sum(&window.after), sum(&window.received), own));
-    } else {
-        for place in 0..window.sent.len() {
-            let [before, sent, after, received] =
-                [&window.before, &window.sent, &window.after, &window.received].map(|counts| counts[place]);
-            let subject = if place < 8 { Subject::Priority(place as u8) } else { Subject::NoPriority };
-            // A driver's own priorities have no place for the last.
-            if before + sent + after + received > 0 && !(place == 8 && matches!(window.sender, Sender::DriverByPriority { .. })) {
-                rows.push(row(subject, before, sent, after, received, own));
-            }
-        }
+    let mut rows = count_rows(rx, window);
+    let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
+    let mut notes = if flows { window.own_of_flows.notes(tx) } else { window.own.notes(tx) };
+    if window.for_the_device > 0 && window.sender != Sender::Egress {
+        let frames = window.for_the_device;
+        notes
+            .push(format!("{frames} frames without a priority passed tcx egress, such as ARP and LLDP: they may be for the device itself"));
     }
-    // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
-    rows.extend(flows);
+    if window.flows_lost > 0 {
+        let frames = window.flows_lost;
+        notes.push(format!("{frames} test frames were of more flows than can be told apart: judged by priority alone, not by stamps"));
+    } else {
+        // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
+        rows.extend(flow_rows(&window.flows_received, &window.flows_sent, window.own_of_flows.bound()));
+    }
     // Frames without a priority are often for the device itself (ARP, LLDP): they say something only where there are no others.
     let any = rows.iter().any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
-    let relevant = || rows.iter().filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
+    let relevant = rows.iter().filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
+    let (flows, counts): (Vec<_>, Vec<_>) = relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
     let (verdict, reason) = if let Some(disturbed) = &window.disturbed {
         (Verdict::Inconclusive, Some(disturbed.clone()))
     } else {
-        match relevant().map(|row| row.verdict).max() {
+        match counts.iter().chain(&flows).map(|row| row.verdict).max() {
             None => (Verdict::Inconclusive, Some("nothing was sent in the window".to_owned())),
+            Some(Verdict::Inconclusive) => {
+                let of_counts = window.own.bound() + if window.sender == Sender::Egress { 0 } else { window.for_the_device };
+                let beyond = beyond(&counts, of_counts).or_else(|| beyond(&flows, window.own_of_flows.bound()));
+                (if beyond.is_some() { Verdict::Loss } else { Verdict::Inconclusive }, beyond)
+            }
             Some(verdict) => (verdict, None),
         }
     };
@@ -230,7 +346,7 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
             format!("what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tcx egress")
         }
     };
-    Report { tx: tx.to_owned(), rx: rx.to_owned(), sender, rows, verdict, reason }
+    Report { tx: tx.to_owned(), rx: rx.to_owned(), sender, notes, rows, verdict, reason }
 }
 
 /// Counters of a driver by priority, by the names that drivers have for them: mlx5, mlx4, bnxt.

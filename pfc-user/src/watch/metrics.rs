@@ -169,6 +169,13 @@ pub const FAMILIES: &[Family] = &[
         out(String::new(), reading.counters.roce_ce);
     }),
     single("stamped_frames", "Test frames of the validator.", |reading, out| out(String::new(), reading.counters.stamped)),
+    single(
+        "untold_stamped_frames",
+        "Test frames of more flows than are told apart, so that their stamps do not tell a loss.",
+        |reading, out| {
+            out(String::new(), reading.counters.flows_lost);
+        },
+    ),
     single("control_records_lost", "PAUSE and PFC frames that are missing in the capture.", |reading, out| {
         out(String::new(), reading.counters.controls_lost);
     }),

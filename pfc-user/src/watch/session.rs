@@ -12,14 +12,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures_util::StreamExt;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use self::output::Output;
 pub use self::ports::PortName;
 use self::ports::Ports;
-use self::window::LossWindow;
+use self::window::{Drops, LossWindow, Prelude};
 use super::args::WatchArgs;
 use super::loss::Verdict;
 use super::pcapng::Capture;
@@ -35,7 +35,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 enum End {
     Duration,
     Interrupted,
-    /// Every port is gone.
+    /// Every port is gone, or one of a pair before its window opened.
     Gone,
 }
 
@@ -52,7 +52,7 @@ fn every(period: Duration) -> Interval {
 }
 
 async fn watch(args: &WatchArgs) -> Result<Exit> {
-    let mut interrupted = pin!(interrupted()?);
+    let mut signals = Signals::new()?;
     // Before anything is looked at, so that no change falls between.
     let mut events = pin!(link::events().context("cannot be told of changes of links")?);
     let listener = match args.prometheus {
@@ -60,6 +60,7 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
         None => None,
     };
     let mut output = Output::new(args.json);
+    let drops = args.loss.as_ref().map(Drops::read).transpose()?;
     let mut ports = Ports::attach(args, &mut output)?;
     let mut capture = match &args.pcap {
         Some(path) => {
@@ -73,23 +74,37 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
         output.event(0, "", "listening", &format!("metrics: http://{}/metrics", listener.local_addr()?))?;
         tokio::spawn(server::serve(listener, scrapes));
     }
-    let mut window = match &args.loss {
-        Some(pair) => Some(LossWindow::begin(pair, &ports, args.max_latency.0).await?),
-        None => None,
+    let mut window = match args.loss.as_ref().zip(drops) {
+        Some((pair, drops)) => {
+            let prelude = Prelude::begin(pair, &ports, drops)?;
+            let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
+            output.event(ports.elapsed(), "", "before-window", "looking at what is sent before the window opens (--max-latency)")?;
+            Loss::Opens(opens, prelude)
+        }
+        None => Loss::None,
     };
-    output.event(ports.elapsed(), "", "watching", &ports.described())?;
-
     let mut tick = every(Duration::from_nanos(args.interval.0));
     let mut drain = every(DRAIN);
-    let end = args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0));
-    let end = loop {
+    let begins = |ports: &Ports, output: &mut Output| -> Result<Option<Instant>> {
+        output.event(ports.elapsed(), "", "watching", &ports.described())?;
+        Ok(args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0)))
+    };
+    let mut end = if matches!(window, Loss::None) { begins(&ports, &mut output)? } else { None };
+    let why = loop {
+        let due = window.due();
         tokio::select! {
             biased;
-            () = &mut interrupted => break End::Interrupted,
+            () = signals.next() => break End::Interrupted,
             Some(event) = events.next() => {
                 ports.note(event, &mut output)?;
-                if ports.all_gone() {
+                if ports.all_gone() || window.in_vain(&ports) {
                     break End::Gone;
+                }
+            }
+            () = until(due) => {
+                window = window.step(&ports)?;
+                if matches!(window, Loss::Open(_)) {
+                    end = begins(&ports, &mut output)?;
                 }
             }
             _ = drain.tick(), if capture.is_some() => ports.drain(capture.as_mut())?,
@@ -102,35 +117,94 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
             () = until(end) => break End::Duration,
         }
     };
-    let report = match window.take() {
-        Some(window) => Some(window.end(&ports).await?),
-        None => None,
+    let mut hurried = false;
+    let report = match window {
+        Loss::Open(window) => {
+            output.event(ports.elapsed(), "", "window-closed", "the window is closed; waiting for what is on its way, for 2 s at most")?;
+            let hurry = async {
+                signals.next().await;
+                hurried = true;
+            };
+            Some(window.end(&ports, hurry).await?)
+        }
+        Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
     };
     ports.drain(capture.as_mut())?;
     ports.show_last(&mut output)?;
     if let Some(report) = &report {
         output.loss(ports.elapsed(), report)?;
     }
-    Ok(match (end, report.map(|report| report.verdict)) {
+    Ok(match (why, report.map(|report| report.verdict)) {
         (End::Interrupted, _) => Exit::Interrupted,
+        _ if hurried => Exit::Interrupted,
         (_, Some(Verdict::Loss)) => Exit::Failed,
         (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
         (End::Duration, _) => Exit::Passed,
     })
 }
 
-/// Ends with the first signal that asks to stop, from now on. A lost terminal is one: what was measured may be in a file.
-fn interrupted() -> Result<impl Future<Output = ()>> {
-    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let [interrupt, terminate, hangup] = signals.map(|signal| signal.context("signals cannot be waited for"));
-    let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
-    Ok(async move {
+/// Where the judgement of loss stands.
+enum Loss {
+    /// It is not asked for.
+    None,
+    /// The window opens at that time.
+    Opens(Instant, Prelude),
+    /// It is open, and the driver knows at that time what it had sent by then.
+    Settles(Instant, LossWindow),
+    Open(LossWindow),
+}
+
+impl Loss {
+    /// When the next step is to be taken.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Opens(at, _) | Self::Settles(at, _) => Some(*at),
+            Self::None | Self::Open(_) => None,
+        }
+    }
+
+    fn step(self, ports: &Ports) -> Result<Self> {
+        Ok(match self {
+            Self::Opens(_, prelude) => {
+                let (window, lag) = prelude.open(ports)?;
+                if lag.is_zero() { Self::Open(window) } else { Self::Settles(Instant::now() + lag, window) }
+            }
+            Self::Settles(_, mut window) => {
+                window.settle()?;
+                Self::Open(window)
+            }
+            other => other,
+        })
+    }
+
+    /// Whether no window can open, for one of its ports is gone.
+    fn in_vain(&self, ports: &Ports) -> bool {
+        match self {
+            Self::Opens(_, prelude) => prelude.in_vain(ports),
+            Self::Settles(_, window) => window.in_vain(ports),
+            Self::None | Self::Open(_) => false,
+        }
+    }
+}
+
+/// Signals that ask to stop. A lost terminal is one: what was measured may be in a file.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be waited for");
+        Ok(Self([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]))
+    }
+
+    /// Ends with the next of them.
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-    })
+    }
 }
 
 async fn until(end: Option<Instant>) {

@@ -160,6 +160,7 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
         ("two VLAN tags", single("frames", counters.double_tagged)),
         ("PFC without a priority", single("frames", counters.pfc_empty)),
         ("test frames", single("frames", counters.stamped)),
+        ("test frames beyond 1024 flows", single("frames", counters.flows_lost)),
         ("missing in the capture", single("frames", counters.controls_lost)),
     ] {
         if !values.is_empty() {
@@ -174,8 +175,10 @@ pub fn loss(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("loss from {} to {}: {}", report.tx, report.rx, report.verdict.word())];
     lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
     lines.push(format!("  {}", report.sender));
+    lines.extend(report.notes.iter().map(|note| format!("  {note}")));
     if !report.rows.is_empty() {
-        lines.push(format!("  {:<20} {:>14} {:>14} {:>12} {:>10}  verdict", "", "sent", "received", "lost", "in flight"));
+        let [sent, received, lost, own, flight] = ["sent", "received", "lost", "own side", "in flight"];
+        lines.push(format!("  {:<20} {sent:>14} {received:>14} {lost:>12} {own:>10} {flight:>10}  verdict", ""));
     }
     lines.extend(report.rows.iter().map(loss_row));
     lines
@@ -190,8 +193,9 @@ fn loss_row(row: &Row) -> String {
     };
     let exact = if row.allowance == 0 { "exact".to_owned() } else { format!("<= {}", row.allowance) };
     let lost = if row.allowance > 0 && row.lost > 0 { format!(">= {}", row.lost) } else { row.lost.to_string() };
+    let own = if row.own_side > 0 { format!("<= {}", row.own_side) } else { "0".to_owned() };
     let reason = row.reason.as_deref().map_or(String::new(), |reason| format!(": {reason}"));
-    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
+    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {own:>10} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
 }
 
 #[cfg(test)]
@@ -199,6 +203,7 @@ mod tests {
     use pfc_ebpf::watch::Counters;
 
     use super::*;
+    use crate::watch::loss::Verdict;
 
     fn port() -> PortName {
         PortName { interface: "eth0".to_owned(), place: "xdp driver", how: "priority by PCP".to_owned() }
@@ -252,6 +257,45 @@ mod tests {
             "PFC priority 3 5 XOFF 1 XON 0.250000 s paused 50.0 % now",
             "ECN not-ect 990, ce 10",
             "malformed ipv4-checksum 3",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_judgement_says_what_was_set_off_and_what_is_left() {
+        let row = |subject, lost, own_side, allowance, verdict| Row {
+            subject,
+            sent: 100,
+            received: 100 - lost,
+            allowance,
+            lost,
+            own_side,
+            verdict,
+            reason: (verdict == Verdict::Inconclusive).then(|| "it may be ours".to_owned()),
+        };
+        let report = Report {
+            tx: "a".to_owned(),
+            rx: "b".to_owned(),
+            sender: "counted at tcx egress".to_owned(),
+            notes: vec!["b: rx_missed_errors 3".to_owned()],
+            rows: vec![
+                row(Subject::Priority(3), 2, 2, 7, Verdict::Inconclusive),
+                row(Subject::NoPriority, 0, 0, 0, Verdict::NoLoss),
+                row(Subject::Flow(77, 5), 5, 3, 0, Verdict::Loss),
+            ],
+            verdict: Verdict::Loss,
+            reason: Some("in all".to_owned()),
+        };
+        let words: Vec<_> = loss(&report).iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let expected = [
+            "loss from a to b: loss",
+            "in all",
+            "counted at tcx egress",
+            "b: rx_missed_errors 3",
+            "sent received lost own side in flight verdict",
+            "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive: it may be ours",
+            "no priority 100 100 0 0 exact no loss",
+            "run 77 flow 5 100 95 5 <= 3 exact loss",
         ];
         assert_eq!(words, expected);
     }

@@ -292,6 +292,7 @@ impl VirtualBench<'_> {
             interface: name.into(),
             driver: "virtual".into(),
             carrier: true,
+            disturbed: None,
             speed: None,
             xdp: "virtual".into(),
             pfc_visible: seen.clone(),

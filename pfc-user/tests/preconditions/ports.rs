@@ -4,11 +4,16 @@ use super::*;
 
 #[test]
 fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
-    let tampers: [(&str, Tamper, &str); 6] = [
+    let tampers: [(&str, Tamper, &str); 7] = [
         ("an unknown watchdog", |e| e.ports.watchdog = None, "ports: it is not known that the DUT's PFC watchdog is off"),
         ("a watchdog", |e| e.ports.watchdog = Some("on".into()), "ports: the DUT's PFC watchdog is on"),
         ("no carrier at tx", |e| e.ports.tx.carrier = false, "ports: tx had no carrier"),
         ("no carrier at rx", |e| e.ports.rx.carrier = false, "ports: rx had no carrier"),
+        (
+            "a link that changed at rx",
+            |e| e.ports.rx.disturbed = Some("lost its carrier for a time".into()),
+            "ports: rx lost its carrier for a time during the repetition",
+        ),
         (
             "unequal speeds",
             |e| (e.ports.tx.speed, e.ports.rx.speed) = (Some(1_000_000_000), Some(2_500_000_000)),

@@ -5,6 +5,7 @@ mod bridge;
 mod check;
 #[path = "../common/mod.rs"]
 mod common;
+mod disturbed;
 mod external;
 mod faults;
 mod interrupt;

@@ -10,9 +10,9 @@ use validator::driver::watch::{Point, Watch};
 use crate::common::need_root;
 use crate::{PASS, frames, hex, roce_frames, settings};
 
-/// Frames for each program and trust mode; a million in all where the long tests are asked for.
+/// Frames for each program and trust mode; a million for each program where the long tests are asked for.
 fn count() -> usize {
-    if std::env::var_os("VALIDATOR_FULL").is_some() { 250_000 } else { 25_000 }
+    if std::env::var_os("VALIDATOR_FULL").is_some() { 500_000 } else { 25_000 }
 }
 
 /// What the program should count, by the classifier of the test frames and the parser of RoCEv2: both read a frame another way.

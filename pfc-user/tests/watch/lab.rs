@@ -46,8 +46,13 @@ impl Lab {
     }
 
     pub fn ip(&self, namespace: &Namespace, arguments: &str) -> String {
-        let output = namespace.run(|| Command::new("ip").args(arguments.split(' ')).output()).unwrap().unwrap();
-        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        self.tool(namespace, "ip", arguments)
+    }
+
+    /// What a program says in that namespace; it has to succeed.
+    pub fn tool(&self, namespace: &Namespace, program: &str, arguments: &str) -> String {
+        let output = namespace.run(|| Command::new(program).args(arguments.split(' ')).output()).unwrap().unwrap();
+        assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -66,7 +71,8 @@ impl Lab {
         running
     }
 
-    fn start(&self, arguments: &str) -> Running {
+    /// The command before it watches.
+    pub fn start(&self, arguments: &str) -> Running {
         let spawn = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
             command.arg("watch").arg("--json").args(arguments.split(' '));

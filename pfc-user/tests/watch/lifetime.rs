@@ -12,9 +12,11 @@ use crate::roce_frames::Request;
 
 /// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
 fn attached(lab: &Lab) -> usize {
-    let links = lab.ip(&lab.tester, "link show").matches("prog/xdp").count();
+    let links = lab.ip(&lab.tester, "link show");
     let query = |kind| lab.tester.run(move || SchedClassifier::query_tcx("t0", kind)).unwrap().unwrap().1.len();
-    links + query(TcAttachType::Ingress) + query(TcAttachType::Egress)
+    // One that was removed has none.
+    let tcx = if links.contains(" t0@") { query(TcAttachType::Ingress) + query(TcAttachType::Egress) } else { 0 };
+    links.matches("prog/xdp").count() + tcx
 }
 
 #[test]
@@ -55,6 +57,7 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
     lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["total"]["roce_packets"] == 1);
     assert_eq!(running.summary("t0")["frames"], 1);
+    wait_until_detached(&lab);
 }
 
 #[test]
@@ -89,8 +92,33 @@ fn root_nothing_stays_attached_when_it_is_killed() {
     }
 }
 
+/// Until the last program of a pair is attached, at tcx egress of t0.
+pub fn wait_until_attached(lab: &Lab) {
+    let begin = Instant::now();
+    let at_egress = || lab.tester.run(|| SchedClassifier::query_tcx("t0", TcAttachType::Egress)).unwrap().unwrap().1.len();
+    while at_egress() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "nothing is attached at tcx egress");
+    }
+}
+
+#[test]
+fn root_a_signal_ends_the_wait_before_a_window_at_once() {
+    if !need_root("root_a_signal_ends_the_wait_before_a_window_at_once") {
+        return;
+    }
+    let lab = Lab::new();
+    let running = lab.start("--loss t0:t1 --max-latency 60min --duration 1s");
+    wait_until_attached(&lab);
+    running.signal(Signal::SIGINT);
+    wait_until_detached(&lab);
+    let (objects, code) = running.end();
+    assert_eq!(code, Some(130));
+    assert!(objects.iter().any(|object| object["type"] == "summary" && object["interface"] == "t1"), "{objects:?}");
+    assert!(objects.iter().all(|object| object["type"] != "loss"), "no window, no judgement: {objects:?}");
+}
+
 /// A link is taken down after the last descriptor is closed, not while.
-fn wait_until_detached(lab: &Lab) {
+pub fn wait_until_detached(lab: &Lab) {
     let begin = Instant::now();
     while attached(lab) > 0 {
         assert!(begin.elapsed() < PATIENCE, "a program is still attached");

@@ -7,6 +7,7 @@ use std::thread;
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
+use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt};
 use nix::sys::time::TimeVal;
 use pfc_ebpf::stamp::Phase;
@@ -20,9 +21,10 @@ use validator::plan::{FlowPlan, Role};
 
 use crate::common::need_root;
 use crate::lab::{BEYOND, Lab, MACS, with_room};
+use crate::lifetime::wait_until_detached;
 
 /// All that arrives on an interface of the calling thread's namespace.
-fn capture(interface: &str) -> OwnedFd {
+pub fn capture(interface: &str) -> OwnedFd {
     let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -41,7 +43,7 @@ fn capture(interface: &str) -> OwnedFd {
 }
 
 /// Runs `test` while frames go from d0 to d1, but for those that `loses` is true of: the number of the frame, and its octets.
-fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
+pub fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
     let (stop, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (from, to) = lab.device.run(|| (capture("d0"), PacketSocket::open("d1").unwrap())).unwrap();
     thread::scope(|scope| {
@@ -70,12 +72,12 @@ fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: 
 }
 
 /// The judgement at the end.
-fn judged(objects: &[Value]) -> &Value {
+pub fn judged(objects: &[Value]) -> &Value {
     objects.iter().find(|object| object["type"] == "loss").unwrap_or_else(|| panic!("no judgement: {objects:?}"))
 }
 
 /// Sent, received, lost, allowance and verdict of a subject.
-fn row(report: &Value, subject: &Value) -> Value {
+pub fn row(report: &Value, subject: &Value) -> Value {
     let rows = report["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["subject"] == *subject).unwrap_or_else(|| panic!("no {subject}: {report}"));
     json!([row["sent"], row["received"], row["lost"], row["allowance"], row["verdict"]])
@@ -201,6 +203,45 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
 }
 
 #[test]
+fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
+    if !need_root("root_a_driver_whose_counts_may_be_old_is_waited_for") {
+        return;
+    }
+    let lab = Lab::new();
+    // Nothing is known of how soon a bridge counts.
+    for arguments in [
+        "link add name tx type bridge",
+        "link set dev t0 master tx",
+        "link set dev tx up",
+        "address flush dev t0",
+        "address add 192.0.2.1/24 dev tx",
+        "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev tx",
+    ] {
+        lab.ip(&lab.tester, arguments);
+    }
+    let (objects, code) = with_middle(
+        &lab,
+        |_, _| false,
+        |_| {
+            let mut running = lab.start("--loss tx:t1 --duration 3s");
+            let sender = lab.sender(26);
+            let send = || (0..100).for_each(|_| assert!(sender.send_to(&[0; 100], (BEYOND, 9)).is_ok()));
+            running.event("before-window");
+            send();
+            running.event("watching");
+            send();
+            running.end()
+        },
+    );
+    let report = judged(&objects);
+    let row = row(report, &json!({ "priority": 3 }));
+    // Those of before it are in the window, or in its allowance, whichever it opened after.
+    assert!(row[0].as_u64().unwrap() >= 100 && row[2] == 0, "{report:#}");
+    assert_ne!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report:#}");
+    assert_eq!(report["sender"], "what tx sent was counted at tcx egress");
+}
+
+#[test]
 fn root_nothing_sent_proves_nothing() {
     if !need_root("root_nothing_sent_proves_nothing") {
         return;
@@ -211,17 +252,104 @@ fn root_nothing_sent_proves_nothing() {
     assert_eq!(report["reason"], "nothing was sent in the window");
 }
 
+/// Judges a window in which `disturb` happens, of which the kernel tells by `event`, if it does; the reason that allows no verdict.
+fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
+    let lab = Lab::new();
+    let mut running = lab.watch("--loss t0:t1 --duration 3s");
+    disturb(&lab);
+    if let Some(event) = event {
+        running.event(event);
+    }
+    let (objects, code) = running.end();
+    wait_until_detached(&lab);
+    let report = judged(&objects);
+    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+    report["reason"].clone()
+}
+
 #[test]
 fn root_a_port_without_carrier_meanwhile_allows_no_verdict() {
     if !need_root("root_a_port_without_carrier_meanwhile_allows_no_verdict") {
         return;
     }
+    let down = |lab: &Lab| drop(lab.ip(&lab.device, "link set dev d1 down"));
+    assert_eq!(disturbed(Some("carrier-lost"), down), "t1 had no carrier for a time");
+    let flap = |lab: &Lab| {
+        down(lab);
+        lab.ip(&lab.device, "link set dev d1 up");
+    };
+    // The kernel waits a while before it tells of a change, and this one is undone by then.
+    assert_eq!(disturbed(None, flap), "t1 had no carrier for a time");
+}
+
+#[test]
+fn root_a_port_that_is_removed_meanwhile_allows_no_verdict() {
+    if !need_root("root_a_port_that_is_removed_meanwhile_allows_no_verdict") {
+        return;
+    }
+    for port in ["t0", "t1"] {
+        let reason = disturbed(Some("removed"), |lab| drop(lab.ip(&lab.tester, &format!("link delete {port}"))));
+        assert_eq!(reason, format!("{port} was removed"));
+    }
+}
+
+#[test]
+fn root_a_port_that_is_removed_while_frames_are_awaited_allows_no_verdict() {
+    if !need_root("root_a_port_that_is_removed_while_frames_are_awaited_allows_no_verdict") {
+        return;
+    }
+    for port in ["t0", "t1"] {
+        let lab = Lab::new();
+        let mut running = lab.watch("--loss t0:t1 --duration 3s");
+        // Nobody forwards them.
+        lab.sender(26).send_to(&[0; 100], (BEYOND, 9)).unwrap();
+        running.event("window-closed");
+        lab.ip(&lab.tester, &format!("link delete {port}"));
+        let (objects, code) = running.end();
+        let report = judged(&objects);
+        assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+        assert_eq!(report["reason"], format!("{port} was removed"));
+    }
+}
+
+#[test]
+fn root_a_port_that_is_removed_before_the_window_opens_ends_the_command() {
+    if !need_root("root_a_port_that_is_removed_before_the_window_opens_ends_the_command") {
+        return;
+    }
     let lab = Lab::new();
-    let mut running = lab.watch("--loss t0:t1 --duration 1s");
-    lab.ip(&lab.device, "link set dev d1 down");
-    running.event("carrier-lost");
+    let mut running = lab.start("--loss t0:t1 --max-latency 60min");
+    running.event("before-window");
+    lab.ip(&lab.tester, "link delete t1");
+    wait_until_detached(&lab);
+    assert_eq!(running.event("removed")["interface"], "t1");
+    let (objects, code) = running.end();
+    assert_eq!(code, Some(3));
+    assert!(objects.iter().any(|object| object["type"] == "summary" && object["interface"] == "t0"), "{objects:?}");
+}
+
+#[test]
+fn root_a_second_signal_ends_the_wait_for_frames_at_once() {
+    if !need_root("root_a_second_signal_ends_the_wait_for_frames_at_once") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut running = lab.watch("--loss t0:t1");
+    lab.sender(26).send_to(&[0; 100], (BEYOND, 9)).unwrap();
+    running.signal(Signal::SIGINT);
+    running.event("window-closed");
+    running.signal(Signal::SIGINT);
     let (objects, code) = running.end();
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")));
-    assert_eq!(report["reason"], "t1 had no carrier for a time");
+    assert_eq!((code, &report["verdict"]), (Some(130), &json!("inconclusive")), "{report:#}");
+    assert_eq!(report["reason"], "interrupted while frames may have been on their way");
+}
+
+#[test]
+fn root_a_port_with_another_mtu_meanwhile_allows_no_verdict() {
+    if !need_root("root_a_port_with_another_mtu_meanwhile_allows_no_verdict") {
+        return;
+    }
+    let smaller = |lab: &Lab| drop(lab.ip(&lab.tester, "link set dev t1 mtu 500"));
+    assert_eq!(disturbed(Some("mtu"), smaller), "t1 got an MTU of 500 in place of 1500");
 }

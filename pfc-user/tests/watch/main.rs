@@ -8,9 +8,11 @@ mod differential;
 mod exposition;
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
+mod highest_rate;
 mod lab;
 mod lifetime;
 mod loss;
+mod own_side;
 mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;

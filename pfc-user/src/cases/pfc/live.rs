@@ -15,7 +15,7 @@ use crate::config::{self, Destination};
 use crate::driver::clock;
 use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
-use crate::driver::testbed::{Testbed, WINDOW};
+use crate::driver::testbed::{Steady, Testbed, WINDOW};
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan};
 use crate::driver::xdp::PauseView;
@@ -67,6 +67,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let before = live.testbed.counters()?;
     let mut macs = Macs::begin(live.testbed)?;
     let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
+    let steady = [Steady::of(&live.testbed.tx)?, Steady::of(&live.testbed.rx)?];
     let storm_source = live.testbed.rx.state.mac;
     configure(live, plan, clock::now(), storm_source)?;
     introduce(live)?;
@@ -84,7 +85,10 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let interrupted = match outcome {
         Ok(()) => false,
         Err(Stop::Interrupted) => true,
-        Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::Failed(error)) => {
+            drop(bench);
+            return Err(explained(live.testbed, steady, error));
+        }
     };
     bench.sender.stop()?;
     let sent = bench.sender.report()?;
@@ -104,6 +108,8 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let mut ports = Ports { tx: facts.0, rx: facts.1, watchdog: watchdog(live) };
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
+    ports.tx.disturbed = steady[0].disturbed(Steady::of(&live.testbed.tx)?);
+    ports.rx.disturbed = steady[1].disturbed(Steady::of(&live.testbed.rx)?);
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
     let accounting = losses(before.rises(&after), &ports.tx, &sent.lost);
     let mut sender = sent.report;
@@ -133,6 +139,19 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         hooks,
         interrupted,
     })
+}
+
+/// An error with what became of a port meanwhile: a sender tells only what the kernel said to its frames.
+fn explained(testbed: &Testbed, steady: [Steady; 2], error: anyhow::Error) -> anyhow::Error {
+    let disturbed = [&testbed.tx, &testbed.rx].into_iter().zip(steady).find_map(|(port, before)| {
+        let (facts, now) = (port.facts().ok()?, Steady::of(port).ok()?);
+        let what = if facts.carrier { before.disturbed(now)? } else { "has no carrier any more".into() };
+        Some(format!("{} {what}", facts.interface))
+    });
+    match disturbed {
+        Some(disturbed) => error.context(disturbed),
+        None => error,
+    }
 }
 
 /// How long all phases of a repetition take at the longest, nanoseconds.

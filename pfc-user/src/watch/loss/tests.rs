@@ -9,17 +9,7 @@ fn window(received: u64) -> Window {
         counts[3] = frames;
         counts
     };
-    Window {
-        sender: Sender::Egress,
-        before: [0; 9],
-        sent: of(100),
-        after: [0; 9],
-        received: of(received),
-        own_drops: Vec::new(),
-        flows_sent: Vec::new(),
-        flows_received: Vec::new(),
-        disturbed: None,
-    }
+    Window { sent: of(100), received: of(received), ..Window::default() }
 }
 
 fn with_flight(received: u64, before: u64, after: u64) -> Window {
@@ -56,12 +46,104 @@ fn frames_in_flight_are_allowed_for_and_stated() {
     assert_eq!(verdict(&with_flight(100, 50, 50)), Verdict::Inconclusive, "as many in flight as were sent");
 }
 
+fn sender_side(drops: u64) -> OwnSide {
+    OwnSide { sender: vec![("a: tx_dropped".to_owned(), drops)], ..OwnSide::default() }
+}
+
+fn receiver_side(drops: u64) -> OwnSide {
+    OwnSide { receiver: vec![("b: rx_missed_errors".to_owned(), drops)], ..OwnSide::default() }
+}
+
 #[test]
 fn what_the_interfaces_themselves_dropped_is_no_loss_between_them() {
-    let drops = |received, drops| Window { own_drops: vec![("a: tx_dropped".to_owned(), drops)], ..window(received) };
-    assert_eq!(verdict(&drops(98, 2)), Verdict::Inconclusive);
-    assert_eq!(verdict(&drops(98, 1)), Verdict::Loss, "more than they explain");
-    assert_eq!(verdict(&drops(100, 2)), Verdict::NoLoss);
+    for side in [sender_side, receiver_side] {
+        let drops = |received, drops| Window { own: side(drops), ..window(received) };
+        assert_eq!(verdict(&drops(98, 2)), Verdict::Inconclusive);
+        assert_eq!(verdict(&drops(98, 1)), Verdict::Loss, "more than they explain");
+        assert_eq!(verdict(&drops(100, 2)), Verdict::NoLoss);
+        let report = judge("a", "b", &drops(98, 1));
+        assert_eq!((report.rows[0].lost, report.rows[0].own_side), (2, 1));
+        assert_eq!(report.rows[0].reason.as_deref(), Some("at most 1 of them by the tester's own side"));
+    }
+}
+
+#[test]
+fn what_never_left_the_tester_is_no_loss_and_is_named() {
+    let own = OwnSide { unsent: 3, sender: vec![("qdisc tbf 8001: drops".to_owned(), 2)], receiver: Vec::new() };
+    assert_eq!(own.bound(), 3, "dropped by the queue, and not sent by the driver: of the same frames");
+    let report = judge("a", "b", &Window { own: own.clone(), ..window(97) });
+    assert_eq!(report.verdict, Verdict::Inconclusive);
+    assert!(report.notes[0].starts_with("3 frames passed tcx egress of a and were not counted as sent"), "{:?}", report.notes);
+    assert!(report.notes[0].contains("ethtool -K a gso off tso off"), "{:?}", report.notes);
+    assert_eq!(report.notes[1], "the tester's own side: qdisc tbf 8001: drops 2");
+    assert_eq!(verdict(&Window { own, ..window(96) }), Verdict::Loss);
+}
+
+#[test]
+fn drops_on_the_own_side_explain_a_loss_but_once() {
+    let two = |lost: u64| {
+        let mut window = Window { own: receiver_side(5), ..window(100 - lost) };
+        (window.sent[5], window.received[5]) = (100, 100 - lost);
+        window
+    };
+    let report = judge("a", "b", &two(3));
+    assert_eq!(
+        (report.verdict, report.rows[0].verdict, report.rows[1].verdict),
+        (Verdict::Loss, Verdict::Inconclusive, Verdict::Inconclusive)
+    );
+    assert_eq!(report.reason.as_deref(), Some("6 frames are missing in all, at most 5 of them by the tester's own side"));
+    assert_eq!(verdict(&two(2)), Verdict::Inconclusive);
+}
+
+#[test]
+fn stamps_tell_no_loss_that_the_own_side_explains() {
+    let flows = |received: u64, own: OwnSide| Window {
+        flows_sent: vec![flow(0, 100, 100)],
+        flows_received: vec![flow(0, 100, received)],
+        own_of_flows: own,
+        ..window(100)
+    };
+    assert_eq!(verdict(&flows(98, OwnSide::default())), Verdict::Loss);
+    for own in [sender_side(2), receiver_side(2), OwnSide { unsent: 2, ..OwnSide::default() }] {
+        let report = judge("a", "b", &flows(98, own.clone()));
+        assert_eq!((report.verdict, report.rows[1].own_side, report.notes.len()), (Verdict::Inconclusive, 2, 1), "{report:?}");
+        assert_eq!(verdict(&flows(97, own.clone())), Verdict::Loss, "more than they explain");
+        assert_eq!(verdict(&flows(100, own)), Verdict::NoLoss);
+    }
+}
+
+#[test]
+fn flows_that_cannot_be_told_apart_are_judged_by_their_priority() {
+    let untold = |received| Window { flows_sent: vec![flow(0, 100, 100)], flows_lost: 7, ..window(received) };
+    let report = judge("a", "b", &untold(100));
+    assert_eq!((report.verdict, report.rows.len()), (Verdict::NoLoss, 1), "the flow that has no place at b");
+    assert!(report.notes[0].starts_with("7 test frames were of more flows than can be told apart"), "{:?}", report.notes);
+    assert_eq!(verdict(&untold(99)), Verdict::Loss);
+}
+
+#[test]
+fn tags_that_the_nic_takes_out_make_no_loss() {
+    let hidden = |received: u64| {
+        let mut window = Window { tags_hidden: true, ..window(received) };
+        window.received[WITHOUT_PRIORITY] = 100 - received;
+        window
+    };
+    let report = judge("a", "b", &hidden(0));
+    assert_eq!(report.verdict, Verdict::Inconclusive);
+    let reason = report.rows[0].reason.as_deref().unwrap();
+    assert!(reason.contains("rx-vlan-offload is on at b") && reason.contains("ethtool -K b rxvlan off"), "{reason}");
+    assert_eq!(verdict(&hidden(100)), Verdict::NoLoss, "it has taken none");
+}
+
+#[test]
+fn what_is_for_the_device_is_no_loss_where_all_is_counted_as_one() {
+    let driver = Sender::Driver { counter: "tx_packets".to_owned() };
+    let arp = |received, for_the_device| Window { sender: driver.clone(), for_the_device, ..window(received) };
+    assert_eq!(verdict(&arp(99, 0)), Verdict::Loss);
+    let report = judge("a", "b", &arp(99, 1));
+    assert_eq!(report.verdict, Verdict::Inconclusive);
+    assert!(report.notes[0].starts_with("1 frames without a priority passed tcx egress"), "{:?}", report.notes);
+    assert_eq!(verdict(&arp(98, 1)), Verdict::Loss);
 }
 
 #[test]
@@ -89,7 +171,7 @@ fn a_count_without_priorities_is_judged_as_a_whole() {
 fn sequence_numbers_tell_a_loss_wherever_it_is() {
     let row = |received: Option<Flow>, sent: Option<Flow>| {
         let (received, sent): (Vec<_>, Vec<_>) = (received.into_iter().collect(), sent.into_iter().collect());
-        let row = flow_rows(&received, &sent).remove(0);
+        let row = flow_rows(&received, &sent, 0).remove(0);
         (row.sent, row.lost, row.verdict)
     };
     let sent = Some(flow(10, 110, 100));

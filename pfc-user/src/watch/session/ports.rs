@@ -8,7 +8,7 @@ use pfc_ebpf::units::LineRate;
 
 use super::output::{Output, Shown};
 use crate::driver::clock;
-use crate::driver::link::{self, LinkError, LinkEvent, LinkState};
+use crate::driver::link::{self, Feature, LinkError, LinkEvent, LinkState};
 use crate::driver::netns::Namespace;
 use crate::driver::watch::{Direction, Flow, Point, Reading, Settings, Watch};
 use crate::driver::xdp::{Mode, XdpError};
@@ -68,8 +68,10 @@ pub struct Port {
     carrier: bool,
     mtu: u32,
     gone: bool,
-    /// It had no carrier at some time.
-    pub lost_carrier: bool,
+    /// Why nothing can be said of frames that it did not count, if its link changed at some time.
+    pub disturbed: Option<String>,
+    /// Priorities are told by tags that the NIC may take out before the frames are counted.
+    pub tags_hidden: bool,
 }
 
 impl Port {
@@ -159,7 +161,17 @@ impl Ports {
         if !carrier {
             warn(interface, "it has no carrier");
         }
-        Ok(Port { name, watch, last: first.clone(), first, index: state.index, carrier, mtu, gone: false, lost_carrier: !carrier })
+        let disturbed = (!carrier).then(|| without_carrier(interface));
+        // At tcx a tag that was taken out stands beside the frame.
+        let tags_hidden = args.trust == TrustArg::Pcp
+            && name.place.starts_with("xdp")
+            && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+        if tags_hidden {
+            let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
+            warn(interface, &format!("rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"));
+        }
+        let index = state.index;
+        Ok(Port { name, watch, last: first.clone(), first, index, carrier, mtu, gone: false, disturbed, tags_hidden })
     }
 
     /// Nanoseconds since it began.
@@ -273,8 +285,13 @@ impl Port {
         if mtu != self.mtu {
             output.event(elapsed, &self.name.interface, "mtu", &format!("MTU changed from {} to {mtu}", self.mtu))?;
         }
+        let interface = &self.name.interface;
+        if !carrier {
+            self.disturbed = Some(without_carrier(interface));
+        } else if mtu != self.mtu && self.disturbed.is_none() {
+            self.disturbed = Some(format!("{interface} got an MTU of {mtu} in place of {}", self.mtu));
+        }
         (self.carrier, self.mtu) = (carrier, mtu);
-        self.lost_carrier |= !carrier;
         Ok(())
     }
 }
@@ -289,6 +306,11 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
         (Some(rate), None) => format!("{priority}, {} Gbit/s as the driver reports", rate.bits_per_second() as f64 / 1e9),
         (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
     }
+}
+
+/// What is said of a port that had none.
+pub fn without_carrier(interface: &str) -> String {
+    format!("{interface} had no carrier for a time")
 }
 
 fn warn(interface: &str, message: &str) {

@@ -41,6 +41,9 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
         if !port.carrier {
             return Err(format!("{} had no carrier during the repetition", port.interface));
         }
+        if let Some(what) = &port.disturbed {
+            return Err(format!("{} {what} during the repetition", port.interface));
+        }
     }
     if let (Some(tx), Some(rx)) = (e.ports.tx.speed, e.ports.rx.speed)
         && tx != rx
