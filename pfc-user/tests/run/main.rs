@@ -9,6 +9,7 @@ mod external;
 mod faults;
 mod interrupt;
 mod lab;
+mod losses;
 mod outcome;
 mod rc;
 mod reports;
