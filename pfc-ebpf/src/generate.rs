@@ -5,6 +5,8 @@
 //! a CPU that runs it; the flows of a worker lie side by side and are its alone. All values are made of 64-bit words, so that
 //! userspace reads and writes them through memory.
 
+use crate::maps::PauseState;
+
 /// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
 pub const BATCH: u32 = 64;
 /// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
@@ -21,6 +23,18 @@ pub const BLOCK: usize = 88;
 pub const SHORTEST: usize = 64;
 /// The longest frame: a page less the headroom and the kernel's own records.
 pub const LONGEST: usize = 3408;
+
+/// The part of the time from `from` to `to` in which `pause` held, an empty one where it did not: what was withheld. `pause` is as it
+/// stands at `to`.
+///
+/// It neither begins with the look before nor ends with this one: a sender that did not run meanwhile stalled, and owes what it
+/// might have sent before and after. Nothing is known of an earlier pause that ended in that time, and it counts for nothing.
+#[inline(always)]
+pub const fn withheld(pause: &PauseState, from: u64, to: u64) -> (u64, u64) {
+    let from = if pause.since > from { pause.since } else { from };
+    let to = if pause.until < to { pause.until } else { to };
+    if from < to { (from, to) } else { (from, from) }
+}
 
 /// Names of the maps in the object.
 pub mod name {
@@ -204,7 +218,7 @@ pub struct Worker {
     pub now_sum: u64,
     /// Frames let go that have not reached the device yet.
     pub pending: u64,
-    /// How far the clock of each priority is behind `now`; [`HELD`]: it stands still.
+    /// How far the clock of each priority is behind `now`; [`HELD`]: it is paused.
     pub behind: [u64; 8],
     /// Largest burst of its flows.
     pub excess: Excess,
@@ -226,8 +240,6 @@ pub struct Worker {
     pub octets_before: [u64; 8],
     /// When the batch began.
     pub batch_from: u64,
-    /// When PFC was last looked at.
-    pub lanes_at: u64,
     /// Window of the last look.
     pub window: u64,
     /// When the next one begins.
@@ -250,7 +262,7 @@ pub struct Worker {
     pub spans_lost: u64,
 }
 
-/// [`Worker::behind`] of a priority that is held back: none of its frames is ever due.
+/// [`Worker::behind`] of a priority that is paused: none of its frames is ever due.
 pub const HELD: u64 = 1 << 62;
 
 /// What a worker has to look at.
@@ -263,17 +275,17 @@ pub mod look {
     pub const PFC: u64 = 2;
 }
 
-/// Clocks of the priorities, which stand still while PFC holds a priority back: what the DUT asked us not to send is not owed
-/// afterwards. Kept by one worker, so that all are of one mind on how long that was.
+/// Clocks of the priorities, which stand still while PFC pauses a priority: what the DUT asked us not to send is not owed
+/// afterwards. Kept by one worker, so that all are of one mind on how long that was (see [`withheld`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lanes {
+    /// Up to when they are kept. Written after `behind` and read before it: who reads both in between waits longer, not shorter.
+    pub at: u64,
     /// For how long each has stood still.
     pub behind: [u64; 8],
-    /// Since when, where it is held back.
-    pub since: [u64; 8],
-    /// Bit per priority that is held back.
-    pub held: u64,
+    /// Since when, up to `at`, where the record of that is still to be made; 0 where not.
+    pub open: [u64; 8],
 }
 
 /// A span of time for the report.
@@ -342,6 +354,26 @@ mod tests {
                 // Late by less than what may be caught up with: nothing is lost.
                 bucket.take(bucket.ready(), 1000);
             }
+        }
+    }
+
+    #[test]
+    fn withheld_is_what_the_last_pause_is_known_to_have_held_and_nothing_else() {
+        for (since, until, expected) in [
+            // Not paused, or not in that time.
+            (0, 0, None),
+            (0, 100, None),
+            (50, 90, None),
+            (200, 900, None),
+            // It began or ended meanwhile, or both, or neither.
+            (150, 900, Some((150, 200))),
+            (50, 160, Some((100, 160))),
+            (120, 130, Some((120, 130))),
+            (0, u64::MAX, Some((100, 200))),
+        ] {
+            let (from, to) = withheld(&PauseState { since, until }, 100, 200);
+            assert_eq!((from < to).then_some((from, to)), expected, "{since} to {until}");
+            assert!(from <= to);
         }
     }
 

@@ -7,7 +7,7 @@
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// The section (and so the map) of the object that holds the version it was built with, and nothing else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.

@@ -4,13 +4,15 @@
 //! The receiver is a bare XDP_DROP on the other end of a veth pair, on the same CPU. What is measured is the CPU time of the
 //! thread, so that other load on the machine counts for little; repeats are interleaved.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+#[path = "common/mod.rs"]
+mod common;
+
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 
+use common::{Extent, Report, Spread};
 use nix::time::{ClockId, clock_gettime};
 use pfc_ebpf::generate::{BATCH, Worker};
 use pfc_ebpf::stamp::Phase;
@@ -21,6 +23,8 @@ use validator::driver::xdp::{Account, Generator, Mode, Sizes};
 use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
+const UNIT: &str = "Mframe/s";
+const REPORT: Report = Report("sender");
 const MS: Nanos = 1_000_000;
 /// Frames of a call of the sender's, and of a measurement.
 const CALL: u32 = 2048 * BATCH;
@@ -38,7 +42,7 @@ fn main() {
     let cpu = realtime::last_cpu().expect("a CPU");
     assert!(realtime::pin(cpu));
     realtime::be_preferred();
-    println!("{:<34} {:>9} {:>9} {:>9}  {:>6}", "Mframe/s on one CPU", "median", "min", "max", "ratio");
+    println!("{:<44} {:>9} {:>9} {:>9}  {:>6}", "Mframe/s on one CPU", "median", "min", "max", "ratio");
     for (flows, length) in [(1, 64), (1, 1024), (1, 3400), (8, 64), (64, 64), (512, 64), (4096, 64)] {
         saturated(cpu, flows, length);
     }
@@ -53,23 +57,21 @@ fn main() {
 fn saturated(cpu: usize, flows: u16, length: usize) {
     let mut bench = Bench::open(cpu, flows, length, SATURATED);
     let mut results: [Vec<f64>; 3] = Default::default();
-    let repeats = if std::env::var_os("VALIDATOR_BENCH_QUICK").is_some() { 3 } else { 7 };
-    for _ in 0..repeats {
+    for _ in 0..Extent::asked().pick(3, 7) {
         for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: 7 }, Kind::Constant { mask: 0 }]) {
             result.push(bench.measure(kind));
         }
     }
-    // Of the measurements side by side: what slows the machine slows both.
-    let ratio = |index: usize| {
-        let pairs = results[index].iter().zip(&results[1]).map(|(value, constant)| value / constant);
-        Figures::of(pairs.collect()).median
-    };
-    let ratios = [ratio(0), ratio(2)];
-    let [generate, constant, clocked] = results.map(Figures::of);
     let name = |what: &str| format!("{what}, {flows} flows, {length} B");
-    row(&name("sender"), &generate, ratios[0], &name("constant"));
-    row(&name("constant"), &constant, 1.0, "");
-    row(&name("constant, clock each frame"), &clocked, ratios[1], &name("constant"));
+    for (what, values) in ["sender", "constant", "constant, clock each frame"].into_iter().zip(&results) {
+        // Of the measurements side by side: what slows the machine slows both.
+        let (figures, ratio) = (Spread::of(values), Spread::of_ratios(values, &results[1]));
+        let name = name(what);
+        println!("{name:<44} {:>9.2} {:>9.2} {:>9.2}  {:>6.2}", figures.median, figures.min, figures.max, ratio.median);
+    }
+    REPORT.figure(&name("constant"), UNIT, &results[1]);
+    REPORT.beside(&name("sender"), UNIT, &results[0], &name("constant"), &results[1]);
+    REPORT.beside(&name("constant, clock each frame"), UNIT, &results[2], &name("constant"), &results[1]);
 }
 
 /// A second at a rate that can be kept.
@@ -84,7 +86,7 @@ fn paced(cpu: usize, flows: u16, frames: u64) {
     let burst = sent.max_burst as f64 * LINE as f64 / (frames * LineRate::frame_bits(64)) as f64 / 1e3;
     let name = format!("{flows} flows, {frames} frame/s");
     println!("{name:<34} {left:>10} {frames:>10} {burst:>10.1} {:>5} ms", stalls / MS);
-    json(&name, left as f64 / 1e6, [left as f64 / 1e6; 2], left as f64 / frames as f64, "target");
+    REPORT.beside(&name, UNIT, &[left as f64 / 1e6], "target", &[frames as f64 / 1e6]);
 }
 
 struct Bench {
@@ -173,34 +175,6 @@ impl Bench {
 fn cpu_time() -> Nanos {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("it exists");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-}
-
-struct Figures {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Figures {
-    fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        Self { median: values[values.len() / 2], min: values[0], max: values[values.len() - 1] }
-    }
-}
-
-fn row(name: &str, figures: &Figures, ratio: f64, beside: &str) {
-    println!("{name:<34} {:>9.2} {:>9.2} {:>9.2}  {ratio:>6.2}", figures.median, figures.min, figures.max);
-    json(name, figures.median, [figures.min, figures.max], ratio, beside);
-}
-
-/// Adds a line to the file that VALIDATOR_BENCH_JSON names.
-fn json(name: &str, median: f64, [min, max]: [f64; 2], ratio: f64, beside: &str) {
-    let Some(path) = std::env::var_os("VALIDATOR_BENCH_JSON") else { return };
-    let line = serde_json::json!({
-        "bench": "sender", "name": name, "unit": "Mframe/s", "median": median, "min": min, "max": max, "ratio": ratio, "beside": beside,
-    });
-    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("the file can be written");
-    writeln!(file, "{line}").expect("the file can be written");
 }
 
 /// Attaches a program that does nothing but XDP_DROP.

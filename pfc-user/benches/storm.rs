@@ -2,22 +2,22 @@
 //! beside traffic at full rate. The sender's own account beside the arrivals that the XDP program at the other end counted.
 //! Needs root and the XDP programs: `cargo bench -p pfc-user --bench storm`, with words of a row's name to run that alone.
 //!
-//! Slices of all rows are interleaved, so that what else goes on hits all alike. `VALIDATOR_BENCH_JSON` names a file to which
-//! each row is added as a line.
+//! Slices of all rows are interleaved, so that what else goes on hits all alike.
 
+#[path = "common/mod.rs"]
+mod common;
 #[path = "common/live.rs"]
 mod live;
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::hint::black_box;
-use std::io::Write;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
+use common::{Extent, Report, Spread};
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
@@ -36,8 +36,8 @@ use validator::plan::{FlowPlan, Nanos, Role, StormKind, StormPlan};
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
 /// Slices of each row, 10 s in all, and their length; fewer and shorter ones where a first idea is asked for.
-static EXTENT: LazyLock<(usize, Nanos)> =
-    LazyLock::new(|| if std::env::var_os("VALIDATOR_BENCH_QUICK").is_some() { (3, 300 * MS) } else { (5, 2 * SECOND) });
+static EXTENT: LazyLock<(usize, Nanos)> = LazyLock::new(|| Extent::asked().pick((3, 300 * MS), (5, 2 * SECOND)));
+const REPORT: Report = Report("storm");
 /// Single frames in a slice, and the time from one to the next.
 const PROBES: usize = 400;
 const PROBE_EVERY: Nanos = MS;
@@ -313,18 +313,12 @@ fn single(lab: &mut Lab, load: Load) -> Result<Slice> {
     })
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn us(nanos: Nanos) -> f64 {
     nanos as f64 / 1e3
 }
 
 fn print(row: Row, slices: &[Slice]) {
-    let of = |value: fn(&Slice) -> f64| median(&slices.iter().map(value).collect::<Vec<_>>());
+    let of = |value: fn(&Slice) -> f64| Spread::of(&slices.iter().map(value).collect::<Vec<_>>()).median;
     let frames: u64 = slices.iter().map(|slice| slice.frames).sum();
     let seconds: f64 = slices.iter().map(|slice| slice.seconds).sum();
     let above: usize = slices.iter().map(|slice| slice.above).sum();
@@ -343,27 +337,24 @@ fn print(row: Row, slices: &[Slice]) {
     );
 }
 
-/// A line of the file that `VALIDATOR_BENCH_JSON` names, if it does: the largest gap of each slice beside the pause time, or
-/// the 99th percentile of the calls beside that of an idle machine.
-fn write_json(row: Row, slices: &[Slice], beside: f64) -> Result<()> {
-    let Some(path) = std::env::var_os("VALIDATOR_BENCH_JSON") else { return Ok(()) };
-    let (name, beside_name, values): (_, _, Vec<f64>) = match row {
-        Row::Storm { .. } => ("largest gap", "pause time", slices.iter().map(|slice| us(slice.max)).collect()),
-        Row::Single { .. } => ("p99 of the call", "idle", slices.iter().map(|slice| us(slice.p99)).collect()),
-    };
-    let median = median(&values);
-    let line = serde_json::json!({
-        "bench": "storm",
-        "name": format!("{}: {name}", row.name()),
-        "unit": "us",
-        "median": median,
-        "min": values.iter().copied().fold(f64::INFINITY, f64::min),
-        "max": values.iter().copied().fold(0.0, f64::max),
-        "ratio": median / beside,
-        "beside": beside_name,
-    });
-    let mut file = OpenOptions::new().create(true).append(true).open(&path).context("VALIDATOR_BENCH_JSON")?;
-    Ok(writeln!(file, "{line}")?)
+/// The largest gap of each slice beside the pause time, or the 99th percentile of the calls beside that of an `idle` machine.
+fn report(row: Row, slices: &[Slice], idle: Option<&[Slice]>) {
+    let of = |slices: &[Slice], value: fn(&Slice) -> Nanos| slices.iter().map(|slice| us(value(slice))).collect::<Vec<_>>();
+    let name = row.name();
+    match row {
+        Row::Storm { gbits, .. } => {
+            let pause = us(Quanta::MAX.nanos(line_rate(gbits)));
+            let gaps = of(slices, |slice| slice.max);
+            REPORT.beside(&format!("{name}: largest gap"), "us", &gaps, "pause time", &vec![pause; gaps.len()]);
+        }
+        Row::Single { .. } => {
+            let (name, calls) = (format!("{name}: p99 of the call"), of(slices, |slice| slice.p99));
+            match idle {
+                Some(idle) => REPORT.beside(&name, "us", &calls, "idle", &of(idle, |slice| slice.p99)),
+                None => REPORT.figure(&name, "us", &calls),
+            }
+        }
+    }
 }
 
 fn main() -> Result<()> {
@@ -393,12 +384,10 @@ fn main() -> Result<()> {
         "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5}",
         "", "frames", "kHz", "p50", "p99", "max", "longest", "received", "above"
     );
-    let idle = rows.iter().position(|row| matches!(row, Row::Single { load: Load::Idle }));
-    let idle = idle.map_or(f64::NAN, |index| median(&slices[&index].iter().map(|slice| us(slice.p99)).collect::<Vec<_>>()));
+    let idle = rows.iter().position(|row| matches!(row, Row::Single { load: Load::Idle })).map(|index| &slices[&index][..]);
     for (index, row) in rows.iter().enumerate() {
         print(*row, &slices[&index]);
-        let beside = if let Row::Storm { gbits, .. } = row { us(Quanta::MAX.nanos(line_rate(*gbits))) } else { idle };
-        write_json(*row, &slices[&index], beside)?;
+        report(*row, &slices[&index], idle);
     }
     println!("max: median of the slices; received: largest gap of arrivals; above: gaps above the pause (335.5, 83.9, 41.9 us) in all.");
     println!("Single frames: how long the call took, the latest arrival after its return, and arrivals outside of the call.");

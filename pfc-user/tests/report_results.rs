@@ -9,7 +9,8 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
 use validator::evidence::pfc::{
-    Arrivals, Counting, Departure, Gap, GapHistogram, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport, Windows,
+    Arrivals, Counting, Departure, Gap, GapHistogram, LeftOut, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport,
+    Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
@@ -293,6 +294,7 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         last: departure,
         max_gap: 40_000_000,
         gaps: vec![Gap { from: 7, to: 40_000_007 }],
+        gaps_left_out: LeftOut { count: 4, total: 20, from: 9, to: 99 },
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
     });
     let mut out = Vec::new();
@@ -300,7 +302,7 @@ fn the_json_report_has_the_gaps_of_each_storm() {
     let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let expected = serde_json::json!([{
         "repetition": "lossless 3+4, storm on 3", "method": "2 senders", "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
-        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000, "gaps_above": 1,
+        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000, "gaps_above": 5,
         "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]
     }]);
     assert_eq!(report["cases"][0]["storms"], expected);

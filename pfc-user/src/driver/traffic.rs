@@ -6,6 +6,7 @@
 pub mod account;
 pub mod choice;
 pub mod frame;
+pub mod history;
 pub mod live_frames;
 pub mod pacing;
 pub mod sendmmsg;

@@ -26,7 +26,7 @@ use pfc_ebpf::units::{LineRate, OutOfRange};
 
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
-pub use generate::Generator;
+pub use generate::{Generator, Tracepoints};
 pub use read::{OffendingFrame, Rings};
 
 use log::Log;
@@ -221,10 +221,16 @@ impl Account {
     /// The part of the object that sends; made at the first call. Frames that it makes are held back by the PFC that this
     /// program receives.
     pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
+        self.generator_counting_by(Tracepoints::default())
+    }
+
+    /// The same, which counts by these tracepoints what became of the frames. Where the kernel does not have them,
+    /// [`Generator::uncounted`] says so.
+    pub fn generator_counting_by(&mut self, tracepoints: Tracepoints) -> Result<Arc<Generator>, XdpError> {
         if let Some(generator) = &self.generator {
             return Ok(generator.clone());
         }
-        let generator = Arc::new(Generator::load(&mut self.program, self.sizes)?);
+        let generator = Arc::new(Generator::load(&mut self.program, self.sizes, tracepoints)?);
         Ok(self.generator.insert(generator).clone())
     }
 

@@ -109,10 +109,16 @@ pub struct SenderReport {
     pub flows: Vec<FlowSent>,
     /// Spans in which a priority was held back by the DUT's XOFF.
     pub withheld: Vec<Withheld>,
+    /// Further such spans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld_left_out: Vec<WithheldLeftOut>,
     /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
     pub after_xoff: [u64; 8],
     /// Spans above 0.5 ms in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
+    /// Further such spans.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub stalls_left_out: LeftOut,
     /// Frames that the kernel refused.
     pub errors: u64,
     /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at line rate.
@@ -145,6 +151,66 @@ pub struct Withheld {
     pub from: Nanos,
     /// Last.
     pub to: Nanos,
+}
+
+/// Spans of a priority and phase for which [`SenderReport::withheld`] had no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithheldLeftOut {
+    /// Priority.
+    pub priority: Priority,
+    /// Phase.
+    pub phase: Phase,
+    /// The spans.
+    #[serde(flatten)]
+    pub spans: LeftOut,
+}
+
+/// Spans for which a list had no room, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many.
+    pub count: u64,
+    /// How long they are together.
+    pub total: Nanos,
+    /// Begin of the first.
+    pub from: Nanos,
+    /// End of the last.
+    pub to: Nanos,
+}
+
+impl LeftOut {
+    /// None were.
+    pub fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a span.
+    pub fn add(&mut self, from: Nanos, to: Nanos) {
+        self.merge(Self { count: 1, total: to.saturating_sub(from), from, to });
+    }
+
+    /// The last span added goes on from where it ended.
+    pub fn prolong(&mut self, from: Nanos, to: Nanos) {
+        self.total = self.total.saturating_add(to.saturating_sub(from));
+        self.to = self.to.max(to);
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: Self) {
+        if self.is_none() {
+            *self = other;
+        } else if !other.is_none() {
+            self.count += other.count;
+            self.total = self.total.saturating_add(other.total);
+            self.from = self.from.min(other.from);
+            self.to = self.to.max(other.to);
+        }
+    }
+
+    /// Whether one of them may overlap the time from `from` to `to`.
+    pub fn may_overlap(&self, from: Nanos, to: Nanos) -> bool {
+        !self.is_none() && self.from < to && self.to > from
+    }
 }
 
 /// A span in which a process of the tester or the simulated DUT did not run though it should have.

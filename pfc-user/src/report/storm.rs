@@ -28,7 +28,7 @@ pub struct Storm<'e> {
     /// The largest gap.
     pub max_ns: Nanos,
     /// Gaps above the shortest pause that the tolerances allow.
-    pub gaps_above: usize,
+    pub gaps_above: u64,
     /// All gaps by their length.
     pub histogram: &'e GapHistogram,
 }
@@ -51,7 +51,7 @@ fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
         p99_ns: quantile(0.99),
         p999_ns: quantile(0.999),
         max_ns: storm.max_gap,
-        gaps_above: storm.gaps.len(),
+        gaps_above: storm.gaps_above(),
         histogram: &storm.histogram,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::evidence::pfc::{Arrival, ClassReceived, FlowReceived, PortReceived};
@@ -23,7 +24,7 @@ pub struct Accounting {
     windows: Vec<[u32; 8]>,
     arrivals: Vec<Arrival>,
     port: PortReceived,
-    paused_until: [Nanos; 8],
+    pauses: [PauseState; 8],
 }
 
 fn sum(octets: &[u8]) -> u32 {
@@ -54,7 +55,7 @@ impl Accounting {
             windows: vec![[0; 8]; 1000],
             arrivals: Vec::new(),
             port: PortReceived::default(),
-            paused_until: [0; 8],
+            pauses: Default::default(),
         }
     }
 
@@ -62,8 +63,9 @@ impl Accounting {
         self.epoch
     }
 
-    pub fn paused_until(&self, priority: Priority) -> Nanos {
-        self.paused_until[priority.index()]
+    /// What the last PFC of each priority said.
+    pub fn pauses(&self) -> &[PauseState; 8] {
+        &self.pauses
     }
 
     pub fn received(&self, phase: Phase) -> u64 {
@@ -115,7 +117,13 @@ impl Accounting {
         for class in (0..8).filter(|class| frame[17] & 1 << class != 0) {
             let quanta = word(18 + 2 * class);
             count(&mut self.port.pfc[class], quanta);
-            self.paused_until[class] = time + Quanta(quanta).nanos(self.line_rate);
+            let pause = &mut self.pauses[class];
+            if quanta > 0 && pause.until <= time {
+                pause.since = time;
+            }
+            if quanta > 0 || pause.until > time {
+                pause.until = time + Quanta(quanta).nanos(self.line_rate);
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::driver::traffic::frame::{Addresses, FrameTemplate};
+use validator::driver::traffic::history::History;
 use validator::driver::traffic::pacing::{Paced, Pacer};
 use validator::dut::switch::config::{Priorities, SwitchConfig};
 use validator::dut::switch::fault::Fault;
@@ -107,8 +108,7 @@ fn run_behind(plan: &RepetitionPlan, faults: &[Fault], macs: Option<(mac::Driver
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
         offered: vec![[0; 8]; 1000],
-        withheld: Vec::new(),
-        withheld_since: [None; 8],
+        history: History::default(),
         rx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
@@ -136,8 +136,7 @@ struct VirtualBench<'p> {
     sequences: Vec<u64>,
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
-    withheld: Vec<Withheld>,
-    withheld_since: [Option<Nanos>; 8],
+    history: History,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -180,10 +179,6 @@ impl VirtualBench<'_> {
         }
     }
 
-    fn held_back(&self) -> u8 {
-        Priority::all().filter(|priority| self.tx.paused_until(*priority) > self.now).fold(0, |mask, priority| mask | 1 << priority.get())
-    }
-
     /// The time of whatever happens next, at most `deadline`.
     fn next(&self, deadline: Nanos) -> Nanos {
         let due = match (&self.pacer, self.burst) {
@@ -192,7 +187,7 @@ impl VirtualBench<'_> {
         };
         let storm = self.storm.as_ref().map(|storm| storm.next);
         // A pause of the tx port that runs out lets flows go on without an event of their own.
-        let expiry = Priority::all().map(|priority| self.tx.paused_until(priority)).filter(|until| *until > self.now).min();
+        let expiry = self.tx.pauses().iter().map(|pause| pause.until).filter(|until| *until > self.now).min();
         [due, storm, self.switch.next_event(), expiry].into_iter().flatten().min().unwrap_or(deadline).clamp(self.now, deadline)
     }
 
@@ -224,6 +219,7 @@ impl VirtualBench<'_> {
             last: departure,
             max_gap: 0,
             gaps: Vec::new(),
+            gaps_left_out: LeftOut::default(),
             histogram: GapHistogram::default(),
         });
         report.frames += 1;
@@ -235,30 +231,18 @@ impl VirtualBench<'_> {
     }
 
     fn traffic(&mut self) {
-        let (now, held) = (self.now, self.held_back());
+        let now = self.now;
         let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else { return };
-        pacer.advance(now.min(burst.to), held);
-        self.note_withheld(held, burst.phase);
+        for (priority, stood) in Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses())) {
+            if !stood.is_empty() {
+                self.history.withheld(Withheld { priority, phase: burst.phase, from: stood.start, to: stood.end });
+            }
+        }
         while let Some(index) = self.pacer.as_mut().and_then(Pacer::pop) {
             if now >= burst.to {
                 break;
             }
             self.frame(index, burst.phase);
-        }
-    }
-
-    /// Spans of the priorities in `held`, from the moment that they are to the moment that they are no more.
-    fn note_withheld(&mut self, held: u8, phase: Phase) {
-        for priority in Priority::all() {
-            let since = &mut self.withheld_since[priority.index()];
-            match (*since, held & 1 << priority.get() != 0) {
-                (None, true) => *since = Some(self.now),
-                (Some(from), false) => {
-                    self.withheld.push(Withheld { priority, phase, from, to: self.now });
-                    *since = None;
-                }
-                _ => {}
-            }
         }
     }
 
@@ -312,7 +296,8 @@ impl VirtualBench<'_> {
                 method: "virtual".into(),
                 honours_pfc: "virtual".into(),
                 flows: std::mem::take(&mut self.sent),
-                withheld: self.withheld,
+                withheld: self.history.withheld,
+                withheld_left_out: self.history.withheld_left_out,
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -357,9 +342,7 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn finish_traffic(&mut self) -> Result<(), Stop> {
-        if let Some(burst) = self.burst.take() {
-            self.note_withheld(0, burst.phase);
-        }
+        self.burst = None;
         self.pacer = None;
         Ok(())
     }

@@ -246,4 +246,15 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         e.sender.withheld.push(Withheld { priority, phase: Phase::Storm, from: data.from - 100 * MS, to: data.from });
     };
     tampered("withheld before the data", GLOBAL, lead, &[]);
+    // What was not listed counts by its sum, where it is known to have been in the phase.
+    let unlisted = |e: &mut PfcEvidence, span: Nanos, early: Nanos| {
+        withhold(e, 3, span);
+        let Withheld { priority, phase, from, to } = e.sender.withheld.pop().unwrap();
+        let spans = LeftOut { count: 9, total: to - from, from: from - early, to: to + 200 * MS };
+        e.sender.withheld_left_out.push(WithheldLeftOut { priority, phase, spans });
+    };
+    tampered("withheld and not listed", LOSSY, |e| unlisted(e, 100 * MS, 0), &[]);
+    tampered("withheld and not listed, at full load", GLOBAL, |e| unlisted(e, 100 * MS, 0), &[("throughput", FAIL, "0.96")]);
+    let unknown = all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, "it is not known how long flow");
+    tampered("withheld and not listed, perhaps before the data", LOSSY, |e| unlisted(e, 100 * MS, 1), &unknown);
 }

@@ -52,6 +52,16 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         dip(e, boundary - 20 * MS + MS, 0.08);
         dip(e, boundary - 10 * MS + MS, 0.08);
     };
+    let unlisted = |from: Nanos| {
+        move |e: &mut PfcEvidence| {
+            dip(e, 215 * MS, 0.3);
+            let from = e.span(Phase::Storm).unwrap().from + from;
+            e.sender.stalls_left_out = LeftOut { count: 7, total: 5 * MS, from, to: from + 50 * MS };
+        }
+    };
+    let told = "stalled for 5.000 ms in all, 7 times more than there was room to list";
+    tampered("a stall that may be in the window", LOSSY, unlisted(190 * MS), &[("no-dip", INCONCLUSIVE, told)]);
+    tampered("stalls that are not in the window", LOSSY, unlisted(340 * MS), &[("no-dip", FAIL, "")]);
     tampered("a dip across windows", LOSSY, straddling, &[("no-dip", FAIL, ">= 0.99, found 0.98")]);
     let stalled = |e: &mut PfcEvidence| {
         dip(e, 215 * MS, 0.3);
@@ -101,6 +111,22 @@ fn throughput_is_what_arrived_and_lateness_of_the_tester_never_makes_it_more() {
     tampered("2 % late", GLOBAL, late(8 * MS, 0), &[("throughput", FAIL, "0.98")]);
     tampered("2 % late after a stall", GLOBAL, late(8 * MS, 8 * MS), &[("throughput", INCONCLUSIVE, "explains it")]);
     tampered("4 % late after a stall", GLOBAL, late(16 * MS, 8 * MS), &[("throughput", FAIL, "0.96")]);
+    let unlisted = |e: &mut PfcEvidence| {
+        late(8 * MS, 4 * MS)(e);
+        let data = e.span(Phase::Storm).unwrap();
+        e.sender.stalls_left_out = LeftOut { count: 3, total: 4 * MS, from: data.from, to: data.to };
+    };
+    tampered("2 % late after stalls of which some are not listed", GLOBAL, unlisted, &[("throughput", INCONCLUSIVE, "explains it")]);
+    // What comes at once after a stall, or while the simulated DUT stalls, is withheld by an XOFF.
+    let withheld = |stall: Nanos| {
+        move |e: &mut PfcEvidence| {
+            withhold(e, 3, 100 * MS);
+            dut(e).stalls.push(Stall { from: 0, to: stall });
+        }
+    };
+    // 1 % of the line's 400 ms are 32 ms of an eighth of it.
+    tampered("withheld after a stall", GLOBAL, withheld(72 * MS), &[("throughput", INCONCLUSIVE, "explains it")]);
+    tampered("withheld for longer than stalls explain", GLOBAL, withheld(60 * MS), &[("throughput", FAIL, "0.96")]);
     let nothing = |e: &mut PfcEvidence| {
         e.sender.flows.retain(|sent| sent.phase != Phase::Storm);
         e.received.retain(|received| received.phase != Phase::Storm);

@@ -32,6 +32,27 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
 }
 
 #[test]
+fn gaps_that_are_not_listed_excuse_all_that_they_may_have_let_go() {
+    let unlisted = |leaks: Option<i64>| {
+        move |e: &mut PfcEvidence| {
+            let (from, to) = with_gap(e);
+            let storm = e.storm.as_mut().unwrap();
+            let gap = storm.gaps.pop().unwrap();
+            storm.gaps_left_out = LeftOut { count: 2, total: 2 * gap.length(), from: gap.from, to: gap.to + 100 * MS };
+            if let Some(beyond) = leaks {
+                leak(e, if beyond < 0 { from } else { to + 100 * MS }.strict_add_signed(beyond));
+            }
+        }
+    };
+    let no_leak = all(&ON_THE_STORM, INCONCLUSIVE, "storm-continuity: the storm had 2 gaps above its pause time of 33.554 ms");
+    tampered("gaps", SINGLE, unlisted(None), &no_leak);
+    tampered("a leak within", SINGLE, unlisted(Some(0)), &no_leak);
+    let failed = [("paused", FAIL, "1 (1 unexcused"), no_leak[1]];
+    tampered("a leak before", SINGLE, unlisted(Some(-1)), &failed);
+    tampered("a leak after", SINGLE, unlisted(Some(1)), &failed);
+}
+
+#[test]
 fn without_a_gap_a_single_frame_is_a_leak_until_the_last_pause_runs_out() {
     let last = |e: &PfcEvidence| e.storm.as_ref().unwrap().last.before + PAUSE - TOLERANCE;
     tampered("a leak", SINGLE, |e| leak(e, last(e) - 1), &[("paused", FAIL, "1 (1 unexcused")]);

@@ -10,6 +10,7 @@ mod external;
 mod faults;
 mod interrupt;
 mod lab;
+mod losses;
 mod outcome;
 mod rc;
 mod reports;

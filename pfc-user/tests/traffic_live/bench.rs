@@ -77,11 +77,13 @@ pub struct Setup<'a> {
     pub room: u32,
     /// The far end lets frames pass to the stack, for a capture.
     pub passes: bool,
+    /// The far end keeps a record of each arrival of this phase.
+    pub logged: Option<Phase>,
 }
 
 impl<'a> Setup<'a> {
     pub fn new(flows: &'a [FlowPlan]) -> Self {
-        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], room: 0, passes: false }
+        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], room: 0, passes: false, logged: None }
     }
 
     pub fn open(&self) -> Result<Wire, TrafficError> {
@@ -89,9 +91,9 @@ impl<'a> Setup<'a> {
         let mut tx = Account::attach("a", Mode::Driver, Sizes { flows: sizes.flows + self.room, ..sizes }).unwrap();
         let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
         let epoch = clock::now();
-        configure(&mut tx, self.flows, self.pause_line, epoch);
+        configure(&mut tx, self.flows, self.pause_line, epoch, None);
         if !self.passes {
-            configure(&mut rx, self.flows, self.pause_line, epoch);
+            configure(&mut rx, self.flows, self.pause_line, epoch, self.logged);
         }
         let generator = tx.generator().unwrap();
         let sender = LiveFrames::open(&self.plan(epoch), generator, self.cpus, None)?;
@@ -114,7 +116,8 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos) {
+fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos, logged: Option<Phase>) {
+    let log_phases = logged.map_or(0, Phase::bit);
     let config = Config {
         epoch,
         window: WIDTH,
@@ -127,7 +130,7 @@ fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos)
         ..Config::default()
     };
     let flows: Vec<_> =
-        flows.iter().map(|flow| FlowConfig { mark: flow.dscp.get(), log_phases: 0, priority: flow.priority.get(), _pad: 0 }).collect();
+        flows.iter().map(|flow| FlowConfig { mark: flow.dscp.get(), log_phases, priority: flow.priority.get(), _pad: 0 }).collect();
     account.configure(&config, &flows).unwrap();
 }
 

@@ -4,6 +4,7 @@
 mod accounts;
 mod bench;
 mod frames;
+mod pace;
 mod pfc;
 mod refusals;
 #[path = "../traffic_wire/wire.rs"]

@@ -1,11 +1,13 @@
 //! PFC that the tx port receives, and what it holds back.
 
+use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
 use validator::driver::control::ControlSender;
 use validator::driver::traffic::{Burst, Source};
+use validator::evidence::pfc::Withheld;
 
 use crate::bench::*;
 
@@ -47,6 +49,32 @@ fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
         let time = u128::from(flow.last - from - (span.to - span.from));
         assert!(u128::from(flow.frames) * 1_000_000_000 <= time * 200_000, "{flow:?} {span:?}");
         assert!(sent.report.after_xoff[3] < held * 64 && sent.report.after_xoff[4] == 0, "{:?}", sent.report.after_xoff);
+    });
+}
+
+#[test]
+fn root_a_stall_beside_a_pause_is_not_withheld() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, rate(200_000, 64), 64), flow(1, 4, None, rate(200_000, 64), 64)];
+        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        until(|| wire.tx.port().unwrap().pfc_frames == 1);
+        let pauses = wire.tx.pause_view();
+        // As a sender that did not run from long before the XOFF on.
+        let from = pauses.state(3).since - 50 * MS;
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        until(|| received(&wire, 1) > 1000);
+        assert_eq!(received(&wire, 0), 0);
+        control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        until(|| received(&wire, 0) > 1000);
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert_exact(&wire, &sent);
+        let PauseState { since, until } = pauses.state(3);
+        assert_eq!(sent.report.withheld, [Withheld { priority: priority(3), phase: Phase::Baseline, from: since, to: until }]);
+        let stall = sent.report.stalls[0];
+        assert!(stall.from == from && stall.to > since, "{stall:?}");
     });
 }
 

@@ -12,7 +12,7 @@ use validator::driver::packet::PacketError;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::pacing::PacingError;
 use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::xdp::{Account, Mode, Sizes, Tracepoints};
 use validator::plan::FlowPlan;
 
 use crate::bench::*;
@@ -88,6 +88,33 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
         assert_eq!(chosen(Sender::Auto, 1_000_000).unwrap(), "live frames, 1 core");
         assert_eq!(chosen(Sender::LiveFrames, 1000).unwrap(), "live frames, 1 core");
         assert_eq!(chosen(Sender::Sendmmsg, 1_000_000).unwrap(), "sendmmsg (as the testbed says)");
+    });
+}
+
+#[test]
+fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
+    on_a_wire(|| {
+        let _peer = Account::attach("b", Mode::Driver, Sizes { flows: 1, windows: 1 }).unwrap();
+        let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
+        let setup = Setup::new(&flows);
+        let kernel = Tracepoints::default();
+        for tracepoints in [Tracepoints { delivered: "no_such", ..kernel }, Tracepoints { refused: "no_such", ..kernel }] {
+            let open = |wanted| {
+                let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 1, windows: WINDOWS }).unwrap();
+                let flow_control = FlowControl::Unaware("no DUT".into());
+                let mut sender =
+                    choice::open(&setup.plan(clock::now()), wanted, flow_control, || account.generator_counting_by(tracepoints))?;
+                Ok(sender.report()?.report.method)
+            };
+            let method = open(Sender::Auto).unwrap();
+            let reason = "1000 kframe/s ask for live frames, but what the kernel loses of them cannot be counted: ";
+            assert!(method.starts_with(&format!("sendmmsg ({reason}tracepoint no_such: ")), "{method}");
+            assert!(method.ends_with("No such file or directory (os error 2))"), "{method}");
+            let error: TrafficError = open(Sender::LiveFrames).unwrap_err();
+            assert!(matches!(&error, TrafficError::NoLiveFrames { lacks, .. } if lacks.contains("tracepoint no_such")), "{error}");
+        }
+        // With those of the kernel it would have been the fast one.
+        assert_eq!(chosen(Sender::Auto, 1_000_000).unwrap(), "live frames, 1 core");
     });
 }
 

@@ -104,6 +104,7 @@ fn assert_complete(frames: &[TestFrame], flows: &[FlowPlan]) {
 /// What the pause map would say, and how often it was asked.
 #[derive(Clone, Default)]
 struct FakePause {
+    since: Arc<[AtomicU64; 8]>,
     until: Arc<[AtomicU64; 8]>,
     reads: Arc<AtomicU64>,
 }
@@ -111,7 +112,7 @@ struct FakePause {
 impl PauseSource for FakePause {
     fn state(&self, class: usize) -> PauseState {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        PauseState { until: self.until[class].load(Ordering::SeqCst), ..PauseState::default() }
+        PauseState { until: self.until[class].load(Ordering::SeqCst), since: self.since[class].load(Ordering::SeqCst) }
     }
 }
 
@@ -189,6 +190,26 @@ fn root_a_withheld_priority_sends_nothing_and_the_others_go_on() {
         assert!(!of(&frames, 0).is_empty() && of(&frames, 0).iter().all(|frame| frame.stamp.phase == Phase::Resume));
         assert_eq!((sent.report.withheld.len(), sent.report.after_xoff), (1, [0; 8]));
         assert_eq!(sent.report.honours_pfc, "software (XDP)");
+    });
+}
+
+#[test]
+fn root_a_stall_beside_a_pause_is_not_withheld() {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, 300_000_000, 1024), flow(1, 4, None, 300_000_000, 1024)];
+        let pause = FakePause::default();
+        let now = clock::now();
+        // As a sender that did not run from long before the XOFF on.
+        let (from, since, until) = (now - 50 * MS, now - 10 * MS, now + 10 * MS);
+        pause.since[3].store(since, Ordering::SeqCst);
+        pause.until[3].store(until, Ordering::SeqCst);
+        let mut sender = Sendmmsg::open(&plan(&flows, v4(), from), FlowControl::Software(Box::new(pause))).unwrap();
+        sender.start(Burst { phase: Phase::Storm, from, to: until + 10 * MS, load: 100 }).unwrap();
+        assert!(sender.wait(clock::now() + HOUR).unwrap());
+        let sent = sender.report().unwrap().report;
+        assert_eq!(sent.withheld, [Withheld { priority: priority(3), phase: Phase::Storm, from: since, to: until }]);
+        assert!(sent.stalls[0].from == from && sent.stalls[0].to > since, "{:?}", sent.stalls);
+        assert!(sent.flows.iter().find(|sent| sent.flow == 0).is_none_or(|sent| sent.first >= until), "{:?}", sent.flows);
     });
 }
 

@@ -1,18 +1,19 @@
 //! What a sender did, kept while it sends. No I/O; time is an argument.
 
+use std::ops::Range;
+
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::Sent;
+use super::history::History;
 use super::pacing::Paced;
-use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
+use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use crate::plan::Nanos;
 
 /// Lateness that is not yet worth a word.
 const STALL: Nanos = 500_000;
-/// Entries that fit without growing, which would cost time while frames are due.
-const ROOM: usize = 4096;
 
 /// What is known of a flow beside its pacing.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +42,8 @@ pub struct Account {
     sent: Vec<[Option<FlowSent>; Phase::COUNT]>,
     windows: WindowPlan,
     offered: Vec<[u32; Priority::COUNT]>,
-    withheld: Vec<Withheld>,
-    /// The entry of `withheld` that each priority's last span is in.
-    open: [Option<usize>; Priority::COUNT],
+    history: History,
     overrun: [Overrun; Priority::COUNT],
-    stalls: Vec<Stall>,
     errors: u64,
     excess: Excess,
     phase: Phase,
@@ -90,10 +88,8 @@ impl Account {
             flows,
             windows,
             offered: vec![[0; Priority::COUNT]; windows.count],
-            withheld: Vec::with_capacity(ROOM),
-            open: [None; Priority::COUNT],
+            history: History::default(),
             overrun: Default::default(),
-            stalls: Vec::with_capacity(ROOM),
             errors: 0,
             excess: Excess { rate, line: line_rate.bits_per_second().into(), level: 0, largest: 0, at: 0 },
             phase: Phase::Baseline,
@@ -105,16 +101,12 @@ impl Account {
     pub fn begin(&mut self, phase: Phase, from: Nanos) {
         self.phase = phase;
         self.expected = from;
-        self.open = [None; Priority::COUNT];
     }
 
     /// The sender runs at `now`: a stall, if it should have done so long before.
     pub fn running(&mut self, now: Nanos) {
         if now > self.expected + STALL {
-            match self.stalls.last_mut() {
-                Some(last) if last.to >= self.expected => last.to = now,
-                _ => self.stalls.push(Stall { from: self.expected, to: now }),
-            }
+            self.history.stall(self.expected, now);
         }
         self.expected = self.expected.max(now);
     }
@@ -124,17 +116,10 @@ impl Account {
         self.expected = self.expected.max(until);
     }
 
-    /// The priorities of the bit mask `stood` accrued nothing between these times.
-    pub fn withheld(&mut self, stood: u8, from: Nanos, to: Nanos) {
-        for priority in Priority::all().filter(|priority| stood & 1 << priority.get() != 0) {
-            let open = &mut self.open[priority.index()];
-            match open.map(|index| &mut self.withheld[index]).filter(|span| span.to == from) {
-                Some(span) => span.to = to,
-                None => {
-                    *open = Some(self.withheld.len());
-                    self.withheld.push(Withheld { priority, phase: self.phase, from, to });
-                }
-            }
+    /// The priorities accrued nothing in these spans.
+    pub fn withheld(&mut self, stood: [Range<Nanos>; Priority::COUNT]) {
+        for (priority, stood) in Priority::all().zip(stood).filter(|(_, stood)| !stood.is_empty()) {
+            self.history.withheld(Withheld { priority, phase: self.phase, from: stood.start, to: stood.end });
         }
     }
 
@@ -177,9 +162,11 @@ impl Account {
                 method: "sendmmsg".into(),
                 honours_pfc: honours_pfc.into(),
                 flows: self.sent.iter().flatten().flatten().copied().collect(),
-                withheld: self.withheld.clone(),
+                withheld: self.history.withheld.clone(),
+                withheld_left_out: self.history.withheld_left_out.clone(),
                 after_xoff: self.overrun.map(|overrun| overrun.largest),
-                stalls: self.stalls.clone(),
+                stalls: self.history.stalls.clone(),
+                stalls_left_out: self.history.stalls_left_out,
                 errors: self.errors,
                 max_burst: self.excess.largest.div_ceil(self.excess.line) as Nanos,
             },
@@ -192,6 +179,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::pfc::Stall;
 
     const MS: Nanos = 1_000_000;
 
@@ -248,20 +236,25 @@ mod tests {
     }
 
     #[test]
-    fn withheld_spans_join_where_they_touch() {
+    fn what_was_withheld_is_told_by_priority_and_phase() {
         let mut account = account();
+        let spans = |spans: &[(usize, Nanos, Nanos)]| {
+            std::array::from_fn(|priority| {
+                let of = spans.iter().find(|(of, ..)| *of == priority);
+                of.map_or(0..0, |(_, from, to)| from * MS..to * MS)
+            })
+        };
         account.begin(Phase::Baseline, 0);
-        account.withheld(1 << 3, MS, 2 * MS);
-        account.withheld(1 << 3 | 1 << 4, 2 * MS, 3 * MS);
-        account.withheld(1 << 4, 3 * MS, 4 * MS);
-        account.withheld(1 << 3, 5 * MS, 6 * MS);
+        account.withheld(spans(&[]));
+        account.withheld(spans(&[(3, 1, 2)]));
+        account.withheld(spans(&[(3, 2, 3), (4, 2, 3)]));
         account.begin(Phase::Storm, 6 * MS);
-        account.withheld(1 << 3, 6 * MS, 7 * MS);
+        account.withheld(spans(&[(3, 6, 7)]));
         let span =
             |priority, phase, from, to| Withheld { priority: Priority::from_low_bits(priority), phase, from: from * MS, to: to * MS };
         assert_eq!(
             account.sent("").report.withheld,
-            [span(3, Phase::Baseline, 1, 3), span(4, Phase::Baseline, 2, 4), span(3, Phase::Baseline, 5, 6), span(3, Phase::Storm, 6, 7)]
+            [span(3, Phase::Baseline, 1, 3), span(4, Phase::Baseline, 2, 3), span(3, Phase::Storm, 6, 7)]
         );
     }
 

@@ -80,7 +80,7 @@ impl LiveFrames {
                 leads: index == 0,
                 frame: prepared.frame.clone(),
                 stop: stop.clone(),
-                spans: ledger.spans(),
+                history: ledger.history(),
             };
             Worker::start(job, outbox.clone())
         };

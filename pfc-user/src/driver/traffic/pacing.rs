@@ -5,8 +5,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
-use pfc_ebpf::generate::Bucket;
+use pfc_ebpf::generate::{self, Bucket};
+use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use crate::plan::Nanos;
@@ -14,6 +16,9 @@ use crate::plan::Nanos;
 const SECOND: u128 = 1_000_000_000;
 /// Catching up with less than this would lose frames to the sender's ordinary ticks.
 const MIN_LATENESS: Nanos = 1_000_000;
+
+/// What the last PFC of each priority said.
+pub type Pauses = [PauseState; Priority::COUNT];
 
 /// What the pacing needs to know of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +77,7 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Lane {
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
-    withheld: bool,
+    paused: bool,
     /// For how long its clock has stood still.
     behind: Nanos,
 }
@@ -107,12 +112,12 @@ impl Pacer {
         Ok(Self { flows, lanes: Default::default(), now: 0, max_lateness })
     }
 
-    /// Begins at `now` with all buckets empty and no priority withheld, at `load` percent (1 to 100) of the flows' rates.
+    /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100) of the flows' rates.
     pub fn start(&mut self, now: Nanos, load: u8) {
         self.now = now;
         for lane in &mut self.lanes {
             lane.due.clear();
-            lane.withheld = false;
+            lane.paused = false;
             lane.behind = 0;
         }
         for (index, flow) in self.flows.iter_mut().enumerate() {
@@ -121,22 +126,18 @@ impl Pacer {
         }
     }
 
-    /// Lets time pass to `now`, from when on the priorities of the bit mask `withheld` are. Returns the priorities whose
-    /// clock stood still since the last call: those withheld at either end, for it is not known when between them that
-    /// changed.
-    pub fn advance(&mut self, now: Nanos, withheld: u8) -> u8 {
-        let passed = now.saturating_sub(self.now);
-        self.now += passed;
-        let mut stood = 0;
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            let bit = 1 << index;
-            if lane.withheld || withheld & bit != 0 {
-                lane.behind += passed;
-                stood |= bit;
-            }
-            lane.withheld = withheld & bit != 0;
-        }
-        stood
+    /// Lets time pass to `now`, at which the priorities' `pauses` are these; nothing more leaves of those that are paused. Returns
+    /// when since the last call each priority's clock stood still (see [`generate::withheld`]): an empty span where it did not.
+    pub fn advance(&mut self, now: Nanos, pauses: &Pauses) -> [Range<Nanos>; Priority::COUNT] {
+        let before = self.now;
+        self.now = self.now.max(now);
+        std::array::from_fn(|index| {
+            let (pause, lane) = (&pauses[index], &mut self.lanes[index]);
+            let (from, to) = generate::withheld(pause, before, self.now);
+            lane.behind += to - from;
+            lane.paused = pause.until > self.now;
+            from..to
+        })
     }
 
     /// Takes the token of the flow whose frame has been due the longest, and returns its index; `None` when none is due.
@@ -153,14 +154,14 @@ impl Pacer {
         Some(index)
     }
 
-    /// When the next frame of a priority that is not withheld is due; `None` when there is none.
+    /// When the next frame of a priority that is not paused is due; `None` when there is none.
     pub fn next_due(&self) -> Option<Nanos> {
         self.first().map(|(ready, _)| ready)
     }
 
     /// The earliest frame, and the index of its lane.
     fn first(&self) -> Option<(Nanos, usize)> {
-        let free = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.withheld);
+        let free = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.paused);
         free.filter_map(|(index, lane)| lane.due.peek().map(|Reverse((ready, _))| (ready + lane.behind, index))).min()
     }
 }
@@ -187,6 +188,15 @@ mod tests {
         pacer
     }
 
+    const FREE: Pauses = [PauseState { until: 0, since: 0 }; Priority::COUNT];
+
+    /// A pause of that priority alone.
+    fn pause(priority: usize, since: Nanos, until: Nanos) -> Pauses {
+        let mut pauses = FREE;
+        pauses[priority] = PauseState { until, since };
+        pauses
+    }
+
     fn drain(pacer: &mut Pacer) -> Vec<usize> {
         std::iter::from_fn(|| pacer.pop()).collect()
     }
@@ -211,9 +221,9 @@ mod tests {
         for k in 1..=100_000u128 {
             let due = START + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
             assert_eq!(pacer.next_due(), Some(due));
-            pacer.advance(due - 1, 0);
+            pacer.advance(due - 1, &FREE);
             assert_eq!(pacer.pop(), None);
-            pacer.advance(due, 0);
+            pacer.advance(due, &FREE);
             assert_eq!(drain(&mut pacer), [0]);
         }
     }
@@ -226,7 +236,7 @@ mod tests {
         let mut now = START;
         while now < START + 1000 * MS {
             now += 100_000;
-            pacer.advance(now, 0);
+            pacer.advance(now, &FREE);
             drain(&mut pacer).into_iter().for_each(|index| sent[index] += 1);
         }
         // floor(1 s * 15625000 bit/s / 8384 bit)
@@ -237,7 +247,7 @@ mod tests {
     fn frames_come_in_the_order_in_which_they_are_due() {
         let flows = [flow(0, 100_000_000, 1024), flow(1, 400_000_000, 1024), flow(1, 50_000_000, 100)];
         let mut pacer = pacer(&flows);
-        pacer.advance(START + MS, 0);
+        pacer.advance(START + MS, &FREE);
         let mut sent = [0u128; 3];
         let mut last = 0;
         for index in drain(&mut pacer) {
@@ -252,11 +262,11 @@ mod tests {
     #[test]
     fn after_a_stall_no_more_than_the_largest_burst_leaves_and_the_rest_is_lost() {
         let mut pacer = pacer(&[flow(0, GIGABIT / 2, 1024), flow(1, GIGABIT / 2, 1024)]);
-        pacer.advance(START + 100 * MS, 0);
+        pacer.advance(START + 100 * MS, &FREE);
         let burst = drain(&mut pacer).len() as u64;
         // 4 ms at 1 Gbit/s are 477.1 frames, one of each flow being kept for what had accrued before.
         assert!((475..=477).contains(&burst), "{burst}");
-        pacer.advance(START + 110 * MS, 0);
+        pacer.advance(START + 110 * MS, &FREE);
         let late = drain(&mut pacer).len() as u64;
         assert!((475..=477).contains(&late), "{late}");
     }
@@ -265,35 +275,57 @@ mod tests {
     fn a_short_stall_is_caught_up_with_in_full() {
         let paced = flow(0, GIGABIT, 1024);
         let mut pacer = pacer(&[paced]);
-        pacer.advance(START + 3 * MS, 0);
+        pacer.advance(START + 3 * MS, &FREE);
         // A bit takes a nanosecond.
         assert_eq!(drain(&mut pacer).len() as u64, 3 * MS / paced.bits);
-        pacer.advance(START + 1000 * MS, 0);
+        pacer.advance(START + 1000 * MS, &FREE);
         drain(&mut pacer);
-        pacer.advance(START + 1000 * MS + 10 * paced.bits, 0);
+        pacer.advance(START + 1000 * MS + 10 * paced.bits, &FREE);
         assert_eq!(drain(&mut pacer).len(), 10);
     }
 
     #[test]
-    fn a_withheld_priority_owes_nothing_afterwards_and_the_others_go_on() {
+    fn what_a_pause_withheld_is_not_owed_afterwards_and_the_others_go_on() {
         let paced = flow(3, GIGABIT / 10, 1024);
         let mut pacer = pacer(&[paced, flow(4, GIGABIT / 10, 1024)]);
-        let ms = |n| START + n * MS;
-        assert_eq!(pacer.advance(ms(2), 0), 0);
+        let us = |n: Nanos| START + n * 1000;
+        pacer.advance(us(2000), &FREE);
         assert_eq!(drain(&mut pacer).len(), 2 * 23);
-        // Withheld from some time after 2 ms to some time before 52 ms.
-        assert_eq!(pacer.advance(ms(3), 1 << 3), 1 << 3);
-        assert!(drain(&mut pacer).iter().all(|&index| index == 1));
+        let of_other = |pacer: &mut Pacer| drain(pacer).iter().all(|&index| index == 1);
+        // From 2.5 ms on; what the rest of the time brought is owed.
+        let held = pause(3, us(2500), us(60_000));
+        assert_eq!(pacer.advance(us(3000), &held)[3], us(2500)..us(3000));
+        assert!(of_other(&mut pacer));
         for n in 4..52 {
-            assert_eq!(pacer.advance(ms(n), 1 << 3), 1 << 3);
-            assert!(drain(&mut pacer).iter().all(|&index| index == 1));
+            let stood = pacer.advance(us(1000 * n), &held);
+            assert_eq!((stood[3].clone(), stood[4].is_empty()), (us(1000 * n - 1000)..us(1000 * n), true));
+            assert!(of_other(&mut pacer));
         }
-        assert_eq!(pacer.advance(ms(52), 0), 1 << 3);
-        assert!(drain(&mut pacer).iter().all(|&index| index == 1));
-        assert_eq!(pacer.advance(ms(54), 0), 0);
+        // An XON at 51.5 ms.
+        assert_eq!(pacer.advance(us(52_000), &pause(3, us(2500), us(51_500)))[3], us(51_000)..us(51_500));
         let owed = drain(&mut pacer).iter().filter(|&&index| index == 0).count() as u64;
-        // 4 ms in all at 100 Mbit/s: 47 frames, of which 23 had left.
-        assert_eq!(owed, 4 * MS / 10 / paced.bits - 23);
+        // 3 ms in all at 100 Mbit/s.
+        assert_eq!(owed, 3 * MS / 10 / paced.bits - 23);
+    }
+
+    #[test]
+    fn a_stall_while_a_pause_holds_is_withheld_for_no_longer_than_the_pause() {
+        let paced = flow(3, GIGABIT / 10, 1024);
+        let mut pacer = pacer(&[paced]);
+        let ms = |n| START + n * MS;
+        pacer.advance(ms(1), &FREE);
+        drain(&mut pacer);
+        // 50 ms without a look, of which the last was paused: the 49 before are the stall's, and no more is caught up with than the
+        // largest burst.
+        let held = pause(3, ms(50), ms(90));
+        assert_eq!(pacer.advance(ms(51), &held)[3], ms(50)..ms(51));
+        assert!(drain(&mut pacer).is_empty());
+        assert_eq!(pacer.advance(ms(53), &pause(3, ms(50), ms(52)))[3], ms(51)..ms(52));
+        let frames = drain(&mut pacer).len() as u64;
+        let caught_up = pacer.max_lateness / 10 / paced.bits;
+        assert!((caught_up..=caught_up + 1).contains(&frames), "{frames} frames, {caught_up} for what may be caught up with");
+        // A pause that came and went in a stall withheld that long.
+        assert_eq!(pacer.advance(ms(153), &pause(3, ms(60), ms(93)))[3], ms(60)..ms(93));
     }
 
     #[test]
@@ -309,21 +341,30 @@ mod tests {
             let mut now = START;
             let mut sent = vec![0u128; flows.len()];
             let mut free = [0u128; 8];
+            let mut pauses = FREE;
             // Bits times a second, beyond what the flows' rates have let drain.
             let mut excess = 0u128;
             for _ in 0..500 {
                 let passed = if random.below(20) == 0 { random.below(30 * MS) } else { random.below(300_000) };
                 now += passed;
-                let withheld = if random.below(4) == 0 { random.below(256) as u8 } else { 0 };
-                let stood = pacer.advance(now, withheld);
-                (0..8).filter(|priority| stood & 1 << priority == 0).for_each(|priority: usize| free[priority] += u128::from(passed));
+                for state in &mut pauses {
+                    if random.below(8) == 0 {
+                        let since = now - random.below(passed + 1);
+                        *state = PauseState { since, until: since + random.below(3 * MS) };
+                    }
+                }
+                let stood = pacer.advance(now, &pauses);
+                for (free, stood) in free.iter_mut().zip(stood) {
+                    assert!(stood.is_empty() || (now - passed..=now).contains(&stood.start) && stood.end <= now);
+                    *free += u128::from(passed - (stood.end - stood.start));
+                }
                 excess = excess.saturating_sub(total * u128::from(passed));
                 for _ in 0..random.below(400) {
                     let Some(index) = pacer.pop() else { break };
                     sent[index] += 1;
                     excess += u128::from(flows[index].bits) * SECOND;
                     let paced = flows[index];
-                    assert_eq!(withheld & 1 << paced.priority.get(), 0);
+                    assert!(pauses[paced.priority.index()].until <= now);
                     assert!(
                         sent[index] * u128::from(paced.bits) * SECOND <= u128::from(paced.rate) * free[paced.priority.index()],
                         "round {round}"
@@ -347,7 +388,7 @@ mod tests {
     #[test]
     fn without_flows_nothing_is_ever_due() {
         let mut pacer = pacer(&[]);
-        pacer.advance(START + MS, 0);
+        pacer.advance(START + MS, &FREE);
         assert_eq!((pacer.pop(), pacer.next_due()), (None, None));
     }
 }

@@ -6,13 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::account::{Account, Accounted, WindowPlan};
 use super::frame::FrameTemplate;
-use super::pacing::{Paced, Pacer};
+use super::pacing::{Paced, Pacer, Pauses};
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::driver::packet::{BATCH, PacketError, PacketSocket};
 use crate::driver::{clock, realtime};
@@ -26,8 +25,6 @@ const REST: Nanos = 100_000;
 
 /// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the account counts it to the burst.
 const RESERVE: Nanos = 16;
-
-type Pauses = [PauseState; Priority::COUNT];
 
 /// A [`Source`] on any interface. Its thread ends when it is dropped.
 pub struct Sendmmsg {
@@ -196,8 +193,7 @@ impl Engine {
             let now = clock::now().min(burst.to).max(last);
             self.account.running(now);
             let before = self.pauses();
-            let paused = paused(&before, now);
-            self.account.withheld(self.pacer.advance(now, paused), last, now);
+            self.account.withheld(self.pacer.advance(now, &before));
             last = now;
             if now >= burst.to {
                 break;
@@ -209,7 +205,7 @@ impl Engine {
             let idle_until = match self.pacer.next_due() {
                 // What is withheld may be set free at any time.
                 Some(_) if count == BATCH => now,
-                _ if paused != 0 => now + TICK,
+                _ if before.iter().any(|pause| pause.until > now) => now + TICK,
                 Some(due) => due.max(now + TICK),
                 None => burst.to,
             };
@@ -301,9 +297,4 @@ impl Engine {
             self.account.after_xoff(priority, octets, &before[priority], &after[priority], now);
         }
     }
-}
-
-/// The priorities paused at `now`, as a bit mask.
-fn paused(pauses: &Pauses, now: Nanos) -> u8 {
-    pauses.iter().enumerate().filter(|(_, state)| state.until > now).fold(0, |mask, (class, _)| mask | 1 << class)
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use aya::maps::{MapData, RingBuf};
-use aya::programs::{RawTracePoint, Xdp};
+use aya::programs::{ProgramError, RawTracePoint, Xdp};
 use aya::util::nr_cpus;
 use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
@@ -22,8 +22,21 @@ use crate::driver::netns::Namespace;
 /// The program, and the one that the benchmarks compare it to.
 const NAME: &str = "generate";
 const CONSTANT: &str = "generate_constant";
-/// The programs that count what became of the frames, and their tracepoints.
-const DELIVERY: [(&str, &str); 2] = [("generate_delivered", "xdp_devmap_xmit"), ("generate_refused", "xdp_redirect_err")];
+
+/// Where the kernel tells what became of the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tracepoints {
+    /// Frames were handed to a device, which took them or did not.
+    pub delivered: &'static str,
+    /// A frame could not be handed to a device.
+    pub refused: &'static str,
+}
+
+impl Default for Tracepoints {
+    fn default() -> Self {
+        Self { delivered: "xdp_devmap_xmit", refused: "xdp_redirect_err" }
+    }
+}
 
 /// The loaded program with its maps. Who runs it takes care that no two do so for different bursts.
 pub struct Generator {
@@ -133,10 +146,10 @@ impl Runner {
 }
 
 impl Generator {
-    pub(super) fn load(program: &mut Program, sizes: Sizes) -> Result<Self, XdpError> {
+    pub(super) fn load(program: &mut Program, sizes: Sizes, tracepoints: Tracepoints) -> Result<Self, XdpError> {
         let generate = Runner::load(program, NAME)?;
         let constant = Runner::load(program, CONSTANT)?;
-        let uncounted = count(program).err().map(|error| error.to_string());
+        let uncounted = count(program, tracepoints).err();
         Ok(Self {
             settings: Table::open(program, name::SETTINGS, 1)?,
             flows: Table::open(program, name::FLOWS, sizes.flows as usize)?,
@@ -182,12 +195,22 @@ impl Generator {
     }
 }
 
-/// Has the kernel tell what becomes of the frames.
-fn count(program: &mut Program) -> Result<(), XdpError> {
-    for (name, tracepoint) in DELIVERY {
-        let program: &mut RawTracePoint = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
-        verified(|| program.load())?;
-        program.attach(tracepoint)?;
+/// Has the kernel tell what becomes of the frames; an error says which tracepoint does not.
+fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> {
+    for (name, tracepoint) in [("generate_delivered", tracepoints.delivered), ("generate_refused", tracepoints.refused)] {
+        attach(program, name, tracepoint).map_err(|error| {
+            let reason = match error {
+                ProgramError::SyscallError(error) => error.io_error.to_string(),
+                error => XdpError::from(error).to_string(),
+            };
+            format!("tracepoint {tracepoint}: {reason}")
+        })?;
     }
     Ok(())
+}
+
+fn attach(program: &mut Program, name: &'static str, tracepoint: &str) -> Result<(), ProgramError> {
+    let program: &mut RawTracePoint = program.object().program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()?;
+    verified(|| program.load())?;
+    program.attach(tracepoint).map(drop)
 }

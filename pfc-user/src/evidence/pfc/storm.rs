@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Departure;
+use super::{Departure, LeftOut};
 use crate::plan::Nanos;
 
 /// The storm's own account.
@@ -22,8 +22,18 @@ pub struct StormReport {
     pub max_gap: Nanos,
     /// Every gap in which the shortest pause that the tolerances allow may have run out.
     pub gaps: Vec<Gap>,
+    /// Further such gaps.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub gaps_left_out: LeftOut,
     /// All gaps between frames, by their length.
     pub histogram: GapHistogram,
+}
+
+impl StormReport {
+    /// How many gaps there were in which the shortest pause may have run out.
+    pub fn gaps_above(&self) -> u64 {
+        self.gaps.len() as u64 + self.gaps_left_out.count
+    }
 }
 
 /// A time in which no frame is known to have left: from the `before` of the frame that began last to the `after` of the frame

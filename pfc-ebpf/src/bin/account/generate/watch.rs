@@ -3,7 +3,8 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, look, words};
+use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, look, withheld, words};
+use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
 use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
@@ -48,66 +49,71 @@ fn pfc(worker: &mut Worker, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
     // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
     let lanes = unsafe { &mut *lanes };
-    let paused = paused(worker);
-    if paused & !worker.paused != 0 {
-        overrun(worker, paused & !worker.paused);
-    }
-    if worker.leads != 0 && (paused | lanes.held) != 0 {
-        stand_still(worker, lanes, paused, over);
-    }
-    worker.paused = paused;
-    worker.lanes_at = worker.now;
     // SAFETY: as above.
-    let held = paused | unsafe { ptr::read_volatile(&raw const lanes.held) };
+    let at = unsafe { ptr::read_volatile(&raw const lanes.at) };
+    let before = worker.paused;
+    worker.paused = 0;
     for priority in 0..8 {
         // SAFETY: as above.
-        let behind = unsafe { ptr::read_volatile(&raw const lanes.behind[priority]) };
-        worker.behind[priority] = if held & (1 << priority) != 0 { HELD } else { behind };
+        let mut behind = unsafe { ptr::read_volatile(&raw const lanes.behind[priority]) };
+        if worker.honoured & (1 << priority) != 0 {
+            let Some(pause) = pause(priority as u32) else { continue };
+            let (from, to) = withheld(&pause, at, worker.now);
+            behind += to - from;
+            let pauses = pause.until > worker.now;
+            worker.paused |= (pauses as u64) << priority;
+            if worker.leads != 0 && (to > from || lanes.open[priority] != 0) {
+                keep(worker, lanes, priority, (from, to), pauses && !over);
+            }
+            if pauses {
+                behind = HELD;
+            }
+        }
+        worker.behind[priority] = behind;
+    }
+    if worker.leads != 0 {
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(&raw mut lanes.at, worker.now) };
+    }
+    if worker.paused & !before != 0 {
+        overrun(worker, worker.paused & !before);
     }
 }
 
-/// The priorities that PFC pauses now, as a bit mask.
+/// What the last PFC of a priority said.
 #[inline(always)]
-fn paused(worker: &Worker) -> u64 {
-    let mut paused = 0;
-    for priority in 0..8 {
-        if let Some(state) = PAUSE.get_ptr(priority) {
-            // SAFETY: an entry of the map; the word is read at once.
-            paused |= ((unsafe { ptr::read_volatile(&raw const (*state).until) } > worker.now) as u64) << priority;
-        }
+fn pause(priority: u32) -> Option<PauseState> {
+    let state = PAUSE.get_ptr(priority)?;
+    // SAFETY: an entry of the map; each word is read at once, and in the order opposite to that in which they are written: who
+    // sees the end of a pause sees its beginning.
+    unsafe {
+        let until = ptr::read_volatile(&raw const (*state).until);
+        Some(PauseState { until, since: ptr::read_volatile(&raw const (*state).since) })
     }
-    paused & worker.honoured
 }
 
-/// Keeps the clocks of the priorities. Those held back at either end of the time since the last look stood still all along, for
-/// it is not known when that changed.
+/// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these differ; `on`: it goes on to do so.
 #[inline(always)]
-fn stand_still(worker: &mut Worker, lanes: &mut Lanes, paused: u64, over: bool) {
-    let stood = lanes.held | paused;
-    for priority in 0..8 {
-        let bit = 1 << priority;
-        if stood & bit != 0 {
-            lanes.behind[priority] += worker.now - worker.lanes_at;
-        }
-        if paused & !lanes.held & bit != 0 {
-            lanes.since[priority] = worker.lanes_at;
-        }
+fn keep(worker: &mut Worker, lanes: &mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
+    let mut open = lanes.open[priority];
+    let at = lanes.at;
+    if open != 0 && (to == from || from != at) {
+        // It had ended soon after the last look.
+        record(worker, Span { what: priority as u64, from: open, to: at });
+        open = 0;
     }
-    let ended = if over { stood } else { stood & !paused };
-    if ended != 0 {
-        close(worker, lanes, ended);
-    }
-    lanes.held = paused;
-}
-
-/// Records for how long these priorities were held back.
-#[inline(always)]
-fn close(worker: &mut Worker, lanes: &Lanes, priorities: u64) {
-    for priority in 0..8 {
-        if priorities & (1 << priority) != 0 {
-            record(worker, Span { what: priority, from: lanes.since[priority as usize], to: worker.now });
+    if to > from {
+        // SAFETY: an entry of the map, which others read: the word is written at once.
+        unsafe { ptr::write_volatile(&raw mut lanes.behind[priority], lanes.behind[priority] + to - from) };
+        if open == 0 {
+            open = from;
         }
     }
+    if open != 0 && !on {
+        record(worker, Span { what: priority as u64, from: open, to });
+        open = 0;
+    }
+    lanes.open[priority] = open;
 }
 
 #[inline(never)]
@@ -129,9 +135,7 @@ fn overrun(worker: &mut Worker, priorities: u64) {
         if priorities & (1 << priority) == 0 {
             continue;
         }
-        let Some(state) = PAUSE.get_ptr(priority as u32) else { continue };
-        // SAFETY: an entry of the map; the word is read at once.
-        let since = unsafe { ptr::read_volatile(&raw const (*state).since) };
+        let Some(PauseState { since, .. }) = pause(priority as u32) else { continue };
         let mut octets = worker.octets[priority];
         if since < worker.batch_from {
             octets += worker.octets_before[priority];

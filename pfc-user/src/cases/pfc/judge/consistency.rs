@@ -3,7 +3,7 @@
 
 use pfc_ebpf::units::LineRate;
 
-use crate::evidence::pfc::{Departure, GapHistogram, PfcEvidence};
+use crate::evidence::pfc::{Departure, GapHistogram, LeftOut, PfcEvidence};
 use crate::plan::Nanos;
 
 /// No clock or span of a run comes near it: 36 years of nanoseconds. Sums of a few of them fit.
@@ -35,6 +35,13 @@ fn count(what: &str, count: u64) -> Result<(), String> {
 fn span(what: &str, from: Nanos, to: Nanos) -> Result<(), String> {
     time(what, to)?;
     if from <= to { Ok(()) } else { Err(format!("{what} begins at {from} ns and ends at {to} ns")) }
+}
+
+fn left_out(what: &str, spans: &LeftOut) -> Result<(), String> {
+    let what = format!("{what} that were not listed");
+    span(&what, spans.from, spans.to)?;
+    time(&what, spans.total)?;
+    count(&what, spans.count)
 }
 
 fn departure(what: &str, departure: Departure) -> Result<(), String> {
@@ -77,6 +84,10 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
     }
     for stall in sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)) {
         span("a stall", stall.from, stall.to)?;
+    }
+    left_out("stalls", &sender.stalls_left_out)?;
+    for spans in &sender.withheld_left_out {
+        left_out("spans withheld", &spans.spans)?;
     }
     for counter in &e.accounting {
         count(&counter.counter, counter.rise)?;
@@ -174,6 +185,7 @@ fn pauses(e: &PfcEvidence) -> Result<(), String> {
         for gap in &storm.gaps {
             span("a gap", gap.from, gap.to)?;
         }
+        left_out("gaps", &storm.gaps_left_out)?;
         histogram(&storm.histogram)?;
     }
     for probe in &e.probes {

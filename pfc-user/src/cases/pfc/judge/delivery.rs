@@ -137,7 +137,9 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
     let stops = |after: Nanos| after + e.limits.max_response + path + lateness;
     let gaps = storm.gaps.iter().map(|gap| (gap.from + shortest_pause(e), stops(gap.to)));
-    gaps.chain([(0, stops(storm.first.after))]).collect()
+    let left_out = &storm.gaps_left_out;
+    let left_out = (!left_out.is_none()).then(|| (left_out.from + shortest_pause(e), stops(left_out.to)));
+    gaps.chain(left_out).chain([(0, stops(storm.first.after))]).collect()
 }
 
 /// `paused`.

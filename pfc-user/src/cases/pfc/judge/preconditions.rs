@@ -1,12 +1,12 @@
 //! What must hold for the tester's own part before a check may be judged; each names the figure where it does not.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Priority};
 
 use super::finding::ms;
 use super::mac;
 use super::probe;
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use crate::evidence::pfc::{LeftOut, PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 /// Whether the precondition of that name is met for `check`; else why not.
@@ -85,7 +85,8 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
 
 /// How long tester and simulated DUT stalled in all.
 pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
-    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)).map(|stall| stall.to - stall.from).fold(0, Nanos::saturating_add)
+    let listed = e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls));
+    listed.map(|stall| stall.to - stall.from).fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
 }
 
 fn accounting(e: &PfcEvidence) -> Result<(), String> {
@@ -137,7 +138,15 @@ pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos 
     }
     let Some(data) = e.span(phase) else { return 0 };
     let spans = e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase);
-    spans.map(|held| held.to.min(data.to).saturating_sub(held.from.max(data.from))).fold(0, Nanos::saturating_add)
+    let listed = spans.map(|held| held.to.min(data.to).saturating_sub(held.from.max(data.from)));
+    let left_out = withheld_left_out(e, flow.priority, phase).map(|spans| spans.total);
+    listed.chain(left_out).fold(0, Nanos::saturating_add)
+}
+
+/// Spans of a priority that were withheld in a phase and are not listed.
+fn withheld_left_out(e: &PfcEvidence, priority: Priority, phase: Phase) -> impl Iterator<Item = &LeftOut> {
+    let spans = e.sender.withheld_left_out.iter().filter(move |spans| spans.priority == priority && spans.phase == phase);
+    spans.map(|of| &of.spans)
 }
 
 fn rate(e: &PfcEvidence) -> Result<(), String> {
@@ -157,6 +166,10 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
                     return Err(format!("no storm-phase frame of {} left", name(flow)));
                 }
                 continue;
+            }
+            if withheld_left_out(e, flow.priority, phase).any(|spans| spans.from < span.from || spans.to > span.to) {
+                let name = name(flow);
+                return Err(format!("it is not known how long {name} was withheld in phase {phase:?}: there were too many spans to list"));
             }
             let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
             let target = target(flow, time);
@@ -183,7 +196,7 @@ pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
 
 /// A gap that lets a DUT with a fast clock go on, but is not above the pause time, so that it is not known where it was.
 pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
-    storm.gaps.is_empty() && storm.max_gap > shortest_pause(e)
+    storm.gaps_above() == 0 && storm.max_gap > shortest_pause(e)
 }
 
 fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
@@ -204,8 +217,14 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         return Err(format!("the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"));
     }
     let gaps: Vec<_> = storm.gaps.iter().filter(|gap| gap.to >= data.from).collect();
-    let Some(largest) = gaps.iter().map(|gap| gap.length()).max() else { return Ok(()) };
-    Err(format!("the storm had {} gaps above its pause time of {pause}, the largest {}", gaps.len(), ms(largest)))
+    let mut count = gaps.len() as u64;
+    let mut largest = gaps.iter().map(|gap| gap.length()).max();
+    if storm.gaps_left_out.may_overlap(data.from, Nanos::MAX) {
+        count += storm.gaps_left_out.count;
+        largest = Some(storm.max_gap);
+    }
+    let Some(largest) = largest else { return Ok(()) };
+    Err(format!("the storm had {count} gaps above its pause time of {pause}, the largest {}", ms(largest)))
 }
 
 /// Whether PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.

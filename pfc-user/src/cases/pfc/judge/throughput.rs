@@ -45,6 +45,14 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     if let Some(stall) = stalls.find(|stall| stall.from < to && stall.to > from) {
         return Some(format!("the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)));
     }
+    let left_out = &e.sender.stalls_left_out;
+    if left_out.may_overlap(from, to) {
+        return Some(format!(
+            "the tester stalled for {} in all, {} times more than there was room to list",
+            ms(left_out.total),
+            left_out.count
+        ));
+    }
     // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for. And a path that
     // takes its time makes each phase arrive that much later than it was offered.
     let late = lateness(e) + path_latency(e);
@@ -123,7 +131,8 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
 }
 
 /// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and received, where the last
-/// frames are taken to have come earlier than they did by `late`.
+/// frames are taken to have come earlier than they did by `late`, and each XOFF to have held for less by that in all: what
+/// comes at once after a delay of the tester fills the DUT's buffers, and a simulated DUT that stalls sets nothing free.
 fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     let span = e.span(Phase::Storm)?;
     let mut offered = 0.0;
@@ -132,7 +141,7 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     for flow in &e.plan.flows {
         let bits = LineRate::frame_bits(flow.length) as f64;
         offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
-        offered += flow.rate as f64 * withheld(e, flow, Phase::Storm) as f64 / 1e9;
+        offered += flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
         if let Some(arrived) = e.received(flow.id, Phase::Storm) {
             received += arrived.frames as f64 * bits;
             last = last.max(arrived.last.saturating_sub(late));
@@ -149,11 +158,11 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
     let what = "received layer-1 rate as a share of the offered";
     let expected = format!(">= {}", e.limits.min_throughput);
     let late = lateness(e).saturating_add(stalled(e));
-    let (Some((offered, received)), Some((_, at_best))) = (rates(e, 0), rates(e, late)) else {
+    let (Some((offered, received)), Some((offered_at_best, at_best))) = (rates(e, 0), rates(e, late)) else {
         finding.undecided(what, expected, "no traffic during the storm");
         return finding;
     };
-    let (share, at_best) = (received / offered, at_best / offered);
+    let (share, at_best) = (received / offered, at_best / offered_at_best);
     let actual = format!("{share:.4} ({:.1} of {:.1} Mbit/s)", received / 1e6, offered / 1e6);
     if share < e.limits.min_throughput && at_best >= e.limits.min_throughput {
         finding.undecided(what, expected, format!("{actual}, but the tester's own lateness of up to {} explains it", ms(late)));
@@ -213,7 +222,7 @@ fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
     };
     let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].map(below).concat();
     let share = 100.0 * storm.max_gap as f64 / pause.max(1) as f64;
-    let above = if storm.gaps.is_empty() { "none".to_owned() } else { storm.gaps.len().to_string() };
+    let above = if storm.gaps_above() == 0 { "none".to_owned() } else { storm.gaps_above().to_string() };
     format!("{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause", brief(storm.max_gap), brief(pause))
 }
 

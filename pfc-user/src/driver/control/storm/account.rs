@@ -8,15 +8,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::evidence::pfc::{Departure, Gap, GapHistogram, StormReport};
+use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport};
 use crate::plan::Nanos;
 
 /// Buckets an octave: a gap is told to a sixteenth.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
 const PER_OCTAVE_BITS: u32 = 4;
 const BUCKETS: usize = (Nanos::BITS - PER_OCTAVE_BITS + 1) as usize * PER_OCTAVE;
-/// Gaps above the pause time that fit without growing.
-const ROOM: usize = 1024;
+/// Gaps above the pause time that a sender lists; they fit without growing, which would cost time while frames are due.
+const ROOM: usize = 4096;
 const NEVER: Departure = Departure { before: 0, after: 0 };
 
 /// The latest time that a frame of any sender left after; 0 before the first.
@@ -44,6 +44,7 @@ pub struct Account {
     last: Departure,
     max_gap: Nanos,
     gaps: Vec<Gap>,
+    gaps_left_out: LeftOut,
     counts: Vec<u64>,
 }
 
@@ -53,7 +54,17 @@ impl Account {
         let mut counts = Vec::new();
         // Written now, so that the pages are there when the storm runs.
         counts.resize_with(BUCKETS, || std::hint::black_box(0));
-        Self { pause, frames: 0, errors: 0, first: NEVER, last: NEVER, max_gap: 0, gaps: Vec::with_capacity(ROOM), counts }
+        Self {
+            pause,
+            frames: 0,
+            errors: 0,
+            first: NEVER,
+            last: NEVER,
+            max_gap: 0,
+            gaps: Vec::with_capacity(ROOM),
+            gaps_left_out: LeftOut::default(),
+            counts,
+        }
     }
 
     /// A frame left.
@@ -78,8 +89,13 @@ impl Account {
 
     fn gap(&mut self, gap: Gap) {
         self.max_gap = self.max_gap.max(gap.length());
-        if gap.length() > self.pause {
+        if gap.length() <= self.pause {
+            return;
+        }
+        if self.gaps.len() < ROOM {
             self.gaps.push(gap);
+        } else {
+            self.gaps_left_out.add(gap.from, gap.to);
         }
     }
 
@@ -99,6 +115,7 @@ impl Account {
             last: all.last,
             max_gap: all.max_gap,
             gaps: all.gaps,
+            gaps_left_out: all.gaps_left_out,
             histogram: GapHistogram(
                 all.counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(|(index, count)| (below(index), count)).collect(),
             ),
@@ -114,6 +131,7 @@ impl Account {
         self.errors += other.errors;
         self.max_gap = self.max_gap.max(other.max_gap);
         self.gaps.extend(other.gaps);
+        self.gaps_left_out.merge(other.gaps_left_out);
         self.counts.iter_mut().zip(other.counts).for_each(|(count, other)| *count += other);
         self
     }

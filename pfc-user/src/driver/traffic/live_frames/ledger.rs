@@ -7,10 +7,11 @@ use pfc_ebpf::generate::Span;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
+use super::super::history::History;
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
 use crate::driver::xdp::Generator;
-use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
+use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use crate::plan::Nanos;
 
 /// The account of all bursts so far.
@@ -19,8 +20,6 @@ pub struct Ledger {
     line_rate: LineRate,
     windows: usize,
     flows: BTreeMap<(u16, Phase), FlowSent>,
-    withheld: Vec<Withheld>,
-    stalls: Vec<Stall>,
     /// Frames of windows that had not ended when a burst did.
     offered: Vec<[u64; Priority::COUNT]>,
     after_xoff: [u64; Priority::COUNT],
@@ -29,8 +28,8 @@ pub struct Ledger {
     refused: u64,
     /// Frames whose end is not known.
     unaccounted: u64,
-    /// Taken from the program while it runs.
-    spans: Arc<Mutex<Vec<Span>>>,
+    /// Filled with what the program recorded, while it runs and afterwards.
+    history: Arc<Mutex<History>>,
 }
 
 impl Ledger {
@@ -45,21 +44,19 @@ impl Ledger {
             line_rate: plan.line_rate,
             windows: plan.windows,
             flows: BTreeMap::new(),
-            withheld: Vec::new(),
-            stalls: Vec::new(),
             offered: vec![[0; Priority::COUNT]; plan.windows],
             after_xoff: [0; Priority::COUNT],
             max_burst: 0,
             dropped: 0,
             refused: 0,
             unaccounted: 0,
-            spans: Arc::default(),
+            history: Arc::default(),
         }
     }
 
-    /// Where the workers put the spans that the program records.
-    pub fn spans(&self) -> Arc<Mutex<Vec<Span>>> {
-        self.spans.clone()
+    /// What a worker adds to while the program runs (see [`take_spans`]).
+    pub fn history(&self) -> Arc<Mutex<History>> {
+        self.history.clone()
     }
 
     /// Adds a burst that is over. An error where its record is not whole.
@@ -87,10 +84,7 @@ impl Ledger {
         }
         self.max_burst = self.max_burst.max(largest);
         self.after_xoff = std::array::from_fn(|priority| self.after_xoff[priority].max(after_xoff[priority]));
-        let mut spans = std::mem::take(&mut *self.spans.lock().unwrap_or_else(PoisonError::into_inner));
-        spans.extend(generator.take_spans());
-        spans.sort_by_key(|span| span.from);
-        spans.into_iter().for_each(|span| self.span(burst.phase, span));
+        take_spans(&self.history, generator, burst.phase);
         if lost > 0 { Err(TrafficError::SpansLost { lost }) } else { Ok(()) }
     }
 
@@ -100,19 +94,6 @@ impl Ledger {
         flow.last = sent.last;
     }
 
-    fn span(&mut self, phase: Phase, Span { what, from, to }: Span) {
-        if what == Span::STALL {
-            self.stalls.push(Stall { from, to });
-            return;
-        }
-        let priority = Priority::from_low_bits(what as u8);
-        let last = self.withheld.iter_mut().rfind(|span| span.priority == priority);
-        match last.filter(|span| span.phase == phase && span.to == from) {
-            Some(span) => span.to = to,
-            None => self.withheld.push(Withheld { priority, phase, from, to }),
-        }
-    }
-
     /// All so far, by that many workers.
     pub fn sent(&self, generator: &Generator, workers: usize) -> Sent {
         let offered = (0..self.windows).map(|window| {
@@ -120,6 +101,7 @@ impl Ledger {
             add(&mut frames, &self.offered[window]);
             frames.map(|frames| frames as u32)
         });
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let cores = if workers == 1 { "1 core".into() } else { format!("{workers} cores") };
         let uncounted =
             generator.uncounted().map_or(String::new(), |reason| format!("; losses on the way to the port not counted: {reason}"));
@@ -128,9 +110,11 @@ impl Ledger {
                 method: format!("live frames, {cores}{uncounted}"),
                 honours_pfc: self.honours_pfc.clone(),
                 flows: self.flows.values().copied().collect(),
-                withheld: self.withheld.clone(),
+                withheld: history.withheld,
+                withheld_left_out: history.withheld_left_out,
                 after_xoff: self.after_xoff,
-                stalls: self.stalls.clone(),
+                stalls: history.stalls,
+                stalls_left_out: history.stalls_left_out,
                 errors: 0,
                 max_burst: self.max_burst,
             },
@@ -140,6 +124,17 @@ impl Ledger {
                 ("live frames the kernel refused", self.refused),
                 ("live frames unaccounted for", self.unaccounted),
             ],
+        }
+    }
+}
+
+/// Takes over what the program has recorded so far.
+pub fn take_spans(history: &Mutex<History>, generator: &Generator, phase: Phase) {
+    let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+    for Span { what, from, to } in generator.take_spans() {
+        match what {
+            Span::STALL => history.stall(from, to),
+            priority => history.withheld(Withheld { priority: Priority::from_low_bits(priority as u8), phase, from, to }),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Prepared {
             flow.begin(burst, burst.from);
             generator.flows.set(index, &flow.entry);
         }
-        generator.lanes.set(0, &Lanes::default());
+        generator.lanes.set(0, &Lanes { at: burst.from, ..Lanes::default() });
         generator.settings.set(0, &Settings { to: burst.to, ..self.settings });
         // A CPU that is no worker's has no flows.
         for cpu in 0..generator.workers.entries() {
@@ -91,7 +91,6 @@ impl Prepared {
                 cursor: share.first as u64,
                 leads: u64::from(index == 0),
                 now: burst.from,
-                lanes_at: burst.from,
                 max_lateness: self.max_lateness,
                 honoured: self.honoured,
                 excess: Excess::new(share.rate),

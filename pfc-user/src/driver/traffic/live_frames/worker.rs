@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 
-use pfc_ebpf::generate::{BATCH, Span};
+use pfc_ebpf::generate::BATCH;
 
+use super::super::history::History;
 use super::super::{Burst, TrafficError};
+use super::ledger::take_spans;
 use crate::driver::packet::PacketError;
 use crate::driver::xdp::Generator;
 use crate::driver::{clock, realtime};
@@ -28,7 +30,7 @@ pub struct Job {
     pub leads: bool,
     pub frame: Vec<u8>,
     pub stop: Arc<AtomicBool>,
-    pub spans: Arc<Mutex<Vec<Span>>>,
+    pub history: Arc<Mutex<History>>,
 }
 
 /// A worker; dropping it waits for the end of its thread.
@@ -104,7 +106,7 @@ impl Job {
         loop {
             self.generator.run(self.port, &self.frame, RUNS)?;
             if self.leads {
-                self.spans.lock().unwrap_or_else(PoisonError::into_inner).extend(self.generator.take_spans());
+                take_spans(&self.history, &self.generator, burst.phase);
             }
             let state = self.generator.workers.get(self.cpu);
             if state.refused > 0 {

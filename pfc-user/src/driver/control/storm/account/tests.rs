@@ -57,6 +57,24 @@ fn refused_frames_are_counted_and_end_no_gap() {
 }
 
 #[test]
+fn gaps_that_there_is_no_room_for_are_summed_up_exactly() {
+    let latest = Latest::default();
+    let mut accounts = [(); 2].map(|()| Account::new(110));
+    let room = ROOM as Nanos;
+    for n in 0..2 * room + 7 {
+        accounts[(n % 2) as usize].left(at(1000 * (n + 1)), &latest);
+    }
+    let last = 1000 * (2 * room + 7);
+    let report = Account::end(String::new(), accounts.into(), last);
+    // The first frame ends no gap.
+    assert_eq!((report.gaps.len(), report.gaps_above()), (2 * ROOM, 2 * room + 6));
+    assert!(report.gaps.windows(2).all(|pair| pair[0].from < pair[1].from));
+    let gap = 1010;
+    assert_eq!(report.gaps_left_out, LeftOut { count: 6, total: 6 * gap, from: last - 6000, to: last + 10 });
+    assert_eq!((report.max_gap, report.histogram), (gap, GapHistogram(vec![(1024, 2 * room + 6)])));
+}
+
+#[test]
 fn every_length_has_a_bucket_that_ends_above_it_and_near_it() {
     let lengths = (0..64).flat_map(|bits| [0, 1, 2].map(|more| (1u64 << bits).saturating_add(more).wrapping_sub(1)));
     for length in lengths.chain([14_000, 83_900, Nanos::MAX]) {
