@@ -19,7 +19,7 @@ use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
-    ABI_VERSION, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
+    ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
 };
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, OutOfRange};
@@ -95,8 +95,6 @@ pub struct Account {
 #[derive(Clone, Debug)]
 pub struct PauseView(Arc<Words>);
 
-/// Entries of PAUSE: eight priorities and the whole link.
-const CLASSES: usize = 9;
 const WORDS_OF_PAUSE: usize = size_of::<PauseState>() / size_of::<u64>();
 const WORDS_OF_FLOW: usize = size_of::<Flow>() / size_of::<u64>();
 
@@ -126,6 +124,11 @@ impl Account {
 
     /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
+        Self::load_object(OBJECT, sizes)
+    }
+
+    /// The same with another object, such as a variant that is to be measured beside the program.
+    pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self, XdpError> {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
         let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
@@ -136,7 +139,7 @@ impl Account {
             .map_max_entries(name::WINDOWS, sizes.windows)
             .map_max_entries(name::CONTROLS, (log::segment(cpus) * cpus) as u32);
         generate::size(&mut loader, sizes)?;
-        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
+        let mut program = Program::load(object, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
             flows: program.words(name::FLOWS, sizes.flows as usize * WORDS_OF_FLOW)?,

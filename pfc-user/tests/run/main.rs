@@ -12,6 +12,7 @@ mod interrupt;
 mod lab;
 mod losses;
 mod outcome;
+mod rates;
 mod rc;
 mod reports;
 mod settle;
