@@ -1,6 +1,6 @@
 //! The flows as the program wants them.
 
-use pfc_ebpf::generate::{BLOCK, Bucket, Excess, Flow, Lanes, SECOND, Settings, VARIABLE, Worker};
+use pfc_ebpf::generate::{BLOCK, Bucket, Excess, Flow, Lanes, SECOND, Settings, VARIABLE, Worker, batch};
 use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
 use pfc_ebpf::units::LineRate;
 
@@ -116,6 +116,7 @@ impl PreparedFlow {
         let entry = Flow {
             priority: paced.priority.get().into(),
             cost: paced.bits * SECOND,
+            share: batch::frame(octets.len() as u16),
             length: octets.len() as u16,
             trim: (longest - octets.len()) as u16,
             variable_at: (stamp_at + LEN - VARIABLE) as u16,
