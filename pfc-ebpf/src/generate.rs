@@ -9,10 +9,13 @@ use crate::maps::PauseState;
 
 /// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
 pub const BATCH: u32 = 64;
+/// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches others may have the CPU.
+pub const SHORT_BATCH: u32 = 8;
 /// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
 /// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
-/// Divides [`BATCH`], so that a batch begins with a look: between batches others may have had the CPU.
-pub const LOOK: u64 = 16;
+/// Divides both batches, so that each begins with a look: between batches others may have had the CPU.
+pub const LOOK: u64 = 8;
+const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u32 = 16;
 /// Lateness that is not yet worth a word, nanoseconds.
