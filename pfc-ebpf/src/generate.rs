@@ -9,10 +9,13 @@ use crate::maps::PauseState;
 
 /// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
 pub const BATCH: u32 = 64;
+/// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches others may have the CPU.
+pub const SHORT_BATCH: u32 = 8;
 /// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
 /// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
-/// Divides [`BATCH`], so that a batch begins with a look: between batches others may have had the CPU.
+/// Divides both batches, so that each begins with a look: between batches others may have had the CPU.
 pub const LOOK: u64 = 8;
+const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u32 = 16;
 /// Lateness that is not yet worth a word, nanoseconds.
@@ -100,12 +103,12 @@ impl Bucket {
         self.due + (self.due_rest > 0) as u64
     }
 
-    /// Takes a frame out at `now`. Of what was due more than `max_lateness` before, one frame is left.
+    /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness` before, one frame is left.
     #[inline(always)]
     pub const fn take(&mut self, now: u64, max_lateness: u64) {
-        let earliest = now.saturating_sub(max_lateness);
-        if self.due < earliest {
-            self.due = earliest;
+        // A difference costs the program less than a saturating one.
+        if now - self.due > max_lateness {
+            self.due = now - max_lateness;
             self.due_rest = 0;
         }
         self.advance();
@@ -144,6 +147,8 @@ impl Excess {
     /// Lets `nanos` pass.
     #[inline(always)]
     pub const fn pass(&mut self, nanos: u64) {
+        // It only falls here: no need to look after every frame.
+        self.largest = self.highest();
         let nanos = if nanos < Self::MAX_PASSED { nanos } else { Self::MAX_PASSED };
         self.level = self.level.saturating_sub(self.rate * nanos);
     }
@@ -152,14 +157,16 @@ impl Excess {
     #[inline(always)]
     pub const fn add(&mut self, cost: u64) {
         self.level += cost;
-        if self.level > self.largest {
-            self.largest = self.level;
-        }
+    }
+
+    #[inline(always)]
+    const fn highest(&self) -> u64 {
+        if self.level > self.largest { self.level } else { self.largest }
     }
 
     /// The largest burst as nanoseconds of `line` bit/s.
     pub const fn largest(&self, line: u64) -> u64 {
-        self.largest.div_ceil(line)
+        self.highest().div_ceil(line)
     }
 }
 
@@ -185,12 +192,14 @@ pub struct Flow {
     pub last: u64,
     /// Bits of layer 1 in a frame, times [`SECOND`].
     pub cost: u64,
+    /// What a frame adds to [`Worker::batch`]: [`batch::frame`].
+    pub share: u64,
     /// Sum of the stamp's words before the sequence number.
     pub sum: u64,
     /// The first octets of a frame, as they stand in memory.
     pub block: [u64; BLOCK / 8],
     /// Padding.
-    pub _pad: [u64; 2],
+    pub _pad: u64,
 }
 
 /// Nanoseconds in a second: bits times this many make [`Flow::cost`].
@@ -232,10 +241,10 @@ pub struct Worker {
     pub leads: u64,
     /// Bit per priority: paused at the last look.
     pub paused: u64,
-    /// Frames of the present window by priority, not yet in OFFERED.
+    /// What left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one word, for each frame counts.
+    pub batch: [u64; 8],
+    /// Frames of the present window by priority that are not yet in OFFERED; those of the batch are not among them.
     pub offered: [u64; 8],
-    /// Octets that left in this batch, by priority.
-    pub octets: [u64; 8],
     /// Octets of the batch before.
     pub octets_before: [u64; 8],
     /// When the batch began.
@@ -260,6 +269,24 @@ pub struct Worker {
     pub error: u64,
     /// Records that did not fit into SPANS.
     pub spans_lost: u64,
+}
+
+/// Frames and octets of a batch in one word.
+pub mod batch {
+    /// A frame of `length` octets.
+    pub const fn frame(length: u16) -> u64 {
+        (length as u64) << 32 | 1
+    }
+
+    /// Frames in such a sum.
+    pub const fn frames(sum: u64) -> u64 {
+        sum & 0xffff_ffff
+    }
+
+    /// Octets in such a sum.
+    pub const fn octets(sum: u64) -> u64 {
+        sum >> 32
+    }
 }
 
 /// [`Worker::behind`] of a priority that is paused: none of its frames is ever due.
@@ -397,8 +424,11 @@ mod tests {
         excess.pass(16_768);
         excess.add(8384 * SECOND);
         assert_eq!(excess.largest(SECOND), 2 * 8384);
+        excess.add(8384 * SECOND);
+        // Also before time has passed.
+        assert_eq!(excess.largest(SECOND), 3 * 8384);
         excess.pass(u64::MAX);
         excess.add(8384 * SECOND);
-        assert_eq!(excess.largest(SECOND), 2 * 8384);
+        assert_eq!(excess.largest(SECOND), 3 * 8384);
     }
 }

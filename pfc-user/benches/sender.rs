@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use common::{Extent, Report, Spread};
 use nix::time::{ClockId, clock_gettime};
-use pfc_ebpf::generate::{BATCH, Worker};
+use pfc_ebpf::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::traffic::live_frames::LiveFrames;
@@ -53,12 +53,12 @@ fn main() {
     }
 }
 
-/// Saturated sending beside constant frames whose clock is read for each, and for every eighth as the sender's.
+/// Saturated sending beside constant frames whose clock is read for each, and as seldom as the sender's.
 fn saturated(cpu: usize, flows: u16, length: usize) {
     let mut bench = Bench::open(cpu, flows, length, SATURATED);
     let mut results: [Vec<f64>; 3] = Default::default();
     for _ in 0..Extent::asked().pick(3, 7) {
-        for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: 7 }, Kind::Constant { mask: 0 }]) {
+        for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: LOOK - 1 }, Kind::Constant { mask: 0 }]) {
             result.push(bench.measure(kind));
         }
     }
@@ -149,7 +149,7 @@ impl Bench {
         let worker = self.generator.workers.get(self.cpu);
         assert_eq!(worker.end, share);
         let run = |runs| match kind {
-            Kind::Generate => self.generator.run(self.port, &self.frame, runs),
+            Kind::Generate => self.generator.run(self.port, &self.frame, runs, BATCH),
             Kind::Constant { mask } => {
                 self.generator.workers.set(self.cpu, &Worker { look: mask, end: 1, ..Worker::default() });
                 self.generator.run_constant(self.port, &self.frame, runs)

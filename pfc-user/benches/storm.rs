@@ -50,10 +50,11 @@ const GBITS: [u64; 3] = [100, 400, 800];
 
 type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
-/// Every sender of traffic.
-const SOURCES: [(&str, Open); 2] = [
-    ("sendmmsg", |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?))),
-    ("live frames", |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
+/// Every sender of traffic, with the rate asked of it in Gbit/s: more than it can, but for live frames at a rate that leaves time.
+const SOURCES: [(&str, u64, Open); 3] = [
+    ("sendmmsg", 40, |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?))),
+    ("live frames", 40, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
+    ("live, 2.4 Mpps", 20, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
 ];
 
 /// What else goes on.
@@ -62,20 +63,20 @@ enum Load {
     Idle,
     /// A busy loop on every CPU.
     Hog,
-    /// A sender of traffic on another port, as fast as it can.
-    Traffic(&'static str, Open),
+    /// A sender of traffic on another port, at so many Gbit/s.
+    Traffic(&'static str, u64, Open),
 }
 
 impl Load {
     fn all() -> Vec<Self> {
-        [Self::Idle, Self::Hog].into_iter().chain(SOURCES.map(|(name, open)| Self::Traffic(name, open))).collect()
+        [Self::Idle, Self::Hog].into_iter().chain(SOURCES.map(|(name, gbits, open)| Self::Traffic(name, gbits, open))).collect()
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Hog => "CPU hog",
-            Self::Traffic(name, _) => name,
+            Self::Traffic(name, ..) => name,
         }
     }
 }
@@ -128,8 +129,8 @@ impl Lab {
         Ok(match load {
             Load::Idle => Running { _hogs: None, _source: None },
             Load::Hog => Running { _hogs: Some(Hogs::start()), _source: None },
-            Load::Traffic(_, open) => {
-                let line_rate = LineRate::from_bits_per_second(40_000_000_000)?;
+            Load::Traffic(_, gbits, open) => {
+                let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000)?;
                 let flows = [FlowPlan {
                     id: 0,
                     role: Role::Test,

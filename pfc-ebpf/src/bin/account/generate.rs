@@ -115,8 +115,7 @@ fn release(worker: &mut Worker, flow: &mut Flow, priority: usize) {
     }
     flow.last = now;
     worker.excess.add(flow.cost);
-    worker.offered[priority] += 1;
-    worker.octets[priority] += flow.length as u64;
+    worker.batch[priority] += flow.share;
     worker.pending += 1;
 }
 

@@ -139,8 +139,8 @@ impl Runner {
         Ok(Self { program: own, _attached: attached, _namespace: namespace })
     }
 
-    fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
-        live_frames::run(self.program.as_fd(), port, frame, runs, BATCH)
+    fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
+        live_frames::run(self.program.as_fd(), port, frame, runs, batch)
             .map_err(|error| XdpError::LiveFrames { what: "the kernel does not run the program", error })
     }
 }
@@ -164,14 +164,15 @@ impl Generator {
     }
 
     /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers. `port` is the index of an
-    /// interface in the calling thread's network namespace. A signal may end it sooner.
-    pub fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
-        self.program.run(port, frame, runs)
+    /// interface in the calling thread's network namespace. What is let go leaves at the end of a `batch`, which divides [`BATCH`],
+    /// at the latest. A signal may end it sooner.
+    pub fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
+        self.program.run(port, frame, runs, batch)
     }
 
     /// The same with the program that sends constant frames without pause: the reference of the benchmarks.
     pub fn run_constant(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
-        self.constant.run(port, frame, runs)
+        self.constant.run(port, frame, runs, BATCH)
     }
 
     /// Why it is not counted what became of the frames; `None` where it is.

@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, look, withheld, words};
+use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, batch, look, withheld, words};
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
@@ -26,14 +26,13 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if now - before > STALL {
         record(worker, Span { what: Span::STALL, from: before, to: now });
     }
-    if now >= worker.window_ends {
-        window(worker, settings, now);
-    }
     let begins = run % BATCH as u64 == 0;
-    if begins {
-        worker.batch_from = now;
-        worker.octets_before = worker.octets;
-        worker.octets = [0; 8];
+    let window_ends = now >= worker.window_ends;
+    if begins || window_ends {
+        sum_up(worker, begins);
+    }
+    if window_ends {
+        window(worker, settings, now);
     }
     if begins || over || worker.look == look::PFC || worker.paused != 0 {
         pfc(worker, over);
@@ -41,6 +40,26 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     worker.look = look::NONE;
     worker.over = over as u64;
     !over
+}
+
+/// Adds what left of the present batch to the window. Word by word, for the compiler would call a function that does it octet
+/// by octet.
+#[inline(always)]
+fn sum_up(worker: &mut Worker, begins: bool) {
+    for priority in 0..8 {
+        let sum = worker.batch[priority];
+        worker.offered[priority] += batch::frames(sum);
+        // The octets stay until the batch is over.
+        let left = if begins { 0 } else { sum & !batch::frames(u64::MAX) };
+        // SAFETY: a place in a value at hand.
+        unsafe { ptr::write_volatile(&raw mut worker.batch[priority], left) };
+        if begins {
+            worker.octets_before[priority] = batch::octets(sum);
+        }
+    }
+    if begins {
+        worker.batch_from = worker.now;
+    }
 }
 
 /// Looks at what PFC holds back.
@@ -136,7 +155,7 @@ fn overrun(worker: &mut Worker, priorities: u64) {
             continue;
         }
         let Some(PauseState { since, .. }) = pause(priority as u32) else { continue };
-        let mut octets = worker.octets[priority];
+        let mut octets = batch::octets(worker.batch[priority]);
         if since < worker.batch_from {
             octets += worker.octets_before[priority];
         }
@@ -158,7 +177,10 @@ fn window(worker: &mut Worker, settings: &Settings, now: u64) {
             unsafe { atomic::add(&raw mut (*offered)[priority], worker.offered[priority]) };
         }
     }
-    worker.offered = [0; 8];
+    for frames in &mut worker.offered {
+        // SAFETY: a place in a value at hand; as in `sum_up`.
+        unsafe { ptr::write_volatile(frames, 0) };
+    }
     let window = now.saturating_sub(settings.epoch).checked_div(settings.width).unwrap_or(0);
     let last = settings.windows.saturating_sub(1);
     (worker.window, worker.window_ends) =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pfc_ebpf::generate::Span;
+use pfc_ebpf::generate::{Span, batch};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
@@ -75,6 +75,7 @@ impl Ledger {
             largest += worker.excess.largest(self.line_rate.bits_per_second());
             add(&mut after_xoff, &worker.overrun_largest);
             add(&mut self.offered[worker.window as usize], &worker.offered);
+            add(&mut self.offered[worker.window as usize], &worker.batch.map(batch::frames));
             self.dropped += worker.dropped;
             self.refused += worker.refused;
             if generator.uncounted().is_none() {

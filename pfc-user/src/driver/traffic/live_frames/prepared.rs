@@ -1,6 +1,6 @@
 //! The flows as the program wants them.
 
-use pfc_ebpf::generate::{BLOCK, Bucket, Excess, Flow, Lanes, SECOND, Settings, VARIABLE, Worker};
+use pfc_ebpf::generate::{BLOCK, Bucket, Excess, Flow, Lanes, SECOND, Settings, VARIABLE, Worker, batch};
 use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
 use pfc_ebpf::units::LineRate;
 
@@ -34,6 +34,8 @@ pub struct Share {
     pub end: usize,
     /// Sum of their rates.
     pub rate: u64,
+    /// Frames a second that these are.
+    pub frames: u64,
 }
 
 /// A flow.
@@ -65,7 +67,8 @@ impl Prepared {
             let dealt = templates.iter().skip(worker).step_by(cpus.len());
             flows.extend(dealt.map(|(id, paced, template)| PreparedFlow::new(plan.run, *id, *paced, template, length)));
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
-            shares.push(Share { cpu, first, end: flows.len(), rate });
+            let frames = flows[first..].iter().map(|flow| flow.paced.rate / flow.paced.bits).sum();
+            shares.push(Share { cpu, first, end: flows.len(), rate, frames });
         }
         let settings = Settings { stop: 0, to: 0, epoch: plan.epoch, width: plan.width, windows: plan.windows as u64 };
         let honoured = if honoured { 0xff } else { 0 };
@@ -116,6 +119,7 @@ impl PreparedFlow {
         let entry = Flow {
             priority: paced.priority.get().into(),
             cost: paced.bits * SECOND,
+            share: batch::frame(octets.len() as u16),
             length: octets.len() as u16,
             trim: (longest - octets.len()) as u16,
             variable_at: (stamp_at + LEN - VARIABLE) as u16,

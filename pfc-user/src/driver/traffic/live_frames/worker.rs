@@ -28,6 +28,8 @@ pub struct Job {
     pub port: u32,
     pub cpu: usize,
     pub leads: bool,
+    /// Runs in a batch.
+    pub batch: u32,
     pub frame: Vec<u8>,
     pub stop: Arc<AtomicBool>,
     pub history: Arc<Mutex<History>>,
@@ -104,7 +106,7 @@ impl Job {
             clock::park_until(wake);
         }
         loop {
-            self.generator.run(self.port, &self.frame, RUNS)?;
+            self.generator.run(self.port, &self.frame, RUNS, self.batch)?;
             if self.leads {
                 take_spans(&self.history, &self.generator, burst.phase);
             }
