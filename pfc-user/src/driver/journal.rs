@@ -157,6 +157,7 @@ impl Journal {
         for path in self.entries()? {
             let entry = match read(&path) {
                 Ok(entry) => entry,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
                     all = false;
                     done.push(unreadable(&path, &error));
@@ -185,7 +186,7 @@ impl Journal {
                     continue;
                 }
             }
-            fs::remove_file(&path).map_err(|source| JournalError::File { path, source })?;
+            remove(path)?;
         }
         Ok((done, all))
     }
@@ -229,12 +230,13 @@ impl Journal {
     /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
     /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
-        let file_error = |path: &Path, source| JournalError::File { path: path.to_owned(), source };
         let boot = boot();
         let mut done = Vec::new();
         for path in self.entries()? {
             let entry = match read(&path) {
                 Ok(entry) => entry,
+                // Its process, or another one's recovery, has taken it away since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 // Another version's, perhaps; no reason not to put back what the others say.
                 Err(error) => {
                     done.push(unreadable(&path, &error));
@@ -269,7 +271,7 @@ impl Journal {
                     }
                 },
             }
-            fs::remove_file(&path).map_err(|error| file_error(&path, error))?;
+            remove(path)?;
         }
         Ok(done)
     }
@@ -298,6 +300,14 @@ fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, J
     };
     written().map_err(|source| JournalError::File { path: path.clone(), source })?;
     Ok(path)
+}
+
+/// Takes an entry away that another process may be taking away as well: both have put back what it says.
+fn remove(path: PathBuf) -> Result<(), JournalError> {
+    match fs::remove_file(&path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(JournalError::File { path, source }),
+        _ => Ok(()),
+    }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
