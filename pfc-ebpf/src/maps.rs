@@ -7,7 +7,7 @@
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// The section (and so the map) of the object that holds the version it was built with, and nothing else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.
@@ -31,7 +31,8 @@ pub mod name {
     pub const WINDOWS: &str = "WINDOWS";
     /// `PerCpuArray<Port>`, one entry.
     pub const PORT: &str = "PORT";
-    /// `Array<PauseState>` by priority, entry 8 for 802.3x; memory-mapped, so that a sender reads it without a system call.
+    /// `Array<[PauseState; 9]>` of one entry: by priority, the last for 802.3x; memory-mapped, so that a sender reads it without a
+    /// system call.
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Arrival`].
     pub const ARRIVALS: &str = "ARRIVALS";
@@ -219,10 +220,54 @@ pub struct ClassCounters {
     pub xoff: u64,
     /// Frames that address the class with time 0.
     pub xon: u64,
-    /// Time of the last one, in quanta.
-    pub last_quanta: u64,
-    /// Arrival of the last one, CLOCK_MONOTONIC nanoseconds.
-    pub last: u64,
+    /// The last one.
+    pub last: LastControl,
+}
+
+/// The last PAUSE/PFC frame that addressed a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LastControl {
+    /// Its time for the class, in quanta.
+    pub quanta: u64,
+    /// Its arrival, CLOCK_MONOTONIC nanoseconds; 0: there was none.
+    pub at: u64,
+}
+
+/// PFC frames by the classes that they address: two counts a frame, of which follow those of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PfcCounters {
+    /// All frames, by the low octet of their class-enable vector.
+    pub by_vector: [u64; 256],
+    /// Those that address a class with time 0, by the vector of such classes.
+    pub by_xon: [u64; 256],
+    /// By priority.
+    pub last: [LastControl; 8],
+}
+
+impl PfcCounters {
+    /// No frame.
+    pub const NONE: Self = Self { by_vector: [0; 256], by_xon: [0; 256], last: [LastControl { quanta: 0, at: 0 }; 8] };
+
+    /// All frames, whatever their vector.
+    pub fn frames(&self) -> u64 {
+        self.by_vector.iter().sum()
+    }
+
+    /// Frames whose class-enable vector is zero.
+    pub const fn empty(&self) -> u64 {
+        self.by_vector[0]
+    }
+
+    /// Those of each priority.
+    pub fn classes(&self) -> [ClassCounters; 8] {
+        core::array::from_fn(|priority| {
+            let addressed = |counts: &[u64; 256]| -> u64 { (0..256).filter(|vector| vector >> priority & 1 == 1).map(|v| counts[v]).sum() };
+            let xon = addressed(&self.by_xon);
+            ClassCounters { xoff: addressed(&self.by_vector) - xon, xon, last: self.last[priority] }
+        })
+    }
 }
 
 /// Why a frame could not be read; indexes [`PortCounters::malformed`].
@@ -323,8 +368,7 @@ pub struct Local {
     pub _pad: u32,
 }
 
-/// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`, `malformed`, `pause` and
-/// `pfc_frames`.
+/// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`, `malformed`, `pause` and `pfc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PortCounters {
@@ -336,14 +380,8 @@ pub struct PortCounters {
     pub other: u64,
     /// Frames with a whole stamp of another run.
     pub foreign_run: u64,
-    /// PFC frames, whatever their vector.
-    pub pfc_frames: u64,
-    /// PFC frames whose class-enable vector is zero.
-    pub pfc_empty: u64,
     /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]; counted in the others too.
     pub own_control: u64,
-    /// PFC by priority.
-    pub pfc: [ClassCounters; 8],
     /// 802.3x PAUSE.
     pub pause: ClassCounters,
     /// IP frames by DSCP.
@@ -358,27 +396,26 @@ pub struct PortCounters {
     pub controls_lost: u64,
     /// Records that did not fit into OFFENCES.
     pub offences_lost: u64,
+    /// PFC.
+    pub pfc: PfcCounters,
 }
 
 impl Default for PortCounters {
     fn default() -> Self {
-        let no_class = ClassCounters { xoff: 0, xon: 0, last_quanta: 0, last: 0 };
         Self {
             octets: 0,
             test_frames: 0,
             other: 0,
             foreign_run: 0,
-            pfc_frames: 0,
-            pfc_empty: 0,
             own_control: 0,
-            pfc: [no_class; 8],
-            pause: no_class,
+            pause: ClassCounters { xoff: 0, xon: 0, last: LastControl { quanta: 0, at: 0 } },
             by_dscp: [0; 64],
             by_pcp: [0; 8],
             malformed: [0; Malformed::COUNT],
             arrivals_lost: 0,
             controls_lost: 0,
             offences_lost: 0,
+            pfc: PfcCounters::NONE,
         }
     }
 }
@@ -394,7 +431,7 @@ impl PortCounters {
     /// All frames.
     pub fn frames(&self) -> u64 {
         let tests = self.test_frames + self.foreign_run;
-        tests + self.other + self.pfc_frames + self.pause.frames() + self.malformed.iter().sum::<u64>()
+        tests + self.other + self.pfc.frames() + self.pause.frames() + self.malformed.iter().sum::<u64>()
     }
 
     /// Frames with at least one VLAN tag.
@@ -414,6 +451,9 @@ impl PortCounters {
         by_priority
     }
 }
+
+/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
+pub const CLASSES: usize = 9;
 
 /// What the last PFC (or PAUSE) of a class says; written by the program, read by the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -450,8 +490,6 @@ pub struct Arrival {
 pub struct Control {
     /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this is not 0.
     pub time: u64,
-    /// Source address as a 48-bit number.
-    pub source: u64,
     /// Times of priorities 0 to 7, each 16 bits in network order as in the frame, in the memory's order of octets; of PAUSE the
     /// first.
     pub quanta: [u64; 2],

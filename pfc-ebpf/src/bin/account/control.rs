@@ -2,45 +2,62 @@
 
 use crate::{Frame, PAUSE, Port, record, time};
 use core::ptr;
-use pfc_ebpf::maps::{ClassCounters, OffenceKind};
+use pfc_ebpf::maps::{Config, OffenceKind, PauseState};
 use pfc_ebpf::units::Quanta;
-use pfc_ebpf::wire::mac_control::{self, MacControl, number};
+use pfc_ebpf::wire::mac_control::{self, MacControl};
 use pfc_ebpf::wire::{Octets, Part, ethernet};
 
 use crate::packet::Packet;
 
 /// The entry of PAUSE for 802.3x.
-const WHOLE_LINK: u32 = 8;
+const WHOLE_LINK: usize = 8;
 
 /// Counts a well-formed PAUSE or PFC frame.
 ///
-/// The times are read again where they are used: eight of them at once are more than there are registers.
+/// What is looked up is looked up before the clock is read, and all that comes after goes straight on. The times are read again
+/// where they are used: eight of them at once are more than there are registers.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacControl) {
+    let Some(pauses) = PAUSE.all() else { return };
+    // SAFETY: an array's one value, which is there. Userspace reads it while it changes, so that each word is written at once.
+    let pauses = unsafe { &mut *pauses };
+    let place = record::place(port);
     let now = time::now();
-    let source = packet.part::<8>(ethernet::SOURCE).map_or(0, |part| part.high_48::<0>());
+    let quantum = frame.config.quantum;
     match *control {
         MacControl::Pause { quanta } => {
-            record::control(now, port, control.opcode(), 0, [u16::to_be(quanta) as u64, 0], source);
-            class(frame, now, &mut port.counters.pause, WHOLE_LINK, quanta);
+            record::control(place, now, control.opcode(), 0, [u16::to_be(quanta) as u64, 0]);
+            let counts = &mut port.counters.pause;
+            (counts.last.quanta, counts.last.at) = (quanta as u64, now);
+            if quanta == 0 { counts.xon += 1 } else { counts.xoff += 1 }
+            pause(&mut pauses[WHOLE_LINK], now, quanta, quantum);
         }
         MacControl::Pfc { vector, .. } => {
             let Some(times) = packet.part::<16>(mac_control::TIMES) else { return };
             let raw = [times.quad::<0>().to_be(), times.quad::<8>().to_be()];
-            record::control(now, port, control.opcode(), vector, raw, source);
-            port.counters.pfc_frames += 1;
-            port.counters.pfc_empty += (vector & 0xff == 0) as u64;
+            record::control(place, now, control.opcode(), vector, raw);
+            let counts = &mut port.counters.pfc;
+            counts.by_vector[vector as usize & 255] += 1;
+            let mut xon = 0;
             macro_rules! classes {
                 ($($priority:literal)*) => {$(
                     if vector & 1 << $priority != 0 {
-                        class(frame, now, &mut port.counters.pfc[$priority], $priority, times.word::<{ 2 * $priority }>());
+                        let quanta = times.word::<{ 2 * $priority }>();
+                        (counts.last[$priority].quanta, counts.last[$priority].at) = (quanta as u64, now);
+                        pause(&mut pauses[$priority], now, quanta, quantum);
+                        if quanta == 0 {
+                            xon |= 1 << $priority;
+                        }
                     }
                 )*};
             }
             classes!(0 1 2 3 4 5 6 7);
+            if xon != 0 {
+                counts.by_xon[xon & 255] += 1;
+            }
         }
     }
-    if source == number(frame.config.storm_source) {
+    if is_own(frame, packet) {
         port.counters.own_control += 1;
         record::offence(frame, now, port, OffenceKind::OwnControl, 0);
     }
@@ -51,29 +68,34 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
 pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
     // Eight octets, of which six are the address: what is no frame of a MAC has no more than those two behind it.
     let source = packet.part::<8>(ethernet::SOURCE).map(|part| part.high_48::<0>());
-    source == Some(number(frame.config.storm_source))
+    source == Some(storm_source(frame.config))
 }
 
+/// The tester's own address as a 48-bit number: read at once, with the two octets behind it.
 #[inline(always)]
-fn class(frame: &Frame, now: u64, counts: &mut ClassCounters, class: u32, quanta: u16) {
-    counts.last_quanta = quanta as u64;
-    counts.last = now;
-    let Some(state) = PAUSE.get_ptr_mut(class) else { return };
-    // SAFETY: an entry of the map. Userspace reads it while it changes: each word is written at once, and the beginning of a
-    // pause before its end, so that whoever sees the pause sees its beginning.
+fn storm_source(config: &Config) -> u64 {
+    const { assert!(core::mem::offset_of!(Config, storm_source) % 8 == 0 && core::mem::offset_of!(Config, storm_source) + 8 <= size_of::<Config>()) };
+    // SAFETY: octets of the configuration, at a multiple of eight.
+    let octets = unsafe { ptr::read(ptr::from_ref(config).cast::<u8>().add(core::mem::offset_of!(Config, storm_source)).cast::<u64>()) };
+    u64::from_be(octets) >> 16
+}
+
+/// A class is paused from now on for so long; 0 ends its pause.
+#[inline(always)]
+fn pause(state: &mut PauseState, now: u64, quanta: u16, quantum: u64) {
+    // SAFETY: an entry of the map. Each word is written at once, and the beginning of a pause before its end, so that whoever
+    // sees the pause sees its beginning.
     unsafe {
-        let until = &raw mut (*state).until;
+        let until = &raw mut state.until;
         if quanta == 0 {
-            counts.xon += 1;
             if ptr::read_volatile(until) > now {
                 ptr::write_volatile(until, now);
             }
             return;
         }
-        counts.xoff += 1;
         if ptr::read_volatile(until) <= now {
-            ptr::write_volatile(&raw mut (*state).since, now);
+            ptr::write_volatile(&raw mut state.since, now);
         }
-        ptr::write_volatile(until, now + Quanta(quanta).nanos_by(frame.config.quantum));
+        ptr::write_volatile(until, now + Quanta(quanta).nanos_by(quantum));
     }
 }

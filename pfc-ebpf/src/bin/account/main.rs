@@ -27,7 +27,7 @@ use core::cell::UnsafeCell;
 use packet::Packet;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
 use pfc_ebpf::maps::{
-    ABI_VERSION, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState, Port, PortCounters, WindowCounters,
+    ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState, Port, PortCounters, WindowCounters,
 };
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::Octets;
@@ -60,13 +60,35 @@ static WINDOWS: PerCpuArray<WindowCounters> = PerCpuArray::with_max_entries(1, 0
 #[map]
 static PORT: PerCpuArray<Port> = PerCpuArray::with_max_entries(1, 0);
 #[map]
-static PAUSE: Array<PauseState> = Array::with_max_entries(9, BPF_F_MMAPABLE);
+static PAUSE: Pauses = Pauses(Array::with_max_entries(1, BPF_F_MMAPABLE));
 #[map]
 static ARRIVALS: RingBuf = RingBuf::with_byte_size(4 << 20, 0);
 #[map]
 static CONTROLS: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static OFFENCES: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
+
+/// The pauses of all classes in one value, so that a frame that addresses several looks up one.
+#[repr(transparent)]
+struct Pauses(Array<[PauseState; CLASSES]>);
+
+impl Pauses {
+    /// Those of all classes.
+    #[inline(always)]
+    fn all(&self) -> Option<*mut [PauseState; CLASSES]> {
+        self.0.get_ptr_mut(0)
+    }
+
+    /// That of a class; `None` where there is no such.
+    #[inline(always)]
+    fn get_ptr(&self, class: u32) -> Option<*const PauseState> {
+        if class as usize >= CLASSES {
+            return None;
+        }
+        // SAFETY: within the value.
+        Some(unsafe { self.all()?.cast::<PauseState>().add(class as usize) })
+    }
+}
 
 /// What the parts of the program need to know of the frame at hand.
 struct Frame<'a> {

@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
 use aya_ebpf::maps::RingBuf;
 use core::arch::asm;
 use core::ptr;
-use pfc_ebpf::maps::{Arrival, Offence, OffenceKind, SNAP_LEN};
+use pfc_ebpf::maps::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::stamp::Stamp;
 
 /// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first and are many.
@@ -37,22 +37,28 @@ pub fn arrival(now: u64, port: &mut Port, stamp: &Stamp) {
     put(&ARRIVALS, &mut port.counters.arrivals_lost, record);
 }
 
-/// Records a PAUSE or PFC frame. `source` and `quanta` are as the record has them.
+/// The place in the log for the next PAUSE or PFC frame; `None`: there is none left, which is counted.
 #[inline(always)]
-pub fn control(now: u64, port: &mut Port, opcode: u16, vector: u16, quanta: [u64; 2], source: u64) {
+pub fn place(port: &mut Port) -> Option<*mut Control> {
     let place = port.local.log_next;
     if place >= port.local.log_end {
         port.counters.controls_lost += 1;
-        return;
+        return None;
     }
-    let Some(record) = CONTROLS.get_ptr_mut(place) else { return };
+    let record = CONTROLS.get_ptr_mut(place)?;
     port.local.log_next = place + 1;
+    Some(record)
+}
+
+/// Records a PAUSE or PFC frame. `quanta` are as the record has them.
+#[inline(always)]
+pub fn control(place: Option<*mut Control>, now: u64, opcode: u16, vector: u16, quanta: [u64; 2]) {
+    let Some(record) = place else { return };
     // SAFETY: an entry of the map that this CPU alone writes, once.
     let record = unsafe { &mut *record };
     record.opcode = opcode;
     record.vector = vector;
     record.quanta = quanta;
-    record.source = source;
     // SAFETY: as above; userspace takes the record for whole when it sees the time.
     unsafe { publish(&raw mut record.time, now) };
 }
