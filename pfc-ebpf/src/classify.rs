@@ -127,6 +127,13 @@ pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Outpu
         Ok(header) => header,
         Err(reason) => return visitor.malformed(unread, reason),
     };
+    // Most frames, with their own way through the program: there everything stands where the compiler knows.
+    if header.tags == 0
+        && header.ethertype == ethernet::IPV4
+        && let Some(packet) = ip::parse_plain_v4(frame, ethernet::LEN)
+    {
+        return above_ip(frame, unread, packet, visitor);
+    }
     let tagged = Marks { tags: header.tags, pcp: if header.tags > 0 { Some(header.pcp) } else { None }, ..unread };
     let packet = match header.ethertype {
         ethernet::IPV4 => ip::parse_v4(frame, header.payload),
@@ -140,6 +147,12 @@ pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Outpu
         }
         _ => return visitor.other(tagged),
     };
+    above_ip(frame, tagged, packet, visitor)
+}
+
+/// Reads on where there is an IP header, or should be.
+#[inline(always)]
+fn above_ip<V: Visitor>(frame: &(impl Octets + ?Sized), tagged: Marks, packet: Result<ip::Header, Malformed>, visitor: V) -> V::Output {
     let packet = match packet {
         Ok(packet) => packet,
         Err(reason) => return visitor.malformed(tagged, reason),

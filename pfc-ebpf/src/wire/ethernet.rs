@@ -15,6 +15,8 @@ pub const IPV6: u16 = 0x86dd;
 pub const MAC_CONTROL: u16 = 0x8808;
 /// Where the source address stands.
 pub const SOURCE: usize = 6;
+/// Length of the header without tags.
+pub const LEN: usize = TYPE + 2;
 /// Where the first tag or the EtherType stands.
 const TYPE: usize = 12;
 

@@ -38,26 +38,49 @@ pub struct Header {
     pub length: usize,
 }
 
+/// First octet of an IPv4 header without options.
+const PLAIN: u8 = 0x45;
+
 /// Reads the IPv4 header at `at`.
 #[inline(always)]
 pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
     let Some(fixed) = frame.part::<IPV4_LEN>(at) else { return Err(short(frame, at)) };
     let first = fixed.octet::<0>();
+    if first == PLAIN {
+        return without_options(frame, fixed, at);
+    }
     if first >> 4 != 4 {
         return Err(Malformed::IpVersion);
     }
     let header = (first & 15) as usize * 4;
-    let right = if header == IPV4_LEN {
-        let (a, b) = (fixed.summand::<0>() + fixed.summand::<4>(), fixed.summand::<8>() + fixed.summand::<12>());
-        is_right(a + b + fixed.summand::<16>())
-    } else if header < IPV4_LEN {
+    if header < IPV4_LEN {
         return Err(Malformed::Ipv4Truncated);
-    } else {
-        frame.sum(at, header).ok_or(Malformed::Ipv4Truncated)? == 0xffff
-    };
-    if !right {
+    }
+    if frame.sum(at, header).ok_or(Malformed::Ipv4Truncated)? != 0xffff {
         return Err(Malformed::Ipv4Checksum);
     }
+    read_v4(frame, fixed, at, header)
+}
+
+/// Reads the IPv4 header at `at` if it has no options; `None`: it has some, or is no whole IPv4 header.
+#[inline(always)]
+pub fn parse_plain_v4(frame: &(impl Octets + ?Sized), at: usize) -> Option<Result<Header, Malformed>> {
+    let fixed = frame.part::<IPV4_LEN>(at)?;
+    if fixed.octet::<0>() == PLAIN { Some(without_options(frame, fixed, at)) } else { None }
+}
+
+#[inline(always)]
+fn without_options(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize) -> Result<Header, Malformed> {
+    let (a, b) = (fixed.summand::<0>() + fixed.summand::<4>(), fixed.summand::<8>() + fixed.summand::<12>());
+    if !is_right(a + b + fixed.summand::<16>()) {
+        return Err(Malformed::Ipv4Checksum);
+    }
+    read_v4(frame, fixed, at, IPV4_LEN)
+}
+
+/// Reads what is behind the checks.
+#[inline(always)]
+fn read_v4(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize, header: usize) -> Result<Header, Malformed> {
     let total = fixed.word::<2>() as usize;
     if total < header || at + total > frame.length() {
         return Err(Malformed::Ipv4Truncated);
