@@ -27,7 +27,8 @@ pub mod name {
     pub const FLOWS: &str = "FLOWS";
     /// `PerCpuArray<FlowCounters>` by `flow * PHASES + phase`.
     pub const COUNTS: &str = "COUNTS";
-    /// `PerCpuArray<WindowCounters>` by `(now - epoch) / window`; arrivals after the last go into the last.
+    /// `PerCpuArray<WindowCounters>` by `(now - epoch) / window`; arrivals after the last go into the last. Those of the present
+    /// window are in [`super::Local`] until it ends.
     pub const WINDOWS: &str = "WINDOWS";
     /// `PerCpuArray<Port>`, one entry.
     pub const PORT: &str = "PORT";
@@ -364,8 +365,10 @@ pub struct Local {
     pub log_next: u32,
     /// Place behind this CPU's last one; userspace sets both.
     pub log_end: u32,
-    /// Padding.
-    pub _pad: u32,
+    /// Bucket of the last latency, less 1; 0 at first.
+    pub bucket: u32,
+    /// What is counted in the present window, which goes to WINDOWS when it ends.
+    pub present: WindowCounters,
 }
 
 /// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`, `malformed`, `pause` and `pfc`.

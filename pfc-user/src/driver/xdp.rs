@@ -19,7 +19,7 @@ use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
-    ABI_VERSION, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
+    ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
 };
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, OutOfRange};
@@ -95,8 +95,6 @@ pub struct Account {
 #[derive(Clone, Debug)]
 pub struct PauseView(Arc<Words>);
 
-/// Entries of PAUSE: eight priorities and the whole link.
-const CLASSES: usize = 9;
 const WORDS_OF_PAUSE: usize = size_of::<PauseState>() / size_of::<u64>();
 const WORDS_OF_FLOW: usize = size_of::<Flow>() / size_of::<u64>();
 

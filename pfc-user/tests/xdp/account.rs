@@ -330,7 +330,7 @@ fn root_pause_and_pfc_are_counted_by_class() {
     let classes = port.pfc.map(|class| (class.xoff, class.xon, class.last_quanta));
     assert_eq!(classes, [(1, 0, 5), (0, 0, 0), (0, 0, 0), (2, 1, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0)]);
     let counters = account.port_counters().unwrap();
-    assert_eq!((counters.pfc[3].frames(), counters.pause.frames()), (3, 2));
+    assert_eq!((counters.pfc.classes()[3].frames(), counters.pause.frames()), (3, 2));
     let rings = account.take_rings().unwrap();
     assert_eq!(rings.controls.len(), 7);
     assert_eq!((rings.controls[0].opcode, rings.controls[0].vector, rings.controls[0].quanta[0]), (0x0001, 0, 0x1234));
@@ -355,7 +355,7 @@ fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
         let mut quanta = [0; 8];
         quanta[3] = time;
         run(&account, &MacControl::Pfc { vector: 8, quanta }.emit(PEER));
-        account.port_counters().unwrap().pfc[3].last
+        account.port_counters().unwrap().pfc.classes()[3].last.at
     };
     // An XON to a class that is not paused says nothing new.
     pfc(0);
@@ -374,7 +374,7 @@ fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
     assert_eq!((view.state(3).since, view.state(3).until), (again, again + 1_024_000));
     assert_eq!((view.state(2), view.state(8)), (PauseState::default(), PauseState::default()));
     run(&account, &MacControl::Pause { quanta: 10 }.emit(PEER));
-    assert_eq!(view.state(8).until, account.port_counters().unwrap().pause.last + 5_120_000);
+    assert_eq!(view.state(8).until, account.port_counters().unwrap().pause.last.at + 5_120_000);
     account.configure(&slow, &flows(1)).unwrap();
     assert_eq!(view.state(3), PauseState::default());
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pfc_ebpf::classify::{Class, Classified, classify};
-use pfc_ebpf::maps::{ClassCounters, Malformed, PortCounters, SEEN_WINDOW, Trust};
+use pfc_ebpf::maps::{ClassCounters, Malformed, PfcCounters, PortCounters, SEEN_WINDOW, Trust};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::xdp::Account;
@@ -26,10 +26,26 @@ struct Tested {
     untagged: u64,
 }
 
+/// What is known of PFC, class by class.
+#[derive(Debug, Default, PartialEq)]
+struct Pfc {
+    frames: u64,
+    empty: u64,
+    classes: [ClassCounters; 8],
+}
+
+impl Pfc {
+    fn of(counters: &PfcCounters) -> Self {
+        Self { frames: counters.frames(), empty: counters.empty(), classes: counters.classes() }
+    }
+}
+
 /// What the program should count.
 struct Model {
     trust: Trust,
+    /// Without PFC.
     port: PortCounters,
+    pfc: Pfc,
     frames: u64,
     tagged: u64,
     by_priority: [u64; 8],
@@ -101,10 +117,10 @@ impl Model {
         match *control {
             MacControl::Pause { quanta } => add_class(&mut self.port.pause, quanta),
             MacControl::Pfc { vector, quanta } => {
-                self.port.pfc_frames += 1;
-                self.port.pfc_empty += (vector & 0xff == 0) as u64;
+                self.pfc.frames += 1;
+                self.pfc.empty += (vector & 0xff == 0) as u64;
                 for priority in (0..8).filter(|priority| vector & 1 << priority != 0) {
-                    add_class(&mut self.port.pfc[priority], quanta[priority]);
+                    add_class(&mut self.pfc.classes[priority], quanta[priority]);
                 }
             }
         }
@@ -114,14 +130,14 @@ impl Model {
 fn add_class(counts: &mut ClassCounters, quanta: u16) {
     counts.xoff += (quanta > 0) as u64;
     counts.xon += (quanta == 0) as u64;
-    counts.last_quanta = quanta as u64;
+    counts.last.quanta = quanta as u64;
 }
 
 /// The port's counts without what the model does not know: times, and records that did not fit.
 fn port(account: &Account) -> PortCounters {
     let mut port = account.port_counters().unwrap();
-    for class in port.pfc.iter_mut().chain([&mut port.pause]) {
-        class.last = 0;
+    for last in port.pfc.last.iter_mut().chain([&mut port.pause.last]) {
+        last.at = 0;
     }
     PortCounters { arrivals_lost: 0, controls_lost: 0, offences_lost: 0, ..port }
 }
@@ -142,13 +158,24 @@ fn agree(trust: Trust, seed: u64, count: usize) {
     let account = loaded(trust);
     let (seen, highest) = (HashMap::new(), HashMap::new());
     let (port_before, tested_before) = (port(&account), Tested::default());
-    let mut model = Model { trust, port: port_before, frames: 0, tagged: 0, by_priority: [0; 8], tested: tested_before, seen, highest };
+    let mut model = Model {
+        trust,
+        port: port_before,
+        pfc: Pfc::default(),
+        frames: 0,
+        tagged: 0,
+        by_priority: [0; 8],
+        tested: tested_before,
+        seen,
+        highest,
+    };
     // The kernel takes none shorter than an Ethernet header here.
     for octets in Frames::new(seed).filter(|octets| octets.len() >= 14).take(count) {
         let action = model.add(&octets);
         assert_eq!(account.test_run(&octets, 1).unwrap().action, action, "{}", hex(&octets));
         let port = port(&account);
-        assert_eq!(port, model.port, "{}", hex(&octets));
+        assert_eq!(PortCounters { pfc: PfcCounters::NONE, ..port }, model.port, "{}", hex(&octets));
+        assert_eq!(Pfc::of(&port.pfc), model.pfc, "{}", hex(&octets));
         let derived = (port.frames(), port.tagged(), port.by_priority(account.configured()));
         assert_eq!(derived, (model.frames, model.tagged, model.by_priority), "{}", hex(&octets));
     }

@@ -25,7 +25,7 @@ fn with(clock: Clock, exclusive: bool) -> Config {
 /// All counts, without times and what goes by them.
 fn counts(account: &Account) -> (PortCounters, Vec<FlowReceived>) {
     let mut port = account.port_counters().unwrap();
-    port.pfc.iter_mut().chain([&mut port.pause]).for_each(|class| class.last = 0);
+    port.pfc.last.iter_mut().chain([&mut port.pause.last]).for_each(|last| last.at = 0);
     let flows = account.flows().unwrap().into_iter();
     let timeless = |flow| FlowReceived { first: 0, last: 0, latency_max: 0, latency_mean: 0, latency: [0; 32], ..flow };
     (port, flows.map(timeless).collect())

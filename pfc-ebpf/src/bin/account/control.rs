@@ -29,7 +29,11 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             record::control(place, now, control.opcode(), 0, [u16::to_be(quanta) as u64, 0]);
             let counts = &mut port.counters.pause;
             (counts.last.quanta, counts.last.at) = (quanta as u64, now);
-            if quanta == 0 { counts.xon += 1 } else { counts.xoff += 1 }
+            if quanta == 0 {
+                counts.xon += 1
+            } else {
+                counts.xoff += 1
+            }
             pause(&mut pauses[WHOLE_LINK], now, quanta, quantum);
         }
         MacControl::Pfc { vector, .. } => {
@@ -74,7 +78,11 @@ pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
 /// The tester's own address as a 48-bit number: read at once, with the two octets behind it.
 #[inline(always)]
 fn storm_source(config: &Config) -> u64 {
-    const { assert!(core::mem::offset_of!(Config, storm_source) % 8 == 0 && core::mem::offset_of!(Config, storm_source) + 8 <= size_of::<Config>()) };
+    const {
+        assert!(
+            core::mem::offset_of!(Config, storm_source) % 8 == 0 && core::mem::offset_of!(Config, storm_source) + 8 <= size_of::<Config>()
+        )
+    };
     // SAFETY: octets of the configuration, at a multiple of eight.
     let octets = unsafe { ptr::read(ptr::from_ref(config).cast::<u8>().add(core::mem::offset_of!(Config, storm_source)).cast::<u64>()) };
     u64::from_be(octets) >> 16

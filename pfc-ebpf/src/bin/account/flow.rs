@@ -2,7 +2,7 @@
 
 use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, atomic, malformed, record, time};
 use pfc_ebpf::classify::{Datagram, Marks};
-use pfc_ebpf::maps::{FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust, counts_index};
+use pfc_ebpf::maps::{Config, FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust, counts_index};
 use pfc_ebpf::stamp::{self, Stamp};
 
 use crate::packet::Packet;
@@ -52,7 +52,9 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
         counts.beyond_window += 1;
         return record::offence(frame, now, port, OffenceKind::BeyondWindow, 0);
     }
-    counts.verified += verified as u64;
+    if verified {
+        counts.verified += 1;
+    }
     if before == after {
         counts.duplicate += 1;
         record::offence(frame, now, port, OffenceKind::Duplicate, 0);
@@ -62,8 +64,8 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
             counts.reordered += 1;
             record::offence(frame, now, port, OffenceKind::Reordered, 0);
         }
-        distinct(counts, frame.length as u64, now, stamp.latency(now));
-        window(frame, &mut port.local, now, expected.priority);
+        distinct(counts, &mut port.local, frame.length as u64, now, stamp.latency(now));
+        window(config, &mut port.local, now, expected.priority);
     }
     if !intact {
         counts.corrupt += 1;
@@ -80,7 +82,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
 
 /// Counts a frame whose sequence number had not been seen.
 #[inline(always)]
-fn distinct(counts: &mut FlowCounters, length: u64, now: u64, latency: u64) {
+fn distinct(counts: &mut FlowCounters, local: &mut Local, length: u64, now: u64, latency: u64) {
     counts.received += 1;
     counts.octets += length;
     if counts.first == 0 {
@@ -91,28 +93,49 @@ fn distinct(counts: &mut FlowCounters, length: u64, now: u64, latency: u64) {
     if latency > counts.latency_max {
         counts.latency_max = latency;
     }
-    counts.latency[stamp::significant_bits(latency) & (LATENCY_BUCKETS - 1)] += 1;
+    counts.latency[bucket(local, latency) & (LATENCY_BUCKETS - 1)] += 1;
+}
+
+/// The bucket of a latency, most often the one before.
+#[inline(always)]
+fn bucket(local: &mut Local, latency: u64) -> usize {
+    if latency >> (local.bucket & 63) != 1 {
+        let bits = stamp::significant_bits(latency);
+        if bits == 0 || latency >> (LATENCY_BUCKETS - 1) > 0 {
+            return bits;
+        }
+        local.bucket = bits as u32 - 1;
+    }
+    local.bucket as usize + 1
 }
 
 /// Counts it in the window of its arrival.
 #[inline(always)]
-fn window(frame: &Frame, local: &mut Local, now: u64, priority: u8) {
+fn window(config: &Config, local: &mut Local, now: u64, priority: u8) {
     if now >= local.window_end {
-        // A division, so once a window.
-        let config = frame.config;
-        let index = now.saturating_sub(config.epoch).checked_div(config.window).unwrap_or(0);
-        let last = config.windows.saturating_sub(1);
-        if index < last as u64 {
-            local.window = index as u32;
-            local.window_end = config.epoch + (index + 1) * config.window;
-        } else {
-            local.window = last;
-            local.window_end = u64::MAX;
-        }
+        turn(config, local, now);
     }
+    local.present.frames[priority as usize & 7] += 1;
+}
+
+/// The present window has ended: what was counted in it goes to where it belongs, and the next begins.
+#[inline(never)]
+fn turn(config: &Config, local: &mut Local, now: u64) {
     if let Some(window) = WINDOWS.get_ptr_mut(local.window) {
         // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
         let window = unsafe { &mut *window };
-        window.frames[priority as usize & 7] += 1;
+        for priority in 0..8 {
+            window.frames[priority] += local.present.frames[priority];
+            local.present.frames[priority] = 0;
+        }
+    }
+    let index = now.saturating_sub(config.epoch).checked_div(config.window).unwrap_or(0);
+    let last = config.windows.saturating_sub(1);
+    if index < last as u64 {
+        local.window = index as u32;
+        local.window_end = config.epoch + (index + 1) * config.window;
+    } else {
+        local.window = last;
+        local.window_end = u64::MAX;
     }
 }

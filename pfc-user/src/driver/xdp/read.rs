@@ -2,8 +2,8 @@
 
 use aya::maps::{MapData, RingBuf};
 use pfc_ebpf::maps::{
-    Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, Malformed, Offence, OffenceKind, PortCounters,
-    SNAP_LEN, counts_index,
+    Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl, Malformed, Offence, OffenceKind,
+    PfcCounters, PortCounters, SNAP_LEN, counts_index,
 };
 use pfc_ebpf::stamp::Phase;
 
@@ -65,13 +65,21 @@ impl Account {
         Ok(received)
     }
 
-    /// Distinct frames by window of their arrival and by priority.
+    /// Distinct frames by window of their arrival and by priority. To be asked when no more arrive: a CPU's present window is read
+    /// after those that have ended.
     pub fn windows(&self) -> Result<Vec<[u32; 8]>, XdpError> {
         let window = |index| {
             let cpus = self.windows.get(&index, 0)?;
             Ok(std::array::from_fn(|priority| cpus.iter().map(|cpu| cpu.0.frames[priority]).sum()))
         };
-        (0..self.used.windows).map(window).collect()
+        let mut windows = (0..self.used.windows).map(window).collect::<Result<Vec<[u32; 8]>, XdpError>>()?;
+        for cpu in self.port.get(&0, 0)?.iter() {
+            let local = &cpu.0.local;
+            if let Some(window) = windows.get_mut(local.window as usize) {
+                *window = std::array::from_fn(|priority| window[priority] + local.present.frames[priority]);
+            }
+        }
+        Ok(windows)
     }
 
     /// What arrived beside the flows. Its `controls` are empty: [`Account::take_rings`] gives them.
@@ -84,9 +92,9 @@ impl Account {
             other: sum.other,
             by_priority: sum.by_priority(self.configured()),
             pause: class_received(&sum.pause),
-            pfc_frames: sum.pfc_frames,
-            pfc_empty: sum.pfc_empty,
-            pfc: sum.pfc.each_ref().map(class_received),
+            pfc_frames: sum.pfc.frames(),
+            pfc_empty: sum.pfc.empty(),
+            pfc: sum.pfc.classes().each_ref().map(class_received),
             own_control: sum.own_control,
             malformed: Malformed::ALL.into_iter().zip(sum.malformed).filter(|(_, count)| *count > 0).collect(),
             controls: Vec::new(),
@@ -162,7 +170,7 @@ fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
 
 /// Times are in quanta of 16 bits, as they were in the frame.
 fn class_received(sum: &ClassCounters) -> ClassReceived {
-    ClassReceived { xoff: sum.xoff, xon: sum.xon, last_quanta: sum.last_quanta as u16 }
+    ClassReceived { xoff: sum.xoff, xon: sum.xon, last_quanta: sum.last.quanta as u16 }
 }
 
 fn add<const N: usize>(left: [u64; N], right: &[u64; N]) -> [u64; N] {
@@ -188,9 +196,21 @@ fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
     }
 }
 
+/// That of the CPU that saw the later one.
+fn later(sum: &LastControl, cpu: &LastControl) -> LastControl {
+    if cpu.at >= sum.at { *cpu } else { *sum }
+}
+
 fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
-    let latest = if cpu.last >= sum.last { cpu } else { sum };
-    ClassCounters { xoff: sum.xoff + cpu.xoff, xon: sum.xon + cpu.xon, last_quanta: latest.last_quanta, last: latest.last }
+    ClassCounters { xoff: sum.xoff + cpu.xoff, xon: sum.xon + cpu.xon, last: later(&sum.last, &cpu.last) }
+}
+
+fn add_pfc(sum: &PfcCounters, cpu: &PfcCounters) -> PfcCounters {
+    PfcCounters {
+        by_vector: add(sum.by_vector, &cpu.by_vector),
+        by_xon: add(sum.by_xon, &cpu.by_xon),
+        last: std::array::from_fn(|priority| later(&sum.last[priority], &cpu.last[priority])),
+    }
 }
 
 fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
@@ -199,10 +219,8 @@ fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
         test_frames: sum.test_frames + cpu.test_frames,
         other: sum.other + cpu.other,
         foreign_run: sum.foreign_run + cpu.foreign_run,
-        pfc_frames: sum.pfc_frames + cpu.pfc_frames,
-        pfc_empty: sum.pfc_empty + cpu.pfc_empty,
         own_control: sum.own_control + cpu.own_control,
-        pfc: std::array::from_fn(|priority| add_class(&sum.pfc[priority], &cpu.pfc[priority])),
+        pfc: add_pfc(&sum.pfc, &cpu.pfc),
         pause: add_class(&sum.pause, &cpu.pause),
         by_dscp: add(sum.by_dscp, &cpu.by_dscp),
         by_pcp: add(sum.by_pcp, &cpu.by_pcp),
@@ -219,8 +237,8 @@ mod tests {
 
     #[test]
     fn cpus_add_up_and_the_latest_time_wins() {
-        let class = |last, last_quanta| ClassCounters { xoff: 1, xon: 0, last_quanta, last };
-        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { xoff: 2, xon: 0, last_quanta: 7, last: 5 });
+        let class = |at, quanta| ClassCounters { xoff: 1, xon: 0, last: LastControl { quanta, at } };
+        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { xoff: 2, xon: 0, last: LastControl { quanta: 7, at: 5 } });
         let flow = |first, last| FlowCounters { received: 1, first, last, ..FlowCounters::default() };
         let sum = [flow(7, 9), FlowCounters::default(), flow(3, 4)].iter().fold(FlowCounters::default(), add_flow);
         assert_eq!(sum, FlowCounters { received: 2, first: 3, last: 9, ..FlowCounters::default() });
