@@ -121,8 +121,7 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
 fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let wire = Wire::new(queues)?;
     let flows = loads.iter().map(|load| load.first + load.flows).max().unwrap_or(0);
-    let duration = loads[0].duration;
-    let receiver = wire.run(|| receiver::account(flows, RUN, duration))??;
+    let receiver = wire.run(|| receiver::account(&Load { first: 0, flows, ..loads[0] }, receiver::effort_of(&loads[0])))??;
     let (tx, rx) = wire.run(|| anyhow::Ok((link::counters(link::TX)?, link::counters(link::RX)?)))??;
     let sent: Vec<Sent> = thread::scope(|scope| {
         let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(sender, load, || {}))?)).collect();
@@ -157,7 +156,7 @@ pub fn endurance(extent: Extent) -> Result<()> {
     let load = Load { first: 0, flows: 64, length: 64, rate: None, duration, run: RUN, cpu: realtime::first_cpu().unwrap_or(0) };
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
-        let receiver = receiver::account(load.flows, load.run, load.duration)?;
+        let receiver = receiver::account(&load, receiver::effort_of(&load))?;
         let before = link::counters(link::TX)?;
         let rx_before = link::counters(link::RX)?;
         let mut memory = Vec::new();

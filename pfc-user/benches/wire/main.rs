@@ -2,7 +2,8 @@
 //! `cargo bench -p pfc-user --bench wire [-- receivers|senders|growth|endurance]`, as root.
 //!
 //! All runs are interleaved: each round has every contender once. The sender has the first CPU, whatever runs as a process at
-//! the other end the last one; what the kernel does for a frame it does on the sender's CPU.
+//! the other end the last one; what the kernel does for a frame it does on the sender's CPU, but for receivers "cross", where it
+//! does its part of receiving on the last one.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,6 +11,7 @@ mod growth;
 mod link;
 #[path = "../common/live.rs"]
 mod live;
+mod napi;
 mod ours;
 mod peer;
 mod receiver;

@@ -88,7 +88,7 @@ impl Sent {
 pub struct Sent {
     /// Frames that left.
     pub frames: u64,
-    /// Frames that the kernel refused; a drop of the link for each.
+    /// Frames that the kernel refused, or the other end had no room for; a drop of the link for each.
     pub refused: u64,
     /// Frames a second over the whole burst.
     pub rate: f64,
@@ -128,9 +128,10 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
     }
     let cpu = cpu_time(UsageWho::RUSAGE_SELF)? - before;
     let sent = source.report().context(ours.name)?;
-    let frames = sent.report.flows.iter().map(|flow| flow.frames).sum();
+    let lost: u64 = sent.lost.iter().map(|(_, lost)| lost).sum();
+    let frames = sent.report.flows.iter().map(|flow| flow.frames).sum::<u64>() - lost;
     let seconds = load.duration.as_secs_f64();
-    Ok(Sent { frames, refused: sent.report.errors, rate: frames as f64 / seconds, cpu })
+    Ok(Sent { frames, refused: sent.report.errors + lost, rate: frames as f64 / seconds, cpu })
 }
 
 /// Windows that hold so long a burst, and what comes before and after it.

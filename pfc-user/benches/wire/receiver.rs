@@ -12,7 +12,8 @@ use aya::programs::xdp::XdpMode;
 use aya::{Ebpf, EbpfLoader};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
+use validator::cases::pfc::live::effort;
 use validator::driver::clock;
 use validator::driver::xdp::{Account, Mode, Sizes};
 
@@ -27,8 +28,11 @@ const LATEST: Duration = Duration::from_secs(5);
 /// What can be at the receiving end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The program `account`, with every frame's stamp accounted for.
+    /// The program `account`, as a run has it: above some rate one reading of the clock serves several frames, and the checksum
+    /// of some is verified.
     Account,
+    /// The same with a reading of the clock and a verified checksum for every frame, at whatever rate.
+    Exact,
     /// A program that drops every frame; the kernel counts.
     Drop,
     /// nftables on the ingress hook: a counter for each DSCP, then drop.
@@ -45,6 +49,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Account => "account",
+            Self::Exact => "account, exact",
             Self::Drop => "bare drop",
             Self::Nft => "nft",
             Self::Tc => "tc ingress",
@@ -55,7 +60,8 @@ impl Kind {
     /// Puts it at the receiving end in the calling thread's namespace, for `load`. An error says why it cannot be had.
     pub fn open(self, load: &Load) -> Result<Receiver> {
         Ok(match self {
-            Self::Account => Receiver::Account(Box::new(account(load.first + load.flows, load.run, load.duration)?)),
+            Self::Account => Receiver::Account(Box::new(account(load, effort_of(load))?)),
+            Self::Exact => Receiver::Account(Box::new(account(load, (Clock::Exact, 1))?)),
             Self::Drop => Receiver::Drop { before: link::counters(link::RX)?, _object: drop_program()? },
             Self::Nft => Receiver::Nft(Nft::new()?),
             Self::Tc => Receiver::Tc(Tc::new()?),
@@ -94,19 +100,27 @@ impl Receiver {
     }
 }
 
-/// Our program at the receiving end, ready for flows below `flows` with stamps of `run`.
-pub fn account(flows: u16, run: u16, duration: Duration) -> Result<Account> {
-    let windows = ours::windows(duration) as u32;
+/// How a run would count the frames of `load`: clock, and one in how many to verify.
+pub fn effort_of(load: &Load) -> (Clock, u64) {
+    effort(&load.plan())
+}
+
+/// Our program at the receiving end, ready for `load`; with the clock, and one in how many frames to verify.
+pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Account> {
+    let flows = load.first + load.flows;
+    let windows = ours::windows(load.duration) as u32;
     let mut account = Account::attach(link::RX, Mode::Driver, Sizes { flows: flows.into(), windows })?;
     let config = Config {
         epoch: clock::now(),
         window: ours::WINDOW,
         windows,
-        run,
+        run: load.run,
         trust: Trust::Dscp as u8,
+        clock: clock as u8,
         line_rate: LINE_RATE,
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
-        verify_every: 1,
+        verify_every,
+        exclusive: 1,
         ..Config::default()
     };
     let flows: Vec<_> =

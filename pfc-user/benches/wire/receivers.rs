@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::resource::UsageWho;
-use validator::driver::realtime;
+use validator::driver::{clock, realtime};
+use validator::plan::Nanos;
 
 use super::REPORT;
 use super::common::{Extent, Spread};
 use super::link::{self, Wire};
-use super::ours::{self, LIVE_FRAMES, Load, Ours, SENDMMSG, Sent};
+use super::napi;
+use super::ours::{self, LIVE_FRAMES, Load, Ours, SENDMMSG};
 use super::receiver::{self, Kind};
 
+/// Longest wait for what a thread of the kernel has still to receive when the sender has ended: only a failure takes as long.
+const LATEST: Nanos = 2_000_000_000;
 const FLOWS: u16 = 8;
 const LENGTH: usize = 64;
 /// Frames a second; the last is as many as the sender can.
@@ -20,9 +24,10 @@ const RATES: [Option<u64>; 3] = [Some(250_000), Some(1_000_000), None];
 /// One run of one receiver.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
-    sent: Sent,
-    /// Share of the frames that left which were counted.
+    /// Share of the frames that were sent, those included that the link had no room for, which were counted.
     counted: f64,
+    /// Frames counted a second.
+    rate: f64,
     /// Frames for which nobody accounts: neither counted, nor lost by the receiver's or the link's own account.
     unexplained: i64,
     /// CPU time of the receiving process for a frame that left, in nanoseconds; what is no process takes the sender's.
@@ -36,18 +41,49 @@ struct Row {
     outcomes: Vec<Outcome>,
 }
 
-/// All receivers behind the sender that reaches them all; then those at XDP behind the faster one, which on a veth needs them there.
-pub fn run(extent: Extent) -> Result<()> {
-    beside_each_other(extent, &SENDMMSG, &receiver::ALL)?;
-    beside_each_other(extent, &LIVE_FRAMES, &[Kind::Account, Kind::Drop])
+/// Where the kernel's part of receiving is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// On the sender's CPU, as a veth has it.
+    Same,
+    /// On the last CPU, by threaded NAPI. What the ring between the two (256 frames) has no room for is lost.
+    Cross,
 }
 
-fn beside_each_other(extent: Extent, sender: &Ours, all: &[Kind]) -> Result<()> {
+/// A sender, and where what it sends is received.
+#[derive(Clone, Copy)]
+struct Course {
+    sender: Ours,
+    place: Place,
+}
+
+impl Course {
+    fn name(&self) -> String {
+        match self.place {
+            Place::Same => self.sender.name.to_owned(),
+            Place::Cross => format!("{}, received on another CPU", self.sender.name),
+        }
+    }
+}
+
+/// All receivers behind the sender that reaches them all; then those at XDP behind the faster one, which on a veth needs them there.
+pub fn run(extent: Extent) -> Result<()> {
+    let at_xdp = [Kind::Account, Kind::Exact, Kind::Drop];
+    beside_each_other(extent, Course { sender: SENDMMSG, place: Place::Same }, &receiver::ALL)?;
+    beside_each_other(extent, Course { sender: LIVE_FRAMES, place: Place::Same }, &at_xdp)?;
+    if realtime::first_cpu() == realtime::last_cpu() {
+        REPORT.skip("received on another CPU", "there is one CPU");
+        return Ok(());
+    }
+    beside_each_other(extent, Course { sender: LIVE_FRAMES, place: Place::Cross }, &at_xdp)
+}
+
+fn beside_each_other(extent: Extent, course: Course, all: &[Kind]) -> Result<()> {
     let (rounds, duration) = extent.pick((3, Duration::from_millis(200)), (5, Duration::from_secs(1)));
     let load = |rate| Load { first: 0, flows: FLOWS, length: LENGTH, rate, duration, run: 1, cpu: realtime::first_cpu().unwrap_or(0) };
     let mut kinds = Vec::new();
     for &kind in all {
-        match measure(kind, sender, &load(RATES[0])) {
+        match measure(kind, course, &load(RATES[0])) {
             Ok(_) => kinds.push(kind),
             Err(error) => REPORT.skip(kind.name(), &format!("{error:#}")),
         }
@@ -56,36 +92,48 @@ fn beside_each_other(extent: Extent, sender: &Ours, all: &[Kind]) -> Result<()> 
         RATES.iter().flat_map(|rate| kinds.iter().map(|kind| Row { kind: *kind, rate: *rate, outcomes: Vec::new() })).collect();
     for _ in 0..rounds {
         for row in &mut rows {
-            row.outcomes.push(measure(row.kind, sender, &load(row.rate))?);
+            row.outcomes.push(measure(row.kind, course, &load(row.rate))?);
         }
     }
-    print_rows(&rows, sender);
-    figures(&rows, sender);
+    print_rows(&rows, course);
+    figures(&rows, course);
     Ok(())
 }
 
-fn measure(kind: Kind, sender: &Ours, load: &Load) -> Result<Outcome> {
+fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
     // A wire of its own, so that no queue holds what an earlier run left.
     let wire = Wire::new(1)?;
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
         let mut receiver = kind.open(load)?;
+        if course.place == Place::Cross {
+            napi::receive_on(link::RX, realtime::last_cpu().unwrap_or(0))?;
+        }
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
-        let sent = ours::send(sender, load, || {})?;
-        let received = receiver.received()?;
-        let dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped;
-        // Without XDP a frame that the backlog has no room for counts at both ends.
-        let rx_dropped = match kind {
-            Kind::Account | Kind::Drop => link::counters(link::RX)?.rx_dropped - rx.rx_dropped,
-            Kind::Nft | Kind::Tc | Kind::Tcpdump => 0,
+        let sent = ours::send(&course.sender, load, || {})?;
+        let tried = sent.frames + sent.refused;
+        let deadline = clock::now() + LATEST;
+        let (received, unexplained) = loop {
+            let received = receiver.received()?;
+            let tx_dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped;
+            let lost = match kind {
+                // What the ring had no room for a veth counts at both ends.
+                Kind::Account | Kind::Exact | Kind::Drop => tx_dropped.max(link::counters(link::RX)?.rx_dropped - rx.rx_dropped),
+                // Without XDP so does a frame that the backlog has no room for.
+                Kind::Nft | Kind::Tc | Kind::Tcpdump => tx_dropped,
+            };
+            let unexplained = tried as i64 - (received.frames + received.lost + lost) as i64;
+            if unexplained == 0 || course.place == Place::Same || clock::now() > deadline {
+                break (received, unexplained);
+            }
         };
         drop(receiver);
         let cpu = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)? - before;
         Ok(Outcome {
-            sent,
-            counted: received.frames as f64 / sent.frames as f64,
-            unexplained: (sent.frames + sent.refused) as i64 - (received.frames + received.lost + dropped + rx_dropped) as i64,
+            counted: received.frames as f64 / tried as f64,
+            rate: received.frames as f64 / load.duration.as_secs_f64(),
+            unexplained,
             cpu: if kind == Kind::Tcpdump { cpu * 1e9 / sent.frames as f64 } else { 0.0 },
         })
     })?
@@ -105,15 +153,15 @@ impl Row {
     }
 }
 
-fn print_rows(rows: &[Row], sender: &Ours) {
-    println!("  {} octets, {FLOWS} flows, sent by {}", LENGTH, sender.name);
+fn print_rows(rows: &[Row], course: Course) {
+    println!("  {LENGTH} octets, {FLOWS} flows, sent by {}", course.name());
     println!(
         "  {:14} {:14} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
-        "offered", "receiver", "left Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
+        "offered", "receiver", "taken Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
     );
     for row in rows {
         let (rate, counted) =
-            (Spread::of(&row.values(|outcome| outcome.sent.rate / 1e6)), Spread::of(&row.values(|outcome| outcome.counted * 100.0)));
+            (Spread::of(&row.values(|outcome| outcome.rate / 1e6)), Spread::of(&row.values(|outcome| outcome.counted * 100.0)));
         let cpu = Spread::of(&row.values(|outcome| outcome.cpu)).median;
         let cpu = if cpu > 0.0 { format!("{cpu:.0} ns") } else { "in sender's".to_owned() };
         println!(
@@ -129,18 +177,18 @@ fn print_rows(rows: &[Row], sender: &Ours) {
     }
 }
 
-fn figures(rows: &[Row], sender: &Ours) {
+fn figures(rows: &[Row], course: Course) {
     for row in rows {
-        let name = format!("{} at {} by {}", row.kind.name(), row.offered(), sender.name);
-        REPORT.figure(&format!("{name}: counted of those that left"), "%", &row.values(|outcome| outcome.counted * 100.0));
+        let name = format!("{} at {} by {}", row.kind.name(), row.offered(), course.name());
+        REPORT.figure(&format!("{name}: counted of those sent"), "%", &row.values(|outcome| outcome.counted * 100.0));
         REPORT.figure(&format!("{name}: unexplained"), "frames", &row.values(|outcome| outcome.unexplained as f64));
         if row.rate.is_some() {
             continue;
         }
-        // At the greatest rate the receiver's work is on the sender's CPU, so that the sender's rate tells its cost.
+        // Where the receiver's work is on the sender's CPU, the rate tells its cost.
         let of = |kind| rows.iter().find(|other| other.rate.is_none() && other.kind == kind);
         let beside = of(Kind::Drop).or(of(Kind::Account)).filter(|other| other.kind != row.kind);
-        let (name, rates) = (format!("{name}: counted"), |row: &Row| row.values(|outcome| outcome.sent.rate * outcome.counted / 1e6));
+        let (name, rates) = (format!("{name}: counted"), |row: &Row| row.values(|outcome| outcome.rate / 1e6));
         match beside {
             Some(other) => REPORT.beside(&name, "Mpps", &rates(row), other.kind.name(), &rates(other)),
             None => REPORT.figure(&name, "Mpps", &rates(row)),

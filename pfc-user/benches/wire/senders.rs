@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use pfc_ebpf::maps::Clock;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use validator::driver::realtime;
 use validator::driver::traffic::frame::FrameTemplate;
@@ -89,7 +90,7 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
     let wire = Wire::new(1)?;
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
-        let receiver = receiver::account(1, RECEIVED, load.duration)?;
+        let receiver = receiver::account(&Load { run: RECEIVED, ..*load }, (Clock::Exact, 1))?;
         let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
         let sent = match contender {
             Contender::Ours(ours) => ours::send(ours, load, || {})?,

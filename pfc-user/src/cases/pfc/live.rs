@@ -24,7 +24,7 @@ use crate::evidence::pfc::{
     Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived, Ports, StormReport,
     Windows,
 };
-use crate::plan::{Durations, Nanos, RepetitionPlan};
+use crate::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
 
 /// How often the counters are looked at while waiting for the last frames.
 const SETTLE_POLL: Nanos = 2_000_000;
@@ -148,20 +148,20 @@ const EXACT_FRAMES: u64 = 3_000_000;
 /// The share of frames that is verified then.
 const SAMPLE: u64 = 16;
 
-/// How frames of a plan are counted that brings so many a second: clock, and one in how many is verified.
-fn effort(plan: &RepetitionPlan) -> (maps::Clock, u64) {
-    let frames: u64 = plan.flows.iter().map(|flow| flow.rate / LineRate::frame_bits(flow.length)).sum();
+/// How frames of flows are counted that bring so many a second: clock, and one in how many is verified.
+pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
+    let frames: u64 = flows.iter().map(|flow| flow.rate / LineRate::frame_bits(flow.length)).sum();
     if frames > EXACT_FRAMES { (maps::Clock::Batched, SAMPLE) } else { (maps::Clock::Exact, 1) }
 }
 
 fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
-    let (clock, verify_every) = effort(plan);
+    let (clock, verify_every) = effort(&plan.flows);
     Counting { clock, verify_every, exclusive: config.exclusive != 0 }
 }
 
 fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source: [u8; 6]) -> Result<()> {
     let limits = &live.testbed.limits;
-    let (clock, verify_every) = effort(plan);
+    let (clock, verify_every) = effort(&plan.flows);
     let config = maps::Config {
         abi: 0,
         flows: 0,

@@ -1,0 +1,40 @@
+//! The kernel's part of receiving on a CPU of its own: threaded NAPI (Linux 5.12), whose thread is pinned.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+use super::link::output;
+
+/// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
+/// CPU, by a thread of the kernel.
+pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
+    let before = threads(end)?;
+    // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
+    let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
+    output(Command::new("unshare").args(["--mount", "sh", "-c", &script])).context("threaded NAPI (Linux 5.12)")?;
+    let thread: Vec<Pid> = threads(end)?.into_iter().filter(|thread| !before.contains(thread)).collect();
+    let [thread] = thread[..] else { bail!("expected one new thread of NAPI of {end}, found {}", thread.len()) };
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu)?;
+    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))
+}
+
+/// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.
+fn threads(end: &str) -> Result<Vec<Pid>> {
+    let name = format!("napi/{end}-");
+    ensure!(name.len() < 12, "the kernel cuts names of threads: {end} is too long");
+    let mut threads = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // It may have ended meanwhile.
+        if fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm.starts_with(&name)) {
+            threads.push(Pid::from_raw(pid));
+        }
+    }
+    Ok(threads)
+}
