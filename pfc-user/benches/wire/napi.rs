@@ -7,15 +7,14 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-use super::link::output;
-
 /// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
 /// CPU, by a thread of the kernel.
 pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
     let before = threads(end)?;
     // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
-    output(Command::new("unshare").args(["--mount", "sh", "-c", &script])).context("threaded NAPI (Linux 5.12)")?;
+    let said = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().context("unshare")?;
+    ensure!(said.status.success(), "no threaded NAPI (Linux 5.12) of {end}: {}", String::from_utf8_lossy(&said.stderr).trim());
     let thread: Vec<Pid> = threads(end)?.into_iter().filter(|thread| !before.contains(thread)).collect();
     let [thread] = thread[..] else { bail!("expected one new thread of NAPI of {end}, found {}", thread.len()) };
     let mut cpus = CpuSet::new();

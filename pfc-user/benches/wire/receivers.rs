@@ -118,9 +118,8 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
             let received = receiver.received()?;
             let tx_dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped;
             let lost = match kind {
-                // What the ring had no room for a veth counts at both ends.
-                Kind::Account | Kind::Exact | Kind::Drop => tx_dropped.max(link::counters(link::RX)?.rx_dropped - rx.rx_dropped),
-                // Without XDP so does a frame that the backlog has no room for.
+                Kind::Account | Kind::Exact | Kind::Drop => tx_dropped + link::counters(link::RX)?.rx_dropped - rx.rx_dropped,
+                // Without XDP a frame that the backlog has no room for counts at both ends.
                 Kind::Nft | Kind::Tc | Kind::Tcpdump => tx_dropped,
             };
             let unexplained = tried as i64 - (received.frames + received.lost + lost) as i64;

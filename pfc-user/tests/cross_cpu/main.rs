@@ -1,0 +1,55 @@
+//! Sender and receiver on threads of their own, with the veth's ring of 256 frames between them: what it has no room for is lost,
+//! and each such frame is told. Needs root, `unshare` of util-linux, and the object that `cargo xtask build-ebpf` makes.
+
+#[path = "../traffic_live/bench.rs"]
+#[allow(dead_code, reason = "the tests of the sender need more of it")]
+mod bench;
+#[path = "../../benches/wire/napi.rs"]
+mod napi;
+#[path = "../traffic_wire/wire.rs"]
+#[allow(dead_code, reason = "the tests of the sender need more of it")]
+mod wire;
+
+use bench::*;
+use pfc_ebpf::stamp::Phase;
+use validator::driver::netns::Namespace;
+use validator::driver::traffic::Source;
+use validator::driver::{link, realtime};
+
+/// Sends as fast as it goes, with the receiver's thread on that CPU and the sender's on the first; how many were lost.
+fn lost_with_receiver_on(cpu: usize) -> u64 {
+    on_a_wire(|| {
+        let flows = [flow(0, 3, None, rate(50_000_000, 64), 64), flow(1, 4, None, rate(50_000_000, 1024), 1024)];
+        let sender = [realtime::first_cpu().unwrap()];
+        let mut wire = Setup { cpus: &sender, ..Setup::new(&flows) }.open().unwrap();
+        napi::receive_on("b", cpu).unwrap();
+        let here = Namespace::current().unwrap();
+        let before = ["a", "b"].map(|end| link::statistics(&here, end).unwrap());
+        wire.send(Phase::Baseline, 20_000);
+        wire.send(Phase::Storm, 20_000);
+        let sent = wire.sender.report().unwrap();
+        // Received or lost: nothing else.
+        assert_exact(&wire, &sent);
+        assert_eq!(sent.lost[1..].iter().map(|(_, lost)| lost).sum::<u64>(), 0, "{:?}", sent.lost);
+        let (what, lost) = sent.lost[0];
+        assert_eq!(what, "live frames the driver did not take");
+        // Each is one drop of the sending end by the kernel's own account, and none of the receiving end.
+        let rises = |index: usize, end| link::drop_rises(end, &before[index], &link::statistics(&here, end).unwrap());
+        let rise = |index, end, name: &str| {
+            rises(index, end).iter().filter(|counter| counter.counter == name).map(|counter| counter.rise).sum::<u64>()
+        };
+        assert_eq!((rise(0, "a", "tx_dropped"), rise(1, "b", "rx_dropped")), (lost, 0));
+        lost
+    })
+}
+
+#[test]
+fn root_what_the_ring_between_two_cpus_has_no_room_for_is_told() {
+    lost_with_receiver_on(realtime::last_cpu().unwrap());
+}
+
+#[test]
+fn root_a_receiver_that_does_not_come_to_run_loses_frames_and_each_is_told() {
+    // The sender's thread does not give way to it for as long as 20,000 frames take, and the ring holds 256.
+    assert!(lost_with_receiver_on(realtime::first_cpu().unwrap()) > 0);
+}
