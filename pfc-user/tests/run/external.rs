@@ -54,7 +54,7 @@ impl External {
     }
 }
 
-fn measured(lab: &Lab) -> Vec<PfcEvidence> {
+pub fn measured(lab: &Lab) -> Vec<PfcEvidence> {
     let evidence = report::read_evidence(&lab.out()).unwrap();
     let repetitions = evidence.cases.into_iter().flat_map(|case| {
         assert_eq!(case.error, None);

@@ -10,5 +10,6 @@ mod faults;
 mod interrupt;
 mod lab;
 mod outcome;
+mod rates;
 mod rc;
 mod reports;

@@ -1,0 +1,58 @@
+//! How frames are counted goes by how many a second are planned, and the report says so.
+
+use pfc_ebpf::maps::Clock;
+use validator::evidence::pfc::PfcEvidence;
+
+use crate::external::measured;
+use crate::lab::{Lab, of_repository, plan};
+use crate::outcome::Outcome;
+
+const FIGURE: &str = "accounting at this rate";
+
+/// Runs a case with frames of so many octets at that speed of the links; what it printed, and its evidence.
+fn run(test: &str, line_rate: &str, length: usize) -> Option<(Outcome, PfcEvidence)> {
+    let lab = Lab::new(test)?;
+    let text = plan("150ms", &[("pause-lossy", "lossless = [3]")]);
+    let plan = lab.file("plan.toml", &format!("{text}[traffic]\nframe = {length}\n"));
+    let testbed = of_repository("configs/testbeds/sim.toml");
+    let run = lab.start(&format!("--testbed {testbed} --plan {plan} --set testbed.ports.line_rate=\"{line_rate}\""));
+    let ended = Outcome::of(run.wait_with_output().unwrap());
+    let evidence = measured(&lab).remove(0);
+    lab.assert_nothing_is_left();
+    Some((ended, evidence))
+}
+
+/// Frames received, and of how many the checksum was verified; at most one in `every` of those sent in each phase, rounded up.
+fn verified(evidence: &PfcEvidence, every: u64) -> (u64, u64) {
+    let mut sum = (0, 0);
+    for flow in &evidence.received {
+        let sent = evidence.sender.flows.iter().find(|sent| (sent.flow, sent.phase) == (flow.flow, flow.phase)).unwrap();
+        let verified = flow.verified.unwrap();
+        assert!(verified <= sent.frames.div_ceil(every) + 1, "{flow:?} {sent:?}");
+        sum = (sum.0 + flow.frames, sum.1 + verified);
+    }
+    sum
+}
+
+#[test]
+fn root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified() {
+    let Some((ended, evidence)) = run("root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified", "1G", 1024) else { return };
+    assert_eq!((evidence.counting.clock, evidence.counting.verify_every), (Clock::Exact, 1));
+    let (frames, verified) = verified(&evidence, 1);
+    assert!(frames > 0 && verified == frames, "{verified} of {frames}");
+    assert!(!ended.stdout.contains(FIGURE), "{}", ended.stdout);
+}
+
+#[test]
+fn root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so() {
+    let name = "root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so";
+    // 5 Gbit/s of frames of 71 octets are 6.6 million a second; whether the machine can send as many changes nothing here.
+    let Some((ended, evidence)) = run(name, "5G", 71) else { return };
+    assert_eq!((evidence.counting.clock, evidence.counting.verify_every), (Clock::Batched, 16));
+    let (frames, verified) = verified(&evidence, 16);
+    assert!(frames > 0 && verified > 0 && verified < frames, "{verified} of {frames}");
+    // The report is folded where lines are long.
+    let words: Vec<_> = ended.stdout.split_whitespace().collect();
+    let said = format!("{FIGURE} one reading of the clock for up to 8 frames, UDP checksum of one frame in 16");
+    assert!(words.join(" ").contains(&said), "{}", ended.stdout);
+}
