@@ -21,6 +21,7 @@ use validator::driver::clock;
 use validator::driver::xdp::{Account, Sizes};
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
+const ACCOUNT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/account");
 /// Each run of a test waits for some milliseconds before its first frame.
 const ROUNDS: usize = 51;
 /// Runs of a round: less than a time slice of the scheduler.
@@ -111,6 +112,22 @@ fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
     account
 }
 
+/// The program with each reading of the clock replaced by one of the kernel's ticks, which is a load: what it costs but for the clock.
+fn without_clock() -> Account {
+    const READING: [u8; 8] = [0x85, 0, 0, 0, 5, 0, 0, 0];
+    const TICKS: [u8; 8] = [0x85, 0, 0, 0, 118, 0, 0, 0];
+    let mut octets = std::fs::read(ACCOUNT).expect("`cargo xtask build-ebpf` makes it");
+    let mut replaced = 0;
+    for instruction in octets.as_chunks_mut().0.iter_mut().filter(|instruction| **instruction == READING) {
+        *instruction = TICKS;
+        replaced += 1;
+    }
+    assert!(replaced > 0, "the program calls bpf_ktime_get_ns");
+    let mut account = Account::load_object(&octets, Sizes { flows: 1, windows: 64 }).expect("the kernel takes it as well");
+    configure(&mut account, MODES[0], 1);
+    account
+}
+
 /// Median, least and largest.
 struct Figure {
     median: f64,
@@ -175,20 +192,30 @@ fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
 
 fn constant(report: &mut Report) {
     let bare = Bench::load();
-    let mut account = account(MODES[0], 1);
+    let mut accounts = [account(MODES[0], 1), without_clock()];
     for (name, frame) in constant_frames() {
-        let (mut drop, mut samples) = (Vec::new(), Vec::new());
+        let control = MacControl::parse(&frame[..]).is_ok();
+        let (mut drop, mut samples) = (Vec::new(), [const { Vec::new() }; 2]);
         for round in 0..ROUNDS {
-            // The log of control frames has room for as many rounds.
-            if round % 16 == 0 {
-                configure(&mut account, MODES[0], 1);
-                account.test_run(&frame, 1).expect("a test run");
-            }
             drop.push(bare.run("drop", &frame));
-            samples.push(account.test_run(&frame, RUNS).expect("a test run").duration.as_nanos() as f64);
+            for (account, samples) in accounts.iter_mut().zip(&mut samples) {
+                // The log of control frames has room for as many rounds.
+                if round % 16 == 0 {
+                    configure(account, MODES[0], 1);
+                    account.test_run(&frame, 1).expect("a test run");
+                }
+                samples.push(account.test_run(&frame, RUNS).expect("a test run").duration.as_nanos() as f64);
+            }
         }
-        assert_eq!(account.port().expect("counts").malformed, [], "{name}");
-        report.line(name, samples, &figure(drop));
+        let drop = figure(drop);
+        let [whole, timeless] = samples;
+        for account in &accounts {
+            assert_eq!(account.port().expect("counts").malformed, [], "{name}");
+        }
+        report.line(name, whole, &drop);
+        if control {
+            report.line(&format!("{name}, without reading the clock"), timeless, &drop);
+        }
     }
 }
 

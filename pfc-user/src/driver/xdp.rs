@@ -124,6 +124,11 @@ impl Account {
 
     /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
+        Self::load_object(OBJECT, sizes)
+    }
+
+    /// The same with another object, such as a variant that is to be measured beside the program.
+    pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self, XdpError> {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
         let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
@@ -134,7 +139,7 @@ impl Account {
             .map_max_entries(name::WINDOWS, sizes.windows)
             .map_max_entries(name::CONTROLS, (log::segment(cpus) * cpus) as u32);
         generate::size(&mut loader, sizes)?;
-        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
+        let mut program = Program::load(object, NAME, ABI_VERSION, &mut loader)?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
             flows: program.words(name::FLOWS, sizes.flows as usize * WORDS_OF_FLOW)?,

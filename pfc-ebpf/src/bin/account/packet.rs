@@ -4,6 +4,7 @@ use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
+use core::hint::assert_unchecked;
 use core::ptr;
 use pfc_ebpf::wire::{MAX_SUM, Octets, Part, fold};
 
@@ -48,12 +49,13 @@ pub struct At<const N: usize>(usize);
 #[cfg(any(bpf_target_arch = "x86_64", bpf_target_arch = "aarch64", bpf_target_arch = "powerpc64", bpf_target_arch = "s390x"))]
 macro_rules! load {
     ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
-        let found: $number;
-        // SAFETY: reads octets of the packet; the verifier checks that they are.
+        let found: u64;
+        // SAFETY: reads octets of the packet; the verifier checks that they are. Such a load clears what is above them.
         unsafe {
-            asm!($instruction, lateout(reg) found, in(reg) $at, at = const $offset, options(pure, readonly, nostack, preserves_flags))
+            asm!($instruction, lateout(reg) found, in(reg) $at, at = const $offset, options(pure, readonly, nostack, preserves_flags));
+            assert_unchecked(found <= <$number>::MAX as u64);
         };
-        found
+        found as $number
     }};
 }
 
