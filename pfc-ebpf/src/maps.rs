@@ -263,12 +263,24 @@ impl PfcCounters {
 
     /// Those of each priority.
     pub fn classes(&self) -> [ClassCounters; 8] {
-        core::array::from_fn(|priority| {
-            let addressed = |counts: &[u64; 256]| -> u64 { (0..256).filter(|vector| vector >> priority & 1 == 1).map(|v| counts[v]).sum() };
-            let xon = addressed(&self.by_xon);
-            ClassCounters { xoff: addressed(&self.by_vector) - xon, xon, last: self.last[priority] }
+        let (all, xon) = (addressed(&self.by_vector), addressed(&self.by_xon));
+        core::array::from_fn(|priority| ClassCounters {
+            xoff: all[priority] - xon[priority],
+            xon: xon[priority],
+            last: self.last[priority],
         })
     }
+}
+
+/// Of frames counted by vectors, those that address each priority.
+fn addressed(by_vector: &[u64; 256]) -> [u64; 8] {
+    let mut frames = [0; 8];
+    for (vector, count) in by_vector.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (priority, frames) in frames.iter_mut().enumerate() {
+            *frames += count * (vector as u64 >> priority & 1);
+        }
+    }
+    frames
 }
 
 /// Why a frame could not be read; indexes [`PortCounters::malformed`].
