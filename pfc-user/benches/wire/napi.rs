@@ -19,7 +19,11 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
     let [thread] = thread[..] else { bail!("expected one new thread of NAPI of {end}, found {}", thread.len()) };
     let mut cpus = CpuSet::new();
     cpus.set(cpu)?;
-    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))
+    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))?;
+    // The sender's thread has SCHED_FIFO: this one has to be woken as readily, whatever else runs there.
+    let said = Command::new("renice").args(["-n", "-20", "-p", &thread.to_string()]).output().context("renice")?;
+    ensure!(said.status.success(), "the thread of NAPI of {end} cannot be preferred: {}", String::from_utf8_lossy(&said.stderr).trim());
+    Ok(())
 }
 
 /// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.
