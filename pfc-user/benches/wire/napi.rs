@@ -8,8 +8,8 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
-/// CPU, by a thread of the kernel.
-pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
+/// CPU, by a thread of the kernel, which is returned.
+pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     let before = threads(end)?;
     // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
@@ -20,10 +20,7 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu)?;
     sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))?;
-    // The sender's thread has SCHED_FIFO: this one has to be woken as readily, whatever else runs there.
-    let said = Command::new("renice").args(["-n", "-20", "-p", &thread.to_string()]).output().context("renice")?;
-    ensure!(said.status.success(), "the thread of NAPI of {end} cannot be preferred: {}", String::from_utf8_lossy(&said.stderr).trim());
-    Ok(())
+    Ok(thread)
 }
 
 /// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.

@@ -1,5 +1,6 @@
 //! Receivers side by side, at the same offered load: how much of what left they count, and at what cost.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -111,7 +112,9 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
         realtime::last_cpu().map(realtime::pin);
         let mut receiver = kind.open(load)?;
         if course.place == Place::Cross {
-            napi::receive_on(link::RX, realtime::last_cpu().unwrap_or(0))?;
+            let thread = napi::receive_on(link::RX, realtime::last_cpu().unwrap_or(0))?;
+            // The sender's thread has SCHED_FIFO: this one has to be woken as readily, whatever else runs there.
+            link::output(Command::new("renice").args(["-n", "-20", "-p", &thread.to_string()]))?;
         }
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
