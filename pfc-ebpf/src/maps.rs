@@ -4,6 +4,10 @@
 //! [`ABI_VERSION`] and a program that was built for another one counts nothing; userspace checks the object's own
 //! [`ABI_SECTION`] at load time, so that a mismatch is an error and not a wrong count.
 
+mod control;
+
+pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcCounters};
+
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
@@ -213,64 +217,6 @@ pub struct WindowCounters {
     pub frames: [u32; 8],
 }
 
-/// PAUSE/PFC of one class: a priority of PFC, or all of 802.3x.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct ClassCounters {
-    /// Frames that address the class with time > 0.
-    pub xoff: u64,
-    /// Frames that address the class with time 0.
-    pub xon: u64,
-    /// The last one.
-    pub last: LastControl,
-}
-
-/// The last PAUSE/PFC frame that addressed a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct LastControl {
-    /// Its time for the class, in quanta.
-    pub quanta: u64,
-    /// Its arrival, CLOCK_MONOTONIC nanoseconds; 0: there was none.
-    pub at: u64,
-}
-
-/// PFC frames by the classes that they address: two counts a frame, of which follow those of each class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct PfcCounters {
-    /// All frames, by the low octet of their class-enable vector.
-    pub by_vector: [u64; 256],
-    /// Those that address a class with time 0, by the vector of such classes.
-    pub by_xon: [u64; 256],
-    /// By priority.
-    pub last: [LastControl; 8],
-}
-
-impl PfcCounters {
-    /// No frame.
-    pub const NONE: Self = Self { by_vector: [0; 256], by_xon: [0; 256], last: [LastControl { quanta: 0, at: 0 }; 8] };
-
-    /// All frames, whatever their vector.
-    pub fn frames(&self) -> u64 {
-        self.by_vector.iter().sum()
-    }
-
-    /// Frames whose class-enable vector is zero.
-    pub const fn empty(&self) -> u64 {
-        self.by_vector[0]
-    }
-
-    /// Those of each priority.
-    pub fn classes(&self) -> [ClassCounters; 8] {
-        core::array::from_fn(|priority| {
-            let addressed = |counts: &[u64; 256]| -> u64 { (0..256).filter(|vector| vector >> priority & 1 == 1).map(|v| counts[v]).sum() };
-            let xon = addressed(&self.by_xon);
-            ClassCounters { xoff: addressed(&self.by_vector) - xon, xon, last: self.last[priority] }
-        })
-    }
-}
-
 /// Why a frame could not be read; indexes [`PortCounters::malformed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -423,13 +369,6 @@ impl Default for PortCounters {
     }
 }
 
-impl ClassCounters {
-    /// Frames that address the class.
-    pub const fn frames(&self) -> u64 {
-        self.xoff + self.xon
-    }
-}
-
 impl PortCounters {
     /// All frames.
     pub fn frames(&self) -> u64 {
@@ -455,20 +394,6 @@ impl PortCounters {
     }
 }
 
-/// Classes that can be paused: eight priorities, and the whole link by 802.3x.
-pub const CLASSES: usize = 9;
-
-/// What the last PFC (or PAUSE) of a class says; written by the program, read by the sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct PauseState {
-    /// The class is paused until then, CLOCK_MONOTONIC nanoseconds; at or before now: not paused.
-    pub until: u64,
-    /// When the last unbroken pause began: changes if and only if an XOFF (time > 0) comes to a class that is not paused. An XON
-    /// to such a class changes nothing.
-    pub since: u64,
-}
-
 /// The arrival of a test frame whose flow is logged in its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -485,31 +410,6 @@ pub struct Arrival {
     pub phase: u8,
     /// Padding.
     pub _pad: u8,
-}
-
-/// A well-formed PAUSE or PFC frame that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Control {
-    /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this is not 0.
-    pub time: u64,
-    /// Times of priorities 0 to 7, each 16 bits in network order as in the frame, in the memory's order of octets; of PAUSE the
-    /// first.
-    pub quanta: [u64; 2],
-    /// 0x0001 PAUSE (vector 0) or 0x0101 PFC.
-    pub opcode: u16,
-    /// Class-enable vector of PFC as it stands in the frame.
-    pub vector: u16,
-    /// Padding.
-    pub _pad: u32,
-}
-
-impl Control {
-    /// Times of priorities 0 to 7 in quanta; of PAUSE the first.
-    pub fn quanta(&self) -> [u16; 8] {
-        let octets = self.quanta.map(u64::to_ne_bytes);
-        core::array::from_fn(|index| u16::from_be_bytes([octets[index / 4][index % 4 * 2], octets[index / 4][index % 4 * 2 + 1]]))
-    }
 }
 
 /// Why a frame was kept.

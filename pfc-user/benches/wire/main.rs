@@ -1,8 +1,8 @@
 //! Frames on a veth pair: receivers side by side, senders side by side, and how our own grow with flows, queues and length.
-//! `cargo bench -p pfc-user --bench wire [-- receivers|senders|growth|endurance]`, as root.
+//! `cargo bench -p pfc-user --bench wire [-- receivers|cross|senders|growth|endurance]`, as root.
 //!
 //! All runs are interleaved: each round has every contender once. The sender has the first CPU, whatever runs as a process at
-//! the other end the last one; what the kernel does for a frame it does on the sender's CPU, but for receivers "cross", where it
+//! the other end the last one; what the kernel does for a frame it does on the sender's CPU, but for `cross`, where it
 //! does its part of receiving on the last one.
 
 #[path = "../common/mod.rs"]
@@ -28,8 +28,13 @@ const REPORT: Report = Report("wire");
 
 type Section = (&'static str, fn(Extent) -> Result<()>);
 
-const SECTIONS: [Section; 4] =
-    [("receivers", receivers::run), ("senders", senders::run), ("growth", growth::run), ("endurance", growth::endurance)];
+const SECTIONS: [Section; 5] = [
+    ("receivers", receivers::run),
+    ("cross", receivers::cross),
+    ("senders", senders::run),
+    ("growth", growth::run),
+    ("endurance", growth::endurance),
+];
 
 fn main() -> ExitCode {
     // cargo adds --bench.

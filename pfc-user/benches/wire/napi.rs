@@ -8,8 +8,8 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
-/// CPU, by a thread of the kernel.
-pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
+/// CPU, by a thread of the kernel, which is returned.
+pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     let before = threads(end)?;
     // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
@@ -19,7 +19,8 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<()> {
     let [thread] = thread[..] else { bail!("expected one new thread of NAPI of {end}, found {}", thread.len()) };
     let mut cpus = CpuSet::new();
     cpus.set(cpu)?;
-    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))
+    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))?;
+    Ok(thread)
 }
 
 /// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.

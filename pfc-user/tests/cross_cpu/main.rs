@@ -1,5 +1,5 @@
 //! Sender and receiver on threads of their own, with the veth's ring of 256 frames between them: what it has no room for is lost,
-//! and each such frame is told. Needs root, `unshare` of util-linux, and the object that `cargo xtask build-ebpf` makes.
+//! and each such frame is told. Needs root, `unshare` and `chrt` of util-linux, and the object that `cargo xtask build-ebpf` makes.
 
 #[path = "../traffic_live/bench.rs"]
 #[allow(dead_code, reason = "the tests of the sender need more of it")]
@@ -10,21 +10,30 @@ mod napi;
 #[allow(dead_code, reason = "the tests of the sender need more of it")]
 mod wire;
 
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
 use bench::*;
 use pfc_ebpf::stamp::Phase;
 use validator::driver::netns::Namespace;
 use validator::driver::traffic::Source;
 use validator::driver::{link, realtime};
 
-/// Sends as fast as it goes, with the receiver's thread on that CPU and the sender's on the first; how many were lost.
-fn lost_with_receiver_on(cpu: usize) -> u64 {
+/// One at a time: the kernel's threads of NAPI are told apart by when they came.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Sends as fast as it goes, with the receiver's thread on that CPU and the sender's on the first; how many were lost. `chrt` of
+/// util-linux gives the receiver's thread this policy.
+fn lost_with_receiver_on(cpu: usize, policy: &str) -> u64 {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(50_000_000, 64), 64), flow(1, 4, None, rate(50_000_000, 1024), 1024)];
         let sender = [realtime::first_cpu().unwrap()];
         let mut wire = Setup { cpus: &sender, ..Setup::new(&flows) }.open().unwrap();
-        napi::receive_on("b", cpu).unwrap();
+        let thread = napi::receive_on("b", cpu).unwrap();
+        assert!(Command::new("chrt").args([policy, "--pid", "0", &thread.to_string()]).status().unwrap().success());
         let here = Namespace::current().unwrap();
-        let before = ["a", "b"].map(|end| link::statistics(&here, end).unwrap());
+        let before = link::statistics(&here, "a").unwrap();
         wire.send(Phase::Baseline, 20_000);
         wire.send(Phase::Storm, 20_000);
         let sent = wire.sender.report().unwrap();
@@ -33,23 +42,20 @@ fn lost_with_receiver_on(cpu: usize) -> u64 {
         assert_eq!(sent.lost[1..].iter().map(|(_, lost)| lost).sum::<u64>(), 0, "{:?}", sent.lost);
         let (what, lost) = sent.lost[0];
         assert_eq!(what, "live frames the driver did not take");
-        // Each is one drop of the sending end by the kernel's own account, and none of the receiving end.
-        let rises = |index: usize, end| link::drop_rises(end, &before[index], &link::statistics(&here, end).unwrap());
-        let rise = |index, end, name: &str| {
-            rises(index, end).iter().filter(|counter| counter.counter == name).map(|counter| counter.rise).sum::<u64>()
-        };
-        assert_eq!((rise(0, "a", "tx_dropped"), rise(1, "b", "rx_dropped")), (lost, 0));
+        // Each is one drop of the sending end by the kernel's own account.
+        let counters = link::drop_rises("a", &before, &link::statistics(&here, "a").unwrap());
+        assert_eq!(counters.iter().find(|counter| counter.counter == "tx_dropped").unwrap().rise, lost);
         lost
     })
 }
 
 #[test]
 fn root_what_the_ring_between_two_cpus_has_no_room_for_is_told() {
-    lost_with_receiver_on(realtime::last_cpu().unwrap());
+    lost_with_receiver_on(realtime::last_cpu().unwrap(), "--other");
 }
 
 #[test]
 fn root_a_receiver_that_does_not_come_to_run_loses_frames_and_each_is_told() {
-    // The sender's thread does not give way to it for as long as 20,000 frames take, and the ring holds 256.
-    assert!(lost_with_receiver_on(realtime::first_cpu().unwrap()) > 0);
+    // SCHED_IDLE: waking up takes the CPU from nobody, so that the sender fills the ring, 256 frames, before the receiver has a turn.
+    assert!(lost_with_receiver_on(realtime::first_cpu().unwrap(), "--idle") > 0);
 }
