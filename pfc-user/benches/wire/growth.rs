@@ -122,7 +122,7 @@ fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let wire = Wire::new(queues)?;
     let flows = loads.iter().map(|load| load.first + load.flows).max().unwrap_or(0);
     let receiver = wire.run(|| receiver::account(&Load { first: 0, flows, ..loads[0] }, receiver::effort_of(&loads[0])))??;
-    let (tx, rx) = wire.run(|| anyhow::Ok((link::counters(link::TX)?, link::counters(link::RX)?)))??;
+    let before = wire.run(link::ends)??;
     let sent: Vec<Sent> = thread::scope(|scope| {
         let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(sender, load, || {}))?)).collect();
         senders.into_iter().map(|sender| sender.join().expect("the sender's own panic")).collect::<Result<_>>()
@@ -130,9 +130,8 @@ fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let begun = Instant::now();
     let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
     let reading = begun.elapsed().as_secs_f64() * 1e3;
-    let (tx_after, rx_after) = wire.run(|| anyhow::Ok((link::counters(link::TX)?, link::counters(link::RX)?)))??;
     let refused: u64 = sent.iter().map(|sent| sent.refused).sum();
-    let lost = tx_after.tx_dropped - tx.tx_dropped + rx_after.rx_dropped - rx.rx_dropped;
+    let lost = wire.run(|| link::lost_since(before))??;
     let frames: u64 = sent.iter().map(|sent| sent.frames).sum();
     Ok(Outcome {
         rate: sent.iter().map(|sent| sent.rate).sum(),
@@ -157,12 +156,11 @@ pub fn endurance(extent: Extent) -> Result<()> {
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
         let receiver = receiver::account(&load, receiver::effort_of(&load))?;
-        let before = link::counters(link::TX)?;
-        let rx_before = link::counters(link::RX)?;
+        let before = link::ends()?;
         let mut memory = Vec::new();
         let sent = ours::send(&LIVE_FRAMES, &load, || memory.extend(resident().ok()))?;
         let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
-        let lost = link::counters(link::TX)?.tx_dropped - before.tx_dropped + link::counters(link::RX)?.rx_dropped - rx_before.rx_dropped;
+        let lost = link::lost_since(before)?;
         let unexplained = (sent.frames + sent.refused) as i64 - (counted + lost) as i64;
         // The first tenth of the time settles what is allocated once.
         let settled = memory.split_off(memory.len() / 10);

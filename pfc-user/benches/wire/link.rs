@@ -61,6 +61,17 @@ pub fn counters(end: &str) -> Result<Counters> {
     Ok(Counters { received: counter("rx", "packets")?, rx_dropped: counter("rx", "dropped")?, tx_dropped: counter("tx", "dropped")? })
 }
 
+/// Both ends of the link, in the calling thread's namespace.
+pub fn ends() -> Result<[Counters; 2]> {
+    Ok([counters(TX)?, counters(RX)?])
+}
+
+/// Frames that the link lost since, where an XDP program receives: what the ring had no room for a veth counts at both ends.
+pub fn lost_since([tx, rx]: [Counters; 2]) -> Result<u64> {
+    let [tx_now, rx_now] = ends()?;
+    Ok((tx_now.tx_dropped - tx.tx_dropped).max(rx_now.rx_dropped - rx.rx_dropped))
+}
+
 /// What a command prints; an error with what it said where it failed.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{} does not start", command.get_program().display()))?;

@@ -117,18 +117,16 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
             link::output(Command::new("renice").args(["-n", "-20", "-p", &thread.to_string()]))?;
         }
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
-        let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
+        let ends = link::ends()?;
         let sent = ours::send(&course.sender, load, || {})?;
         let tried = sent.frames + sent.refused;
         let deadline = clock::now() + LATEST;
         let (received, unexplained) = loop {
             let received = receiver.received()?;
-            let tx_dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped;
             let lost = match kind {
-                // What the ring had no room for a veth counts at both ends.
-                Kind::Account | Kind::Exact | Kind::Drop => tx_dropped.max(link::counters(link::RX)?.rx_dropped - rx.rx_dropped),
-                // Without XDP so does a frame that the backlog has no room for.
-                Kind::Nft | Kind::Tc | Kind::Tcpdump => tx_dropped,
+                Kind::Account | Kind::Exact | Kind::Drop => link::lost_since(ends)?,
+                // Without XDP a frame that the backlog has no room for counts at both ends, too.
+                Kind::Nft | Kind::Tc | Kind::Tcpdump => link::counters(link::TX)?.tx_dropped - ends[0].tx_dropped,
             };
             let unexplained = tried as i64 - (received.frames + received.lost + lost) as i64;
             if unexplained == 0 || course.place == Place::Same || clock::now() > deadline {

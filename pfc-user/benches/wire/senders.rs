@@ -91,7 +91,7 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
         let receiver = receiver::account(&Load { run: RECEIVED, ..*load }, (Clock::Exact, 1))?;
-        let (tx, rx) = (link::counters(link::TX)?, link::counters(link::RX)?);
+        let before = link::ends()?;
         let sent = match contender {
             Contender::Ours(ours) => ours::send(ours, load, || {})?,
             Contender::Peer(peer) => {
@@ -100,7 +100,7 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
             }
         };
         let counted = receiver.port_counters()?.frames();
-        let dropped = link::counters(link::TX)?.tx_dropped - tx.tx_dropped + link::counters(link::RX)?.rx_dropped - rx.rx_dropped;
+        let dropped = link::lost_since(before)?;
         Ok(Outcome { sent, unexplained: (sent.frames + sent.refused) as i64 - (counted + dropped) as i64 })
     })?
 }

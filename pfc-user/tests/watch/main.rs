@@ -12,6 +12,8 @@ mod highest_rate;
 mod lab;
 mod lifetime;
 mod loss;
+#[path = "../../benches/wire/napi.rs"]
+mod napi;
 mod own_side;
 mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
