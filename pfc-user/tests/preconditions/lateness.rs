@@ -1,6 +1,7 @@
 //! Rates, dips and last frames, and what lateness of the tester explains of them.
 
 use super::*;
+use pfc_ebpf::maps::Clock;
 
 #[test]
 fn a_stall_excuses_what_came_later_by_no_more_than_that() {
@@ -121,7 +122,8 @@ fn throughput_is_what_arrived_and_lateness_of_the_tester_never_makes_it_more() {
     let withheld = |stall: Nanos| {
         move |e: &mut PfcEvidence| {
             withhold(e, 3, 100 * MS);
-            dut(e).stalls.push(Stall { from: 0, to: stall });
+            let from = e.span(Phase::Storm).unwrap().from;
+            dut(e).stalls.push(Stall { from, to: from + stall });
         }
     };
     // 1 % of the line's 400 ms are 32 ms of an eighth of it.
@@ -133,4 +135,127 @@ fn throughput_is_what_arrived_and_lateness_of_the_tester_never_makes_it_more() {
     };
     let expected = [("no-loss", INCONCLUSIVE, "missed its rate"), ("throughput", INCONCLUSIVE, "missed its rate")];
     tampered("nothing sent", GLOBAL, nothing, &expected);
+}
+
+/// The last frame of the storm phase, of 400 ms, comes 8 ms after it: 2 % late.
+fn two_percent_late(e: &mut PfcEvidence) -> PhaseSpan {
+    let data = e.span(Phase::Storm).unwrap();
+    let flow = flow(e, Role::Test);
+    received(e, flow, Phase::Storm).last = data.to + 8 * MS;
+    data
+}
+
+#[test]
+fn throughput_is_excused_by_stalls_between_its_first_and_last_frame_and_no_others() {
+    // From the last arrival on, and up to the first frame: neither made any of it late.
+    let resumed = |e: &mut PfcEvidence| {
+        let data = two_percent_late(e);
+        let stall = Stall { from: data.to + 8 * MS, to: data.to + 20 * MS };
+        e.sender.stalls.push(stall);
+        dut(e).stalls.push(stall);
+        // As the simulated DUT reports it: what came late is also its largest lateness.
+        dut(e).max_lateness = 12 * MS;
+        e.sender.stalls_left_out = LeftOut { count: 2, total: 12 * MS, from: data.to + 8 * MS, to: data.to + 40 * MS };
+    };
+    tampered("stalls after the storm phase", GLOBAL, resumed, &[("throughput", FAIL, "0.98")]);
+    let before = |e: &mut PfcEvidence| {
+        let data = two_percent_late(e);
+        e.sender.stalls.push(Stall { from: data.from - 12 * MS, to: data.from });
+        e.sender.stalls_left_out = LeftOut { count: 2, total: 12 * MS, from: data.from - 40 * MS, to: data.from };
+    };
+    tampered("stalls before it", GLOBAL, before, &[("throughput", FAIL, "0.98")]);
+    // Without 4 of the 8 ms it is no more than 1 % late. Of a stall, what lies within the phase counts.
+    let partly = |within: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let data = two_percent_late(e);
+            e.sender.stalls.push(Stall { from: data.from - 50 * MS, to: data.from + within });
+        }
+    };
+    tampered("a stall that ends in it", GLOBAL, partly(4 * MS), &[("throughput", INCONCLUSIVE, "up to 4.000 ms explains it")]);
+    tampered("a stall that ends early in it", GLOBAL, partly(3 * MS), &[("throughput", FAIL, "0.98")]);
+    let waiting = |e: &mut PfcEvidence| {
+        let data = two_percent_late(e);
+        dut(e).stalls.push(Stall { from: data.to + 2 * MS, to: data.to + 60 * MS });
+    };
+    tampered("a stall before its last frame", GLOBAL, waiting, &[("throughput", INCONCLUSIVE, "up to 6.000 ms explains it")]);
+    // Nor does a stall after the storm phase explain what an XOFF withheld in it.
+    let withheld = |from_end: i64| {
+        move |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            withhold(e, 3, 100 * MS);
+            let from = data.to.strict_add_signed(from_end);
+            e.sender.stalls.push(Stall { from, to: from + 72 * MS });
+        }
+    };
+    tampered("withheld before a stall", GLOBAL, withheld(MS as i64), &[("throughput", FAIL, "0.96")]);
+    tampered("withheld, and a stall in it", GLOBAL, withheld(-80 * MS as i64), &[("throughput", INCONCLUSIVE, "explains it")]);
+}
+
+#[test]
+fn what_stalls_at_the_same_time_is_late_once() {
+    // Two workers and the simulated DUT. Added up they would be 7 ms, which explains more than the 4 ms that it takes.
+    let together = |apart: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let data = two_percent_late(e);
+            let at = |from: Nanos, to: Nanos| Stall { from: data.from + from, to: data.from + to };
+            e.sender.stalls.extend([at(10 * MS, 12 * MS), at(10 * MS, 12 * MS)]);
+            dut(e).stalls.extend([at(11 * MS, 13 * MS), at(12 * MS + apart, 13 * MS + apart)]);
+        }
+    };
+    tampered("stalls of 3 ms in all", GLOBAL, together(0), &[("throughput", FAIL, "0.98")]);
+    tampered("stalls of 4 ms in all", GLOBAL, together(MS), &[("throughput", INCONCLUSIVE, "up to 4.000 ms explains it")]);
+    // So it is with those that are not listed: no more of them than there was time between their first and last.
+    let unlisted = |long: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let data = two_percent_late(e);
+            e.sender.stalls_left_out = LeftOut { count: 4, total: 2 * long, from: data.from + MS, to: data.from + MS + long };
+        }
+    };
+    tampered("not listed, 3 ms in all", GLOBAL, unlisted(3 * MS), &[("throughput", FAIL, "0.98")]);
+    tampered("not listed, 4 ms in all", GLOBAL, unlisted(4 * MS), &[("throughput", INCONCLUSIVE, "up to 4.000 ms explains it")]);
+}
+
+/// One reading of the clock for several frames: most of the baseline's seem to come when they left.
+fn batched(e: &mut PfcEvidence) {
+    e.counting.clock = Clock::Batched;
+    for received in e.received.iter_mut().filter(|received| received.phase == Phase::Baseline) {
+        received.latency[0] = 7;
+        received.latency[24] = 1;
+    }
+}
+
+#[test]
+fn the_path_is_as_long_as_an_exact_clock_tells() {
+    // 3 % of 100 ms; an exact clock excuses it on a path of 4.2 ms, and not on one of 2.1 ms.
+    let exact = |bits: usize| {
+        move |e: &mut PfcEvidence| {
+            dip(e, 215 * MS, 0.3);
+            e.received.iter_mut().filter(|received| received.phase == Phase::Baseline).for_each(|received| received.latency[bits] = 9);
+        }
+    };
+    tampered("a path of 4.2 ms", LOSSY, exact(22), &[("no-dip", INCONCLUSIVE, "the path of up to 4.194 ms explains it")]);
+    tampered("a path of 2.1 ms", LOSSY, exact(21), &[("no-dip", FAIL, ">= 0.99, found 0.9")]);
+    // Frames that an old reading served tell nothing; those of the probe were each read for.
+    let probed = |latency: u32| {
+        move |e: &mut PfcEvidence| {
+            batched(e);
+            dip(e, 215 * MS, 0.3);
+            e.arrivals.records.iter_mut().for_each(|arrival| arrival.latency = latency);
+            e.arrivals.records[0].latency += 1_000_000;
+        }
+    };
+    tampered("batched, 4 ms", LOSSY, probed(4_000_000), &[("no-dip", INCONCLUSIVE, "the path of up to 4.000 ms explains it")]);
+    tampered("batched, 2 ms", LOSSY, probed(2_000_000), &[("no-dip", FAIL, ">= 0.99, found 0.9")]);
+    tampered("batched, without a dip", LOSSY, batched, &[]);
+    // Without any it is not known how long the path is. Which leaves it open too whether the storm arrived.
+    let mut unknown = good(LOSSY);
+    batched(&mut unknown);
+    unknown.arrivals.records.clear();
+    let no_dip = |e: &PfcEvidence| results(LOSSY, e).into_iter().find(|result| result.check == "no-dip").unwrap();
+    assert!(no_dip(&unknown).assertions.iter().all(|assertion| assertion.verdict == Verdict::Pass), "{:#?}", no_dip(&unknown));
+    dip(&mut unknown, 215 * MS, 0.3);
+    let found = no_dip(&unknown);
+    let open = found.assertions.iter().find(|assertion| assertion.verdict != Verdict::Pass).unwrap();
+    assert_eq!((found.verdict, open.verdict), (INCONCLUSIVE, INCONCLUSIVE), "{found:#?}");
+    assert!(open.actual.contains("latency of the path is not known"), "{found:#?}");
 }

@@ -6,7 +6,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::finding::ms;
 use super::mac;
 use super::probe;
-use crate::evidence::pfc::{LeftOut, PfcEvidence, StormReport};
+use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
 /// Whether the precondition of that name is met for `check`; else why not.
@@ -83,10 +83,29 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
     (total, places.join(", "))
 }
 
+/// The listed stalls of the tester and of the simulated DUT.
+pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
+    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls))
+}
+
 /// How long tester and simulated DUT stalled in all.
 pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
-    let listed = e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls));
-    listed.map(|stall| stall.to - stall.from).fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
+    stalls(e).map(|stall| stall.to - stall.from).fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
+}
+
+/// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the most: what stalls at the same
+/// time does so once, and those that are not listed may all have been in it, where any was.
+pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
+    let within = stalls(e).map(|stall| (stall.from.max(from), stall.to.min(to))).filter(|(begin, end)| begin < end);
+    let mut spans: Vec<_> = within.collect();
+    spans.sort_unstable();
+    let (listed, _) = spans.into_iter().fold((0, from), |(total, reached): (Nanos, Nanos), (begin, end)| {
+        (total + end.saturating_sub(begin.max(reached)), reached.max(end))
+    });
+    let left_out = &e.sender.stalls_left_out;
+    let hull = left_out.to.min(to).saturating_sub(left_out.from.max(from));
+    let unlisted = if left_out.may_overlap(from, to) { left_out.total.min(hull) } else { 0 };
+    (listed + unlisted).min(to.saturating_sub(from))
 }
 
 fn accounting(e: &PfcEvidence) -> Result<(), String> {

@@ -6,7 +6,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::finding::{Finding, ms};
 use super::mac;
-use super::preconditions::{lost_by_tester, stalled, withheld};
+use super::preconditions::{lost_by_tester, stalled_within, stalls, withheld};
 use crate::case::Figure;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::Nanos;
@@ -15,6 +15,9 @@ use crate::plan::Nanos;
 const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
+/// Lateness of the simulated DUT above it is listed as a stall.
+const STALL: Nanos = 500_000;
+
 /// How late the tester's own part may have made frames: the sender's burst after a delay, the simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
     e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
@@ -41,8 +44,7 @@ fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) 
 
 /// Why a window between these times that received too little says nothing about the DUT, if so.
 fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<String> {
-    let mut stalls = e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls));
-    if let Some(stall) = stalls.find(|stall| stall.from < to && stall.to > from) {
+    if let Some(stall) = stalls(e).find(|stall| stall.from < to && stall.to > from) {
         return Some(format!("the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)));
     }
     let left_out = &e.sender.stalls_left_out;
@@ -55,17 +57,34 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     }
     // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for. And a path that
     // takes its time makes each phase arrive that much later than it was offered.
-    let late = lateness(e) + path_latency(e);
+    let Some(path) = path_latency(e) else {
+        return Some(format!(
+            "the latency of the path is not known: a reading of the clock served up to {BATCH} frames, and no probe was logged"
+        ));
+    };
+    let late = lateness(e) + path;
     let missing = ((1.0 - share) * DIP_WINDOW as f64) as Nanos;
     (missing <= late).then(|| format!("lateness of the tester and the path of up to {} explains it", ms(late)))
 }
 
-/// The latency of the path itself, from above: the least that any frame of the baseline had. A queue in the DUT, which makes
-/// most frames later, is its own doing.
-fn path_latency(e: &PfcEvidence) -> Nanos {
-    let baseline = e.received.iter().filter(|received| received.phase == Phase::Baseline);
-    let least = baseline.filter_map(|received| received.latency.iter().position(|frames| *frames > 0)).min();
-    least.map_or(0, |bits| 1 << bits)
+/// The latency of the path itself, from above: the least that any frame was seen to have. A queue in the DUT, which makes most
+/// frames later, is its own doing. `None`: not known.
+///
+/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of two. With
+/// [`Clock::Batched`] that would not be from above: an arrival told too early may show next to no latency on any path. Logged
+/// arrivals are exact all the same, and those of the probe are of frames that nothing held back as well as of such that were.
+fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
+    match e.counting.clock {
+        Clock::Exact => {
+            let baseline = e.received.iter().filter(|received| received.phase == Phase::Baseline);
+            let least = baseline.filter_map(|received| received.latency.iter().position(|frames| *frames > 0)).min();
+            Some(least.map_or(0, |bits| 1 << bits))
+        }
+        Clock::Batched => {
+            let probed = e.arrivals.records.iter().filter(|arrival| arrival.phase == Phase::Probe);
+            probed.map(|arrival| Nanos::from(arrival.latency)).min()
+        }
+    }
 }
 
 /// `no-dip`.
@@ -130,26 +149,39 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
     finding
 }
 
+/// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames that arrived, and at the
+/// least to its end.
+fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
+    let span = e.span(Phase::Storm)?;
+    let last = e.plan.flows.iter().filter_map(|flow| e.received(flow.id, Phase::Storm)).map(|arrived| arrived.last).max();
+    Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
+}
+
 /// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and received, where the last
 /// frames are taken to have come earlier than they did by `late`, and each XOFF to have held for less by that in all: what
 /// comes at once after a delay of the tester fills the DUT's buffers, and a simulated DUT that stalls sets nothing free.
 fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     let span = e.span(Phase::Storm)?;
+    let (_, last) = storm_time(e)?;
     let mut offered = 0.0;
     let mut received = 0.0;
-    let mut last = span.to;
     for flow in &e.plan.flows {
         let bits = LineRate::frame_bits(flow.length) as f64;
         offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
         offered += flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
-        if let Some(arrived) = e.received(flow.id, Phase::Storm) {
-            received += arrived.frames as f64 * bits;
-            last = last.max(arrived.last.saturating_sub(late));
-        }
+        received += e.received(flow.id, Phase::Storm).map_or(0, |arrived| arrived.frames) as f64 * bits;
     }
     let sending = (span.to - span.from).max(1) as f64 / 1e9;
-    let receiving = (last - span.from).max(1) as f64 / 1e9;
+    let receiving = (last.saturating_sub(late).max(span.to) - span.from).max(1) as f64 / 1e9;
     (offered > 0.0).then_some((offered / sending, received / receiving))
+}
+
+/// By how much the tester's own part may have made the storm phase late: by its stalls in that time, and no others, and by
+/// delays too short to be listed.
+fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
+    let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
+    let unlisted = e.dut.as_ref().map_or(0, |dut| dut.max_lateness.min(STALL));
+    stalled + e.sender.max_burst + unlisted
 }
 
 /// `throughput`.
@@ -157,7 +189,7 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let what = "received layer-1 rate as a share of the offered";
     let expected = format!(">= {}", e.limits.min_throughput);
-    let late = lateness(e).saturating_add(stalled(e));
+    let late = lateness_in_storm(e);
     let (Some((offered, received)), Some((offered_at_best, at_best))) = (rates(e, 0), rates(e, late)) else {
         finding.undecided(what, expected, "no traffic during the storm");
         return finding;
