@@ -15,6 +15,7 @@ pub const SHORT_BATCH: u32 = 8;
 /// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
 /// Divides both batches, so that each begins with a look: between batches others may have had the CPU.
 pub const LOOK: u64 = 8;
+const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
 const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u32 = 16;
@@ -237,6 +238,8 @@ pub struct Worker {
     pub honoured: u64,
     /// First of its flows.
     pub first: u64,
+    /// Its runs in a batch: [`BATCH`] or [`SHORT_BATCH`].
+    pub batch_runs: u64,
     /// Not 0: it keeps the clocks of the priorities, which the others read.
     pub leads: u64,
     /// Bit per priority: paused at the last look.

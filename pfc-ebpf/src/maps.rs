@@ -11,7 +11,7 @@ pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcC
 use crate::stamp::Phase;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// The section (and so the map) of the object that holds the version it was built with, and nothing else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.
@@ -112,7 +112,7 @@ pub struct Config {
     pub exclusive: u8,
     /// Padding.
     pub _pad: u8,
-    /// The UDP checksum is verified of frames whose sequence number is a multiple of this power of two: 1 for all of them.
+    /// The UDP checksum is verified of one frame in so many, see [`crate::stamp::is_sampled`]: a power of two, 1 for all of them.
     pub verify_every: u64,
     /// Priority by DSCP; userspace alone needs it.
     pub dscp_to_priority: [u8; 64],

@@ -151,6 +151,18 @@ impl Stamp {
     }
 }
 
+/// Odd, and no near fraction of a power of two: its multiples by the numbers in any regular series fall evenly.
+const SPREAD: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// Whether the frame of that sequence number is in a sample of one in `every`, a power of two up to 2^32.
+///
+/// Not by the sequence number itself: of a DUT that deals the frames of a flow to two, four, ... lanes in turn, such a sample
+/// would be of the frames of one lane alone.
+#[inline(always)]
+pub const fn is_sampled(sequence: u64, every: u64) -> bool {
+    sequence.wrapping_mul(SPREAD) >> 32 & every.wrapping_sub(1) == 0
+}
+
 /// The bucket of a latency: its significant bits, at most 31 (see [`crate::maps::LATENCY_BUCKETS`]). By halves, for BPF has no
 /// instruction that counts zeros.
 #[inline(always)]
@@ -200,6 +212,30 @@ mod tests {
             }
         }
         assert_eq!(significant_bits(u64::MAX), 31);
+    }
+
+    #[test]
+    fn a_sample_is_of_one_in_so_many_wherever_it_begins() {
+        for every in [1, 2, 16, 256] {
+            for first in [0, 12_345, 1 << 40] {
+                let sampled = (first..first + (1 << 16)).filter(|sequence| is_sampled(*sequence, every)).count() as u64;
+                assert!(sampled.abs_diff((1 << 16) / every) <= 8, "{sampled} of 65536, one in {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_every_lane_that_frames_are_dealt_to_in_turn_about_one_in_sixteen_is_sampled() {
+        for lanes in 1..=64 {
+            for lane in 0..lanes {
+                let sampled: Vec<_> = (0..1024).filter(|turn| is_sampled(lane + turn * lanes, 16)).collect();
+                assert!((48..=80).contains(&sampled.len()), "lane {lane} of {lanes}: {} of 1024", sampled.len());
+                // Nor is any lane left alone for long.
+                let ends = [0].into_iter().chain(sampled).chain([1024]);
+                let longest = ends.clone().zip(ends.skip(1)).map(|(from, to)| to - from).max().unwrap();
+                assert!(longest <= 256, "lane {lane} of {lanes}: {longest} frames");
+            }
+        }
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Bench {
         let worker = self.generator.workers.get(self.cpu);
         assert_eq!(worker.end, share);
         let run = |runs| match kind {
-            Kind::Generate => self.generator.run(self.port, &self.frame, runs, BATCH),
+            Kind::Generate => self.generator.run(self.port, &self.frame, runs, worker.batch_runs as u32),
             Kind::Constant { mask } => {
                 self.generator.workers.set(self.cpu, &Worker { look: mask, end: 1, ..Worker::default() });
                 self.generator.run_constant(self.port, &self.frame, runs)

@@ -22,40 +22,34 @@ pub struct LastControl {
     pub at: u64,
 }
 
-/// PFC frames by the classes that they address: two counts a frame, of which follow those of each class.
+/// PFC frames by the classes that they address: one or two counts a frame, of which follow those of each class. They are only ever
+/// added up: a copy made while a frame is counted lacks at most that frame, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PfcCounters {
-    /// All frames, by the low octet of their class-enable vector.
-    pub by_vector: [u64; 256],
+    /// All frames, by the vector of the classes that they address with time > 0.
+    pub by_xoff: [u64; 256],
     /// Those that address a class with time 0, by the vector of such classes.
     pub by_xon: [u64; 256],
+    /// Those whose class-enable vector (its low octet) is zero.
+    pub empty: u64,
     /// By priority.
     pub last: [LastControl; 8],
 }
 
 impl PfcCounters {
     /// No frame.
-    pub const NONE: Self = Self { by_vector: [0; 256], by_xon: [0; 256], last: [LastControl { quanta: 0, at: 0 }; 8] };
+    pub const NONE: Self = Self { by_xoff: [0; 256], by_xon: [0; 256], empty: 0, last: [LastControl { quanta: 0, at: 0 }; 8] };
 
     /// All frames, whatever their vector.
     pub fn frames(&self) -> u64 {
-        self.by_vector.iter().sum()
-    }
-
-    /// Frames whose class-enable vector is zero.
-    pub const fn empty(&self) -> u64 {
-        self.by_vector[0]
+        self.by_xoff.iter().sum()
     }
 
     /// Those of each priority.
     pub fn classes(&self) -> [ClassCounters; 8] {
-        let (all, xon) = (addressed(&self.by_vector), addressed(&self.by_xon));
-        core::array::from_fn(|priority| ClassCounters {
-            xoff: all[priority] - xon[priority],
-            xon: xon[priority],
-            last: self.last[priority],
-        })
+        let (xoff, xon) = (addressed(&self.by_xoff), addressed(&self.by_xon));
+        core::array::from_fn(|priority| ClassCounters { xoff: xoff[priority], xon: xon[priority], last: self.last[priority] })
     }
 }
 
@@ -113,5 +107,28 @@ impl Control {
     pub fn quanta(&self) -> [u16; 8] {
         let octets = self.quanta.map(u64::to_ne_bytes);
         core::array::from_fn(|index| u16::from_be_bytes([octets[index / 4][index % 4 * 2], octets[index / 4][index % 4 * 2 + 1]]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two counts of a frame, in the order in which the program makes them.
+    fn counts(counters: &mut PfcCounters, xoff: usize, xon: usize) -> [&mut u64; 2] {
+        [&mut counters.by_xoff[xoff], &mut counters.by_xon[xon]]
+    }
+
+    #[test]
+    fn a_frame_of_which_a_copy_has_a_part_changes_no_count_of_the_other_kind() {
+        for part in 0..2 {
+            let mut copy = PfcCounters::NONE;
+            // Priorities 0 and 3 are paused; of the frame that lets 3 and 4 go and pauses 7 the copy has one count.
+            counts(&mut copy, 0b1001, 0).into_iter().take(1).for_each(|count| *count += 1);
+            *counts(&mut copy, 0b1000_0000, 0b1_1000).into_iter().nth(part).unwrap() += 1;
+            let classes = copy.classes();
+            assert_eq!([0, 3, 4].map(|priority| classes[priority].xoff), [1, 1, 0], "part {part}");
+            assert!(classes[3].xon <= 1 && classes[7].xoff <= 1 && classes[7].xon == 0, "part {part}: {classes:?}");
+        }
     }
 }

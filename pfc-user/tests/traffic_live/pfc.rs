@@ -1,5 +1,6 @@
 //! PFC that the tx port receives, and what it holds back.
 
+use pfc_ebpf::generate::SHORT_BATCH;
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
@@ -127,5 +128,31 @@ fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
         // One worker tells, so that no span counts twice.
         assert!(sent.report.withheld.windows(2).all(|spans| spans[0].to <= spans[1].from), "{:?}", sent.report.withheld);
         assert_exact(&wire, &sent);
+    });
+}
+
+#[test]
+fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
+    on_a_wire(|| {
+        // As many as leave the time for short batches, and a sender so late that a frame is due in every run.
+        let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
+        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        let from = clock::now();
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        for pause in 0..20 {
+            let before = received(&wire, 0);
+            until(|| received(&wire, 0) > before + 1000);
+            control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 1);
+            control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+            until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 2);
+        }
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert_exact(&wire, &sent);
+        // What is let go reaches the device at the end of a batch, and an XOFF that came in the one before is seen in this one.
+        let after = sent.report.after_xoff[3];
+        assert!(after <= 2 * u64::from(SHORT_BATCH) * 64, "{after} octets");
     });
 }

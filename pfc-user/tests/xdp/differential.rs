@@ -36,7 +36,7 @@ struct Pfc {
 
 impl Pfc {
     fn of(counters: &PfcCounters) -> Self {
-        Self { frames: counters.frames(), empty: counters.empty(), classes: counters.classes() }
+        Self { frames: counters.frames(), empty: counters.empty, classes: counters.classes() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What may be configured of how frames are counted changes what it costs, and no count.
 
 use pfc_ebpf::maps::{BATCH, Clock, Config, PortCounters, Trust};
-use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
+use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
 use validator::driver::xdp::{Account, Sizes, XdpError};
@@ -91,16 +91,40 @@ fn root_logged_arrivals_have_each_their_own_time() {
 #[test]
 fn root_of_a_sample_the_checksums_are_verified_and_of_others_not() {
     let account = loaded(&Config { verify_every: 16, ..config(Trust::Dscp) });
+    let (sample, rest): (Vec<u64>, Vec<u64>) = (0..64).partition(|sequence| is_sampled(*sequence, 16));
+    // Of frames in the sample, and of others.
+    let damaged = [sample[1], sample[2], rest[0], rest[16], rest[47]];
     for sequence in 0..64 {
-        let mut octets = TestFrame { payload: 100, ..TestFrame::new(stamp(3, sequence)) }.octets();
-        // The last octet of frames in the sample, and of others.
-        if [5, 16, 17, 47, 48].contains(&sequence) {
-            *octets.last_mut().unwrap() ^= 1;
-        }
-        account.test_run(&octets, 1).unwrap();
+        account.test_run(&frame(sequence, damaged.contains(&sequence)), 1).unwrap();
     }
     let flow = account.flows().unwrap().remove(0);
-    assert_eq!((flow.frames, flow.verified, flow.corrupt), (64, Some(4), 2));
+    assert_eq!((flow.frames, flow.verified, flow.corrupt), (64, Some(sample.len() as u64), 2));
+}
+
+/// A frame of flow 3, damaged in its last octet or not.
+fn frame(sequence: u64, damaged: bool) -> Vec<u8> {
+    let mut octets = TestFrame { payload: 100, ..TestFrame::new(stamp(3, sequence)) }.octets();
+    *octets.last_mut().unwrap() ^= damaged as u8;
+    octets
+}
+
+#[test]
+fn root_a_sample_has_frames_of_every_lane_that_a_dut_deals_them_to() {
+    let mut account = loaded(&Config { verify_every: 16, ..config(Trust::Dscp) });
+    for sequence in 0..4096 {
+        account.test_run(&frame(sequence, true), 1).unwrap();
+    }
+    // Sequence numbers of the frames that were verified: each is an offence.
+    let stamp_at = 14 + 20 + 8;
+    let sequence = |octets: &[u8]| Stamp::parse(octets[stamp_at..stamp_at + LEN].try_into().unwrap()).unwrap().sequence;
+    let offences = account.take_rings().unwrap().offences;
+    let verified: Vec<_> = offences.iter().map(|offence| sequence(&offence.octets)).collect();
+    for lanes in [2, 4, 8, 16] {
+        for lane in 0..lanes {
+            assert!(verified.iter().any(|sequence| sequence % lanes == lane), "lane {lane} of {lanes}");
+        }
+    }
+    assert_eq!(verified, (0..4096).filter(|sequence| is_sampled(*sequence, 16)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     };
 
     // Before all that divides the ways through the program, for the verifier walks the sum on each of them.
-    let verified = stamp.sequence & config.verify_every.wrapping_sub(1) == 0;
+    let verified = stamp::is_sampled(stamp.sequence, config.verify_every);
     let intact = !verified || datagram.is_intact(packet);
 
     // A place is only ever raised: a late frame must not make it forget the newer one, whose duplicate would count as

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::generate::{BATCH, LONGEST, SHORT_BATCH};
+use pfc_ebpf::generate::LONGEST;
 
 use self::ledger::Ledger;
 use self::prepared::Prepared;
@@ -49,15 +49,6 @@ pub fn longest(mtu: u32) -> usize {
     LONGEST.min(mtu as usize + BEYOND_MTU)
 }
 
-/// Frames a second up to which a core has the time for short batches, which cost it a seventh of its rate.
-const LEAVES_TIME: u64 = 3_000_000;
-
-/// Runs in a batch for so many frames a second: no more than the rate needs, for in a batch no other thread gets the CPU, the storm's
-/// neither.
-fn batch(frames: u64) -> u32 {
-    if frames <= LEAVES_TIME { SHORT_BATCH } else { BATCH }
-}
-
 impl LiveFrames {
     /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network namespace of the tx port, whose
     /// program `generator` is of. PFC that the port receives is honoured unless `unaware` says why not.
@@ -87,7 +78,7 @@ impl LiveFrames {
                 port,
                 cpu,
                 leads: index == 0,
-                batch: batch(prepared.shares[index].frames),
+                batch: prepared.shares[index].batch,
                 frame: prepared.frame.clone(),
                 stop: stop.clone(),
                 history: ledger.history(),

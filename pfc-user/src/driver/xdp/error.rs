@@ -82,6 +82,14 @@ pub enum XdpError {
         /// Octets.
         found: usize,
     },
+    /// Windows ended while they were read, time and again.
+    #[error(
+        "a window ended at each of {readings} readings of all windows, expected none to end during one of them; stop the traffic first, or use wider windows"
+    )]
+    Restless {
+        /// How often they were read.
+        readings: u32,
+    },
     /// Records could not be waited for.
     #[error("cannot wait for records of the XDP program: {0}")]
     Wait(io::Error),

@@ -164,8 +164,8 @@ impl Generator {
     }
 
     /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers. `port` is the index of an
-    /// interface in the calling thread's network namespace. What is let go leaves at the end of a `batch`, which divides [`BATCH`],
-    /// at the latest. A signal may end it sooner.
+    /// interface in the calling thread's network namespace. What is let go leaves at the end of a `batch` (that of its
+    /// [`Worker::batch_runs`]) at the latest. A signal may end it sooner.
     pub fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
         self.program.run(port, frame, runs, batch)
     }

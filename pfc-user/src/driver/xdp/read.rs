@@ -3,7 +3,7 @@
 use aya::maps::{MapData, RingBuf};
 use pfc_ebpf::maps::{
     Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl, Malformed, Offence, OffenceKind,
-    PfcCounters, PortCounters, SNAP_LEN, counts_index,
+    PfcCounters, PortCounters, SNAP_LEN, WindowCounters, counts_index,
 };
 use pfc_ebpf::stamp::Phase;
 
@@ -65,21 +65,16 @@ impl Account {
         Ok(received)
     }
 
-    /// Distinct frames by window of their arrival and by priority. To be asked when no more arrive: a CPU's present window is read
-    /// after those that have ended.
+    /// Distinct frames by window of their arrival and by priority. Frames may arrive meanwhile, but not in ever new windows: that is
+    /// an error.
     pub fn windows(&self) -> Result<Vec<[u32; 8]>, XdpError> {
         let window = |index| {
             let cpus = self.windows.get(&index, 0)?;
             Ok(std::array::from_fn(|priority| cpus.iter().map(|cpu| cpu.0.frames[priority]).sum()))
         };
-        let mut windows = (0..self.used.windows).map(window).collect::<Result<Vec<[u32; 8]>, XdpError>>()?;
-        for cpu in self.port.get(&0, 0)?.iter() {
-            let local = &cpu.0.local;
-            if let Some(window) = windows.get_mut(local.window as usize) {
-                *window = std::array::from_fn(|priority| window[priority] + local.present.frames[priority]);
-            }
-        }
-        Ok(windows)
+        let ended = || (0..self.used.windows).map(window).collect();
+        let present = || Ok(self.port.get(&0, 0)?.iter().map(|cpu| (cpu.0.local.window, cpu.0.local.present)).collect());
+        windows(present, ended)
     }
 
     /// What arrived beside the flows. Its `controls` are empty: [`Account::take_rings`] gives them.
@@ -93,7 +88,7 @@ impl Account {
             by_priority: sum.by_priority(self.configured()),
             pause: class_received(&sum.pause),
             pfc_frames: sum.pfc.frames(),
-            pfc_empty: sum.pfc.empty(),
+            pfc_empty: sum.pfc.empty,
             pfc: sum.pfc.classes().each_ref().map(class_received),
             own_control: sum.own_control,
             malformed: Malformed::ALL.into_iter().zip(sum.malformed).filter(|(_, count)| *count > 0).collect(),
@@ -120,6 +115,36 @@ impl Account {
         rings.offences.sort_by_key(|record| record.time);
         Ok(rings)
     }
+}
+
+/// How often windows are read before it is an error that one ends each time. A window is longer by far than it takes to read them.
+const READINGS: u32 = 8;
+
+/// Windows that have ended, by [`WindowCounters`] of all CPUs, and what each CPU has of its present one.
+///
+/// What a CPU has moves from there to those that have ended when its window ends: where that may have been meanwhile, which its number
+/// tells, all is read again.
+fn windows(
+    mut present: impl FnMut() -> Result<Vec<(u32, WindowCounters)>, XdpError>,
+    mut ended: impl FnMut() -> Result<Vec<[u32; 8]>, XdpError>,
+) -> Result<Vec<[u32; 8]>, XdpError> {
+    let numbers = |present: &[(u32, WindowCounters)]| present.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    let mut before = present()?;
+    for _ in 0..READINGS {
+        let mut windows = ended()?;
+        let after = present()?;
+        if numbers(&before) == numbers(&after) {
+            // Those of before: of a window that was just ending they may be gone already, but then its number has changed since.
+            for (number, counters) in before {
+                if let Some(window) = windows.get_mut(number as usize) {
+                    *window = std::array::from_fn(|priority| window[priority] + counters.frames[priority]);
+                }
+            }
+            return Ok(windows);
+        }
+        before = after;
+    }
+    Err(XdpError::Restless { readings: READINGS })
 }
 
 fn drain(ring: &mut RingBuf<MapData>, mut take: impl FnMut(&[u8])) {
@@ -207,8 +232,9 @@ fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
 
 fn add_pfc(sum: &PfcCounters, cpu: &PfcCounters) -> PfcCounters {
     PfcCounters {
-        by_vector: add(sum.by_vector, &cpu.by_vector),
+        by_xoff: add(sum.by_xoff, &cpu.by_xoff),
         by_xon: add(sum.by_xon, &cpu.by_xon),
+        empty: sum.empty + cpu.empty,
         last: std::array::from_fn(|priority| later(&sum.last[priority], &cpu.last[priority])),
     }
 }
@@ -233,7 +259,55 @@ fn add_port(sum: PortCounters, cpu: &PortCounters) -> PortCounters {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    /// Two CPUs as the program has them: the present windows, and those that have ended.
+    struct Cpus {
+        present: Vec<(u32, WindowCounters)>,
+        ended: Vec<[u32; 8]>,
+    }
+
+    impl Cpus {
+        /// Each CPU has counted one frame of priority 3 in window 0, which is its present one.
+        fn new() -> Self {
+            let counters = WindowCounters { frames: [0, 0, 0, 1, 0, 0, 0, 0] };
+            Self { present: vec![(0, counters); 2], ended: vec![[0; 8]; 8] }
+        }
+
+        /// A frame of priority 3 comes to a CPU in a later window.
+        fn late(&mut self, cpu: usize) {
+            let (number, counters) = &mut self.present[cpu];
+            self.ended[*number as usize][3] += counters.frames[3];
+            *number += 1;
+            counters.frames[3] = 1;
+        }
+    }
+
+    #[test]
+    fn a_window_that_ends_while_windows_are_read_keeps_its_frames() {
+        let cpus = RefCell::new(Cpus::new());
+        let mut late = [1, 0, 1].into_iter();
+        let ended = || {
+            let ended = cpus.borrow().ended.clone();
+            late.next().into_iter().for_each(|cpu| cpus.borrow_mut().late(cpu));
+            Ok(ended)
+        };
+        let read = windows(|| Ok(cpus.borrow().present.clone()), ended).unwrap();
+        assert_eq!(read.iter().map(|window| window[3]).collect::<Vec<_>>(), [2, 2, 1, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn where_a_window_ends_at_each_reading_there_is_an_error() {
+        let cpus = RefCell::new(Cpus { ended: vec![[0; 8]; 100], ..Cpus::new() });
+        let ended = || {
+            cpus.borrow_mut().late(0);
+            Ok(cpus.borrow().ended.clone())
+        };
+        let error = windows(|| Ok(cpus.borrow().present.clone()), ended).unwrap_err();
+        assert!(matches!(error, XdpError::Restless { readings: READINGS }), "{error}");
+    }
 
     #[test]
     fn cpus_add_up_and_the_latest_time_wins() {

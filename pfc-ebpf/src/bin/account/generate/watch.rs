@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{BATCH, HELD, Lanes, STALL, Settings, Span, Worker, batch, look, withheld, words};
+use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, look, withheld, words};
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
@@ -26,7 +26,8 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if now - before > STALL {
         record(worker, Span { what: Span::STALL, from: before, to: now });
     }
-    let begins = run % BATCH as u64 == 0;
+    // As a remainder: a division would have to show that it is not by 0.
+    let begins = run & worker.batch_runs.wrapping_sub(1) == 0;
     let window_ends = now >= worker.window_ends;
     if begins || window_ends {
         sum_up(worker, begins);
