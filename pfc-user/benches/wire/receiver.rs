@@ -33,6 +33,8 @@ pub enum Kind {
     Account,
     /// The same with a reading of the clock and a verified checksum for every frame, at whatever rate.
     Exact,
+    /// The same program for frames of another run: classified, counted by DSCP and priority, and their stamps left alone.
+    Classify,
     /// A program that drops every frame; the kernel counts.
     Drop,
     /// nftables on the ingress hook: a counter for each DSCP, then drop.
@@ -50,6 +52,7 @@ impl Kind {
         match self {
             Self::Account => "account",
             Self::Exact => "account, exact",
+            Self::Classify => "account, another run",
             Self::Drop => "bare drop",
             Self::Nft => "nft",
             Self::Tc => "tc ingress",
@@ -62,6 +65,7 @@ impl Kind {
         Ok(match self {
             Self::Account => Receiver::Account(Box::new(account(load, effort_of(load))?)),
             Self::Exact => Receiver::Account(Box::new(account(load, (Clock::Exact, 1))?)),
+            Self::Classify => Receiver::Account(Box::new(account(&Load { run: load.run + 1, ..*load }, (Clock::Exact, 1))?)),
             Self::Drop => Receiver::Drop { before: link::counters(link::RX)?, _object: drop_program()? },
             Self::Nft => Receiver::Nft(Nft::new()?),
             Self::Tc => Receiver::Tc(Tc::new()?),

@@ -19,7 +19,7 @@ use super::receiver::{self, Kind};
 const LATEST: Nanos = 2_000_000_000;
 const FLOWS: u16 = 8;
 const LENGTH: usize = 64;
-const AT_XDP: [Kind; 3] = [Kind::Account, Kind::Exact, Kind::Drop];
+const AT_XDP: [Kind; 4] = [Kind::Account, Kind::Exact, Kind::Classify, Kind::Drop];
 /// Frames a second; the last is as many as the sender can.
 const RATES: [Option<u64>; 3] = [Some(250_000), Some(1_000_000), None];
 
@@ -124,7 +124,7 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
         let (received, unexplained) = loop {
             let received = receiver.received()?;
             let lost = match kind {
-                Kind::Account | Kind::Exact | Kind::Drop => link::lost_since(ends)?,
+                Kind::Account | Kind::Exact | Kind::Classify | Kind::Drop => link::lost_since(ends)?,
                 // Without XDP a frame that the backlog has no room for counts at both ends, too.
                 Kind::Nft | Kind::Tc | Kind::Tcpdump => link::counters(link::TX)?.tx_dropped - ends[0].tx_dropped,
             };
@@ -161,7 +161,7 @@ impl Row {
 fn print_rows(rows: &[Row], course: Course) {
     println!("  {LENGTH} octets, {FLOWS} flows, sent by {}", course.name());
     println!(
-        "  {:14} {:14} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
+        "  {:14} {:20} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
         "offered", "receiver", "taken Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
     );
     for row in rows {
@@ -170,7 +170,7 @@ fn print_rows(rows: &[Row], course: Course) {
         let cpu = Spread::of(&row.values(|outcome| outcome.cpu)).median;
         let cpu = if cpu > 0.0 { format!("{cpu:.0} ns") } else { "in sender's".to_owned() };
         println!(
-            "  {:14} {:14} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:>12}",
+            "  {:14} {:20} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:>12}",
             row.offered(),
             row.kind.name(),
             rate.median,
