@@ -88,8 +88,8 @@ fn thread_of(port: &str) -> Option<i32> {
 #[test]
 fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
     let test = "root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided";
+    let Some([_, cpu]) = common::need_two_cpus(test) else { return };
     let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else { return };
-    let [_, .., cpu] = realtime::allowed_cpus()[..] else { return println!("skipped: there is one CPU only") };
     let mut disturbed = Disturbed::new(&mut lab);
     let (External { tester, dut }, port, run) = (&disturbed.external, &disturbed.port, &mut disturbed.run);
     // Frames wait for a thread of the kernel, which has to wait for one of the test: its ring overflows.

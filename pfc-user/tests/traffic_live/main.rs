@@ -3,6 +3,8 @@
 
 mod accounts;
 mod bench;
+#[path = "../common/mod.rs"]
+mod common;
 mod frames;
 mod pace;
 mod pfc;
