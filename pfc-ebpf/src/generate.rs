@@ -19,7 +19,7 @@ const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
 const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u32 = 16;
-/// Lateness that is not yet worth a word, nanoseconds.
+/// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word. Nanoseconds.
 pub const STALL: u64 = 500_000;
 /// Octets at the start of a frame that the program writes every time: all headers and the longest stamp fit.
 pub const BLOCK: usize = 88;

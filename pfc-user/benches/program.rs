@@ -1,24 +1,24 @@
 //! What a frame costs in the XDP program, by BPF_PROG_TEST_RUN, beside a program that only drops: rounds interleaved, short
 //! enough to be disturbed seldom. `cargo bench -p pfc-user --bench program`, as root, after `cargo xtask build-ebpf`.
-//!
-//! With VALIDATOR_BENCH_JSON each figure is appended to that file, an object a line.
 
+#[path = "common/mod.rs"]
+mod common;
 #[path = "../../pfc-ebpf/tests/frames/mod.rs"]
 #[allow(dead_code, reason = "the tests need more of it")]
 mod frames;
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-
 use aya::maps::{Array, ProgramArray};
 use aya::programs::{ProgramFd, TestRun, Xdp};
 use aya::{Ebpf, TestRunOptions};
+use common::{Report, Spread};
 use frames::TestFrame;
 use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::clock;
 use validator::driver::xdp::{Account, Sizes};
+
+const REPORT: Report = Report("program");
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
 const ACCOUNT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/account");
@@ -128,33 +128,11 @@ fn without_clock() -> Account {
     account
 }
 
-/// Median, least and largest.
-struct Figure {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-fn figure(mut samples: Vec<f64>) -> Figure {
-    samples.sort_by(f64::total_cmp);
-    Figure { median: samples[samples.len() / 2], min: samples[0], max: samples[samples.len() - 1] }
-}
-
-/// Prints figures, each beside that of the bare program in the same rounds.
-struct Report(Option<File>);
-
-impl Report {
-    fn line(&mut self, name: &str, samples: Vec<f64>, drop: &Figure) {
-        let Figure { median, min, max } = figure(samples);
-        let ratio = median / drop.median;
-        println!("{name:56} {median:7.0} {min:7.0} {max:7.0} {ratio:7.1}");
-        if let Some(file) = &mut self.0 {
-            let line = serde_json::json!({
-                "bench": "program", "name": name, "unit": "ns", "median": median, "min": min, "max": max, "ratio": ratio, "beside": "drop"
-            });
-            writeln!(file, "{line}").expect("the file of VALIDATOR_BENCH_JSON can be written");
-        }
-    }
+/// A figure, beside that of the bare program in the same rounds.
+fn line(name: &str, samples: &[f64], drop: &[f64]) {
+    let (Spread { median, min, max }, ratio) = (Spread::of(samples), Spread::of_ratios(samples, drop).median);
+    println!("{name:56} {median:7.0} {min:7.0} {max:7.0} {ratio:7.1}");
+    REPORT.beside(name, "ns", samples, "drop", drop);
 }
 
 fn test_frame(length: usize, v6: bool) -> Vec<u8> {
@@ -190,7 +168,7 @@ fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn constant(report: &mut Report) {
+fn constant() {
     let bare = Bench::load();
     let mut accounts = [account(MODES[0], 1), without_clock()];
     for (name, frame) in constant_frames() {
@@ -207,20 +185,19 @@ fn constant(report: &mut Report) {
                 samples.push(account.test_run(&frame, RUNS).expect("a test run").duration.as_nanos() as f64);
             }
         }
-        let drop = figure(drop);
         let [whole, timeless] = samples;
         for account in &accounts {
             assert_eq!(account.port().expect("counts").malformed, [], "{name}");
         }
-        report.line(name, whole, &drop);
+        line(name, &whole, &drop);
         if control {
-            report.line(&format!("{name}, without reading the clock"), timeless, &drop);
+            line(&format!("{name}, without reading the clock"), &timeless, &drop);
         }
     }
 }
 
 /// A test frame in each mode; what it costs to make the frames is taken off.
-fn tests(report: &mut Report, name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8, u64)]) {
+fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8, u64)]) {
     let bare = Bench::load();
     let maker = Bench::to_drop(flows);
     let counted: Vec<_> = modes.iter().map(|&mode| (mode, account(mode, flows))).collect();
@@ -235,31 +212,27 @@ fn tests(report: &mut Report, name: &str, frame: &[u8], flows: u32, modes: &[(&'
             samples.push(bench.run("restamp", frame) - making);
         }
     }
-    let drop = figure(drop);
-    for (((mode, account), samples), runs) in counted.iter().zip(samples).zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS))) {
+    for (((mode, account), samples), runs) in counted.iter().zip(&samples).zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS))) {
         let received = account.flows().expect("counts");
         let sum = received
             .iter()
             .map(|flow| (flow.frames, flow.corrupt + flow.duplicate + flow.remarked))
             .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         assert_eq!(sum, (runs, 0), "each frame is counted once");
-        report.line(&format!("{name}: {}", mode.0), samples, &drop);
+        line(&format!("{name}: {}", mode.0), samples, &drop);
     }
 }
 
 fn main() {
-    let file = std::env::var_os("VALIDATOR_BENCH_JSON").map(|path| OpenOptions::new().create(true).append(true).open(path));
-    let mut report = Report(file.transpose().expect("VALIDATOR_BENCH_JSON can be written"));
     println!("{:56} {:>7} {:>7} {:>7} {:>7}", format!("ns a frame, {ROUNDS} rounds of {RUNS}"), "median", "min", "max", "x drop");
     let bare = Bench::load();
     let drop: Vec<_> = (0..ROUNDS).map(|_| bare.run("drop", &test_frame(64, false))).collect();
-    let beside = figure(drop.clone());
-    report.line("drop", drop, &beside);
-    constant(&mut report);
+    line("drop", &drop, &drop);
+    constant();
     for length in [64, 128, 512, 1024, 1500, 3400] {
-        tests(&mut report, &format!("test frame, {length} B"), &test_frame(length, false), 1, &MODES);
+        tests(&format!("test frame, {length} B"), &test_frame(length, false), 1, &MODES);
     }
     for flows in [8, 64, 512, 4096] {
-        tests(&mut report, &format!("test frame, 64 B, {flows} flows"), &test_frame(64, false), flows, &[MODES[0], MODES[4]]);
+        tests(&format!("test frame, 64 B, {flows} flows"), &test_frame(64, false), flows, &[MODES[0], MODES[4]]);
     }
 }

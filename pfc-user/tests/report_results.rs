@@ -1,5 +1,7 @@
 //! No verdict is lost on its way into a report, and what was recorded is read back as it was.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -384,8 +386,7 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
 
 #[test]
 fn tshark_reads_the_capture() {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        println!("skipped: tshark is not installed");
+    if !common::need_tool("tshark_reads_the_capture", "tshark") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@ mod growth;
 mod link;
 #[path = "../common/live.rs"]
 mod live;
+#[path = "../../tests/common/napi.rs"]
 mod napi;
 mod ours;
 mod peer;

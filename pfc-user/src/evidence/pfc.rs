@@ -2,6 +2,7 @@
 
 mod storm;
 
+use pfc_ebpf::generate;
 use pfc_ebpf::maps::{Clock, LATENCY_BUCKETS, Malformed, OffenceKind};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
@@ -220,6 +221,11 @@ pub struct Stall {
     pub from: Nanos,
     /// End.
     pub to: Nanos,
+}
+
+impl Stall {
+    /// Lateness above it is a stall, for the program in the kernel as for processes.
+    pub const ABOVE: Nanos = generate::STALL;
 }
 
 /// How the ports' programs counted.

@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, io};
 
+use validator::driver::realtime;
+
 /// The Python that Debian's packages, scapy among them, are installed for; another one may come first in `PATH`.
 pub const PYTHON: &str = "/usr/bin/python3";
 
@@ -46,6 +48,16 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
     need(test, found, &format!("needs {tool}, which `cargo xtask setup` installs"))
 }
 
+/// The first and the last of the CPUs that the test may use; where there is one only, `test` is noted as skipped.
+pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
+    let two = match realtime::allowed_cpus()[..] {
+        [first, .., last] => Some([first, last]),
+        _ => None,
+    };
+    need(test, two.is_some(), "needs two CPUs");
+    two
+}
+
 /// Whether the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as skipped.
 pub fn need_full(test: &str) -> bool {
     need(test, env::var_os("VALIDATOR_FULL").is_some(), "long; run by `cargo xtask test --full`")
@@ -73,5 +85,6 @@ const _: fn(&str, &str) = skip;
 const _: fn(&str, &str) = undecided;
 const _: fn(&str) -> bool = need_root;
 const _: fn(&str, &str) -> bool = need_tool;
+const _: fn(&str) -> Option<[usize; 2]> = need_two_cpus;
 const _: fn(&str) -> bool = need_full;
 const _: &str = PYTHON;

@@ -11,32 +11,29 @@ use validator::report;
 use crate::common;
 use crate::external::External;
 use crate::lab::{Lab, ip, plan, wait_until};
+use crate::napi;
 use crate::outcome::{Outcome, set};
 
 /// What the sender says of frames that the port did not take.
 const NOT_TAKEN: &str = "live frames the driver did not take";
 /// Frames that the port loses at the least.
 const LOST: u64 = 1000;
+/// The DUT's port that takes the frames.
+const PORT: &str = "p0";
 
 /// A run with live frames through a Linux bridge, in the storm's data.
 struct Disturbed {
     external: External,
-    /// The DUT's port that takes the frames; the kernel's thread for it is named after it.
-    port: String,
     run: Child,
 }
 
 impl Disturbed {
     fn new(lab: &mut Lab) -> Self {
         let external = External::new(lab);
-        let (dut, port) = (&external.dut, format!("v{}", std::process::id()));
-        ip(&format!("-n {dut} link set dev p0 down"));
-        ip(&format!("-n {dut} link set dev p0 name {port}"));
+        let dut = &external.dut;
         ip(&format!("-n {dut} link add name bridge type bridge mcast_snooping 0"));
-        for port in [&port, "p1", "bridge"] {
-            ip(&format!("-n {dut} link set dev {port} up"));
-        }
-        for port in [&port, "p1"] {
+        ip(&format!("-n {dut} link set dev bridge up"));
+        for port in [PORT, "p1"] {
             // A veth takes frames of XDP as long as its other end is up and has GRO.
             ip(&format!("netns exec {dut} ethtool -K {port} gro on"));
             ip(&format!("-n {dut} link set dev {port} master bridge"));
@@ -44,11 +41,11 @@ impl Disturbed {
         let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
         let plan = lab.file("plan.toml", &plan("3s", &[("pause-lossy", "lossless = [3]")]));
         let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames"));
-        let mut disturbed = Self { external, port, run };
+        let mut disturbed = Self { external, run };
         let dut = Namespace::named(&disturbed.external.dut).unwrap();
         let mut before = None;
         wait_until("data in the storm", || {
-            let [data, storm] = dut.run(|| [&disturbed.port, "p1"].map(|port| counter(port, RECEIVED))).unwrap();
+            let [data, storm] = dut.run(|| [PORT, "p1"].map(|port| counter(port, RECEIVED))).unwrap();
             // What the tester introduces itself by are two frames.
             if before.is_none() && storm > 5 {
                 before = Some(data);
@@ -77,26 +74,15 @@ fn counter(port: &str, column: usize) -> u64 {
     line.split_ascii_whitespace().nth(column).unwrap().parse().unwrap()
 }
 
-/// The kernel's thread that takes frames from that port's ring.
-fn thread_of(port: &str) -> Option<i32> {
-    let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_it =
-        |number: &i32| fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|name| name.starts_with(&format!("napi/{port}-")));
-    numbers.into_iter().find(is_it)
-}
-
 #[test]
 fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
     let test = "root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided";
+    let Some([_, cpu]) = common::need_two_cpus(test) else { return };
     let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else { return };
-    let [_, .., cpu] = realtime::allowed_cpus()[..] else { return println!("skipped: there is one CPU only") };
     let mut disturbed = Disturbed::new(&mut lab);
-    let (External { tester, dut }, port, run) = (&disturbed.external, &disturbed.port, &mut disturbed.run);
+    let (External { tester, dut }, run) = (&disturbed.external, &mut disturbed.run);
     // Frames wait for a thread of the kernel, which has to wait for one of the test: its ring overflows.
-    let on = lab.file("on", "1");
-    ip(&format!("netns exec {dut} cp {on} /sys/class/net/{port}/threaded"));
-    wait_until("the kernel's thread", || thread_of(port).is_some());
-    ip(&format!("netns exec {dut} taskset -pc {cpu} {}", thread_of(port).unwrap()));
+    Namespace::named(dut).unwrap().run(|| napi::receive_on(PORT, cpu)).unwrap().unwrap();
     let hog = || {
         assert!(realtime::pin(cpu) && realtime::enter_fifo(realtime::STORM));
         while counter("tx", TX_DROPPED) < LOST && run.try_wait().unwrap().is_none() {}
@@ -130,7 +116,7 @@ fn root_live_frames_that_the_port_takes_no_more_end_the_case_with_the_reason() {
     let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else { return };
     // The port says so (NDO_XMIT), and the kernel hands it nothing more.
     let disturbed = Disturbed::new(&mut lab);
-    ip(&format!("netns exec {} ethtool -K {} gro off", disturbed.external.dut, disturbed.port));
+    ip(&format!("netns exec {} ethtool -K {PORT} gro off", disturbed.external.dut));
     let ended = disturbed.end();
     let report = ended.report();
     assert_eq!((ended.code, report.checks("fail")), (Some(3), set(&[])));

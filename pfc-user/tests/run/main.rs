@@ -11,6 +11,8 @@ mod faults;
 mod interrupt;
 mod lab;
 mod losses;
+#[path = "../common/napi.rs"]
+mod napi;
 mod outcome;
 mod rates;
 mod rc;

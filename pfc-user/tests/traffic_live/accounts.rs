@@ -5,9 +5,10 @@ use std::thread;
 use pfc_ebpf::stamp::Phase;
 use validator::driver::netns::Namespace;
 use validator::driver::traffic::{Burst, Source, TrafficError};
-use validator::driver::{clock, link, realtime};
+use validator::driver::{clock, link};
 
 use crate::bench::*;
+use crate::common::need_two_cpus;
 use crate::wire::ip;
 
 fn received(wire: &Wire, flow: u16) -> u64 {
@@ -136,14 +137,10 @@ fn root_4096_flows_all_send_in_turn() {
 
 #[test]
 fn root_two_cores_share_the_flows() {
+    let Some(cpus) = need_two_cpus("root_two_cores_share_the_flows") else { return };
     on_a_wire(|| {
-        let cpus = realtime::allowed_cpus();
-        let [first, .., last] = cpus[..] else {
-            println!("skipped: there is one CPU only");
-            return;
-        };
         let flows: Vec<_> = (0..9).map(|id| flow(id, id as u8, None, rate(100_000, 200), 200)).collect();
-        let mut wire = Setup { cpus: &[first, last], ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup { cpus: &cpus, ..Setup::new(&flows) }.open().unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
         until(|| wire.rx.flows().unwrap().len() == 9);
         wire.sender.stop().unwrap();
@@ -156,14 +153,10 @@ fn root_two_cores_share_the_flows() {
 
 #[test]
 fn root_a_core_without_a_flow_sends_nothing() {
+    let Some(cpus) = need_two_cpus("root_a_core_without_a_flow_sends_nothing") else { return };
     on_a_wire(|| {
-        let cpus = realtime::allowed_cpus();
-        let [first, .., last] = cpus[..] else {
-            println!("skipped: there is one CPU only");
-            return;
-        };
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
-        let mut wire = Setup { cpus: &[first, last], room: 8, ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup { cpus: &cpus, room: 8, ..Setup::new(&flows) }.open().unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
         until(|| received(&wire, 0) >= 1000);
         wire.sender.stop().unwrap();

@@ -3,7 +3,12 @@
 
 mod accounts;
 mod bench;
+#[path = "../common/mod.rs"]
+mod common;
+mod cross_cpu;
 mod frames;
+#[path = "../common/napi.rs"]
+mod napi;
 mod pace;
 mod pfc;
 mod refusals;

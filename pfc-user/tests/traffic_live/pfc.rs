@@ -11,6 +11,7 @@ use validator::driver::traffic::{Burst, Source};
 use validator::evidence::pfc::Withheld;
 
 use crate::bench::*;
+use crate::common::need_two_cpus;
 
 /// The DUT's address.
 const DUT: [u8; 6] = [2, 0, 0, 0, 1, 1];
@@ -106,14 +107,10 @@ fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
 
 #[test]
 fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
+    let Some(cpus) = need_two_cpus("root_two_cores_are_of_one_mind_on_how_long_a_pause_was") else { return };
     on_a_wire(|| {
-        let cpus = validator::driver::realtime::allowed_cpus();
-        let [first, .., last] = cpus[..] else {
-            println!("skipped: there is one CPU only");
-            return;
-        };
         let flows = [flow(0, 3, None, rate(100_000, 64), 64), flow(1, 3, None, rate(100_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, cpus: &[first, last], ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup { pause_line: SLOW, cpus: &cpus, ..Setup::new(&flows) }.open().unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
         wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();

@@ -1,5 +1,7 @@
 //! What the senders say they sent, against what arrives at the other end of a veth pair.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod wire;
 
 use std::fs::File;
@@ -24,6 +26,7 @@ use validator::driver::traffic::{Addresses, Burst, FlowControl, PauseSource, Sen
 use validator::evidence::pfc::Withheld;
 use validator::plan::{FlowPlan, Nanos, Role, StormKind, StormPlan};
 
+use self::common::need_tool;
 use self::wire::{Capture, TestFrame, ip, on_a_wire};
 
 const MS: Nanos = 1_000_000;
@@ -318,10 +321,9 @@ fn root_what_the_interface_does_not_take_is_named() {
     });
 }
 
-/// Fields of the frames as tshark reads them, one line a frame; `None` without tshark.
-fn tshark(frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<String>> {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        println!("skipped: tshark is not installed");
+/// Fields of the frames as tshark reads them, one line a frame; `None` without tshark, which is noted for `test`.
+fn tshark(test: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<String>> {
+    if !need_tool(test, "tshark") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -356,7 +358,7 @@ fn root_tshark_reads_the_test_frames_as_intended() {
             let frames = capture.test_frames(total(&sender.report().unwrap()));
             let octets: Vec<_> = frames.iter().map(|frame| frame.octets.clone()).collect();
             let fields = [dscp, checksum, "udp.checksum.status", "udp.srcport", "udp.dstport", "vlan.priority", "frame.len"];
-            let Some(lines) = tshark(&octets, &fields) else { return };
+            let Some(lines) = tshark("root_tshark_reads_the_test_frames_as_intended", &octets, &fields) else { return };
             assert_eq!(lines.len(), frames.len());
             assert!(flows.iter().all(|flow| !of(&frames, flow.id).is_empty()));
             // Status 1 is "good".
@@ -404,7 +406,7 @@ fn root_tshark_reads_the_storms_frames_as_intended() {
             assert_eq!(report.histogram.count(), report.frames - 1);
             assert_eq!(report.gaps.is_empty(), report.max_gap <= plan.quanta.nanos(line_rate()));
             println!("{} frames, largest gap {} us", report.frames, report.max_gap / 1000);
-            let Some(lines) = tshark(&frames, &fields) else { return };
+            let Some(lines) = tshark("root_tshark_reads_the_storms_frames_as_intended", &frames, &fields) else { return };
             assert_eq!(lines, vec![format!("{expected} 01:80:c2:00:00:01 02:00:00:00:00:09 60"); frames.len()]);
         }
     });

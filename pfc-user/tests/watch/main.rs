@@ -12,7 +12,7 @@ mod highest_rate;
 mod lab;
 mod lifetime;
 mod loss;
-#[path = "../../benches/wire/napi.rs"]
+#[path = "../common/napi.rs"]
 mod napi;
 mod own_side;
 mod program;

@@ -19,8 +19,6 @@ const WHOLE_LINK: usize = 8;
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacControl) {
     let Some(pauses) = PAUSE.all() else { return };
-    // SAFETY: an array's one value, which is there. Userspace reads it while it changes, so that each word is written at once.
-    let pauses = unsafe { &mut *pauses };
     let place = record::place(port);
     let now = time::now();
     let quantum = frame.config.quantum;
@@ -34,7 +32,8 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             } else {
                 counts.xoff += 1
             }
-            pause(&mut pauses[WHOLE_LINK], now, quanta, quantum);
+            // SAFETY: the map's value, of which this is an entry.
+            unsafe { pause(&raw mut (*pauses)[WHOLE_LINK], now, quanta, quantum) };
         }
         MacControl::Pfc { vector, .. } => {
             let Some(times) = packet.part::<16>(mac_control::TIMES) else { return };
@@ -47,7 +46,8 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
                     if vector & 1 << $priority != 0 {
                         let quanta = times.word::<{ 2 * $priority }>();
                         (counts.last[$priority].quanta, counts.last[$priority].at) = (quanta as u64, now);
-                        pause(&mut pauses[$priority], now, quanta, quantum);
+                        // SAFETY: as above.
+                        unsafe { pause(&raw mut (*pauses)[$priority], now, quanta, quantum) };
                         if quanta == 0 {
                             xon |= 1 << $priority;
                         } else {
@@ -92,12 +92,17 @@ fn storm_source(config: &Config) -> u64 {
 }
 
 /// A class is paused from now on for so long; 0 ends its pause.
+///
+/// Userspace and other CPUs read the words meanwhile: there is no reference to them. Each is written at once, and the beginning of
+/// a pause before its end, so that whoever sees the pause sees its beginning.
+///
+/// # Safety
+/// `state` points to an entry of [`PAUSE`].
 #[inline(always)]
-fn pause(state: &mut PauseState, now: u64, quanta: u16, quantum: u64) {
-    // SAFETY: an entry of the map. Each word is written at once, and the beginning of a pause before its end, so that whoever
-    // sees the pause sees its beginning.
+unsafe fn pause(state: *mut PauseState, now: u64, quanta: u16, quantum: u64) {
+    // SAFETY: as the caller says.
     unsafe {
-        let until = &raw mut state.until;
+        let until = &raw mut (*state).until;
         if quanta == 0 {
             if ptr::read_volatile(until) > now {
                 ptr::write_volatile(until, now);
@@ -105,7 +110,7 @@ fn pause(state: &mut PauseState, now: u64, quanta: u16, quantum: u64) {
             return;
         }
         if ptr::read_volatile(until) <= now {
-            ptr::write_volatile(&raw mut state.since, now);
+            ptr::write_volatile(&raw mut (*state).since, now);
         }
         ptr::write_volatile(until, now + Quanta(quanta).nanos_by(quantum));
     }

@@ -9,11 +9,8 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::Sent;
 use super::history::History;
 use super::pacing::Paced;
-use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
+use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
 use crate::plan::Nanos;
-
-/// Lateness that is not yet worth a word.
-const STALL: Nanos = 500_000;
 
 /// What is known of a flow beside its pacing.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +102,7 @@ impl Account {
 
     /// The sender runs at `now`: a stall, if it should have done so long before.
     pub fn running(&mut self, now: Nanos) {
-        if now > self.expected + STALL {
+        if now > self.expected + Stall::ABOVE {
             self.history.stall(self.expected, now);
         }
         self.expected = self.expected.max(now);
@@ -179,7 +176,6 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::pfc::Stall;
 
     const MS: Nanos = 1_000_000;
 
@@ -218,10 +214,10 @@ mod tests {
         account.begin(Phase::Baseline, 10 * MS);
         // Woken early and in time: nothing.
         account.running(9 * MS);
-        account.running(10 * MS + STALL);
+        account.running(10 * MS + Stall::ABOVE);
         // Asleep as intended, then late.
         account.sleeping(15 * MS);
-        account.running(15 * MS + STALL);
+        account.running(15 * MS + Stall::ABOVE);
         account.sleeping(20 * MS);
         account.running(22 * MS);
         account.running(23 * MS);

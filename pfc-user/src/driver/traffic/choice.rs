@@ -108,26 +108,28 @@ pub fn open(
         takes_frames: link::takes_frames(index).unwrap_or_default(),
         cpus: cpus.len(),
     };
-    match facts.choose(wanted).map_err(|lacks| TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks })? {
-        Choice::Sendmmsg { because } => Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) }),
+    let not_possible = |lacks| TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks };
+    let because = match facts.choose(wanted).map_err(not_possible)? {
+        Choice::Sendmmsg { because } => because,
         Choice::LiveFrames { cores } => {
             let generator = generator()?;
-            if let Some(reason) = generator.uncounted() {
-                // A frame that the kernel lost would be taken for the DUT's loss.
-                let lacks = format!("what the kernel loses of them cannot be counted: {reason}");
-                if wanted == Sender::LiveFrames {
-                    return Err(TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks });
-                }
-                let because = format!("{} kframe/s ask for live frames, but {lacks}", facts.frames / 1000);
-                return Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) });
-            }
-            let unaware = match flow_control {
-                FlowControl::Software(_) => None,
-                FlowControl::Unaware(reason) => Some(reason),
+            let Some(reason) = generator.uncounted() else {
+                let unaware = match flow_control {
+                    FlowControl::Software(_) => None,
+                    FlowControl::Unaware(reason) => Some(reason),
+                };
+                let source = LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?;
+                return Ok(Chosen { source: Box::new(source), because: None });
             };
-            Ok(Chosen { source: Box::new(LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?), because: None })
+            // A frame that the kernel lost would be taken for the DUT's loss.
+            let lacks = format!("what the kernel loses of them cannot be counted: {reason}");
+            if wanted == Sender::LiveFrames {
+                return Err(not_possible(lacks));
+            }
+            format!("{} kframe/s ask for live frames, but {lacks}", facts.frames / 1000)
         }
-    }
+    };
+    Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) })
 }
 
 /// Frames a second of a flow.

@@ -42,6 +42,9 @@ pub struct OffendingFrame {
 
 impl Account {
     /// What arrived, by flow and phase; only where something did.
+    ///
+    /// For evidence it is read when no more frames come: a copy made while a frame is counted may have any part of that frame, such as
+    /// its verified checksum and not yet the frame, which a judge takes for a contradiction. Each count by itself is never too high.
     pub fn flows(&self) -> Result<Vec<FlowReceived>, XdpError> {
         let mut flows = Vec::new();
         for flow in 0..self.used.flows as u16 {

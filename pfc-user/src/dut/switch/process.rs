@@ -28,8 +28,6 @@ const MIN_SLEEP: Nanos = 20_000;
 /// Time for the kernel to begin to stamp frames: it does so from a work queue and tells nobody (`net_enable_timestamp`).
 /// Until then the time of a frame is the time at which it is read, and PFC would not be acted on when it came.
 const SETTLE: Duration = Duration::from_millis(100);
-/// The least that is a stall: what [`DutReport::stalls`] lists.
-const STALL: Nanos = 500_000;
 /// How long a frame is offered again that the kernel had no room for.
 const PATIENCE: Nanos = 10_000_000;
 /// Frames handed to the kernel at once.
@@ -252,7 +250,7 @@ impl<'a> Process<'a> {
 
 /// Takes down that the process should have done something at `from` and did it at `to`, if that is a stall.
 fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
-    if to.saturating_sub(from) <= STALL {
+    if to.saturating_sub(from) <= Stall::ABOVE {
         return;
     }
     let full = stalls.len() >= MAX_STALLS;

@@ -8,15 +8,13 @@ use super::finding::{Finding, ms};
 use super::mac;
 use super::preconditions::{lost_by_tester, stalled_within, stalls, withheld};
 use crate::case::Figure;
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use crate::evidence::pfc::{PfcEvidence, Stall, StormReport};
 use crate::plan::Nanos;
 
 /// Width of the windows of `no-dip`.
 const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
-/// Lateness of the simulated DUT above it is listed as a stall.
-const STALL: Nanos = 500_000;
 
 /// How late the tester's own part may have made frames: the sender's burst after a delay, the simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
@@ -180,7 +178,7 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
 /// delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
-    let unlisted = e.dut.as_ref().map_or(0, |dut| dut.max_lateness.min(STALL));
+    let unlisted = e.dut.as_ref().map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
     stalled + e.sender.max_burst + unlisted
 }
 

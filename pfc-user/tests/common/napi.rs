@@ -7,6 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
+/// Octets that the kernel keeps of a thread's name, with the 0 at its end; of its own threads all since Linux 5.17.
+const TASK_COMM_LEN: usize = 16;
+
 /// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
 /// CPU, by a thread of the kernel, which is returned.
 pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
@@ -26,7 +29,7 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
 /// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.
 fn threads(end: &str) -> Result<Vec<Pid>> {
     let name = format!("napi/{end}-");
-    ensure!(name.len() < 12, "the kernel cuts names of threads: {end} is too long");
+    ensure!(name.len() < TASK_COMM_LEN, "the kernel cuts names of threads: {end} is too long");
     let mut threads = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
