@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, look, withheld, words};
+use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, withheld, words};
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
@@ -13,6 +13,9 @@ use crate::{PAUSE, atomic};
 /// False: the burst is over.
 #[inline(always)]
 pub fn look(worker: &mut Worker, run: u64) -> bool {
+    if worker.over != 0 {
+        return false;
+    }
     let Some(settings) = GENERATE.get(0) else { return false };
     // SAFETY: the helper has no preconditions; userspace writes the word at any time.
     let (now, stop) = unsafe { (bpf_ktime_get_ns(), ptr::read_volatile(&raw const settings.stop)) };
@@ -35,11 +38,13 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if window_ends {
         window(worker, settings, now);
     }
-    if begins || over || worker.look == look::PFC || worker.paused != 0 {
+    // What the worker that leads says of an earlier pause may have changed.
+    let follows = begins && worker.leads == 0;
+    if follows || over || worker.paused != 0 || latest_pause() > before {
         pfc(worker, over);
     }
-    worker.look = look::NONE;
     worker.over = over as u64;
+    worker.look = worker.over;
     !over
 }
 
@@ -98,6 +103,21 @@ fn pfc(worker: &mut Worker, over: bool) {
     if worker.paused & !before != 0 {
         overrun(worker, worker.paused & !before);
     }
+}
+
+/// When the pause of the priority that is paused for the longest ends.
+#[inline(always)]
+fn latest_pause() -> u64 {
+    let Some(pauses) = PAUSE.all() else { return u64::MAX };
+    let mut latest = 0;
+    for priority in 0..8 {
+        // SAFETY: an entry of the map; the word is read at once.
+        let until = unsafe { ptr::read_volatile(&raw const (*pauses)[priority].until) };
+        if until > latest {
+            latest = until;
+        }
+    }
+    latest
 }
 
 /// What the last PFC of a priority said.
