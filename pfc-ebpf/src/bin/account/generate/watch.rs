@@ -73,22 +73,21 @@ fn sum_up(worker: &mut Worker, begins: bool) {
 fn pfc(worker: &mut Worker, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
     // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
-    let lanes = unsafe { &mut *lanes };
-    // SAFETY: as above.
-    let at = unsafe { ptr::read_volatile(&raw const lanes.at) };
+    let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let before = worker.paused;
     worker.paused = 0;
     for priority in 0..8 {
         // SAFETY: as above.
-        let mut behind = unsafe { ptr::read_volatile(&raw const lanes.behind[priority]) };
+        let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
         if worker.honoured & (1 << priority) != 0 {
             let Some(pause) = pause(priority as u32) else { continue };
             let (from, to) = withheld(&pause, at, worker.now);
             behind += to - from;
             let pauses = pause.until > worker.now;
             worker.paused |= (pauses as u64) << priority;
-            if worker.leads != 0 && (to > from || lanes.open[priority] != 0) {
-                keep(worker, lanes, priority, (from, to), pauses && !over);
+            if worker.leads != 0 {
+                // SAFETY: the entry, which this worker leads.
+                unsafe { keep(worker, lanes, priority, (from, to), pauses && !over) };
             }
             if pauses {
                 behind = HELD;
@@ -98,7 +97,7 @@ fn pfc(worker: &mut Worker, over: bool) {
     }
     if worker.leads != 0 {
         // SAFETY: as above.
-        unsafe { ptr::write_volatile(&raw mut lanes.at, worker.now) };
+        unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };
     }
     if worker.paused & !before != 0 {
         overrun(worker, worker.paused & !before);
@@ -133,18 +132,24 @@ fn pause(priority: u32) -> Option<PauseState> {
 }
 
 /// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these differ; `on`: it goes on to do so.
+///
+/// # Safety
+/// `lanes` points to the entry of the map; the worker is the one that leads.
 #[inline(always)]
-fn keep(worker: &mut Worker, lanes: &mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
-    let mut open = lanes.open[priority];
-    let at = lanes.at;
+unsafe fn keep(worker: &mut Worker, lanes: *mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
+    // SAFETY: as the caller says; nobody else writes, and nobody else reads what is open.
+    let (mut open, at) = unsafe { ((*lanes).open[priority], (*lanes).at) };
+    if to == from && open == 0 {
+        return;
+    }
     if open != 0 && (to == from || from != at) {
         // It had ended soon after the last look.
         record(worker, Span { what: priority as u64, from: open, to: at });
         open = 0;
     }
     if to > from {
-        // SAFETY: an entry of the map, which others read: the word is written at once.
-        unsafe { ptr::write_volatile(&raw mut lanes.behind[priority], lanes.behind[priority] + to - from) };
+        // SAFETY: as above. Others read the word, which is written at once.
+        unsafe { ptr::write_volatile(&raw mut (*lanes).behind[priority], (*lanes).behind[priority] + to - from) };
         if open == 0 {
             open = from;
         }
@@ -153,7 +158,8 @@ fn keep(worker: &mut Worker, lanes: &mut Lanes, priority: usize, (from, to): (u6
         record(worker, Span { what: priority as u64, from: open, to });
         open = 0;
     }
-    lanes.open[priority] = open;
+    // SAFETY: as above.
+    unsafe { (*lanes).open[priority] = open };
 }
 
 #[inline(never)]
