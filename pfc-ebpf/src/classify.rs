@@ -3,7 +3,7 @@
 use crate::maps::Malformed;
 use crate::stamp::{self, Stamp};
 use crate::wire::mac_control::MacControl;
-use crate::wire::{Octets, ethernet, ip, udp};
+use crate::wire::{Octets, Part, ethernet, ip, udp};
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +123,17 @@ pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
 #[inline(always)]
 pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Output {
     let unread = Marks { tags: 0, pcp: None, dscp: None };
+    // Most frames, with their own way through the program: there everything stands where the compiler knows.
+    if let Some(headers) = frame.part::<{ ethernet::LEN + ip::IPV4_LEN }>(0)
+        && headers.word::<{ ethernet::TYPE }>() == ethernet::IPV4
+        && let Some(packet) = ip::parse_plain_v4(frame, headers.inner::<{ ethernet::LEN }, { ip::IPV4_LEN }>(), ethernet::LEN)
+    {
+        return above_ip(frame, unread, packet, visitor);
+    }
     let header = match ethernet::parse(frame) {
         Ok(header) => header,
         Err(reason) => return visitor.malformed(unread, reason),
     };
-    // Most frames, with their own way through the program: there everything stands where the compiler knows.
-    if header.tags == 0
-        && header.ethertype == ethernet::IPV4
-        && let Some(packet) = ip::parse_plain_v4(frame, ethernet::LEN)
-    {
-        return above_ip(frame, unread, packet, visitor);
-    }
     let tagged = Marks { tags: header.tags, pcp: if header.tags > 0 { Some(header.pcp) } else { None }, ..unread };
     let packet = match header.ethertype {
         ethernet::IPV4 => ip::parse_v4(frame, header.payload),
@@ -161,20 +161,23 @@ fn above_ip<V: Visitor>(frame: &(impl Octets + ?Sized), tagged: Marks, packet: R
     if packet.protocol != ip::UDP || packet.fragment {
         return visitor.other(marks);
     }
-    let datagram = match udp::parse(frame, &packet) {
+    // Header and stamp by one look at the end of the frame, where it is long enough for both.
+    let whole = frame.part::<{ udp::LEN + stamp::LEN }>(packet.payload);
+    let datagram = match whole {
+        Some(whole) => udp::read(whole.inner::<0, { udp::LEN }>(), &packet),
+        None => udp::parse(frame, &packet),
+    };
+    let datagram = match datagram {
         Ok(datagram) => datagram,
         Err(reason) => return visitor.malformed(marks, reason),
     };
     if datagram.destination != stamp::UDP_PORT {
         return visitor.other(marks);
     }
-    if datagram.length < udp::LEN + stamp::LEN {
-        return visitor.malformed(marks, Malformed::Stamp);
-    }
-    let Some(octets) = frame.part::<{ stamp::LEN }>(packet.payload + udp::LEN) else {
+    let Some(whole) = whole.filter(|_| datagram.length >= udp::LEN + stamp::LEN) else {
         return visitor.malformed(marks, Malformed::Stamp);
     };
-    match Stamp::read(octets) {
+    match Stamp::read(whole.inner::<{ udp::LEN }, { stamp::LEN }>()) {
         Ok(stamp) => visitor.test(marks, stamp, Datagram { ip: packet, udp: datagram }),
         Err(stamp::DamagedStamp) => visitor.malformed(marks, Malformed::Stamp),
     }

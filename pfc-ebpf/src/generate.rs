@@ -11,9 +11,8 @@ use crate::maps::PauseState;
 pub const BATCH: u32 = 64;
 /// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches others may have the CPU.
 pub const SHORT_BATCH: u32 = 8;
-/// Runs after which the program looks at the clock; also whenever nothing was due. At what PFC holds back it looks when a batch
-/// begins and, as long as it holds anything back, with every look at the clock; besides before every frame for its priority.
-/// Divides both batches, so that each begins with a look: between batches others may have had the CPU.
+/// Runs after which the program looks at the clock, and for PFC that has come; also whenever nothing was due. Divides both batches,
+/// so that each begins with a look: between batches others may have had the CPU.
 pub const LOOK: u64 = 8;
 const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
 const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
@@ -72,17 +71,18 @@ pub struct Settings {
     pub windows: u64,
 }
 
-/// When the frames of a flow are due: a token bucket, kept as the time at which it will hold the next frame, in whole nanoseconds
-/// and a remainder, so that it neither drifts nor ever runs ahead: k frames of b bits are due no earlier than k * b / rate after
-/// the start.
+/// When the frames of a flow are due: a token bucket, kept as the first whole nanosecond at which it will hold the next frame and
+/// what this is too late by, so that it neither drifts nor ever runs ahead: k frames of b bits are due no earlier than
+/// k * b / rate after the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Bucket {
     due: u64,
-    due_rest: u64,
-    /// Time for one frame: whole nanoseconds, and the rest in units of 1/rate ns.
+    /// In units of 1/rate ns, less than one nanosecond.
+    excess: u64,
+    /// Time for one frame in nanoseconds, rounded up, and what that is too long by.
     step: u64,
-    step_rest: u64,
+    step_excess: u64,
     rate: u64,
 }
 
@@ -93,7 +93,8 @@ impl Bucket {
         let rate = rate as u128 * load as u128 / 100;
         let rate = if rate == 0 { 1 } else { rate };
         let cost = bits as u128 * 1_000_000_000;
-        let mut bucket = Self { due: now, due_rest: 0, step: (cost / rate) as u64, step_rest: (cost % rate) as u64, rate: rate as u64 };
+        let step = cost.div_ceil(rate);
+        let mut bucket = Self { due: now, excess: 0, step: step as u64, step_excess: (step * rate - cost) as u64, rate: rate as u64 };
         bucket.advance();
         bucket
     }
@@ -101,7 +102,7 @@ impl Bucket {
     /// The first whole nanosecond at which the frame may leave.
     #[inline(always)]
     pub const fn ready(&self) -> u64 {
-        self.due + (self.due_rest > 0) as u64
+        self.due
     }
 
     /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness` before, one frame is left.
@@ -110,7 +111,7 @@ impl Bucket {
         // A difference costs the program less than a saturating one.
         if now - self.due > max_lateness {
             self.due = now - max_lateness;
-            self.due_rest = 0;
+            self.excess = 0;
         }
         self.advance();
     }
@@ -118,10 +119,10 @@ impl Bucket {
     #[inline(always)]
     const fn advance(&mut self) {
         self.due += self.step;
-        self.due_rest += self.step_rest;
-        if self.due_rest >= self.rate {
-            self.due_rest -= self.rate;
-            self.due += 1;
+        self.excess += self.step_excess;
+        if self.excess >= self.rate {
+            self.excess -= self.rate;
+            self.due -= 1;
         }
     }
 }
@@ -218,7 +219,7 @@ pub struct Worker {
     pub cursor: u64,
     /// Runs so far.
     pub runs: u64,
-    /// What to look at (see [`look`]) in the next run, whichever that is.
+    /// Not 0: the next run looks, whichever that is.
     pub look: u64,
     /// Not 0: the burst is over.
     pub over: u64,
@@ -294,16 +295,6 @@ pub mod batch {
 
 /// [`Worker::behind`] of a priority that is paused: none of its frames is ever due.
 pub const HELD: u64 = 1 << 62;
-
-/// What a worker has to look at.
-pub mod look {
-    /// Nothing before it is time.
-    pub const NONE: u64 = 0;
-    /// The clock.
-    pub const CLOCK: u64 = 1;
-    /// The clock, and what PFC holds back.
-    pub const PFC: u64 = 2;
-}
 
 /// Clocks of the priorities, which stand still while PFC pauses a priority: what the DUT asked us not to send is not owed
 /// afterwards. Kept by one worker, so that all are of one mind on how long that was (see [`withheld`]).

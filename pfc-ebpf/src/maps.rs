@@ -299,10 +299,10 @@ pub struct Local {
     pub now: u64,
     /// The kernel's ticks at that reading.
     pub tick: u64,
-    /// Frames that this reading has served.
-    pub served: u64,
-    /// Frames that it may serve.
+    /// Frames that this reading was to serve, the first among them.
     pub serves: u64,
+    /// Frames of these that have not come yet.
+    pub left: u64,
     /// When the present window ends; 0: not known.
     pub window_end: u64,
     /// The present window.

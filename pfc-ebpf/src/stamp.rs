@@ -139,15 +139,21 @@ impl Stamp {
     /// Whether the frame had been sent by `time` (CLOCK_MONOTONIC nanoseconds), as the sender's clock says.
     #[inline(always)]
     pub const fn is_sent_by(&self, time: u64) -> bool {
-        time.wrapping_sub(self.time) & MASK_48 < 1 << 47
+        self.age(time) >= 0
     }
 
     /// One-way latency of a frame that arrived at `now` (CLOCK_MONOTONIC nanoseconds).
     #[inline(always)]
     pub const fn latency(&self, now: u64) -> u64 {
-        let latency = now.wrapping_sub(self.time) & MASK_48;
+        let age = self.age(now);
         // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of three days.
-        if latency < 1 << 47 { latency } else { 0 }
+        if age < 0 { 0 } else { age as u64 }
+    }
+
+    /// Nanoseconds from the stamp's time to `time`, negative where it is later: the nearer way round the 48 bits.
+    #[inline(always)]
+    const fn age(&self, time: u64) -> i64 {
+        (time.wrapping_sub(self.time) << 16) as i64 >> 16
     }
 }
 

@@ -37,6 +37,11 @@ pub trait Octets {
 /// Octets that are there, whose presence was checked once for all: `AT` beyond them does not compile. Numbers stand in network
 /// order.
 pub trait Part: Copy {
+    /// `N` of them.
+    type Inner<const N: usize>: Part;
+
+    /// The `N` octets from `AT`.
+    fn inner<const AT: usize, const N: usize>(self) -> Self::Inner<N>;
     /// The octet at `AT`.
     fn octet<const AT: usize>(self) -> u8;
     /// The 16-bit number at `AT`.
@@ -66,6 +71,14 @@ pub trait Part: Copy {
 }
 
 impl<const N: usize> Part for [u8; N] {
+    type Inner<const M: usize> = [u8; M];
+
+    #[inline(always)]
+    fn inner<const AT: usize, const M: usize>(self) -> [u8; M] {
+        const { assert!(AT + M <= N) };
+        core::array::from_fn(|index| self[AT + index])
+    }
+
     #[inline(always)]
     fn octet<const AT: usize>(self) -> u8 {
         const { assert!(AT < N) };
@@ -96,11 +109,14 @@ impl<const N: usize> Part for [u8; N] {
 /// Octets that one sum covers at most: above every frame that Ethernet carries; the verifier wants a bound.
 pub const MAX_SUM: usize = 16 * 1024;
 
-/// Whether a sum of at most 2^14 32-bit words, in whichever order they were read, is that of octets with a right checksum.
+/// Whether a sum of 32-bit words, in whichever order they were read, is that of octets with a right checksum: folded it is 0xffff,
+/// so it is a multiple of that and not 0. Multiples of a number, and nothing else, are small when they are multiplied by its inverse
+/// modulo 2^64, which takes a third of the instructions of folding.
 #[inline(always)]
 pub const fn is_right(sum: u64) -> bool {
-    let sum = (sum >> 32) + (sum >> 16 & 0xffff) + (sum & 0xffff);
-    (sum >> 16) + (sum & 0xffff) == 0xffff
+    const INVERSE: u64 = (u64::MAX / 0xffff).wrapping_neg();
+    const { assert!(INVERSE.wrapping_mul(0xffff) == 1) };
+    sum != 0 && sum.wrapping_mul(INVERSE) <= u64::MAX / 0xffff
 }
 
 /// Folds a sum of 16-bit words to one word, carries added in.
@@ -161,8 +177,9 @@ mod tests {
                 assert_eq!(is_right(part.summand::<0>() + part.summand::<4>()), right, "{octets:02x?}");
             }
         }
-        // The largest sum that the function is made for.
-        assert!(is_right((1 << 14) * u64::from(u32::MAX)));
+        // Large sums.
+        assert!(is_right((1 << 14) * u64::from(u32::MAX)) && is_right(u64::MAX));
+        assert!(!is_right((1 << 14) * u64::from(u32::MAX) - 1) && !is_right(u64::MAX - 1) && !is_right(0));
     }
 
     #[test]

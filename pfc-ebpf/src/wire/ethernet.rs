@@ -18,7 +18,7 @@ pub const SOURCE: usize = 6;
 /// Length of the header without tags.
 pub const LEN: usize = TYPE + 2;
 /// Where the first tag or the EtherType stands.
-const TYPE: usize = 12;
+pub const TYPE: usize = 12;
 
 /// What stands before the payload, beside the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::maps::Malformed;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
 /// Length of an IPv4 header without options.
-const IPV4_LEN: usize = 20;
+pub const IPV4_LEN: usize = 20;
 /// Length of the IPv6 base header.
 const IPV6_LEN: usize = 40;
 /// More-fragments bit and fragment offset, beside the reserved and the don't-fragment bits.
@@ -62,10 +62,9 @@ pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Mal
     read_v4(frame, fixed, at, header)
 }
 
-/// Reads the IPv4 header at `at` if it has no options; `None`: it has some, or is no whole IPv4 header.
+/// Reads the IPv4 header `fixed`, which stands at `at`, if it has no options; `None`: it has some, or is none.
 #[inline(always)]
-pub fn parse_plain_v4(frame: &(impl Octets + ?Sized), at: usize) -> Option<Result<Header, Malformed>> {
-    let fixed = frame.part::<IPV4_LEN>(at)?;
+pub fn parse_plain_v4(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize) -> Option<Result<Header, Malformed>> {
     if fixed.octet::<0>() == PLAIN { Some(without_options(frame, fixed, at)) } else { None }
 }
 

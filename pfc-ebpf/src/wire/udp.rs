@@ -18,10 +18,13 @@ pub struct Header {
 /// Reads the UDP header that begins the payload of `ip`.
 #[inline(always)]
 pub fn parse(frame: &(impl Octets + ?Sized), ip: &ip::Header) -> Result<Header, Malformed> {
-    if ip.length < LEN {
-        return Err(Malformed::UdpTruncated);
-    }
     let Some(header) = frame.part::<LEN>(ip.payload) else { return Err(Malformed::UdpTruncated) };
+    read(header, ip)
+}
+
+/// Reads the UDP header `header` that begins the payload of `ip`.
+#[inline(always)]
+pub fn read(header: impl Part, ip: &ip::Header) -> Result<Header, Malformed> {
     let length = header.word::<4>() as usize;
     if length < LEN || length > ip.length {
         return Err(Malformed::UdpTruncated);

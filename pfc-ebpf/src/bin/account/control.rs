@@ -40,7 +40,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             let raw = [times.quad::<0>().to_be(), times.quad::<8>().to_be()];
             record::control(place, now, control.opcode(), vector, raw);
             let counts = &mut port.counters.pfc;
-            let (mut xoff, mut xon) = (0, 0);
+            let mut xon = 0;
             macro_rules! classes {
                 ($($priority:literal)*) => {$(
                     if vector & 1 << $priority != 0 {
@@ -50,15 +50,14 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
                         unsafe { pause(&raw mut (*pauses)[$priority], now, quanta, quantum) };
                         if quanta == 0 {
                             xon |= 1 << $priority;
-                        } else {
-                            xoff |= 1 << $priority;
                         }
                     }
                 )*};
             }
             classes!(0 1 2 3 4 5 6 7);
-            counts.by_xoff[xoff & 255] += 1;
-            counts.empty += (vector & 255 == 0) as u64;
+            let classes = vector as usize & 255;
+            counts.by_xoff[classes & !xon] += 1;
+            counts.empty += (classes == 0) as u64;
             if xon != 0 {
                 counts.by_xon[xon & 255] += 1;
             }

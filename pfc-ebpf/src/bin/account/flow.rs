@@ -7,6 +7,14 @@ use pfc_ebpf::stamp::{self, Stamp};
 
 use crate::packet::Packet;
 
+/// What is known of a datagram's checksum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checksum {
+    Unread,
+    Right,
+    Wrong,
+}
+
 /// Counts a frame with a whole stamp.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, stamp: &Stamp, datagram: &Datagram) {
@@ -23,7 +31,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
         return malformed(frame.ctx, config, port, Malformed::Stamp);
     };
     // SAFETY: a value of the map, of which nobody writes the configuration while frames are counted.
-    let expected = unsafe { (*flow).config };
+    let expected = unsafe { &*&raw const (*flow).config };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counts = unsafe { &mut *counts };
     port.counters.test_frames += 1;
@@ -37,8 +45,11 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     };
 
     // Before all that divides the ways through the program, for the verifier walks the sum on each of them.
-    let verified = stamp::is_sampled(stamp.sequence, config.verify_every);
-    let intact = !verified || datagram.is_intact(packet);
+    let checksum = match stamp::is_sampled(stamp.sequence, config.verify_every) {
+        false => Checksum::Unread,
+        true if datagram.is_intact(packet) => Checksum::Right,
+        true => Checksum::Wrong,
+    };
 
     // A place is only ever raised: a late frame must not make it forget the newer one, whose duplicate would count as
     // received then.
@@ -48,17 +59,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     let exclusive = config.exclusive != 0;
     // SAFETY: as above.
     let before = unsafe { atomic::raise(seen, after, exclusive) };
-    if before > after {
-        counts.beyond_window += 1;
-        return record::offence(frame, now, port, OffenceKind::BeyondWindow, 0);
-    }
-    if verified {
-        counts.verified += 1;
-    }
-    if before == after {
-        counts.duplicate += 1;
-        record::offence(frame, now, port, OffenceKind::Duplicate, 0);
-    } else {
+    if before < after {
         // SAFETY: as above.
         if unsafe { atomic::raise(next, after, exclusive) } > after {
             counts.reordered += 1;
@@ -66,10 +67,19 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
         }
         distinct(counts, &mut port.local, frame.length as u64, now, stamp.latency(now));
         window(config, &mut port.local, now, expected.priority);
+    } else if before == after {
+        counts.duplicate += 1;
+        record::offence(frame, now, port, OffenceKind::Duplicate, 0);
+    } else {
+        counts.beyond_window += 1;
+        return record::offence(frame, now, port, OffenceKind::BeyondWindow, 0);
     }
-    if !intact {
-        counts.corrupt += 1;
-        record::offence(frame, now, port, OffenceKind::Corrupt, 0);
+    if checksum != Checksum::Unread {
+        counts.verified += 1;
+        if checksum == Checksum::Wrong {
+            counts.corrupt += 1;
+            record::offence(frame, now, port, OffenceKind::Corrupt, 0);
+        }
     }
     let trusts_pcp = config.trust == Trust::Pcp as u8;
     let mark = if trusts_pcp { marks.pcp } else { marks.dscp };
@@ -83,11 +93,11 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
 /// Counts a frame whose sequence number had not been seen.
 #[inline(always)]
 fn distinct(counts: &mut FlowCounters, local: &mut Local, length: u64, now: u64, latency: u64) {
-    counts.received += 1;
-    counts.octets += length;
-    if counts.first == 0 {
+    if counts.received == 0 {
         counts.first = now;
     }
+    counts.received += 1;
+    counts.octets += length;
     counts.last = now;
     counts.latency_sum += latency;
     if latency > counts.latency_max {

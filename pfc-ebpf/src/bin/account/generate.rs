@@ -11,11 +11,8 @@ use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, RingBuf};
 use aya_ebpf::programs::XdpContext;
-use core::ptr;
-use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, look, words};
+use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, words};
 use pfc_ebpf::stamp::MASK_48;
-
-use crate::PAUSE;
 
 // The loader sets the number of entries of those that go by flow, CPU or window.
 #[map]
@@ -46,39 +43,28 @@ fn worker() -> Option<&'static mut Worker> {
 #[xdp]
 pub fn generate(ctx: XdpContext) -> u32 {
     let Some(worker) = worker() else { return xdp_action::XDP_DROP };
-    if worker.over != 0 {
-        return xdp_action::XDP_DROP;
-    }
     let run = worker.runs;
     worker.runs = run + 1;
-    if (run % LOOK == 0 || worker.look != look::NONE) && !watch::look(worker, run) {
+    if (run % LOOK == 0 || worker.look != 0) && !watch::look(worker, run) {
         return xdp_action::XDP_DROP;
     }
-    let Some(flow) = due(worker) else {
-        worker.look = look::CLOCK;
+    let Some((flow, now)) = due(worker) else {
+        worker.look = 1;
         return xdp_action::XDP_DROP;
     };
-    let priority = flow.priority as usize & 7;
-    if pauses(worker, priority) {
-        worker.look = look::PFC;
-        return xdp_action::XDP_DROP;
-    }
     if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
         return xdp_action::XDP_DROP;
     }
-    release(worker, flow, priority);
+    release(worker, flow, now);
     frame::trim(&ctx, flow)
 }
 
-/// The next flow in turn that has a frame due.
+/// The next flow in turn that has a frame due, and the time by the clock of its priority.
 #[inline(always)]
-fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
+fn due(worker: &mut Worker) -> Option<(&'static mut Flow, u64)> {
     let mut cursor = worker.cursor;
-    // Beyond a worker's last flow are another's, or none.
-    if worker.first >= worker.end {
-        return None;
-    }
-    for _ in 0..SCAN {
+    let mut left = SCAN as u64;
+    loop {
         let flow = GENERATE_FLOWS.get_ptr_mut(cursor as u32)?;
         cursor += 1;
         if cursor >= worker.end {
@@ -86,29 +72,25 @@ fn due(worker: &mut Worker) -> Option<&'static mut Flow> {
         }
         // SAFETY: an entry of the map that belongs to this worker.
         let flow = unsafe { &mut *flow };
-        if flow.bucket.ready() + worker.behind[flow.priority as usize & 7] <= worker.now {
+        // Of a priority that is paused, long ago.
+        let now = worker.now.wrapping_sub(worker.behind[flow.priority as usize & 7]);
+        if flow.bucket.ready() as i64 <= now as i64 {
             worker.cursor = cursor;
-            return Some(flow);
+            return Some((flow, now));
+        }
+        left -= 1;
+        if left == 0 {
+            worker.cursor = cursor;
+            return None;
         }
     }
-    worker.cursor = cursor;
-    None
 }
 
-/// Whether a PFC frame that has come since the last look pauses the priority.
+/// Accounts for a frame that leaves, at `due` by the clock of its priority.
 #[inline(always)]
-fn pauses(worker: &Worker, priority: usize) -> bool {
-    let Some(state) = PAUSE.get_ptr(priority as u32) else { return true };
-    // SAFETY: an entry of the map; the word is read at once.
-    let until = unsafe { ptr::read_volatile(&raw const (*state).until) };
-    until > worker.now && worker.honoured & (1 << priority) != 0
-}
-
-/// Accounts for a frame that leaves.
-#[inline(always)]
-fn release(worker: &mut Worker, flow: &mut Flow, priority: usize) {
-    let now = worker.now;
-    flow.bucket.take(now - worker.behind[priority], worker.max_lateness);
+fn release(worker: &mut Worker, flow: &mut Flow, due: u64) {
+    let (now, priority) = (worker.now, flow.priority as usize & 7);
+    flow.bucket.take(due, worker.max_lateness);
     flow.sequence += 1;
     if flow.first == 0 {
         flow.first = now;

@@ -34,6 +34,7 @@ use pfc_ebpf::wire::Octets;
 use pfc_ebpf::wire::mac_control::MacControl;
 
 /// Alone in its section, so that the loader finds it without the object's symbols.
+#[used]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".rodata.abi")]
 static ABI: Global<u32> = Global::new(ABI_VERSION);
@@ -102,7 +103,7 @@ struct Frame<'a> {
 pub fn account(ctx: XdpContext) -> u32 {
     // SAFETY: the map's value. (Opaque, for the compiler sees nobody who writes it.)
     let config = unsafe { &*(packet::opaque(CONFIG.0.get() as usize) as *const Config) };
-    if config.abi != ABI.load() {
+    if config.abi != ABI_VERSION {
         return xdp_action::XDP_PASS;
     }
     let Some(port) = PORT.get_ptr_mut(0) else { return xdp_action::XDP_PASS };

@@ -68,6 +68,14 @@ macro_rules! load {
 }
 
 impl<const N: usize> Part for At<N> {
+    type Inner<const M: usize> = At<M>;
+
+    #[inline(always)]
+    fn inner<const AT: usize, const M: usize>(self) -> At<M> {
+        const { assert!(AT + M <= N) };
+        At(self.0 + AT)
+    }
+
     #[inline(always)]
     fn octet<const AT: usize>(self) -> u8 {
         const { assert!(AT < N) };

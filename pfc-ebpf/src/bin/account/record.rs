@@ -54,13 +54,14 @@ pub fn place(port: &mut Port) -> Option<*mut Control> {
 #[inline(always)]
 pub fn control(place: Option<*mut Control>, now: u64, opcode: u16, vector: u16, quanta: [u64; 2]) {
     let Some(record) = place else { return };
-    // SAFETY: an entry of the map that this CPU alone writes, once.
-    let record = unsafe { &mut *record };
-    record.opcode = opcode;
-    record.vector = vector;
-    record.quanta = quanta;
-    // SAFETY: as above; userspace takes the record for whole when it sees the time.
-    unsafe { publish(&raw mut record.time, now) };
+    // SAFETY: an entry of the map that this CPU alone writes, once. Userspace, which may be looking, takes the record for whole
+    // when it sees the time.
+    unsafe {
+        (*record).opcode = opcode;
+        (*record).vector = vector;
+        (*record).quanta = quanta;
+        publish(&raw mut (*record).time, now);
+    }
 }
 
 /// Stores `*at = value` after all stores before it, as other CPUs see them.

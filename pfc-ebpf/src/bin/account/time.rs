@@ -21,13 +21,14 @@ pub fn of_frame(frame: &Frame, local: &mut Local, stamp: &Stamp) -> u64 {
     }
     // SAFETY: the helper has no preconditions; the kernel puts a load in its place.
     let tick = unsafe { bpf_jiffies64() };
-    if local.served < local.serves && tick == local.tick && stamp.is_sent_by(local.now) {
-        local.served += 1;
+    if local.left > 0 && tick == local.tick && stamp.is_sent_by(local.now) {
+        local.left -= 1;
         return local.now;
     }
     let now = now();
-    local.serves = if now - local.now <= SPACING * local.served { BATCH } else { 1 };
-    local.served = 1;
+    let served = local.serves - local.left;
+    local.serves = if now - local.now <= SPACING * served { BATCH } else { 1 };
+    local.left = local.serves - 1;
     local.tick = tick;
     local.now = now;
     now

@@ -10,14 +10,14 @@ use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
 use pfc_ebpf::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
 
-/// Stores eight octets.
+/// Stores eight octets, `AT` octets behind `base`.
 ///
 /// # Safety
-/// `at` to `at + 8` lies in the packet, by a check that the verifier has seen.
+/// They lie in the packet, by a check that the verifier has seen.
 #[inline(always)]
-unsafe fn store(at: usize, value: u64) {
+unsafe fn store<const AT: usize>(base: usize, value: u64) {
     // SAFETY: as the caller says.
-    unsafe { asm!("*(u64 *)({0} + 0) = {1}", in(reg) at, in(reg) value, options(nostack, preserves_flags)) }
+    unsafe { asm!("*(u64 *)({0} + {at}) = {1}", in(reg) base, in(reg) value, at = const AT, options(nostack, preserves_flags)) }
 }
 
 /// Stores four octets.
@@ -30,24 +30,27 @@ unsafe fn store_half(at: usize, value: u32) {
     unsafe { asm!("*(u32 *)({0} + 0) = {1}", in(reg) at, in(reg) value, options(nostack, preserves_flags)) }
 }
 
+/// Stores words of `$block` where they belong behind `$base`.
+macro_rules! words {
+    ($base:expr, $block:expr, $($word:literal)*) => {{$(store::<{ 8 * $word }>($base, $block[$word]);)*}};
+}
+
 /// Makes the frame the next one of `flow`; false where it is too short, which userspace sees to that it is not.
 #[inline(always)]
 pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
     let (data, end) = (ctx.data(), ctx.data_end());
     if data + BLOCK <= end {
-        for word in 0..BLOCK / 8 {
-            // SAFETY: checked just now.
-            unsafe { store(data + 8 * word, flow.block[word]) };
-        }
+        const { assert!(BLOCK == 11 * 8) };
+        // SAFETY: checked just now.
+        unsafe { words!(data, flow.block, 0 1 2 3 4 5 6 7 8 9 10) };
     } else {
         // Then headers and stamp end at a multiple of four, and all flows have frames of that length.
         if data + SHORTEST > end {
             return false;
         }
-        for word in 0..SHORTEST / 8 {
-            // SAFETY: checked just now.
-            unsafe { store(data + 8 * word, flow.block[word]) };
-        }
+        const { assert!(SHORTEST == 8 * 8) };
+        // SAFETY: checked just now.
+        unsafe { words!(data, flow.block, 0 1 2 3 4 5 6 7) };
         for half in SHORTEST / 4..BLOCK / 4 {
             if data + 4 * half + 4 > end {
                 break;
@@ -64,8 +67,8 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
     }
     // SAFETY: checked just now.
     unsafe {
-        store(at, head);
-        store(at + VARIABLE - 8, tail);
+        store::<0>(at, head);
+        store::<{ VARIABLE - 8 }>(at, tail);
     }
     true
 }

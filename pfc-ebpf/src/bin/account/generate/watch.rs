@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, look, withheld, words};
+use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, withheld, words};
 use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
@@ -13,6 +13,9 @@ use crate::{PAUSE, atomic};
 /// False: the burst is over.
 #[inline(always)]
 pub fn look(worker: &mut Worker, run: u64) -> bool {
+    if worker.over != 0 {
+        return false;
+    }
     let Some(settings) = GENERATE.get(0) else { return false };
     // SAFETY: the helper has no preconditions; userspace writes the word at any time.
     let (now, stop) = unsafe { (bpf_ktime_get_ns(), ptr::read_volatile(&raw const settings.stop)) };
@@ -35,11 +38,13 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if window_ends {
         window(worker, settings, now);
     }
-    if begins || over || worker.look == look::PFC || worker.paused != 0 {
+    // What the worker that leads says of an earlier pause may have changed.
+    let follows = begins && worker.leads == 0;
+    if follows || over || worker.paused != 0 || latest_pause() > before {
         pfc(worker, over);
     }
-    worker.look = look::NONE;
     worker.over = over as u64;
+    worker.look = worker.over;
     !over
 }
 
@@ -68,22 +73,21 @@ fn sum_up(worker: &mut Worker, begins: bool) {
 fn pfc(worker: &mut Worker, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
     // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
-    let lanes = unsafe { &mut *lanes };
-    // SAFETY: as above.
-    let at = unsafe { ptr::read_volatile(&raw const lanes.at) };
+    let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let before = worker.paused;
     worker.paused = 0;
     for priority in 0..8 {
         // SAFETY: as above.
-        let mut behind = unsafe { ptr::read_volatile(&raw const lanes.behind[priority]) };
+        let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
         if worker.honoured & (1 << priority) != 0 {
             let Some(pause) = pause(priority as u32) else { continue };
             let (from, to) = withheld(&pause, at, worker.now);
             behind += to - from;
             let pauses = pause.until > worker.now;
             worker.paused |= (pauses as u64) << priority;
-            if worker.leads != 0 && (to > from || lanes.open[priority] != 0) {
-                keep(worker, lanes, priority, (from, to), pauses && !over);
+            if worker.leads != 0 {
+                // SAFETY: the entry, which this worker leads.
+                unsafe { keep(worker, lanes, priority, (from, to), pauses && !over) };
             }
             if pauses {
                 behind = HELD;
@@ -93,11 +97,26 @@ fn pfc(worker: &mut Worker, over: bool) {
     }
     if worker.leads != 0 {
         // SAFETY: as above.
-        unsafe { ptr::write_volatile(&raw mut lanes.at, worker.now) };
+        unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };
     }
     if worker.paused & !before != 0 {
         overrun(worker, worker.paused & !before);
     }
+}
+
+/// When the pause of the priority that is paused for the longest ends.
+#[inline(always)]
+fn latest_pause() -> u64 {
+    let Some(pauses) = PAUSE.all() else { return u64::MAX };
+    let mut latest = 0;
+    for priority in 0..8 {
+        // SAFETY: an entry of the map; the word is read at once.
+        let until = unsafe { ptr::read_volatile(&raw const (*pauses)[priority].until) };
+        if until > latest {
+            latest = until;
+        }
+    }
+    latest
 }
 
 /// What the last PFC of a priority said.
@@ -113,18 +132,24 @@ fn pause(priority: u32) -> Option<PauseState> {
 }
 
 /// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these differ; `on`: it goes on to do so.
+///
+/// # Safety
+/// `lanes` points to the entry of the map; the worker is the one that leads.
 #[inline(always)]
-fn keep(worker: &mut Worker, lanes: &mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
-    let mut open = lanes.open[priority];
-    let at = lanes.at;
+unsafe fn keep(worker: &mut Worker, lanes: *mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
+    // SAFETY: as the caller says; nobody else writes, and nobody else reads what is open.
+    let (mut open, at) = unsafe { ((*lanes).open[priority], (*lanes).at) };
+    if to == from && open == 0 {
+        return;
+    }
     if open != 0 && (to == from || from != at) {
         // It had ended soon after the last look.
         record(worker, Span { what: priority as u64, from: open, to: at });
         open = 0;
     }
     if to > from {
-        // SAFETY: an entry of the map, which others read: the word is written at once.
-        unsafe { ptr::write_volatile(&raw mut lanes.behind[priority], lanes.behind[priority] + to - from) };
+        // SAFETY: as above. Others read the word, which is written at once.
+        unsafe { ptr::write_volatile(&raw mut (*lanes).behind[priority], (*lanes).behind[priority] + to - from) };
         if open == 0 {
             open = from;
         }
@@ -133,7 +158,8 @@ fn keep(worker: &mut Worker, lanes: &mut Lanes, priority: usize, (from, to): (u6
         record(worker, Span { what: priority as u64, from: open, to });
         open = 0;
     }
-    lanes.open[priority] = open;
+    // SAFETY: as above.
+    unsafe { (*lanes).open[priority] = open };
 }
 
 #[inline(never)]
