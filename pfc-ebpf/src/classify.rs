@@ -174,10 +174,11 @@ fn above_ip<V: Visitor>(frame: &(impl Octets + ?Sized), tagged: Marks, packet: R
     if datagram.destination != stamp::UDP_PORT {
         return visitor.other(marks);
     }
-    let Some(whole) = whole.filter(|_| datagram.length >= udp::LEN + stamp::LEN) else {
-        return visitor.malformed(marks, Malformed::Stamp);
+    let stamp = match whole {
+        Some(whole) if datagram.length >= udp::LEN + stamp::LEN => Stamp::read(whole.inner::<{ udp::LEN }, { stamp::LEN }>()),
+        _ => Err(stamp::DamagedStamp),
     };
-    match Stamp::read(whole.inner::<{ udp::LEN }, { stamp::LEN }>()) {
+    match stamp {
         Ok(stamp) => visitor.test(marks, stamp, Datagram { ip: packet, udp: datagram }),
         Err(stamp::DamagedStamp) => visitor.malformed(marks, Malformed::Stamp),
     }

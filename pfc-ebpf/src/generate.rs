@@ -17,7 +17,7 @@ pub const LOOK: u64 = 8;
 const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
 const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
-pub const SCAN: u32 = 16;
+pub const SCAN: u64 = 16;
 /// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word. Nanoseconds.
 pub const STALL: u64 = 500_000;
 /// Octets at the start of a frame that the program writes every time: all headers and the longest stamp fit.
@@ -109,7 +109,7 @@ impl Bucket {
     #[inline(always)]
     pub const fn take(&mut self, now: u64, max_lateness: u64) {
         // A difference costs the program less than a saturating one.
-        if now - self.due > max_lateness {
+        if now - self.due >= max_lateness {
             self.due = now - max_lateness;
             self.excess = 0;
         }
@@ -301,7 +301,7 @@ pub const HELD: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lanes {
-    /// Up to when they are kept. Written after `behind` and read before it: who reads both in between waits longer, not shorter.
+    /// Up to when they are kept; later, nothing stood still since. Written after `behind` and read before it: who reads both in between waits longer, not shorter.
     pub at: u64,
     /// For how long each has stood still.
     pub behind: [u64; 8],

@@ -10,8 +10,8 @@ pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcC
 
 use crate::stamp::Phase;
 
-/// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 4;
+/// Raised whenever a layout below changes, or one of [`crate::generate`], or what a word in them means.
+pub const ABI_VERSION: u32 = 5;
 /// The section (and so the map) of the object that holds the version it was built with, and nothing else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.

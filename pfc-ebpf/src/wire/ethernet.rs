@@ -40,7 +40,7 @@ const fn is_tag(ethertype: u16) -> bool {
 /// Reads addresses, tags and EtherType.
 #[inline(always)]
 pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Header, Malformed> {
-    let Some(addresses) = frame.part::<{ TYPE + 2 }>(0) else { return Err(Malformed::EthernetTruncated) };
+    let Some(addresses) = frame.part::<LEN>(0) else { return Err(Malformed::EthernetTruncated) };
     let outer = addresses.word::<TYPE>();
     if !is_tag(outer) {
         return Ok(Header { tags: 0, pcp: 0, ethertype: outer, payload: TYPE + 2 });

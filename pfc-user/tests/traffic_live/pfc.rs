@@ -44,7 +44,7 @@ fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
         assert_exact(&wire, &sent);
         let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
         assert_eq!((span.priority, span.phase), (priority(3), Phase::Baseline));
-        // It may begin a look before the frame was seen, and end when the one that ends it was.
+        // It begins when the frame came, and ends when the one that ends it was.
         assert!(span.from <= paused && span.to >= xon.before, "{span:?} {xoff:?} {xon:?}");
         // What was not to be sent is not owed: the clock of the priority stood still.
         let flow = sent.report.flows[0];
@@ -122,8 +122,13 @@ fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
         until(|| received(&wire, 0) > a + 1000 && received(&wire, 1) > b + 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
-        // One worker tells, so that no span counts twice.
-        assert!(sent.report.withheld.windows(2).all(|spans| spans[0].to <= spans[1].from), "{:?}", sent.report.withheld);
+        // One worker tells, so that no span counts twice; both have stood still for so long.
+        let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
+        assert_eq!(sent.report.flows.len(), 2);
+        for flow in &sent.report.flows {
+            let time = u128::from(flow.last - from - (span.to - span.from));
+            assert!(u128::from(flow.frames) * 1_000_000_000 <= time * 100_000, "{flow:?} {span:?}");
+        }
         assert_exact(&wire, &sent);
     });
 }
@@ -151,5 +156,28 @@ fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
         // What is let go reaches the device at the end of a batch, and an XOFF that came in the one before is seen in this one.
         let after = sent.report.after_xoff[3];
         assert!(after <= 2 * u64::from(SHORT_BATCH) * 64, "{after} octets");
+    });
+}
+
+#[test]
+fn root_what_left_after_an_xoff_counts_though_its_pause_ends_before_the_next_look() {
+    on_a_wire(|| {
+        // A frame is due in every run, and a quantum is 5 ns.
+        let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
+        let mut wire = Setup { pause_line: 100_000_000_000, ..Setup::new(&flows) }.open().unwrap();
+        let control = ControlSender::open("b", DUT).unwrap();
+        let from = clock::now();
+        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        for pause in 0..20 {
+            let before = received(&wire, 0);
+            until(|| received(&wire, 0) > before + 1000);
+            control.send(&MacControl::pfc([priority(3)], Quanta(1))).unwrap();
+            until(|| wire.tx.port().unwrap().pfc_frames == pause + 1);
+        }
+        wire.sender.stop().unwrap();
+        let sent = wire.sender.report().unwrap();
+        assert_exact(&wire, &sent);
+        let after = sent.report.after_xoff[3];
+        assert!((1..=2 * u64::from(SHORT_BATCH) * 64).contains(&after), "{after} octets");
     });
 }

@@ -55,9 +55,9 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
                 )*};
             }
             classes!(0 1 2 3 4 5 6 7);
-            let classes = vector as usize & 255;
-            counts.by_xoff[classes & !xon] += 1;
-            counts.empty += (classes == 0) as u64;
+            let addressed = vector as usize & 255;
+            counts.by_xoff[addressed & !xon] += 1;
+            counts.empty += (addressed == 0) as u64;
             if xon != 0 {
                 counts.by_xon[xon & 255] += 1;
             }

@@ -31,7 +31,7 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
         return malformed(frame.ctx, config, port, Malformed::Stamp);
     };
     // SAFETY: a value of the map, of which nobody writes the configuration while frames are counted.
-    let expected = unsafe { &*&raw const (*flow).config };
+    let expected = unsafe { &(*flow).config };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counts = unsafe { &mut *counts };
     port.counters.test_frames += 1;
@@ -45,10 +45,12 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     };
 
     // Before all that divides the ways through the program, for the verifier walks the sum on each of them.
-    let checksum = match stamp::is_sampled(stamp.sequence, config.verify_every) {
-        false => Checksum::Unread,
-        true if datagram.is_intact(packet) => Checksum::Right,
-        true => Checksum::Wrong,
+    let checksum = if !stamp::is_sampled(stamp.sequence, config.verify_every) {
+        Checksum::Unread
+    } else if datagram.is_intact(packet) {
+        Checksum::Right
+    } else {
+        Checksum::Wrong
     };
 
     // A place is only ever raised: a late frame must not make it forget the newer one, whose duplicate would count as

@@ -63,7 +63,7 @@ pub fn generate(ctx: XdpContext) -> u32 {
 #[inline(always)]
 fn due(worker: &mut Worker) -> Option<(&'static mut Flow, u64)> {
     let mut cursor = worker.cursor;
-    let mut left = SCAN as u64;
+    let mut left = SCAN;
     loop {
         let flow = GENERATE_FLOWS.get_ptr_mut(cursor as u32)?;
         cursor += 1;
@@ -86,11 +86,11 @@ fn due(worker: &mut Worker) -> Option<(&'static mut Flow, u64)> {
     }
 }
 
-/// Accounts for a frame that leaves, at `due` by the clock of its priority.
+/// Accounts for a frame that leaves, `at` that time by the clock of its priority.
 #[inline(always)]
-fn release(worker: &mut Worker, flow: &mut Flow, due: u64) {
+fn release(worker: &mut Worker, flow: &mut Flow, at: u64) {
     let (now, priority) = (worker.now, flow.priority as usize & 7);
-    flow.bucket.take(due, worker.max_lateness);
+    flow.bucket.take(at, worker.max_lateness);
     flow.sequence += 1;
     if flow.first == 0 {
         flow.first = now;

@@ -31,7 +31,7 @@ unsafe fn store_half(at: usize, value: u32) {
 }
 
 /// Stores words of `$block` where they belong behind `$base`.
-macro_rules! words {
+macro_rules! store_words {
     ($base:expr, $block:expr, $($word:literal)*) => {{$(store::<{ 8 * $word }>($base, $block[$word]);)*}};
 }
 
@@ -42,7 +42,7 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
     if data + BLOCK <= end {
         const { assert!(BLOCK == 11 * 8) };
         // SAFETY: checked just now.
-        unsafe { words!(data, flow.block, 0 1 2 3 4 5 6 7 8 9 10) };
+        unsafe { store_words!(data, flow.block, 0 1 2 3 4 5 6 7 8 9 10) };
     } else {
         // Then headers and stamp end at a multiple of four, and all flows have frames of that length.
         if data + SHORTEST > end {
@@ -50,7 +50,7 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
         }
         const { assert!(SHORTEST == 8 * 8) };
         // SAFETY: checked just now.
-        unsafe { words!(data, flow.block, 0 1 2 3 4 5 6 7) };
+        unsafe { store_words!(data, flow.block, 0 1 2 3 4 5 6 7) };
         for half in SHORTEST / 4..BLOCK / 4 {
             if data + 4 * half + 4 > end {
                 break;

@@ -41,7 +41,7 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     // What the worker that leads says of an earlier pause may have changed.
     let follows = begins && worker.leads == 0;
     if follows || over || worker.paused != 0 || latest_pause() > before {
-        pfc(worker, over);
+        pfc(worker, before, over);
     }
     worker.over = over as u64;
     worker.look = worker.over;
@@ -68,13 +68,13 @@ fn sum_up(worker: &mut Worker, begins: bool) {
     }
 }
 
-/// Looks at what PFC holds back.
+/// Looks at what PFC holds back, and at what it has held back since the `previous` look.
 #[inline(always)]
-fn pfc(worker: &mut Worker, over: bool) {
+fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
     // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
     let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
-    let before = worker.paused;
+    let (before, mut since) = (worker.paused, 0);
     worker.paused = 0;
     for priority in 0..8 {
         // SAFETY: as above.
@@ -85,6 +85,7 @@ fn pfc(worker: &mut Worker, over: bool) {
             behind += to - from;
             let pauses = pause.until > worker.now;
             worker.paused |= (pauses as u64) << priority;
+            since |= ((pause.until > previous) as u64) << priority;
             if worker.leads != 0 {
                 // SAFETY: the entry, which this worker leads.
                 unsafe { keep(worker, lanes, priority, (from, to), pauses && !over) };
@@ -99,8 +100,9 @@ fn pfc(worker: &mut Worker, over: bool) {
         // SAFETY: as above.
         unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };
     }
-    if worker.paused & !before != 0 {
-        overrun(worker, worker.paused & !before);
+    // Also of a pause that is over already.
+    if since & !before != 0 {
+        overrun(worker, since & !before);
     }
 }
 
@@ -173,7 +175,7 @@ fn record(worker: &mut Worker, span: Span) {
     }
 }
 
-/// Counts octets of priorities that were just seen to be paused. Of the present batch all may have left after the pause had
+/// Counts octets of priorities that were seen to be paused, or to have been since the look before. Of the present batch all may have left after the pause had
 /// begun, since what is let go waits for its end at the longest; of the one before, if it began before the present one.
 #[inline(always)]
 fn overrun(worker: &mut Worker, priorities: u64) {
