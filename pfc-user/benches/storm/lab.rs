@@ -2,11 +2,12 @@
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
@@ -19,8 +20,7 @@ use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
-use crate::live;
-use crate::{MS, SECOND};
+use crate::{MS, REPORT, SECOND, live};
 
 const MTU: u32 = 1500;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -76,10 +76,14 @@ pub struct Lab {
 impl Lab {
     pub fn new() -> Result<Self> {
         let (tester, far) = (Namespace::new()?, Namespace::new()?);
+        let cpus = realtime::allowed_cpus().len();
         let mut accounts = Vec::new();
         for (near_name, far_name, mac) in [("storm", "storm-end", STORM_MAC), ("data", "data-end", DATA_MAC)] {
             let far_mac = [mac[0], 0, 0, 0, 1, mac[5]];
             create_veth(End { namespace: &tester, name: near_name, mac }, End { namespace: &far, name: far_name, mac: far_mac }, MTU)?;
+            // The receiving end has to have them before.
+            let queued = far.run(|| queues(far_name, cpus))?.and_then(|()| tester.run(|| queues(near_name, cpus))?);
+            let _ = queued.inspect_err(|error| REPORT.skip("a queue for each CPU", &format!("{error:#}")));
             accounts.push(far.run(|| Account::attach(far_name, Mode::Driver, Sizes { flows: 1, windows: 1 }))??);
         }
         let (Some(data), Some(storm)) = (accounts.pop(), accounts.pop()) else { unreachable!("two were pushed") };
@@ -150,6 +154,15 @@ impl Lab {
             }
         })
     }
+}
+
+/// Gives an end in the calling thread's namespace so many queues each way, as a network card has one for each CPU. Senders that share
+/// one wait for each other's lock, also while the CPU of its holder is away, and what one sends is received on the other's CPU.
+fn queues(end: &str, count: usize) -> Result<()> {
+    let count = count.to_string();
+    let output = Command::new("ethtool").args(["-L", end, "rx", &count, "tx", &count]).output().context("ethtool does not start")?;
+    ensure!(output.status.success(), "ethtool: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
 }
 
 #[derive(Default)]
