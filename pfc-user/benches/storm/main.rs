@@ -92,8 +92,9 @@ struct Whose {
     ours: usize,
 }
 
-const WHOSE: [(&str, fn(&Whose) -> usize); 3] =
-    [("host", |whose| whose.host), ("kernel", |whose| whose.kernel), ("ours", |whose| whose.ours)];
+type Count = fn(&Whose) -> usize;
+
+const WHOSE: [(&str, Count); 3] = [("host", |whose| whose.host), ("kernel", |whose| whose.kernel), ("ours", |whose| whose.ours)];
 
 fn line_rate(gbits: u64) -> LineRate {
     LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate that Ethernet has")
