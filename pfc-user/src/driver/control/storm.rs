@@ -4,8 +4,9 @@ pub mod account;
 pub mod placement;
 pub mod schedule;
 
-use std::sync::Arc;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use pfc_ebpf::units::{LineRate, Quanta};
@@ -39,9 +40,9 @@ struct Sent {
 }
 
 impl Storm {
-    /// Sends the first frame at once and goes on until it is stopped; each sender keeps to [`StormPlan::interval`]. How many
-    /// there are depends on how long a pause is at `line_rate`, with which gaps are compared, and on the CPUs that the
-    /// calling thread may use.
+    /// Sends the first frame as soon as every sender is in its place, and goes on until it is stopped; each sender keeps to
+    /// [`StormPlan::interval`]. How many there are depends on how long a pause is at `line_rate`, with which gaps are compared,
+    /// and on the CPUs that the calling thread may use.
     pub fn start(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
         let placement = Placement::choose(plan.quanta.nanos(line_rate), &realtime::allowed_cpus());
         Self::start_on(sender, plan, line_rate, placement)
@@ -62,20 +63,37 @@ impl Storm {
             interval: plan.interval,
             awake: Awake::hold(),
         };
-        let start = clock::now();
+        // A sender that is still being moved to its CPU when the first frame leaves is missed at once, for up to milliseconds.
+        let (unplaced, placed) = mpsc::channel::<Infallible>();
+        let mut starts = Vec::with_capacity(cpus.len());
+        let count = cpus.len();
         for (index, cpu) in cpus.iter().copied().enumerate() {
-            let schedule = Schedule::new(start, plan.interval, index, cpus.len());
             let account = Account::new(pause);
             let (sender, latest, stop) = (sender.clone(), latest.clone(), storm.stop.clone());
+            let (start, begin) = mpsc::channel();
+            let (unplaced, interval) = (unplaced.clone(), plan.interval);
             let run = move || {
                 // Where neither is permitted gaps may be longer, which the account tells.
                 let fifo = realtime::enter_fifo(realtime::STORM);
                 let pinned = cpu.filter(|cpu| realtime::pin(*cpu));
-                let account = send(&sender, &frame, schedule, account, &latest, &stop);
+                drop(unplaced);
+                let account = match begin.recv() {
+                    Ok(start) => send(&sender, &frame, Schedule::new(start, interval, index, count), account, &latest, &stop),
+                    Err(mpsc::RecvError) => account,
+                };
                 Sent { account, scheduling: scheduling(fifo, pinned) }
             };
-            // Those that were started end when `storm` is dropped.
+            // Those that were started end when `starts` and `storm` are dropped.
             storm.senders.push(thread::Builder::new().name(format!("storm {index}")).spawn(run)?);
+            starts.push(start);
+        }
+        drop(unplaced);
+        // Nothing is ever sent: it ends when the last sender has let go.
+        let Err(mpsc::RecvError) = placed.recv();
+        let now = clock::now();
+        for start in starts {
+            // One that is gone has panicked, which `stop` passes on.
+            let _ = start.send(now);
         }
         Ok(storm)
     }

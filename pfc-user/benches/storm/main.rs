@@ -2,36 +2,30 @@
 //! beside traffic at full rate. The sender's own account beside the arrivals that the XDP program at the other end counted.
 //! Needs root and the XDP programs: `cargo bench -p pfc-user --bench storm`, with words of a row's name to run that alone.
 //!
-//! Slices of all rows are interleaved, so that what else goes on hits all alike.
+//! Slices of all rows are interleaved, so that what else goes on hits all alike. A witness tells the gaps that the machine made
+//! from the tool's; `--unwatched` runs without it.
 
-#[path = "common/mod.rs"]
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/live.rs"]
+mod lab;
+#[path = "../common/live.rs"]
 mod live;
+mod witness;
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
-use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::thread::{self, JoinHandle};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
 use common::{Extent, Report, Spread};
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
-use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use lab::{Lab, Load};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::control::Storm;
 use validator::driver::control::storm::placement::Placement;
-use validator::driver::control::{ControlSender, Storm};
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::traffic::sendmmsg::Sendmmsg;
-use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::driver::{clock, realtime};
 use validator::evidence::pfc::{Departure, StormReport};
-use validator::plan::{FlowPlan, Nanos, Role, StormKind, StormPlan};
+use validator::plan::{Nanos, StormKind, StormPlan};
+use witness::{Keeper, Seen, Witness};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
@@ -43,165 +37,7 @@ const PROBES: usize = 400;
 const PROBE_EVERY: Nanos = MS;
 /// How often the records of the receiver are taken: its ring holds those of 300 ms at the highest rate.
 const TAKE: Nanos = 20 * MS;
-const MTU: u32 = 1500;
-const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const DATA_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const GBITS: [u64; 3] = [100, 400, 800];
-
-type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
-
-/// Every sender of traffic, with the rate asked of it in Gbit/s: more than it can, but for live frames at a rate that leaves time.
-const SOURCES: [(&str, u64, Open); 3] = [
-    ("sendmmsg", 40, |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?))),
-    ("live frames", 40, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
-    ("live, 2.4 Mpps", 20, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
-];
-
-/// What else goes on.
-#[derive(Clone, Copy)]
-enum Load {
-    Idle,
-    /// A busy loop on every CPU.
-    Hog,
-    /// A sender of traffic on another port, at so many Gbit/s.
-    Traffic(&'static str, u64, Open),
-}
-
-impl Load {
-    fn all() -> Vec<Self> {
-        [Self::Idle, Self::Hog].into_iter().chain(SOURCES.map(|(name, gbits, open)| Self::Traffic(name, gbits, open))).collect()
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Hog => "CPU hog",
-            Self::Traffic(name, ..) => name,
-        }
-    }
-}
-
-/// Two ports and their other ends, each with the program `account`.
-struct Lab {
-    tester: Namespace,
-    storm: Account,
-    data: Account,
-    _far: Namespace,
-}
-
-impl Lab {
-    fn new() -> Result<Self> {
-        let (tester, far) = (Namespace::new()?, Namespace::new()?);
-        let mut accounts = Vec::new();
-        for (near_name, far_name, mac) in [("storm", "storm-end", STORM_MAC), ("data", "data-end", DATA_MAC)] {
-            let far_mac = [mac[0], 0, 0, 0, 1, mac[5]];
-            create_veth(End { namespace: &tester, name: near_name, mac }, End { namespace: &far, name: far_name, mac: far_mac }, MTU)?;
-            accounts.push(far.run(|| Account::attach(far_name, Mode::Driver, Sizes { flows: 1, windows: 1 }))??);
-        }
-        let (Some(data), Some(storm)) = (accounts.pop(), accounts.pop()) else { unreachable!("two were pushed") };
-        Ok(Self { tester, storm, data, _far: far })
-    }
-
-    /// Begins anew to count.
-    fn reset(&mut self) -> Result<()> {
-        let config = Config {
-            epoch: clock::now(),
-            window: SECOND,
-            windows: 1,
-            run: 1,
-            trust: Trust::Dscp as u8,
-            line_rate: 1_000_000_000,
-            verify_every: 1,
-            ..Config::default()
-        };
-        for account in [&mut self.storm, &mut self.data] {
-            account.configure(&config, &[FlowConfig::default()])?;
-        }
-        Ok(())
-    }
-
-    fn control(&self) -> Result<ControlSender> {
-        Ok(self.tester.run(|| ControlSender::open("storm", STORM_MAC))??)
-    }
-
-    /// Begins `load`; it ends when it is dropped.
-    fn load(&self, load: Load, length: Nanos) -> Result<Running> {
-        Ok(match load {
-            Load::Idle => Running { _hogs: None, _source: None },
-            Load::Hog => Running { _hogs: Some(Hogs::start()), _source: None },
-            Load::Traffic(_, gbits, open) => {
-                let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000)?;
-                let flows = [FlowPlan {
-                    id: 0,
-                    role: Role::Test,
-                    priority: Priority::from_low_bits(0),
-                    dscp: Dscp::new(0)?,
-                    pcp: None,
-                    rate: line_rate.bits_per_second(),
-                    length: 1024,
-                }];
-                let plan = TrafficPlan {
-                    interface: "data",
-                    run: 1,
-                    flows: &flows,
-                    addresses: Addresses {
-                        source_mac: DATA_MAC,
-                        destination_mac: STORM_MAC,
-                        source_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
-                        destination_ip: Ipv4Addr::new(192, 0, 2, 2).into(),
-                    },
-                    line_rate,
-                    max_burst: 4 * MS,
-                    epoch: clock::now(),
-                    width: SECOND,
-                    windows: 1,
-                    cpu: realtime::first_cpu(),
-                };
-                let flow_control = || FlowControl::Unaware("the benchmark has no DUT".into());
-                let mut source = self.tester.run(|| open(&plan, flow_control()))??;
-                let from = clock::now() + 10 * MS;
-                source.start(Burst { phase: Phase::Baseline, from, to: from + length + SECOND, load: 100 })?;
-                Running { _hogs: None, _source: Some(source) }
-            }
-        })
-    }
-}
-
-struct Running {
-    _hogs: Option<Hogs>,
-    _source: Option<Box<dyn Source + Send>>,
-}
-
-/// A busy loop on each CPU.
-struct Hogs {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Hogs {
-    fn start() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let hog = |cpu| {
-            let stop = stop.clone();
-            thread::spawn(move || {
-                realtime::pin(cpu);
-                let mut rounds = 0u64;
-                while !stop.load(Ordering::Relaxed) {
-                    rounds = black_box(rounds + 1);
-                }
-            })
-        };
-        let threads = realtime::allowed_cpus().into_iter().map(hog).collect();
-        Self { stop, threads }
-    }
-}
-
-impl Drop for Hogs {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().expect("a hog does not panic"));
-    }
-}
 
 /// A row of the table.
 #[derive(Clone, Copy)]
@@ -217,7 +53,9 @@ impl Row {
             let loads = loads.clone().into_iter();
             loads.flat_map(move |load| [false, true].map(|redundant| Self::Storm { gbits, redundant, load }))
         });
-        storms.chain(loads.iter().map(|load| Self::Single { load: *load })).collect()
+        // Proves that the witness excuses nothing but the machine: all gaps above the pause are ours.
+        let control = Self::Storm { gbits: GBITS[0], redundant: true, load: Load::Kept };
+        storms.chain([control]).chain(loads.iter().map(|load| Self::Single { load: *load })).collect()
     }
 
     fn name(self) -> String {
@@ -240,21 +78,36 @@ struct Slice {
     max: Nanos,
     /// Gaps above the pause; single frames: arrivals outside of their departure.
     above: usize,
+    /// Whose they are; `None` where nobody watched.
+    whose: Option<Whose>,
     /// The largest gap between arrivals; single frames: the latest arrival after the call returned.
     received: Option<Nanos>,
 }
+
+/// Gaps, by who made them.
+#[derive(Clone, Copy, Default)]
+struct Whose {
+    host: usize,
+    kernel: usize,
+    ours: usize,
+}
+
+type Count = fn(&Whose) -> usize;
+
+const WHOSE: [(&str, Count); 3] = [("host", |whose| whose.host), ("kernel", |whose| whose.kernel), ("ours", |whose| whose.ours)];
 
 fn line_rate(gbits: u64) -> LineRate {
     LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate that Ethernet has")
 }
 
-fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load) -> Result<Slice> {
+fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) -> Result<Slice> {
     let rate = line_rate(gbits);
     let pause = Quanta::MAX.nanos(rate);
     let plan = StormPlan { kind: StormKind::Pfc(vec![Priority::from_low_bits(3)]), quanta: Quanta::MAX, interval: pause / 3 };
     let placement = if redundant { Placement::choose(pause, &realtime::allowed_cpus()) } else { Placement::Single };
     lab.reset()?;
     let _running = lab.load(load, EXTENT.1)?;
+    let witness = watched.then(|| Witness::begin(pause)).transpose()?;
     let storm = Storm::start_on(lab.control()?, &plan, rate, placement)?;
     let begun = clock::now();
     let mut arrivals = Vec::new();
@@ -263,6 +116,7 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load) -> Result<Slice
         arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
     }
     let report = storm.stop();
+    let seen = witness.map(Witness::end).transpose()?;
     let seconds = (report.last.after - report.first.before) as f64 / 1e9;
     arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
     let port = lab.storm.port()?;
@@ -276,13 +130,33 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load) -> Result<Slice
     arrivals.sort_unstable();
     // Where records were lost the gaps between the others say nothing.
     let received = (port.controls_lost == 0).then(|| arrivals.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0));
-    Ok(slice_of(&report, pause, seconds, received))
+    let whose = seen.map(|seen| whose(&report, pause, placement, &seen));
+    Ok(Slice { whose, ..slice_of(&report, pause, seconds, received) })
 }
 
 fn slice_of(report: &StormReport, pause: Nanos, seconds: f64, received: Option<Nanos>) -> Slice {
     let quantile = |q| report.histogram.quantile(q).unwrap_or(0).min(report.max_gap);
     let above = report.gaps.iter().filter(|gap| gap.length() > pause).count();
-    Slice { frames: report.frames, seconds, p50: quantile(0.5), p99: quantile(0.99), max: report.max_gap, above, received }
+    Slice { frames: report.frames, seconds, p50: quantile(0.5), p99: quantile(0.99), max: report.max_gap, above, whose: None, received }
+}
+
+/// Whose the gaps above the pause are. Those with two senders are of whoever kept the one that was kept by less.
+fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Whose {
+    let mut whose = Whose::default();
+    for gap in report.gaps.iter().filter(|gap| gap.length() > pause) {
+        let keepers = |cpus: &[usize]| cpus.iter().map(|cpu| seen.keeper(gap, pause, *cpu)).collect::<Vec<_>>();
+        let keeper = match placement {
+            Placement::Redundant(cpus) => keepers(&cpus).into_iter().max(),
+            // It may be on any.
+            Placement::Single => keepers(&realtime::allowed_cpus()).into_iter().min(),
+        };
+        match keeper.unwrap_or(Keeper::Ours) {
+            Keeper::Host => whose.host += 1,
+            Keeper::Kernel => whose.kernel += 1,
+            Keeper::Ours => whose.ours += 1,
+        }
+    }
+    whose
 }
 
 /// Single frames as the probe sends them: how long a call takes, and whether the frame arrives meanwhile.
@@ -310,6 +184,7 @@ fn single(lab: &mut Lab, load: Load) -> Result<Slice> {
         p99: calls[PROBES * 99 / 100],
         max: calls[PROBES - 1],
         above: outside.count(),
+        whose: None,
         received: departures.iter().zip(&arrivals).map(late).max(),
     })
 }
@@ -325,9 +200,13 @@ fn print(row: Row, slices: &[Slice]) {
     let above: usize = slices.iter().map(|slice| slice.above).sum();
     let longest = slices.iter().map(|slice| slice.max).max().unwrap_or(0);
     let received: Option<Vec<f64>> = slices.iter().map(|slice| slice.received.map(us)).collect();
+    let [host, kernel, ours] = WHOSE.map(|(_, count)| {
+        let gaps: Option<usize> = slices.iter().map(|slice| slice.whose.as_ref().map(count)).sum();
+        gaps.map_or("-".into(), |gaps| gaps.to_string())
+    });
     let received = received.map_or("lost".into(), |received| format!("{:.1}", received.into_iter().fold(0.0, f64::max)));
     println!(
-        "{:<36} | {frames:>8} | {:>7.1} | {:>6.1} | {:>6.1} | {:>7.1} | {:>8.1} | {:>8} | {above:>5}",
+        "{:<36} | {frames:>8} | {:>7.1} | {:>6.1} | {:>6.1} | {:>7.1} | {:>8.1} | {:>8} | {above:>5} | {host:>5} | {kernel:>6} | {ours:>4}",
         row.name(),
         frames as f64 / seconds / 1e3,
         of(|slice| us(slice.p50)),
@@ -347,6 +226,11 @@ fn report(row: Row, slices: &[Slice], idle: Option<&[Slice]>) {
             let pause = us(Quanta::MAX.nanos(line_rate(gbits)));
             let gaps = of(slices, |slice| slice.max);
             REPORT.beside(&format!("{name}: largest gap"), "us", &gaps, "pause time", &vec![pause; gaps.len()]);
+            REPORT.figure(&format!("{name}: gaps above the pause"), "", &slices.iter().map(|slice| slice.above as f64).collect::<Vec<_>>());
+            for (who, count) in WHOSE {
+                let gaps: Option<Vec<f64>> = slices.iter().map(|slice| slice.whose.as_ref().map(|whose| count(whose) as f64)).collect();
+                gaps.inspect(|gaps| REPORT.figure(&format!("{name}: gaps above the pause, {who}"), "", gaps));
+            }
         }
         Row::Single { .. } => {
             let (name, calls) = (format!("{name}: p99 of the call"), of(slices, |slice| slice.p99));
@@ -365,12 +249,17 @@ fn main() -> Result<()> {
     }
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let rows: Vec<Row> = Row::all().into_iter().filter(|row| words.iter().all(|word| row.name().contains(word.as_str()))).collect();
+    let watched = !std::env::args().any(|argument| argument == "--unwatched") && {
+        let begun = Witness::begin(SECOND);
+        let _ = begun.as_ref().inspect_err(|error| REPORT.skip("whose gaps there are", &format!("{error:#}")));
+        begun.is_ok()
+    };
     let mut lab = Lab::new()?;
     let mut slices: BTreeMap<usize, Vec<Slice>> = BTreeMap::new();
     for _ in 0..EXTENT.0 {
         for (index, row) in rows.iter().enumerate() {
             let slice = match *row {
-                Row::Storm { gbits, redundant, load } => storm(&mut lab, gbits, redundant, load),
+                Row::Storm { gbits, redundant, load } => storm(&mut lab, gbits, redundant, load, watched),
                 Row::Single { load } => single(&mut lab, load),
             };
             slices.entry(index).or_default().push(slice.with_context(|| row.name())?);
@@ -382,8 +271,8 @@ fn main() -> Result<()> {
         EXTENT.1 as f64 / SECOND as f64
     );
     println!(
-        "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5}",
-        "", "frames", "kHz", "p50", "p99", "max", "longest", "received", "above"
+        "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5} | {:>5} | {:>6} | {:>4}",
+        "", "frames", "kHz", "p50", "p99", "max", "longest", "received", "above", "host", "kernel", "ours"
     );
     let idle = rows.iter().position(|row| matches!(row, Row::Single { load: Load::Idle })).map(|index| &slices[&index][..]);
     for (index, row) in rows.iter().enumerate() {
@@ -391,6 +280,8 @@ fn main() -> Result<()> {
         report(*row, &slices[&index], idle);
     }
     println!("max: median of the slices; received: largest gap of arrivals; above: gaps above the pause (335.5, 83.9, 41.9 us) in all.");
+    println!("host, kernel, ours: those of them in which both senders were kept by the machine's host, or by it and the kernel's work for");
+    println!("other processes, and all others; one sender may be on any CPU, and the one that stood still is taken for its own.");
     println!("Single frames: how long the call took, the latest arrival after its return, and arrivals outside of the call.");
     Ok(())
 }
