@@ -13,7 +13,7 @@ use std::{env, fs};
 use anyhow::{Context, Result};
 
 use self::part::{Lane, Outcome, Part, side_by_side};
-use self::targets::{Arguments, COMPUTING, Group, WAITING, WINDOWS};
+use self::targets::{Arguments, COMPUTING, Group, PROGRAMS, WAITING};
 use crate::build_ebpf;
 use crate::lab::rxe;
 use crate::setup::{self, EVERYTHING};
@@ -85,7 +85,7 @@ impl Suite<'_> {
             Lane::new([self.host_tests(), self.of_groups(COMPUTING)].into_iter().flatten().collect()),
             // Its runs put back what killed runs left, and so would others put back what its killed runs leave.
             Lane { prepare: journal::own, parts: self.of_groups(WAITING) },
-            Lane::new(self.of_groups(WINDOWS)),
+            Lane::new(self.of_groups(PROGRAMS)),
         ];
         if lab {
             lanes.push(Lane::new(vec![Part::new("rdma_rxe in QEMU", self.rxe()?)]));
@@ -93,7 +93,7 @@ impl Suite<'_> {
         self.outcome.add(side_by_side(lanes));
 
         // On real frames and real time: one at a time, and nothing beside them.
-        for arguments in targets::remainder(self.root, &[COMPUTING, WAITING, WINDOWS].concat())? {
+        for arguments in targets::remainder(self.root, &[COMPUTING, WAITING, PROGRAMS].concat())? {
             let part = self.of_release("on real frames", &arguments);
             self.outcome.add(part.run());
         }

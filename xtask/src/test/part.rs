@@ -1,8 +1,8 @@
 //! Commands that check or test, and what comes of them: shown as they run, or side by side and each in one piece when it has ended.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
@@ -60,39 +60,42 @@ impl Part {
     }
 
     /// Runs it, with its output shown as it comes.
-    pub fn run(self) -> Outcome {
-        println!("==> {}", self.name);
-        let start = Instant::now();
-        self.end(start, &mut io::stdout(), |command| command.stdout(Stdio::piped()).spawn().map(|mut child| (child.stdout.take(), child)))
+    pub fn run(mut self) -> Outcome {
+        // By the macro, whose output libtest keeps from the output of our own tests.
+        let start = Start::now(&self.name, &mut |text| print!("{text}"));
+        let spawned = self.command.stdout(Stdio::piped()).spawn();
+        let spawned = spawned.map(|mut child| (child.stdout.take().expect("asked for"), child));
+        self.end(&start, spawned, &mut |text| print!("{text}"))
     }
 
     /// Runs it, with its output shown in one piece at its end.
-    fn run_aside(self) -> Outcome {
+    fn run_aside(mut self) -> Outcome {
         println!("    begins: {}", self.name);
-        let mut kept = format!("==> {}\n", self.name).into_bytes();
-        let start = Instant::now();
-        let outcome = self.end(start, &mut kept, |command| {
-            let (read, write) = io::pipe()?;
-            let child = command.stdout(write.try_clone()?).stderr(write).stdin(Stdio::null()).spawn()?;
-            // Or there would be no end of it.
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            Ok((Some(read), child))
-        });
-        // Nothing is to be done where nobody reads it.
-        let _ = io::stdout().lock().write_all(&kept);
+        let mut kept = String::new();
+        let mut keep = |text: &str| kept.push_str(text);
+        let start = Start::now(&self.name, &mut keep);
+        let spawned = self.spawn_into_pipe();
+        let outcome = self.end(&start, spawned, &mut keep);
+        print!("{kept}");
         outcome
     }
 
-    fn end<R: io::Read>(
-        mut self,
-        start: Instant,
-        shown: &mut impl Write,
-        spawn: impl FnOnce(&mut Command) -> io::Result<(Option<R>, std::process::Child)>,
-    ) -> Outcome {
+    /// Both outputs into one pipe, in their order.
+    fn spawn_into_pipe(&mut self) -> io::Result<(PipeReader, Child)> {
+        let (read, write) = io::pipe()?;
+        let child = self.command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).spawn();
+        // The command keeps what it was given, and there would be no end of the pipe.
+        self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok((read, child?))
+    }
+
+    fn end(self, start: &Start, spawned: io::Result<(impl Read, Child)>, show: &mut dyn FnMut(&str)) -> Outcome {
         let mut outcome = Outcome::default();
-        let result = self.count(shown, &mut outcome.tally, spawn);
-        let word = if result.is_ok() { "done" } else { "failed" };
-        let _ = writeln!(shown, "    {word} after {}", step::elapsed(start.elapsed()));
+        let shown = step::show(&self.command);
+        let result = spawned
+            .with_context(|| format!("cannot run {shown}"))
+            .and_then(|(output, child)| count(&shown, output, child, &mut outcome.tally, show));
+        start.ended(result.is_ok(), show);
         match result {
             Ok(()) => {}
             Err(error) if outcome.tally.failed == 0 => outcome.failed(&self.name, &error),
@@ -100,30 +103,39 @@ impl Part {
         }
         outcome
     }
+}
 
-    /// Shows what it prints, and adds up what it says of each test program.
-    fn count<R: io::Read>(
-        &mut self,
-        shown: &mut impl Write,
-        tally: &mut Tally,
-        spawn: impl FnOnce(&mut Command) -> io::Result<(Option<R>, std::process::Child)>,
-    ) -> Result<()> {
-        let command = &mut self.command;
-        let (output, mut child) = spawn(command).with_context(|| format!("cannot run {}", step::show(command)))?;
-        for line in BufReader::new(output.expect("asked for")).split(b'\n') {
-            let line = line.context("cannot read what the tests print")?;
-            shown.write_all(&[&line, &b"\n"[..]].concat()).context("cannot show what the tests print")?;
-            if let Some(part) = result_of(&String::from_utf8_lossy(&line)) {
-                tally.passed += part.passed;
-                tally.failed += part.failed;
-                tally.skipped += part.skipped;
-            }
+/// Shows what a command prints, and adds up what it says of each test program.
+fn count(command: &str, output: impl Read, mut child: Child, tally: &mut Tally, show: &mut dyn FnMut(&str)) -> Result<()> {
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read what the tests print")?;
+        let line = String::from_utf8_lossy(&line);
+        show(&format!("{line}\n"));
+        if let Some(part) = result_of(&line) {
+            tally.passed += part.passed;
+            tally.failed += part.failed;
+            tally.skipped += part.skipped;
         }
-        let status = child.wait()?;
-        if !status.success() {
-            bail!("{} ended with {status}", step::show(command));
-        }
-        Ok(())
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{command} ended with {status}");
+    }
+    Ok(())
+}
+
+/// When a part began.
+struct Start(Instant);
+
+impl Start {
+    fn now(name: &str, show: &mut dyn FnMut(&str)) -> Self {
+        show(&format!("==> {name}\n"));
+        Self(Instant::now())
+    }
+
+    fn ended(&self, well: bool, show: &mut dyn FnMut(&str)) {
+        let word = if well { "done" } else { "failed" };
+        show(&format!("    {word} after {}\n", step::elapsed(self.0.elapsed())));
     }
 }
 

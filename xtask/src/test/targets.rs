@@ -23,7 +23,7 @@ const fn some(program: &'static str, tests: &'static [&'static str], threads: us
     Group { program, tests, threads: Some(threads) }
 }
 
-/// In virtual time, or on frames that are handed to a program in the kernel: they take CPU, whenever it comes.
+/// In virtual time: they take CPU, whenever it comes.
 pub const COMPUTING: &[Group] = &[
     all("config_errors", None),
     all("config_files", None),
@@ -36,7 +36,6 @@ pub const COMPUTING: &[Group] = &[
     all("rc_faults", None),
     all("report_results", None),
     all("report_views", None),
-    some("xdp", &["account::", "attach::", "differential::", "scapy::"], 1),
 ];
 
 /// They wait for processes, time-outs and windows, and find the same however late they are served. Those of `run` are about files,
@@ -55,10 +54,13 @@ pub const WAITING: &[Group] = &[
     some("run", &["bad_input::", "check::", "interrupt::root_a_killed_run", "interrupt::root_sig", "rates::", "reports::"], 1),
 ];
 
-/// Each waits some seconds for the end of a window, in network namespaces of its own.
-pub const WINDOWS: &[Group] = &[
+/// On programs in the kernel, in network namespaces of their own, and each frame that was sent is counted whenever it comes. The first
+/// wait some seconds each for the end of a window.
+pub const PROGRAMS: &[Group] = &[
     some("watch", &["loss::", "own_side::"], 8),
     some("watch", &["counting::", "differential::", "exposition::", "lifetime::", "program::"], 1),
+    some("traffic_live", &["refusals::"], 1),
+    some("xdp", &["account::", "attach::", "differential::", "scapy::"], 1),
 ];
 
 /// What tells `cargo test --package pfc-user` which tests to run: selection of programs, and arguments of these.
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn every_group_is_of_a_program_that_is_there() {
         let programs = programs(&root().join("pfc-user/tests")).unwrap();
-        for group in [COMPUTING, WAITING, WINDOWS].concat() {
+        for group in [COMPUTING, WAITING, PROGRAMS].concat() {
             assert!(programs.contains(group.program), "{group:?}");
         }
     }
