@@ -46,10 +46,9 @@ pub const WAITING: &[Group] = &[
     all("host_process", Some(1)),
     all("mad_journal", Some(1)),
     all("mad_run", Some(1)),
-    all("requester", Some(1)),
     all("responder", Some(1)),
     all("sma_process", Some(1)),
-    all("switch_process", Some(1)),
+    some("requester", &["faults::", "frames::", "model::", "virtual_time::"], 1),
     some("traffic_wire", &["root_tshark"], 1),
     some("run", &["bad_input::", "check::", "interrupt::root_a_killed_run", "interrupt::root_sig", "rates::", "reports::"], 1),
 ];
