@@ -1,17 +1,23 @@
 //! `cargo xtask test`: every test, from a bare machine. Ends with one line: `N passed, N failed, N skipped`.
 
+mod journal;
+mod part;
+mod targets;
+
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::{env, fmt, fs};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use self::part::{Lane, Outcome, Part, side_by_side};
+use self::targets::{Arguments, COMPUTING, Group, PROGRAMS, WAITING};
 use crate::build_ebpf;
 use crate::lab::rxe;
 use crate::setup::{self, EVERYTHING};
-use crate::step::{self, step};
+use crate::step;
 
 #[derive(clap::Args)]
 pub struct Test {
@@ -25,41 +31,27 @@ pub struct Test {
 /// Tests that may be skipped where CI is true, which makes any other skip a failure: the long ones, which `--full` adds.
 const EXPECTED_SKIPS: [&str; 1] = ["root_a_good_switch_never_fails_on_a_busy_machine"];
 
-/// Outcome of all tests. A step that is no test and fails counts as a failed one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
-    }
-}
-
 /// Goes through all steps, also after one that failed.
 pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     let skips = root.join("target/skipped-tests");
     if skips.exists() {
         fs::remove_file(&skips).with_context(|| format!("cannot remove {}", skips.display()))?;
     }
-    let mut suite = Suite { root, full: options.full, skips, tally: Tally::default(), failures: Vec::new() };
+    let mut suite = Suite { root, full: options.full, skips, outcome: Outcome::default() };
     let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::object(root));
-    match ready {
-        Ok(()) => suite.run(),
-        Err(error) => suite.failed("setup and build", &error),
+    if let Err(error) = ready.and_then(|()| suite.run()) {
+        suite.outcome.failed("setup and build", &error);
     }
     suite.judge_skips(env::var("CI").is_ok_and(|ci| ci == "true"));
-    if !suite.failures.is_empty() {
+    let Outcome { tally, failures } = suite.outcome;
+    if !failures.is_empty() {
         println!("==> failed");
     }
-    for failure in &suite.failures {
+    for failure in &failures {
         println!("    {failure}");
     }
-    println!("{}", suite.tally);
-    Ok(if suite.tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("{tally}");
+    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 struct Suite<'a> {
@@ -67,79 +59,120 @@ struct Suite<'a> {
     full: bool,
     /// Tests note here what they skipped, and why.
     skips: PathBuf,
-    tally: Tally,
-    failures: Vec<String>,
+    outcome: Outcome,
 }
 
 impl Suite<'_> {
-    fn run(&mut self) {
-        self.check("formatting", step::cargo().args(["fmt", "--all", "--check"]));
-        self.check("clippy", step::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-        self.check("documentation", step::cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
-        self.test("host tests", &["--workspace", "--exclude", "pfc-user"], &[]);
-        self.test("host tests of pfc-user", &["--package", "pfc-user", "--lib", "--bins"], &[]);
-        self.test("examples in the documentation of pfc-user", &["--package", "pfc-user", "--doc"], &[]);
-        // On real frames and real time: optimised, and one at a time.
-        self.test("tests on real frames", &["--package", "pfc-user", "--release", "--test", "*"], &["--test-threads=1"]);
-        self.rxe();
-    }
-
-    fn check(&mut self, name: &str, command: &mut Command) {
-        if let Err(error) = step(name, || step::run(command.current_dir(self.root))) {
-            self.failed(name, &error);
+    fn run(&mut self) -> Result<()> {
+        let lab = self.has_lab()?;
+        let release = ["--package", "pfc-user", "--release", "--test", "*"];
+        // Nothing is measured yet. What is built here is only run below.
+        let mut builds = vec![Lane::new(vec![
+            self.check("formatting", &["fmt", "--all", "--check"]),
+            self.check("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+            self.documentation(),
+            self.check("host tests, to be built", &["test", "--workspace", "--exclude", "pfc-user", "--no-run"]),
+            self.check("host tests of pfc-user, to be built", &["test", "--package", "pfc-user", "--lib", "--bins", "--no-run"]),
+            self.check("tests on real frames, to be built", &[&["test"], &release[..], &["--no-run"]].concat()),
+        ])];
+        if lab {
+            builds.push(Lane::new(self.agent()));
         }
+        self.outcome.add(side_by_side(builds));
+
+        // A virtual machine, what needs CPU, and what waits: they leave each other enough.
+        let mut lanes = vec![
+            Lane::new([self.host_tests(), self.of_groups(COMPUTING)].into_iter().flatten().collect()),
+            // Its runs put back what killed runs left, and so would others put back what its killed runs leave.
+            Lane { prepare: journal::own, parts: self.of_groups(WAITING) },
+            Lane::new(self.of_groups(PROGRAMS)),
+        ];
+        if lab {
+            lanes.push(Lane::new(vec![Part::new("rdma_rxe in QEMU", self.rxe()?)]));
+        }
+        self.outcome.add(side_by_side(lanes));
+
+        // On real frames and real time: one at a time, and nothing beside them.
+        for arguments in targets::remainder(self.root, &[COMPUTING, WAITING, PROGRAMS].concat())? {
+            let part = self.of_release("on real frames", &arguments);
+            self.outcome.add(part.run());
+        }
+        Ok(())
     }
 
-    fn test(&mut self, name: &str, selection: &[&str], harness: &[&str]) {
+    fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = step::cargo();
-        cargo.arg("test").args(selection).args(["--no-fail-fast", "--"]).args(harness).current_dir(self.root);
-        cargo.env("VALIDATOR_SKIPS", &self.skips);
+        cargo.args(arguments).current_dir(self.root).env("VALIDATOR_SKIPS", &self.skips);
         if self.full {
             cargo.env("VALIDATOR_FULL", "1");
         }
-        let mut tally = Tally::default();
-        let result = step(name, || count(&mut cargo, &mut tally));
-        self.tally.passed += tally.passed;
-        self.tally.failed += tally.failed;
-        self.tally.skipped += tally.skipped;
-        match result {
-            Ok(()) => {}
-            Err(error) if tally.failed == 0 => self.failed(name, &error),
-            Err(_) => self.failures.push(format!("{name}: {} failed, named above", tally.failed)),
-        }
+        cargo
     }
 
-    /// The RC cases on an independent device, in a virtual machine.
-    fn rxe(&mut self) {
-        if let Err(reason) = rxe::check_machine() {
-            // Like a test that skips itself: it has passed, and is taken back.
-            self.tally.passed += 1;
-            let note = format!("root_rdma_rxe_in_qemu: {reason:#}\n");
-            let noted = OpenOptions::new().create(true).append(true).open(&self.skips).and_then(|mut file| file.write_all(note.as_bytes()));
-            if let Err(error) = noted {
-                self.failed("rdma_rxe in QEMU", &error.into());
-            }
-            return;
-        }
+    fn check(&self, name: &str, arguments: &[&str]) -> Part {
+        Part::new(name, self.cargo(arguments))
+    }
+
+    fn documentation(&self) -> Part {
+        let mut part = self.check("documentation", &["doc", "--workspace", "--no-deps"]);
+        part.command.env("RUSTDOCFLAGS", "-D warnings");
+        part
+    }
+
+    fn tests(&self, name: &str, selection: &[&str], harness: &[&str]) -> Part {
+        self.check(name, &[&["test"], selection, &["--no-fail-fast", "--"], harness].concat())
+    }
+
+    fn host_tests(&self) -> Vec<Part> {
+        vec![
+            self.tests("host tests", &["--workspace", "--exclude", "pfc-user"], &[]),
+            self.tests("host tests of pfc-user", &["--package", "pfc-user", "--lib", "--bins"], &[]),
+            self.tests("examples in the documentation of pfc-user", &["--package", "pfc-user", "--doc"], &[]),
+        ]
+    }
+
+    fn of_groups(&self, groups: &[Group]) -> Vec<Part> {
+        targets::invocations(groups).iter().map(|arguments| self.of_release("tests", arguments)).collect()
+    }
+
+    /// Optimised, as the frames are real in most of them.
+    fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
+        let programs = arguments.programs.iter().map(String::as_str);
+        let selection: Vec<_> = ["--package", "pfc-user", "--release"].into_iter().chain(programs).collect();
+        let harness: Vec<_> = arguments.harness.iter().map(String::as_str).collect();
+        self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
+    }
+
+    /// Whether the RC cases can be run on an independent device, in a virtual machine; where not, it is noted.
+    fn has_lab(&mut self) -> Result<bool> {
+        let Err(reason) = rxe::check_machine() else { return Ok(true) };
+        // Like a test that skips itself: it has passed, and is taken back.
+        self.outcome.tally.passed += 1;
+        let note = format!("root_rdma_rxe_in_qemu: {reason:#}\n");
+        let noted = OpenOptions::new().create(true).append(true).open(&self.skips).and_then(|mut file| file.write_all(note.as_bytes()));
+        noted.with_context(|| format!("cannot write {}", self.skips.display()))?;
+        Ok(false)
+    }
+
+    /// The agent with its real verbs, which nothing else is built with: for the guest; with `--full`, its own tests as well.
+    fn agent(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
         if self.full {
-            // The agent's real verbs, which nothing else is built with.
             let verbs = ["--package", "pfc-user", "--features", "verbs", "--target-dir", "target/lab/build"];
-            self.check("clippy with verbs", step::cargo().arg("clippy").args(verbs).args(["--all-targets", "--", "-D", "warnings"]));
-            self.test("tests of the agent with verbs", &[&verbs[..], &["--lib"]].concat(), &["agent::"]);
+            parts.push(self.check("clippy with verbs", &[&["clippy"], &verbs[..], &["--all-targets", "--", "-D", "warnings"]].concat()));
+            parts.push(self.tests("tests of the agent with verbs", &[&verbs[..], &["--lib"]].concat(), &["agent::"]));
         }
-        match step("rdma_rxe in QEMU", || rxe::test(self.root)) {
-            Ok(wrong) => {
-                self.tally.passed += rxe::TESTS - wrong.len();
-                self.tally.failed += wrong.len();
-                self.failures.extend(wrong);
-            }
-            Err(error) => self.failed("rdma_rxe in QEMU", &error),
-        }
+        parts.push(Part::new("validator with verbs, for the guest", rxe::agent_build(self.root)));
+        parts
     }
 
-    fn failed(&mut self, name: &str, error: &anyhow::Error) {
-        self.tally.failed += 1;
-        self.failures.push(format!("{name}: {error:#}"));
+    /// This program, in its part of the virtual machine.
+    fn rxe(&self) -> Result<Command> {
+        let this = env::current_exe().context("the path of this program is not known")?;
+        // Nor does it stay if this process is killed.
+        let mut bound = Command::new("setpriv");
+        bound.args(["--pdeathsig", "TERM", "--"]).arg(this).args(["lab", "test-rxe"]).current_dir(self.root);
+        Ok(bound)
     }
 
     /// A test that skipped itself has passed as far as cargo knows.
@@ -153,12 +186,12 @@ impl Suite<'_> {
         }
         for line in lines {
             println!("    {line}");
-            self.tally.passed = self.tally.passed.saturating_sub(1);
+            self.outcome.tally.passed = self.outcome.tally.passed.saturating_sub(1);
             if ci && !EXPECTED_SKIPS.contains(&test_of(line)) && !is_undecided(line) {
-                self.tally.failed += 1;
-                self.failures.push(format!("not to be skipped in CI: {line}"));
+                self.outcome.tally.failed += 1;
+                self.outcome.failures.push(format!("not to be skipped in CI: {line}"));
             } else {
-                self.tally.skipped += 1;
+                self.outcome.tally.skipped += 1;
             }
         }
     }
@@ -174,42 +207,10 @@ fn is_undecided(line: &str) -> bool {
     line.split_once(": ").is_some_and(|(_, reason)| reason.starts_with("undecided: "))
 }
 
-/// Runs `cargo test`, shows what it prints, and adds up what it says of each test program.
-fn count(cargo: &mut Command, tally: &mut Tally) -> Result<()> {
-    let mut child = cargo.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {}", step::show(cargo)))?;
-    for line in BufReader::new(child.stdout.take().expect("asked for above")).lines() {
-        let line = line.context("cannot read what the tests print")?;
-        println!("{line}");
-        if let Some(part) = result_of(&line) {
-            tally.passed += part.passed;
-            tally.failed += part.failed;
-            tally.skipped += part.skipped;
-        }
-    }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("{} ended with {status}", step::show(cargo));
-    }
-    Ok(())
-}
-
-/// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; ...`.
-fn result_of(line: &str) -> Option<Tally> {
-    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let number = |word: &str| counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok());
-    Some(Tally { passed: number("passed")?, failed: number("failed")?, skipped: number("ignored")? })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::part::Tally;
     use super::*;
-
-    #[test]
-    fn closing_lines_are_read() {
-        let line = "test result: FAILED. 5 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.31s";
-        assert_eq!(result_of(line), Some(Tally { passed: 5, failed: 2, skipped: 1 }));
-        assert_eq!(result_of("test root_a_veth ... ok"), None);
-    }
 
     #[test]
     fn skips_are_no_passes_and_fail_in_ci() {
@@ -218,9 +219,10 @@ mod tests {
         fs::write(&file, lines).unwrap();
         let judge = |ci| {
             let tally = Tally { passed: 13, ..Tally::default() };
-            let mut suite = Suite { root: Path::new("/"), full: false, skips: file.clone(), tally, failures: Vec::new() };
+            let outcome = Outcome { tally, ..Outcome::default() };
+            let mut suite = Suite { root: Path::new("/"), full: false, skips: file.clone(), outcome };
             suite.judge_skips(ci);
-            (suite.tally.to_string(), suite.failures)
+            (suite.outcome.tally.to_string(), suite.outcome.failures)
         };
         assert_eq!(judge(false), ("10 passed, 0 failed, 3 skipped".to_owned(), Vec::new()));
         let (line, failures) = judge(true);

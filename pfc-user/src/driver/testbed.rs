@@ -2,6 +2,7 @@
 
 mod self_test;
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -126,8 +127,9 @@ impl Ports {
             port.usable()?;
         }
         let line_rate = line_rate(config.line_rate, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
-        let mut tx = tx.open(config, sizes)?;
-        let mut rx = rx.open(config, sizes)?;
+        let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
+        let mut tx = tx.open(config, tx_account)?;
+        let mut rx = rx.open(config, rx_account)?;
         match &device {
             Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
                 for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
@@ -302,14 +304,9 @@ impl Found {
         Ok(())
     }
 
-    fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<TesterPort> {
+    /// Makes it ready to be used with the program that is attached to it.
+    fn open(self, config: &config::PfcTestbed, account: Account) -> Result<TesterPort> {
         let Self { interface, namespace, state } = self;
-        let mode = match config.xdp {
-            XdpMode::Auto => Mode::Auto,
-            XdpMode::Driver => Mode::Driver,
-            XdpMode::Skb => Mode::Skb,
-        };
-        let account = namespace.run(|| Account::attach(&interface, mode, sizes))??;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
         // Some drivers reset the port when a program is attached.
         link::wait_for_carrier(&namespace, &interface, CARRIER)?;
@@ -334,6 +331,23 @@ impl Found {
             _changes,
         })
     }
+}
+
+/// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a second for each.
+fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Account; 2]> {
+    let mode = match mode {
+        XdpMode::Auto => Mode::Auto,
+        XdpMode::Driver => Mode::Driver,
+        XdpMode::Skb => Mode::Skb,
+    };
+    let attach = |port: &Found| -> Result<Account> { Ok(port.namespace.run(|| Account::attach(&port.interface, mode, sizes))??) };
+    let [tx, rx] = ports;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| attach(rx));
+        let tx = attach(tx);
+        let rx = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok([tx?, rx?])
+    })
 }
 
 /// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s whatever they are.

@@ -14,7 +14,7 @@ fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External))
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-    let plan = lab.file("plan.toml", &plan("2s", &[("pause-single-lossless", "lossless = [3]")]));
+    let plan = lab.file("plan.toml", &plan("1s", &[("pause-single-lossless", "lossless = [3]")]));
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
     let dut = lab.wait_for_data_in_the_storm();
     disturb(&external);

@@ -71,9 +71,9 @@ const EXPECTED: [(&str, i32, &[&str]); 2] = [
     ("configs/plans/rxe-endless.toml", 1, &["requests", "one-completion", "qp-error"]),
 ];
 
-/// Runs the plans in one boot; a word on each that did not end as expected. `target/release/validator` is up to date by then.
-pub fn test(root: &Path) -> Result<Vec<String>> {
-    with_guest(root, MTU, |lab| {
+/// Runs the plans in one boot, and ends with a line like libtest's. `target/release/validator` is up to date by then.
+pub fn test(root: &Path) -> Result<ExitCode> {
+    let wrong = with_guest(root, MTU, |lab| {
         let mut wrong = Vec::new();
         for (plan, expected, failing) in EXPECTED {
             let out = root.join("target/lab/results");
@@ -86,7 +86,17 @@ pub fn test(root: &Path) -> Result<Vec<String>> {
             }
         }
         Ok(wrong)
-    })
+    })?;
+    for line in &wrong {
+        println!("{line}");
+    }
+    println!(
+        "test result: {}. {} passed; {} failed; 0 ignored",
+        if wrong.is_empty() { "ok" } else { "FAILED" },
+        EXPECTED.len() - wrong.len(),
+        wrong.len()
+    );
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Checks of the first case in a `report.json` that failed, in the order of their table.
@@ -98,9 +108,6 @@ fn failed_checks(out: &Path) -> Result<Vec<String>> {
     let failed = checks.iter().filter(|check| check["verdict"] == "fail");
     Ok(failed.filter_map(|check| check["check"].as_str().map(str::to_owned)).collect())
 }
-
-/// How many verdicts [`test()`] looks at.
-pub const TESTS: usize = EXPECTED.len();
 
 /// Why the lab cannot be run here, if it cannot.
 pub fn check_machine() -> Result<()> {
@@ -145,14 +152,18 @@ pub fn with_guest<T: Send>(root: &Path, mtu: u16, work: impl FnOnce(&mut Lab<'_>
     })
 }
 
-/// The validator with verbs, for the guest. In a folder of its own, so that it does not take the place of the one without.
 fn build_agent(root: &Path) -> Result<PathBuf> {
+    step("validator with verbs, for the guest", || step::run(&mut agent_build(root)))?;
+    Ok(root.join("target/lab/build/debug/validator"))
+}
+
+/// Builds the validator with verbs, for the guest. In a folder of its own, so that it does not take the place of the one without.
+pub fn agent_build(root: &Path) -> Command {
     // Not optimised: it is no packet path, and this is built from clean in half the time.
     let mut cargo = step::cargo();
     cargo.args(["build", "--package", "pfc-user", "--bin", "validator", "--features", "verbs", "--target-dir", "target/lab/build"]);
     cargo.args(["--config", "profile.dev.debug=0", "--config", "profile.dev.strip=true"]).current_dir(root);
-    step("validator with verbs, for the guest", || step::run(&mut cargo))?;
-    Ok(root.join("target/lab/build/debug/validator"))
+    cargo
 }
 
 fn random_token() -> Result<String> {

@@ -1,0 +1,223 @@
+//! Commands that check or test, and what comes of them: shown as they run, or side by side and each in one piece when it has ended.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step;
+
+/// Outcome of tests. A part that is no test and fails counts as a failed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub passed: usize,
+    pub failed: usize,
+    pub skipped: usize,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// A tally, and a word on each part with failures.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub tally: Tally,
+    pub failures: Vec<String>,
+}
+
+impl Outcome {
+    /// Something failed that says nothing of tests.
+    pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
+        self.tally.failed += 1;
+        self.failures.push(format!("{name}: {error:#}"));
+    }
+
+    /// Adds that of another part.
+    pub fn add(&mut self, other: Self) {
+        self.tally.passed += other.tally.passed;
+        self.tally.failed += other.tally.failed;
+        self.tally.skipped += other.tally.skipped;
+        self.failures.extend(other.failures);
+    }
+}
+
+/// A command under a name. What it says of tests, in libtest's closing lines, is counted.
+#[derive(Debug)]
+pub struct Part {
+    pub name: String,
+    pub command: Command,
+}
+
+impl Part {
+    pub fn new(name: impl Into<String>, command: Command) -> Self {
+        Self { name: name.into(), command }
+    }
+
+    /// Runs it, with its output shown as it comes.
+    pub fn run(mut self) -> Outcome {
+        // By the macro, whose output libtest keeps from the output of our own tests.
+        let start = Start::now(&self.name, &mut |text| print!("{text}"));
+        let spawned = self.command.stdout(Stdio::piped()).spawn();
+        let spawned = spawned.map(|mut child| (child.stdout.take().expect("asked for"), child));
+        self.end(&start, spawned, &mut |text| print!("{text}"))
+    }
+
+    /// Runs it, with its output shown in one piece at its end.
+    fn run_aside(mut self) -> Outcome {
+        println!("    begins: {}", self.name);
+        let mut kept = String::new();
+        let mut keep = |text: &str| kept.push_str(text);
+        let start = Start::now(&self.name, &mut keep);
+        let spawned = self.spawn_into_pipe();
+        let outcome = self.end(&start, spawned, &mut keep);
+        print!("{kept}");
+        outcome
+    }
+
+    /// Both outputs into one pipe, in their order.
+    fn spawn_into_pipe(&mut self) -> io::Result<(PipeReader, Child)> {
+        let (read, write) = io::pipe()?;
+        let child = self.command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).spawn();
+        // The command keeps what it was given, and there would be no end of the pipe.
+        self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok((read, child?))
+    }
+
+    fn end(self, start: &Start, spawned: io::Result<(impl Read, Child)>, show: &mut dyn FnMut(&str)) -> Outcome {
+        let mut outcome = Outcome::default();
+        let shown = step::show(&self.command);
+        let result = spawned
+            .with_context(|| format!("cannot run {shown}"))
+            .and_then(|(output, child)| count(&shown, output, child, &mut outcome.tally, show));
+        start.ended(result.is_ok(), show);
+        match result {
+            Ok(()) => {}
+            Err(error) if outcome.tally.failed == 0 => outcome.failed(&self.name, &error),
+            Err(_) => outcome.failures.push(format!("{}: {} failed, named above", self.name, outcome.tally.failed)),
+        }
+        outcome
+    }
+}
+
+/// Shows what a command prints, and adds up what it says of each test program.
+fn count(command: &str, output: impl Read, mut child: Child, tally: &mut Tally, show: &mut dyn FnMut(&str)) -> Result<()> {
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read what the tests print")?;
+        let line = String::from_utf8_lossy(&line);
+        show(&format!("{line}\n"));
+        if let Some(part) = result_of(&line) {
+            tally.passed += part.passed;
+            tally.failed += part.failed;
+            tally.skipped += part.skipped;
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{command} ended with {status}");
+    }
+    Ok(())
+}
+
+/// When a part began.
+struct Start(Instant);
+
+impl Start {
+    fn now(name: &str, show: &mut dyn FnMut(&str)) -> Self {
+        show(&format!("==> {name}\n"));
+        Self(Instant::now())
+    }
+
+    fn ended(&self, well: bool, show: &mut dyn FnMut(&str)) {
+        let word = if well { "done" } else { "failed" };
+        show(&format!("    {word} after {}\n", step::elapsed(self.0.elapsed())));
+    }
+}
+
+/// Parts that run one after the other, on a thread of their own.
+pub struct Lane {
+    /// Done first, on that thread.
+    pub prepare: fn() -> Result<()>,
+    pub parts: Vec<Part>,
+}
+
+impl Lane {
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { prepare: || Ok(()), parts }
+    }
+
+    fn run(self) -> Outcome {
+        let mut outcome = Outcome::default();
+        match (self.prepare)() {
+            Ok(()) => self.parts.into_iter().for_each(|part| outcome.add(part.run_aside())),
+            Err(error) => self.parts.iter().for_each(|part| outcome.failed(&part.name, &error)),
+        }
+        outcome
+    }
+}
+
+/// Runs lanes beside each other, each to its end.
+pub fn side_by_side(lanes: impl IntoIterator<Item = Lane>) -> Outcome {
+    let mut outcome = Outcome::default();
+    thread::scope(|scope| {
+        let running: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(|| lane.run())).collect();
+        for lane in running {
+            outcome.add(lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+    });
+    outcome
+}
+
+/// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; ...`.
+fn result_of(line: &str) -> Option<Tally> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let number = |word: &str| counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok());
+    Some(Tally { passed: number("passed")?, failed: number("failed")?, skipped: number("ignored")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_read() {
+        let line = "test result: FAILED. 5 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.31s";
+        assert_eq!(result_of(line), Some(Tally { passed: 5, failed: 2, skipped: 1 }));
+        assert_eq!(result_of("test root_a_veth ... ok"), None);
+    }
+
+    /// A part that prints a closing line of so many, and ends with that code.
+    fn part(passed: usize, failed: usize, code: i32) -> Part {
+        let mut shell = Command::new("sh");
+        shell
+            .arg("-c")
+            .arg(format!("echo 'test result: x. {passed} passed; {failed} failed; 0 ignored; 0 measured'; echo >&2; exit {code}"));
+        Part::new(format!("{passed}+{failed}"), shell)
+    }
+
+    #[test]
+    fn lanes_are_added_up_whatever_fails_in_them() {
+        let nowhere = Part::new("nowhere", Command::new("/nowhere/at/all"));
+        let mut unprepared = Lane::new(vec![part(100, 0, 0)]);
+        unprepared.prepare = || bail!("no room");
+        let lanes = [Lane::new(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]), Lane::new(vec![nowhere, part(8, 0, 0)]), unprepared];
+        let Outcome { tally, failures } = side_by_side(lanes);
+        assert_eq!(tally, Tally { passed: 15, failed: 6, skipped: 0 });
+        assert_eq!(failures.len(), 4, "{failures:?}");
+        assert_eq!(failures[0], "2+3: 3 failed, named above");
+        assert!(failures[1].starts_with("4+0: sh -c") && failures[1].ends_with("exit status: 7"), "{failures:?}");
+        assert!(failures[2].starts_with("nowhere: cannot run /nowhere/at/all"), "{failures:?}");
+        assert_eq!(failures[3], "100+0: no room");
+    }
+
+    #[test]
+    fn a_part_by_itself_is_counted_alike() {
+        assert_eq!(part(5, 0, 0).run().tally, Tally { passed: 5, failed: 0, skipped: 0 });
+        assert_eq!(part(5, 1, 101).run().tally, Tally { passed: 5, failed: 1, skipped: 0 });
+    }
+}
