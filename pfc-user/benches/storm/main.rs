@@ -116,7 +116,7 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) 
         arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
     }
     let report = storm.stop();
-    let seen = witness.map(Witness::end).transpose()?;
+    let seen = witness.map(Witness::end).transpose()?.flatten();
     let seconds = (report.last.after - report.first.before) as f64 / 1e9;
     arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
     let port = lab.storm.port()?;
