@@ -5,7 +5,10 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).parent().expect("the workspace").to_owned();
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo"))
+        .parent()
+        .expect("the workspace")
+        .to_owned();
     // A folder, not the object: cargo takes a missing file for a changed one and would build anew every time.
     let folder = root.join("target/ebpf-object");
     fs::create_dir_all(&folder).expect("target folder can be written");

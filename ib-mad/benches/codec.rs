@@ -19,7 +19,12 @@ fn main() {
         .warm_up_time(milliseconds(100, 500))
         .measurement_time(milliseconds(300, 3000))
         .configure_from_args();
-    let mut smp = Smp::request(Method::GET_RESP, AttributeId::PORT_INFO, 1, &Route::Lid(Lid(1)));
+    let mut smp = Smp::request(
+        Method::GET_RESP,
+        AttributeId::PORT_INFO,
+        1,
+        &Route::Lid(Lid(1)),
+    );
     smp.set_tid(Tid(1));
     let wire = *smp.octets();
     let mut out = [0; LENGTH];
@@ -39,19 +44,28 @@ fn main() {
             black_box(&mut out);
         })
     });
-    group.bench_function("the same, with PortInfo read, changed and put back", |bencher| {
-        bencher.iter(|| {
-            let mut smp = Smp::parse(black_box(&wire)).expect("a packet");
-            let mut port: PortInfo = smp.decode().expect("PortInfo");
-            port.set_m_key_violations(black_box(port.m_key_violations()).wrapping_add(1)).expect("16 bits");
-            smp.encode(&port);
-            out.copy_from_slice(smp.octets());
-            black_box(&mut out);
-        })
-    });
+    group.bench_function(
+        "the same, with PortInfo read, changed and put back",
+        |bencher| {
+            bencher.iter(|| {
+                let mut smp = Smp::parse(black_box(&wire)).expect("a packet");
+                let mut port: PortInfo = smp.decode().expect("PortInfo");
+                port.set_m_key_violations(black_box(port.m_key_violations()).wrapping_add(1))
+                    .expect("16 bits");
+                smp.encode(&port);
+                out.copy_from_slice(smp.octets());
+                black_box(&mut out);
+            })
+        },
+    );
     group.bench_function("a new request, written out", |bencher| {
         bencher.iter(|| {
-            let mut smp = Smp::request(Method::GET, AttributeId::PORT_INFO, black_box(1), &Route::Lid(Lid(1)));
+            let mut smp = Smp::request(
+                Method::GET,
+                AttributeId::PORT_INFO,
+                black_box(1),
+                &Route::Lid(Lid(1)),
+            );
             smp.set_tid(black_box(Tid(1)));
             out.copy_from_slice(smp.octets());
             black_box(&mut out);

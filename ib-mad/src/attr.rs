@@ -50,7 +50,10 @@ impl Smp {
     /// The attribute, typed.
     pub fn decode<A: Attribute>(&self) -> Result<A, OtherAttribute> {
         if self.attribute() != A::ID {
-            return Err(OtherAttribute { expected: A::ID, found: self.attribute() });
+            return Err(OtherAttribute {
+                expected: A::ID,
+                found: self.attribute(),
+            });
         }
         Ok(A::from_data(*self.data()))
     }

@@ -12,7 +12,10 @@ const LAST_LOOK: usize = 64;
 
 /// What became of a request.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly every outcome is an answer")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every outcome is an answer"
+)]
 pub enum Outcome {
     /// The first GetResp of its class with its TID, in time. Whether its attribute, status and data are right is not looked at.
     Answered {
@@ -85,7 +88,12 @@ impl<T: Transport> Requester<T> {
     /// `first` is the TID of the first request; the following count on from there. Only the low 32 bits of a TID are ours: Linux'
     /// umad writes the others.
     pub fn new(transport: T, first: u32) -> Self {
-        Self { transport, next: first, sent: Vec::new(), strays: Vec::new() }
+        Self {
+            transport,
+            next: first,
+            sent: Vec::new(),
+            strays: Vec::new(),
+        }
     }
 
     /// The transport.
@@ -94,14 +102,27 @@ impl<T: Transport> Requester<T> {
     }
 
     /// Gives `request` the next TID, sends it and waits at most `wait` for its answer.
-    pub fn exchange(&mut self, mut request: Smp, route: &Route, wait: Duration) -> Result<Exchange, ReceiveError> {
+    pub fn exchange(
+        &mut self,
+        mut request: Smp,
+        route: &Route,
+        wait: Duration,
+    ) -> Result<Exchange, ReceiveError> {
         let tid = Tid(self.next.into());
         self.next = self.next.wrapping_add(1);
         request.set_tid(tid);
-        let to = if let Route::Lid(lid) = route { *lid } else { Lid::PERMISSIVE };
+        let to = if let Route::Lid(lid) = route {
+            *lid
+        } else {
+            Lid::PERMISSIVE
+        };
         let sent = self.transport.now();
         let deadline = sent + wait;
-        self.sent.push(Sent { tid, directed: request.is_directed(), responses: 0 });
+        self.sent.push(Sent {
+            tid,
+            directed: request.is_directed(),
+            responses: 0,
+        });
         let outcome = match self.transport.send(&request, to, wait) {
             Err(error) => Outcome::NotSent(error),
             Ok(()) => match self.await_answer(Some(tid), deadline) {
@@ -111,7 +132,12 @@ impl<T: Transport> Requester<T> {
                 Err(error) => return Err(error),
             },
         };
-        Ok(Exchange { request, sent, deadline, outcome })
+        Ok(Exchange {
+            request,
+            sent,
+            deadline,
+            outcome,
+        })
     }
 
     /// Records what comes until `deadline`.
@@ -125,7 +151,11 @@ impl<T: Transport> Requester<T> {
     }
 
     /// The answer to `awaited`, with the time when it came.
-    fn await_answer(&mut self, awaited: Option<Tid>, deadline: Time) -> Result<Option<(Time, Smp)>, ReceiveError> {
+    fn await_answer(
+        &mut self,
+        awaited: Option<Tid>,
+        deadline: Time,
+    ) -> Result<Option<(Time, Smp)>, ReceiveError> {
         let mut overdue = 0;
         while overdue < LAST_LOOK
             && let Some(Received { at, octets }) = self.transport.receive(deadline)?
@@ -146,7 +176,9 @@ impl<T: Transport> Requester<T> {
             Ok(smp) => {
                 // The upper half may be the kernel's, or ibsim's.
                 let is_answer = |sent: &&mut Sent| {
-                    sent.tid.0 as u32 == smp.tid().0 as u32 && sent.directed == smp.is_directed() && smp.method() == Method::GET_RESP
+                    sent.tid.0 as u32 == smp.tid().0 as u32
+                        && sent.directed == smp.is_directed()
+                        && smp.method() == Method::GET_RESP
                 };
                 match self.sent.iter_mut().rev().find(is_answer) {
                     None => StrayKind::Foreign(smp.tid()),

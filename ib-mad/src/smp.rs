@@ -15,7 +15,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::mad::{AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, MadError, Method, Status, Tid};
+use crate::mad::{
+    AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, MadError, Method, Status,
+    Tid,
+};
 
 /// Octets of the attribute.
 pub const DATA: usize = 64;
@@ -43,7 +46,9 @@ pub struct Path(Vec<u8>);
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PathError {
     /// Not of the form `0,1,3`.
-    #[error("expected `0`, and the egress port (1 to 254) of each hop after it, such as 0,1,3; found {0:?}")]
+    #[error(
+        "expected `0`, and the egress port (1 to 254) of each hop after it, such as 0,1,3; found {0:?}"
+    )]
     Form(String),
     /// More hops than a packet has room for.
     #[error("expected at most {MAX_HOPS} hops, found {0}")]
@@ -141,7 +146,9 @@ impl Smp {
 
     /// From the octets of a packet; an error unless they are an SMP of base version 1.
     pub fn parse(octets: &[u8]) -> Result<Self, MadError> {
-        let octets: &[u8; LENGTH] = octets.try_into().map_err(|_| MadError::Length(octets.len()))?;
+        let octets: &[u8; LENGTH] = octets
+            .try_into()
+            .map_err(|_| MadError::Length(octets.len()))?;
         match *octets {
             [1, CLASS_SUBN_LID | CLASS_SUBN_DIRECTED, ..] => Ok(Self(*octets)),
             [1, class, ..] => Err(MadError::Class(class)),
@@ -227,7 +234,8 @@ impl Smp {
     /// The directed route there; `None` of a LID-routed SMP, and if the hop count is more than [`MAX_HOPS`].
     pub fn path(&self) -> Option<Path> {
         let hops = usize::from(self.0[7]);
-        (self.is_directed() && hops <= MAX_HOPS).then(|| Path(self.initial_path()[1..=hops].to_vec()))
+        (self.is_directed() && hops <= MAX_HOPS)
+            .then(|| Path(self.initial_path()[1..=hops].to_vec()))
     }
 
     /// The response to this request (13.4.5): GetResp with `status`, D set if the route is directed, and all else, the attribute

@@ -1,41 +1,71 @@
 //! What the codec says of wrong use, and the parts of attributes that are no plain fields.
 
 use ib_mad::attr::{
-    Attribute, BadMKey, EntryError, LinearForwardingTable, NodeDescription, NodeInfo, NodeType, Notice, NoticeSource, NoticeType, PortInfo,
-    PortState, RandomForwardingEntry, RandomForwardingTable, SwitchInfo, TextTooLong,
+    Attribute, BadMKey, EntryError, LinearForwardingTable, NodeDescription, NodeInfo, NodeType,
+    Notice, NoticeSource, NoticeType, PortInfo, PortState, RandomForwardingEntry,
+    RandomForwardingTable, SwitchInfo, TextTooLong,
 };
 use ib_mad::mad::{AttributeId, Lid, MKey, MadError, Method, Status, Tid};
 use ib_mad::smp::{Path, PathError, Route, Smp};
 
 fn directed(ports: &[u8]) -> Smp {
-    Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &Route::Directed(Path::new(ports.to_vec()).unwrap()))
+    Smp::request(
+        Method::GET,
+        AttributeId::NODE_INFO,
+        0,
+        &Route::Directed(Path::new(ports.to_vec()).unwrap()),
+    )
 }
 
 #[test]
 fn errors_name_what_was_expected_and_what_was_found() {
     let refused = |octets: &[u8]| Smp::parse(octets).unwrap_err();
     assert_eq!(refused(&[]), MadError::Length(0));
-    assert_eq!(refused(&[1; 257]).to_string(), "a MAD has 256 octets, found 257");
-    assert_eq!(refused(&[2; 256]).to_string(), "base version 1 expected, found 2");
+    assert_eq!(
+        refused(&[1; 257]).to_string(),
+        "a MAD has 256 octets, found 257"
+    );
+    assert_eq!(
+        refused(&[2; 256]).to_string(),
+        "base version 1 expected, found 2"
+    );
     let mut class = *directed(&[]).octets();
     class[1] = 0x03;
-    assert_eq!(refused(&class).to_string(), "management class 0x01 or 0x81 expected, found 0x03");
+    assert_eq!(
+        refused(&class).to_string(),
+        "management class 0x01 or 0x81 expected, found 0x03"
+    );
 
     let error = directed(&[]).decode::<PortInfo>().unwrap_err();
     assert_eq!(error.to_string(), "PortInfo expected, found NodeInfo");
 
     let mut port = PortInfo::default();
     let error = port.set_lmc(8).unwrap_err();
-    assert_eq!(error.to_string(), "PortInfo:LMC has 3 bits, and 0x8 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "PortInfo:LMC has 3 bits, and 0x8 does not fit"
+    );
     let error = port.set_port_state(PortState::Unknown(16)).unwrap_err();
-    assert_eq!(error.to_string(), "PortInfo:PortState has 4 bits, and 0x10 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "PortInfo:PortState has 4 bits, and 0x10 does not fit"
+    );
     assert_eq!(port, PortInfo::default());
     let error = NodeInfo::default().set_vendor_id(0x0100_0000).unwrap_err();
-    assert_eq!(error.to_string(), "NodeInfo:VendorID has 24 bits, and 0x1000000 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "NodeInfo:VendorID has 24 bits, and 0x1000000 does not fit"
+    );
     let error = SwitchInfo::default().set_life_time_value(32).unwrap_err();
-    assert_eq!(error.to_string(), "SwitchInfo:LifeTimeValue has 5 bits, and 0x20 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "SwitchInfo:LifeTimeValue has 5 bits, and 0x20 does not fit"
+    );
     let error = BadMKey::default().set_dr_hop_count(64).unwrap_err();
-    assert_eq!(error.to_string(), "Notice:DRHopCount has 6 bits, and 0x40 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "Notice:DRHopCount has 6 bits, and 0x40 does not fit"
+    );
 }
 
 #[test]
@@ -60,16 +90,25 @@ fn values_that_the_specification_does_not_know_are_kept() {
 
 #[test]
 fn a_response_differs_in_method_status_and_direction_only() {
-    for request in [directed(&[1, 2]), Smp::request(Method::SET, AttributeId::PORT_INFO, 3, &Route::Lid(Lid(7)))] {
+    for request in [
+        directed(&[1, 2]),
+        Smp::request(Method::SET, AttributeId::PORT_INFO, 3, &Route::Lid(Lid(7))),
+    ] {
         let mut request = request;
         request.set_tid(Tid(0x0123_4567_89ab_cdef));
         request.set_m_key(MKey(5));
         request.data_mut().fill(0xa5);
         let response = request.response(Status::INVALID_FIELD);
-        assert_eq!((response.method(), response.status()), (Method::GET_RESP, Status::INVALID_FIELD));
+        assert_eq!(
+            (response.method(), response.status()),
+            (Method::GET_RESP, Status::INVALID_FIELD)
+        );
         assert_eq!(response.is_returning(), request.is_directed());
         assert_eq!(response.octets()[4] & 0x80 != 0, request.is_directed());
-        assert_eq!((&response.octets()[..3], &response.octets()[6..]), (&request.octets()[..3], &request.octets()[6..]));
+        assert_eq!(
+            (&response.octets()[..3], &response.octets()[6..]),
+            (&request.octets()[..3], &request.octets()[6..])
+        );
     }
 }
 
@@ -79,19 +118,29 @@ fn status_and_direction_do_not_touch_each_other() {
     smp.set_returning(true);
     smp.set_status(Status::BUSY);
     assert!(smp.is_returning());
-    assert_eq!((smp.status(), smp.octets()[4..6].to_vec()), (Status::BUSY, vec![0x80, 0x01]));
+    assert_eq!(
+        (smp.status(), smp.octets()[4..6].to_vec()),
+        (Status::BUSY, vec![0x80, 0x01])
+    );
     smp.set_returning(false);
     assert_eq!((smp.status(), smp.is_returning()), (Status::BUSY, false));
     let mut smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &Route::Lid(Lid(1)));
     smp.set_returning(true);
-    assert_eq!(smp.octets()[4..6], [0, 0], "a LID-routed SMP has no direction bit");
+    assert_eq!(
+        smp.octets()[4..6],
+        [0, 0],
+        "a LID-routed SMP has no direction bit"
+    );
 }
 
 #[test]
 fn directed_routes() {
     let longest: Vec<u8> = (1..=63).collect();
     let smp = directed(&longest);
-    assert_eq!((smp.hops(), smp.class_version(), smp.initial_path()[0]), ((0, 63), 1, 0));
+    assert_eq!(
+        (smp.hops(), smp.class_version(), smp.initial_path()[0]),
+        ((0, 63), 1, 0)
+    );
     assert_eq!(smp.path().unwrap().ports(), longest);
     assert_eq!(Path::new(vec![1; 64]), Err(PathError::TooLong(64)));
     assert_eq!("0,1,3".parse::<Path>().unwrap().to_string(), "0,1,3");
@@ -107,7 +156,10 @@ fn node_descriptions() {
     assert_eq!(full.text(), text);
     let error = NodeDescription::new(&"x".repeat(65)).unwrap_err();
     assert_eq!(error, TextTooLong(65));
-    assert_eq!(error.to_string(), "NodeDescription:NodeString has 64 octets, and a text of 65 does not fit");
+    assert_eq!(
+        error.to_string(),
+        "NodeDescription:NodeString has 64 octets, and a text of 65 does not fit"
+    );
     let mut data = [0; 64];
     data[..4].copy_from_slice(b"a\xffb\0");
     data[10] = b'z';
@@ -120,14 +172,31 @@ fn entries_of_forwarding_tables() {
     assert_eq!(LinearForwardingTable::position(Lid(0)), (0, 0));
     assert_eq!(LinearForwardingTable::position(Lid(0xbfff)), (767, 63));
     let mut table = RandomForwardingTable::from_data([0xff; 64]);
-    let entry = RandomForwardingEntry { lid: 0x1234, valid: false, lmc: 5, port: 6 };
+    let entry = RandomForwardingEntry {
+        lid: 0x1234,
+        valid: false,
+        lmc: 5,
+        port: 6,
+    };
     table.set_entry(15, entry).unwrap();
     assert_eq!(table.entry(15), Some(entry));
-    assert_eq!(table.data()[60..], [0x12, 0x34, 0x5f, 0x06], "reserved bits stay");
+    assert_eq!(
+        table.data()[60..],
+        [0x12, 0x34, 0x5f, 0x06],
+        "reserved bits stay"
+    );
     assert_eq!(table.data()[..60], [0xff; 60]);
-    assert_eq!((table.entry(16), table.set_entry(16, entry)), (None, Err(EntryError::Index(16))));
-    let error = table.set_entry(0, RandomForwardingEntry { lmc: 8, ..entry }).unwrap_err();
-    assert_eq!(error.to_string(), "RandomForwardingTable:LMC has 3 bits, and 0x8 does not fit");
+    assert_eq!(
+        (table.entry(16), table.set_entry(16, entry)),
+        (None, Err(EntryError::Index(16)))
+    );
+    let error = table
+        .set_entry(0, RandomForwardingEntry { lmc: 8, ..entry })
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "RandomForwardingTable:LMC has 3 bits, and 0x8 does not fit"
+    );
     assert_eq!(table.data()[..4], [0xff; 4], "refused, and nothing written");
 }
 
@@ -136,7 +205,13 @@ fn notices_of_a_vendor_have_no_trap_number() {
     let mut notice = Notice::default();
     notice.set_producer_type_or_vendor_id(0x0002_c903).unwrap();
     notice.set_trap_number_or_device_id(256).unwrap();
-    assert_eq!(notice.source(), NoticeSource::Vendor { vendor_id: 0x02c903, device_id: 256 });
+    assert_eq!(
+        notice.source(),
+        NoticeSource::Vendor {
+            vendor_id: 0x02c903,
+            device_id: 256
+        }
+    );
     assert_eq!((notice.trap_number(), notice.bad_m_key()), (None, None));
 
     let mut details = BadMKey::default();
@@ -144,7 +219,10 @@ fn notices_of_a_vendor_have_no_trap_number() {
     details.set_m_key(MKey(7)).unwrap();
     details.dr_notice_return_path_mut()[29] = 9;
     notice.set_bad_m_key(&details).unwrap();
-    assert_eq!((notice.trap_number(), notice.notice_type()), (Some(256), NoticeType::Security));
+    assert_eq!(
+        (notice.trap_number(), notice.notice_type()),
+        (Some(256), NoticeType::Security)
+    );
     assert_eq!(notice.bad_m_key(), Some(details));
     assert_eq!(notice.data()[63], 9);
 }

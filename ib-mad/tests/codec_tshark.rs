@@ -6,8 +6,8 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use ib_mad::attr::{
-    Attribute, BadMKey, FieldValue, LinearForwardingTable, NodeDescription, NodeInfo, Notice, PortInfo, RandomForwardingTable, SwitchInfo,
-    capability,
+    Attribute, BadMKey, FieldValue, LinearForwardingTable, NodeDescription, NodeInfo, Notice,
+    PortInfo, RandomForwardingTable, SwitchInfo, capability,
 };
 use ib_mad::mad::{Lid, MKey, Method, Status, Tid};
 use ib_mad::smp::{Path, Route, Smp};
@@ -47,12 +47,25 @@ fn pcap(smps: &[Smp]) -> Vec<u8> {
 
 /// Names of tshark's fields that begin with `prefix`.
 fn known(prefix: &str) -> BTreeSet<String> {
-    let output = Command::new("tshark").args(["-G", "fields"]).output().unwrap();
+    let output = Command::new("tshark")
+        .args(["-G", "fields"])
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    let names: BTreeSet<String> =
-        text.lines().filter(|line| line.starts_with("F\t")).filter_map(|line| line.split('\t').nth(2)).map(str::to_owned).collect();
-    assert!(names.contains("infiniband.mad.method"), "tshark -G fields has no InfiniBand");
-    names.into_iter().filter(|name| name.starts_with(prefix)).collect()
+    let names: BTreeSet<String> = text
+        .lines()
+        .filter(|line| line.starts_with("F\t"))
+        .filter_map(|line| line.split('\t').nth(2))
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        names.contains("infiniband.mad.method"),
+        "tshark -G fields has no InfiniBand"
+    );
+    names
+        .into_iter()
+        .filter(|name| name.starts_with(prefix))
+        .collect()
 }
 
 /// For each packet and each of `names`, the texts of tshark's fields.
@@ -60,28 +73,51 @@ fn decode(test: &str, smps: &[Smp], names: &[String]) -> Vec<Vec<Vec<String>>> {
     let path: PathBuf = env::temp_dir().join(format!("ib-mad-{test}-{}.pcap", process::id()));
     fs::write(&path, pcap(smps)).unwrap();
     let mut command = Command::new("tshark");
-    command.arg("-r").arg(&path).args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]);
+    command.arg("-r").arg(&path).args([
+        "-T",
+        "fields",
+        "-E",
+        "separator=/t",
+        "-E",
+        "occurrence=a",
+        "-E",
+        "aggregator=,",
+    ]);
     for name in names {
         command.args(["-e", name]);
     }
     let output = command.output().unwrap();
     fs::remove_file(&path).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    let rows: Vec<Vec<Vec<String>>> =
-        text.lines().map(|line| line.split('\t').map(|cell| cell.split(',').map(str::to_owned).collect()).collect()).collect();
+    let rows: Vec<Vec<Vec<String>>> = text
+        .lines()
+        .map(|line| {
+            line.split('\t')
+                .map(|cell| cell.split(',').map(str::to_owned).collect())
+                .collect()
+        })
+        .collect();
     assert_eq!(rows.len(), smps.len(), "packets that tshark saw");
     rows
 }
 
 fn number(text: &str) -> u64 {
     let hex = text.strip_prefix("0x");
-    hex.map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16)).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    hex.map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16))
+        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 /// Responses with `data`, LID-routed and directed in turn.
 fn responses<A: Attribute>(method: Method, data: impl Iterator<Item = [u8; 64]>) -> Vec<Smp> {
-    let routes = [Route::Lid(Lid(2)), Route::Directed(Path::new(vec![1]).unwrap())];
+    let routes = [
+        Route::Lid(Lid(2)),
+        Route::Directed(Path::new(vec![1]).unwrap()),
+    ];
     data.zip(routes.iter().cycle())
         .map(|(data, route)| {
             let mut smp = Smp::request(method, A::ID, 0, route);
@@ -101,39 +137,79 @@ fn theirs(prefix: &str, field: &str) -> String {
 }
 
 /// Every field that both know is equal; `only_ours` are all of ours that tshark does not know.
-fn compare(test: &str, prefix: &str, smps: &[Smp], fields: impl Fn(&Smp) -> Vec<FieldValue>, only_ours: &[&str]) {
+fn compare(
+    test: &str,
+    prefix: &str,
+    smps: &[Smp],
+    fields: impl Fn(&Smp) -> Vec<FieldValue>,
+    only_ours: &[&str],
+) {
     let known = known(prefix);
-    let (both, alone): (Vec<&str>, Vec<&str>) =
-        fields(&smps[0]).iter().map(|field| field.name).partition(|name| known.contains(&theirs(prefix, name)));
+    let (both, alone): (Vec<&str>, Vec<&str>) = fields(&smps[0])
+        .iter()
+        .map(|field| field.name)
+        .partition(|name| known.contains(&theirs(prefix, name)));
     assert_eq!(alone, only_ours, "{test}: fields that tshark does not know");
     let names: Vec<String> = both.iter().map(|name| theirs(prefix, name)).collect();
     for (smp, row) in smps.iter().zip(decode(test, smps, &names)) {
-        let ours: BTreeMap<&str, u64> = fields(smp).into_iter().map(|field| (field.name, field.value)).collect();
+        let ours: BTreeMap<&str, u64> = fields(smp)
+            .into_iter()
+            .map(|field| (field.name, field.value))
+            .collect();
         for (name, cell) in both.iter().zip(row) {
             let values: Vec<u64> = cell.iter().map(|text| number(text)).collect();
-            assert_eq!(values, [ours[name]], "{test}: {name} of {:02x?}", smp.data());
+            assert_eq!(
+                values,
+                [ours[name]],
+                "{test}: {name} of {:02x?}",
+                smp.data()
+            );
         }
     }
 }
 
-fn table<A: Attribute>(test: &str, prefix: &str, fields: fn(&A) -> Vec<FieldValue>, only_ours: &[&str]) {
+fn table<A: Attribute>(
+    test: &str,
+    prefix: &str,
+    fields: fn(&A) -> Vec<FieldValue>,
+    only_ours: &[&str],
+) {
     if !need_tool(test, "tshark") {
         return;
     }
     let mut random = Random(0x1d);
-    let smps = responses::<A>(Method::GET_RESP, std::iter::repeat_with(|| random.octets()).take(PACKETS));
-    compare(test, prefix, &smps, |smp| fields(&smp.decode::<A>().unwrap()), only_ours);
+    let smps = responses::<A>(
+        Method::GET_RESP,
+        std::iter::repeat_with(|| random.octets()).take(PACKETS),
+    );
+    compare(
+        test,
+        prefix,
+        &smps,
+        |smp| fields(&smp.decode::<A>().unwrap()),
+        only_ours,
+    );
 }
 
 #[test]
 fn tshark_node_info() {
-    table::<NodeInfo>("tshark_node_info", "infiniband.nodeinfo.", |info| info.fields().collect(), &[]);
+    table::<NodeInfo>(
+        "tshark_node_info",
+        "infiniband.nodeinfo.",
+        |info| info.fields().collect(),
+        &[],
+    );
 }
 
 #[test]
 fn tshark_switch_info() {
     let alone = ["MulticastFDBTop"];
-    table::<SwitchInfo>("tshark_switch_info", "infiniband.switchinfo.", |info| info.fields().collect(), &alone);
+    table::<SwitchInfo>(
+        "tshark_switch_info",
+        "infiniband.switchinfo.",
+        |info| info.fields().collect(),
+        &alone,
+    );
 }
 
 #[test]
@@ -148,7 +224,12 @@ fn tshark_port_info() {
         "LinkSpeedExtSupported",
         "LinkSpeedExtEnabled",
     ];
-    table::<PortInfo>("tshark_port_info", "infiniband.portinfo.", |info| info.fields().collect(), &alone);
+    table::<PortInfo>(
+        "tshark_port_info",
+        "infiniband.portinfo.",
+        |info| info.fields().collect(),
+        &alone,
+    );
 }
 
 #[test]
@@ -163,35 +244,72 @@ fn tshark_capability_mask() {
         ("noticesupported", IS_NOTICE_SUPPORTED),
         ("trapsupported", IS_TRAP_SUPPORTED),
         ("optionalipdsupported", IS_OPTIONAL_IPD_SUPPORTED),
-        ("automaticmigrationsupported", IS_AUTOMATIC_MIGRATION_SUPPORTED),
+        (
+            "automaticmigrationsupported",
+            IS_AUTOMATIC_MIGRATION_SUPPORTED,
+        ),
         ("slmappingsupported", IS_SL_MAPPING_SUPPORTED),
         ("mkeynvram", IS_M_KEY_NVRAM),
         ("pkeynvram", IS_P_KEY_NVRAM),
         ("ledinfosupported", IS_LED_INFO_SUPPORTED),
         ("smdisabled", IS_SM_DISABLED),
         ("systemimageguidsupported", IS_SYSTEM_IMAGE_GUID_SUPPORTED),
-        ("pkeyswitchexternalporttrapsupported", IS_P_KEY_SWITCH_EXTERNAL_PORT_TRAP_SUPPORTED),
-        ("communicationmanagementsupported", IS_COMMUNICATION_MANAGEMENT_SUPPORTED),
+        (
+            "pkeyswitchexternalporttrapsupported",
+            IS_P_KEY_SWITCH_EXTERNAL_PORT_TRAP_SUPPORTED,
+        ),
+        (
+            "communicationmanagementsupported",
+            IS_COMMUNICATION_MANAGEMENT_SUPPORTED,
+        ),
         ("snmptunnelingsupported", IS_SNMP_TUNNELING_SUPPORTED),
         ("reinitsupported", IS_REINIT_SUPPORTED),
         ("devicemanagementsupported", IS_DEVICE_MANAGEMENT_SUPPORTED),
         ("vendorclasssupported", IS_VENDOR_CLASS_SUPPORTED),
         ("drnoticesupported", IS_DR_NOTICE_SUPPORTED),
-        ("capabilitymasknoticesupported", IS_CAPABILITY_MASK_NOTICE_SUPPORTED),
+        (
+            "capabilitymasknoticesupported",
+            IS_CAPABILITY_MASK_NOTICE_SUPPORTED,
+        ),
         ("bootmanagementsupported", IS_BOOT_MANAGEMENT_SUPPORTED),
-        ("linkroundtriplatencysupported", IS_LINK_ROUND_TRIP_LATENCY_SUPPORTED),
-        ("clientregistrationsupported", IS_CLIENT_REREGISTRATION_SUPPORTED),
-        ("otherlocalchangesnoticesupported", IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED),
-        ("linkspeedwidthpairstablesupported", IS_LINK_SPEED_WIDTH_PAIRS_TABLE_SUPPORTED),
+        (
+            "linkroundtriplatencysupported",
+            IS_LINK_ROUND_TRIP_LATENCY_SUPPORTED,
+        ),
+        (
+            "clientregistrationsupported",
+            IS_CLIENT_REREGISTRATION_SUPPORTED,
+        ),
+        (
+            "otherlocalchangesnoticesupported",
+            IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED,
+        ),
+        (
+            "linkspeedwidthpairstablesupported",
+            IS_LINK_SPEED_WIDTH_PAIRS_TABLE_SUPPORTED,
+        ),
     ];
-    let names: Vec<String> = bits.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
-    assert_eq!(names.iter().cloned().collect::<BTreeSet<_>>(), known(prefix));
+    let names: Vec<String> = bits
+        .iter()
+        .map(|(name, _)| format!("{prefix}{name}"))
+        .collect();
+    assert_eq!(
+        names.iter().cloned().collect::<BTreeSet<_>>(),
+        known(prefix)
+    );
     let mut random = Random(0x15);
-    let smps = responses::<PortInfo>(Method::GET_RESP, std::iter::repeat_with(|| random.octets()).take(PACKETS));
+    let smps = responses::<PortInfo>(
+        Method::GET_RESP,
+        std::iter::repeat_with(|| random.octets()).take(PACKETS),
+    );
     for (smp, row) in smps.iter().zip(decode("capability_mask", &smps, &names)) {
         let mask = smp.decode::<PortInfo>().unwrap().capability_mask();
         for ((name, bit), cell) in bits.iter().zip(row) {
-            assert_eq!(number(&cell[0]) != 0, mask & bit != 0, "{name} of {mask:#x}");
+            assert_eq!(
+                number(&cell[0]) != 0,
+                mask & bit != 0,
+                "{name} of {mask:#x}"
+            );
         }
     }
 }
@@ -202,11 +320,23 @@ fn tshark_notice() {
         return;
     }
     let mut random = Random(0x2);
-    let smps = responses::<Notice>(Method::TRAP, std::iter::repeat_with(|| random.octets()).take(PACKETS));
-    compare("notice", "infiniband.notice.", &smps, |smp| smp.decode::<Notice>().unwrap().fields().collect(), &[]);
+    let smps = responses::<Notice>(
+        Method::TRAP,
+        std::iter::repeat_with(|| random.octets()).take(PACKETS),
+    );
+    compare(
+        "notice",
+        "infiniband.notice.",
+        &smps,
+        |smp| smp.decode::<Notice>().unwrap().fields().collect(),
+        &[],
+    );
     let names = ["infiniband.notice.datadetails".to_owned()];
     for (smp, row) in smps.iter().zip(decode("notice_details", &smps, &names)) {
-        assert_eq!(row[0], [hex(smp.decode::<Notice>().unwrap().data_details())]);
+        assert_eq!(
+            row[0],
+            [hex(smp.decode::<Notice>().unwrap().data_details())]
+        );
     }
 }
 
@@ -219,12 +349,20 @@ fn tshark_bad_m_key() {
     let data = std::iter::repeat_with(|| {
         let mut notice = Notice::from_data(random.octets());
         notice.set_is_generic(true).unwrap();
-        notice.set_trap_number_or_device_id(BadMKey::TRAP_NUMBER).unwrap();
+        notice
+            .set_trap_number_or_device_id(BadMKey::TRAP_NUMBER)
+            .unwrap();
         *notice.data()
     });
     let smps = responses::<Notice>(Method::TRAP, data.take(PACKETS));
     let details = |smp: &Smp| smp.decode::<Notice>().unwrap().bad_m_key().unwrap();
-    compare("bad_m_key", "infiniband.trap.", &smps, |smp| details(smp).fields().collect(), &[]);
+    compare(
+        "bad_m_key",
+        "infiniband.trap.",
+        &smps,
+        |smp| details(smp).fields().collect(),
+        &[],
+    );
     let names = ["infiniband.trap.drnoticereturnpath".to_owned()];
     for (smp, row) in smps.iter().zip(decode("bad_m_key_path", &smps, &names)) {
         assert_eq!(row[0], [hex(details(smp).dr_notice_return_path())]);
@@ -241,22 +379,56 @@ fn tshark_forwarding_tables() {
         return;
     }
     let mut random = Random(0x19);
-    let smps = responses::<LinearForwardingTable>(Method::GET_RESP, std::iter::repeat_with(|| random.octets()).take(PACKETS));
-    for (smp, row) in smps.iter().zip(decode("linear", &smps, &["infiniband.linearforwardingtable.port".to_owned()])) {
+    let smps = responses::<LinearForwardingTable>(
+        Method::GET_RESP,
+        std::iter::repeat_with(|| random.octets()).take(PACKETS),
+    );
+    for (smp, row) in smps.iter().zip(decode(
+        "linear",
+        &smps,
+        &["infiniband.linearforwardingtable.port".to_owned()],
+    )) {
         let theirs: Vec<u64> = row[0].iter().map(|text| number(text)).collect();
-        let ours: Vec<u64> = smp.decode::<LinearForwardingTable>().unwrap().ports().iter().map(|port| u64::from(*port)).collect();
+        let ours: Vec<u64> = smp
+            .decode::<LinearForwardingTable>()
+            .unwrap()
+            .ports()
+            .iter()
+            .map(|port| u64::from(*port))
+            .collect();
         assert_eq!(ours, theirs);
     }
 
-    let smps = responses::<RandomForwardingTable>(Method::GET_RESP, std::iter::repeat_with(|| random.octets()).take(PACKETS));
-    let names = ["lid", "valid", "lmc", "port"].map(|name| format!("infiniband.randomforwardingtable.{name}"));
+    let smps = responses::<RandomForwardingTable>(
+        Method::GET_RESP,
+        std::iter::repeat_with(|| random.octets()).take(PACKETS),
+    );
+    let names = ["lid", "valid", "lmc", "port"]
+        .map(|name| format!("infiniband.randomforwardingtable.{name}"));
     for (smp, row) in smps.iter().zip(decode("random", &smps, &names)) {
         let table: RandomForwardingTable = smp.decode().unwrap();
-        let column = |index: usize| row[index].iter().map(|text| number(text)).collect::<Vec<u64>>();
-        assert_eq!(table.entries().map(|entry| u64::from(entry.lid)).to_vec(), column(0));
-        assert_eq!(table.entries().map(|entry| u64::from(entry.valid)).to_vec(), column(1));
-        assert_eq!(table.entries().map(|entry| u64::from(entry.lmc)).to_vec(), column(2));
-        assert_eq!(table.entries().map(|entry| u64::from(entry.port)).to_vec(), column(3));
+        let column = |index: usize| {
+            row[index]
+                .iter()
+                .map(|text| number(text))
+                .collect::<Vec<u64>>()
+        };
+        assert_eq!(
+            table.entries().map(|entry| u64::from(entry.lid)).to_vec(),
+            column(0)
+        );
+        assert_eq!(
+            table.entries().map(|entry| u64::from(entry.valid)).to_vec(),
+            column(1)
+        );
+        assert_eq!(
+            table.entries().map(|entry| u64::from(entry.lmc)).to_vec(),
+            column(2)
+        );
+        assert_eq!(
+            table.entries().map(|entry| u64::from(entry.port)).to_vec(),
+            column(3)
+        );
     }
 }
 
@@ -265,7 +437,12 @@ fn tshark_node_description() {
     if !need_tool("tshark_node_description", "tshark") {
         return;
     }
-    let texts = ["", "x", "node 7 mlx5_0", "64 octets: abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz"];
+    let texts = [
+        "",
+        "x",
+        "node 7 mlx5_0",
+        "64 octets: abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz",
+    ];
     let data = texts.map(|text| *NodeDescription::new(text).unwrap().data());
     let smps = responses::<NodeDescription>(Method::GET_RESP, data.into_iter());
     let names = ["infiniband.nodedescription.nodestring".to_owned()];
@@ -333,11 +510,21 @@ fn tshark_headers() {
         ];
         let theirs: Vec<u64> = row[..10].iter().map(|cell| number(&cell[0])).collect();
         assert_eq!(theirs, ours);
-        assert_eq!((&row[10][0], &row[11][0]), (&hex(smp.initial_path()), &hex(smp.return_path())));
+        assert_eq!(
+            (&row[10][0], &row[11][0]),
+            (&hex(smp.initial_path()), &hex(smp.return_path()))
+        );
     }
-    let smps: Vec<Smp> = smps.into_iter().filter(|smp| smp.attribute().name().is_none()).collect();
+    let smps: Vec<Smp> = smps
+        .into_iter()
+        .filter(|smp| smp.attribute().name().is_none())
+        .collect();
     assert!(smps.len() > PACKETS / 2);
-    for (smp, row) in smps.iter().zip(decode("m_key", &smps, &["infiniband.smplid.mkey".to_owned()])) {
+    for (smp, row) in smps.iter().zip(decode(
+        "m_key",
+        &smps,
+        &["infiniband.smplid.mkey".to_owned()],
+    )) {
         assert_eq!(number(&row[0][0]), smp.m_key().0);
     }
 }

@@ -40,7 +40,10 @@ impl Node {
             subnet_timeout: 8,
         };
         let tester = Sma::new(config(NodeKind::ChannelAdapter, 1), Vec::new());
-        Self(Fabric { tester, dut: Sma::new(config(NodeKind::Switch(4), 2), Vec::new()) })
+        Self(Fabric {
+            tester,
+            dut: Sma::new(config(NodeKind::Switch(4), 2), Vec::new()),
+        })
     }
 }
 
@@ -50,9 +53,17 @@ impl Host for Node {
     }
 
     fn attribute(&mut self, attribute: AttributeId, modifier: u32) -> Option<[u8; DATA]> {
-        let get = Smp::request(Method::GET, attribute, modifier, &Route::Directed(Path::default()));
+        let get = Smp::request(
+            Method::GET,
+            attribute,
+            modifier,
+            &Route::Directed(Path::default()),
+        );
         let answer = self.0.send(Duration::ZERO, &get, Lid::PERMISSIVE);
-        answer.first().and_then(|answer| Smp::parse(&answer.octets).ok()).map(|smp| *smp.data())
+        answer
+            .first()
+            .and_then(|answer| Smp::parse(&answer.octets).ok())
+            .map(|smp| *smp.data())
     }
 }
 
@@ -79,14 +90,22 @@ impl Running {
                     }
                 }
                 let mut events = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
-                events.extend(server.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
+                events.extend(
+                    server
+                        .sockets()
+                        .map(|socket| PollFd::new(socket, PollFlags::POLLIN)),
+                );
                 poll(&mut events, PollTimeout::NONE).unwrap();
                 if events[0].any().unwrap() {
                     return server.counters();
                 }
             }
         });
-        Self { name, stop: Some(stop), thread: Some(thread) }
+        Self {
+            name,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     fn connect(&self) -> Result<IbsimTransport, ConnectError> {
@@ -114,7 +133,12 @@ impl Running {
 /// A control datagram.
 fn control(slot: u32, kind: u32, data: &[u8]) -> [u8; 80] {
     let mut octets = [0; 80];
-    for (at, number) in [(0, 0xdead_beef), (4, slot), (8, kind), (12, data.len() as u32)] {
+    for (at, number) in [
+        (0, 0xdead_beef),
+        (4, slot),
+        (8, kind),
+        (12, data.len() as u32),
+    ] {
         octets[at..at + 4].copy_from_slice(&u32::to_ne_bytes(number));
     }
     octets[16..16 + data.len()].copy_from_slice(data);
@@ -147,17 +171,34 @@ fn route() -> Route {
 /// GUID of a node, as it says.
 fn guid(transport: IbsimTransport, route: &Route) -> u64 {
     let mut requester = Requester::new(transport, 5);
-    let exchange = requester.exchange(Smp::request(Method::GET, AttributeId::NODE_INFO, 0, route), route, PATIENCE).unwrap();
-    let Outcome::Answered { smp, .. } = exchange.outcome else { panic!("{:?}", exchange.outcome) };
+    let exchange = requester
+        .exchange(
+            Smp::request(Method::GET, AttributeId::NODE_INFO, 0, route),
+            route,
+            PATIENCE,
+        )
+        .unwrap();
+    let Outcome::Answered { smp, .. } = exchange.outcome else {
+        panic!("{:?}", exchange.outcome)
+    };
     u64::from_be_bytes(smp.data()[12..20].try_into().unwrap())
 }
 
 #[test]
 fn packets_go_by_lid_and_by_path() {
     let server = Running::start("go");
-    assert_eq!(guid(server.connect().unwrap(), &route()), 0x0200_0000_0000_0200);
-    assert_eq!(guid(server.connect().unwrap(), &Route::Lid(Lid(2))), 0x0200_0000_0000_0200);
-    assert_eq!(guid(server.connect().unwrap(), &Route::Lid(Lid(1))), 0x0200_0000_0000_0100);
+    assert_eq!(
+        guid(server.connect().unwrap(), &route()),
+        0x0200_0000_0000_0200
+    );
+    assert_eq!(
+        guid(server.connect().unwrap(), &Route::Lid(Lid(2))),
+        0x0200_0000_0000_0200
+    );
+    assert_eq!(
+        guid(server.connect().unwrap(), &Route::Lid(Lid(1))),
+        0x0200_0000_0000_0100
+    );
     assert_eq!(server.stop(), Counters::default());
 }
 
@@ -169,16 +210,25 @@ fn a_trap_comes_to_the_client_that_takes_traps() {
     // A Set without the M_Key is not answered: its trap comes instead.
     let set = Smp::request(Method::SET, AttributeId::PORT_INFO, 0, &route());
     transport.send(&set, Lid::PERMISSIVE, PATIENCE).unwrap();
-    let received = transport.receive(transport.now() + PATIENCE).unwrap().unwrap();
+    let received = transport
+        .receive(transport.now() + PATIENCE)
+        .unwrap()
+        .unwrap();
     let trap = Smp::parse(&received.octets).unwrap();
-    assert_eq!((trap.method(), trap.attribute()), (Method::TRAP, AttributeId::NOTICE));
+    assert_eq!(
+        (trap.method(), trap.attribute()),
+        (Method::TRAP, AttributeId::NOTICE)
+    );
 }
 
 #[test]
 fn each_client_gets_its_own_answers() {
     let server = Running::start("own");
     let mut clients: Vec<IbsimTransport> = (0..10).map(|_| server.connect().unwrap()).collect();
-    assert!(matches!(server.connect(), Err(ConnectError::Refused { .. })));
+    assert!(matches!(
+        server.connect(),
+        Err(ConnectError::Refused { .. })
+    ));
     for (number, client) in clients.iter_mut().enumerate() {
         let mut smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &route());
         smp.set_tid(ib_mad::mad::Tid(number as u64));
@@ -224,7 +274,14 @@ fn what_is_not_of_the_protocol_is_ignored_and_counted() {
     wrong_magic[0] ^= 1;
     let mut long = control(0, DISCONNECT, &[]);
     long[12..16].copy_from_slice(&65_u32.to_ne_bytes());
-    let junk: [&[u8]; 6] = [&[], &[0; 79], &[0xff; 5000], &wrong_magic, &long, &control(0, 11, &[])];
+    let junk: [&[u8]; 6] = [
+        &[],
+        &[0; 79],
+        &[0xff; 5000],
+        &wrong_magic,
+        &long,
+        &control(0, 11, &[]),
+    ];
     for octets in junk {
         socket.send(octets).unwrap();
     }
@@ -237,12 +294,22 @@ fn what_is_not_of_the_protocol_is_ignored_and_counted() {
     let transport = server.connect().unwrap();
     // Not the client's socket, and not of a MAD's length.
     let stranger = UnixDatagram::unbound().unwrap();
-    stranger.send_to_addr(&[0; 288], &server.address("out0")).unwrap();
-    stranger.send_to_addr(&[0; 287], &server.address("out0")).unwrap();
+    stranger
+        .send_to_addr(&[0; 288], &server.address("out0"))
+        .unwrap();
+    stranger
+        .send_to_addr(&[0; 287], &server.address("out0"))
+        .unwrap();
     // Not a client's to end.
     assert_eq!(ask(&socket, &control(0, DISCONNECT, &[])).0, 0);
     assert_eq!(guid(transport, &route()), 0x0200_0000_0000_0200);
-    assert_eq!(server.stop(), Counters { ignored: 6 + 2 + 2 + 1, dropped: 0 });
+    assert_eq!(
+        server.stop(),
+        Counters {
+            ignored: 6 + 2 + 2 + 1,
+            dropped: 0
+        }
+    );
 }
 
 #[test]
@@ -251,7 +318,11 @@ fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
     let mut deaf = server.connect().unwrap();
     let smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &route());
     // More than the server's socket may have on their way (SO_SNDBUF; a packet takes more of it than its 288 octets), twice.
-    let room: usize = std::fs::read_to_string("/proc/sys/net/core/wmem_default").unwrap().trim().parse().unwrap();
+    let room: usize = std::fs::read_to_string("/proc/sys/net/core/wmem_default")
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let mut accepted = 0;
     while accepted < 2 * room / 288 {
         match deaf.send(&smp, Lid::PERMISSIVE, PATIENCE) {
@@ -259,7 +330,10 @@ fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
             Err(_) => thread::yield_now(),
         }
     }
-    assert_eq!(guid(server.connect().unwrap(), &route()), 0x0200_0000_0000_0200);
+    assert_eq!(
+        guid(server.connect().unwrap(), &route()),
+        0x0200_0000_0000_0200
+    );
     drop(deaf);
     assert!(server.stop().dropped > 0);
 }
@@ -276,21 +350,41 @@ fn errors_of_connecting_say_what_to_do() {
     let no_node = IbsimTransport::connect(&server.name, "Hca2", PATIENCE).unwrap_err();
     assert_eq!(
         no_node.to_string(),
-        format!("the fabric of ibsim server {:?} has no node \"Hca2\": name one that it has, such as \"Hca1\"", server.name)
+        format!(
+            "the fabric of ibsim server {:?} has no node \"Hca2\": name one that it has, such as \"Hca1\"",
+            server.name
+        )
     );
     for (name, host, message) in [
         ("", "Hca1", "\"\" cannot be the name of an ibsim server: "),
-        ("a\0b", "Hca1", "\"a\\0b\" cannot be the name of an ibsim server: "),
-        (&"n".repeat(107), "Hca1", "cannot be the name of an ibsim server: at most 90 octets"),
+        (
+            "a\0b",
+            "Hca1",
+            "\"a\\0b\" cannot be the name of an ibsim server: ",
+        ),
+        (
+            &"n".repeat(107),
+            "Hca1",
+            "cannot be the name of an ibsim server: at most 90 octets",
+        ),
         ("n", "", "\"\" cannot be a node of ibsim: "),
-        ("n", &"h".repeat(32), "cannot be a node of ibsim: at most 31 octets"),
+        (
+            "n",
+            &"h".repeat(32),
+            "cannot be a node of ibsim: at most 31 octets",
+        ),
     ] {
-        let error = IbsimTransport::connect(name, host, PATIENCE).unwrap_err().to_string();
+        let error = IbsimTransport::connect(name, host, PATIENCE)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(message), "{error}");
     }
     assert_eq!(
         Server::bind(&server.name).unwrap_err().to_string(),
-        format!("an ibsim server is called {:?} already: choose another name, or end that one", server.name)
+        format!(
+            "an ibsim server is called {:?} already: choose another name, or end that one",
+            server.name
+        )
     );
     assert!(matches!(Server::bind(""), Err(BindError::Name(_))));
 }
@@ -301,7 +395,10 @@ fn a_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let address = SocketAddr::from_abstract_name(format!("{name}:ctl\0")).unwrap();
     let mute = UnixDatagram::bind_addr(&address).unwrap();
     let error = IbsimTransport::connect(&name, "Hca1", Duration::from_millis(20)).unwrap_err();
-    assert!(matches!(&error, ConnectError::TimedOut { timeout, .. } if *timeout == Duration::from_millis(20)), "{error}");
+    assert!(
+        matches!(&error, ConnectError::TimedOut { timeout, .. } if *timeout == Duration::from_millis(20)),
+        "{error}"
+    );
     // And one that answers something else is told apart.
     let asked = thread::spawn(move || {
         let mut octets = [0; 80];
@@ -321,7 +418,10 @@ fn a_server_that_is_gone_is_an_error_of_sending() {
     let mut transport = server.connect().unwrap();
     server.stop();
     let smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &route());
-    assert!(matches!(transport.send(&smp, Lid::PERMISSIVE, PATIENCE), Err(SendError::System { .. })));
+    assert!(matches!(
+        transport.send(&smp, Lid::PERMISSIVE, PATIENCE),
+        Err(SendError::System { .. })
+    ));
 }
 
 #[test]
@@ -332,10 +432,18 @@ fn a_wake_ends_every_wait_until_it_is_taken_away() {
     transport.set_wake(Some(wake.into()));
     waker.write_all(&[1]).unwrap();
     for _ in 0..2 {
-        assert!(matches!(transport.receive(transport.now() + PATIENCE), Err(ReceiveError::Interrupted)));
+        assert!(matches!(
+            transport.receive(transport.now() + PATIENCE),
+            Err(ReceiveError::Interrupted)
+        ));
     }
     transport.set_wake(None);
     let before = transport.now();
-    assert_eq!(transport.receive(before + Duration::from_millis(5)).unwrap(), None);
+    assert_eq!(
+        transport
+            .receive(before + Duration::from_millis(5))
+            .unwrap(),
+        None
+    );
     assert!(transport.now() >= before + Duration::from_millis(5));
 }

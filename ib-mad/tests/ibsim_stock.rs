@@ -31,11 +31,19 @@ Hca 1 \"Hca2\"
 /// Whether ibsim is installed; where not, `test` is noted as skipped, as the tests of `pfc-user` do.
 fn need_ibsim(test: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).chain(["/usr/sbin", "/usr/bin"].map(PathBuf::from)).any(|folder| folder.join("ibsim").is_file());
+    let found = env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/bin"].map(PathBuf::from))
+        .any(|folder| folder.join("ibsim").is_file());
     let line = format!("{test}: needs ibsim, which `cargo xtask setup` installs\n");
     match env::var_os("VALIDATOR_SKIPS") {
         _ if found => {}
-        Some(file) => fs::OpenOptions::new().create(true).append(true).open(file).unwrap().write_all(line.as_bytes()).unwrap(),
+        Some(file) => fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap(),
         None => print!("skipped: {line}"),
     }
     found
@@ -55,15 +63,27 @@ impl Ibsim {
         fs::write(&net, NET).unwrap();
         let name = format!("stock-{test}-{}", std::process::id());
         let process = Self::spawn(&name, &net);
-        let mut this = Self { name, process, _folder: folder };
+        let mut this = Self {
+            name,
+            process,
+            _folder: folder,
+        };
         this.wait_until_ready();
         this
     }
 
     fn spawn(name: &str, net: &Path) -> Child {
         let mut command = Command::new("ibsim");
-        command.args(["-s", "-n"]).arg(net).env("IBSIM_SOCKNAME", name);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        command
+            .args(["-s", "-n"])
+            .arg(net)
+            .env("IBSIM_SOCKNAME", name);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     /// It says so before it makes its sockets.
@@ -71,14 +91,20 @@ impl Ibsim {
         let mut lines = BufReader::new(self.process.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("Network simulator ready")));
         let address = format!("@{}:ctl", self.name);
-        while !fs::read_to_string("/proc/net/unix").unwrap().contains(&address) {
+        while !fs::read_to_string("/proc/net/unix")
+            .unwrap()
+            .contains(&address)
+        {
             assert_eq!(self.process.try_wait().unwrap(), None, "ibsim has ended");
             std::thread::yield_now();
         }
     }
 
     fn requester(&self) -> Requester<IbsimTransport> {
-        Requester::new(IbsimTransport::connect(&self.name, "Hca1", PATIENCE).unwrap(), 0x1000)
+        Requester::new(
+            IbsimTransport::connect(&self.name, "Hca1", PATIENCE).unwrap(),
+            0x1000,
+        )
     }
 }
 
@@ -94,16 +120,34 @@ fn path(text: &str) -> Route {
 }
 
 fn ask(requester: &mut Requester<IbsimTransport>, request: Smp, route: &Route) -> Smp {
-    match requester.exchange(request, route, PATIENCE).unwrap().outcome {
+    match requester
+        .exchange(request, route, PATIENCE)
+        .unwrap()
+        .outcome
+    {
         Outcome::Answered { smp, .. } => smp,
         other => panic!("{other:?}"),
     }
 }
 
-fn get(requester: &mut Requester<IbsimTransport>, attribute: AttributeId, modifier: u32, route: &Route) -> Smp {
-    let answer = ask(requester, Smp::request(Method::GET, attribute, modifier, route), route);
+fn get(
+    requester: &mut Requester<IbsimTransport>,
+    attribute: AttributeId,
+    modifier: u32,
+    route: &Route,
+) -> Smp {
+    let answer = ask(
+        requester,
+        Smp::request(Method::GET, attribute, modifier, route),
+        route,
+    );
     assert_eq!(
-        (answer.method(), answer.attribute(), answer.modifier(), answer.status()),
+        (
+            answer.method(),
+            answer.attribute(),
+            answer.modifier(),
+            answer.status()
+        ),
         (Method::GET_RESP, attribute, modifier, Status::OK)
     );
     answer
@@ -123,11 +167,18 @@ fn ibsim_answers_for_the_nodes_of_its_net() {
         assert!(answer.is_returning());
     }
     for (route, name) in [("0", "Hca1"), ("0,1", "Dut"), ("0,1,2", "Hca2")] {
-        let answer = get(&mut requester, AttributeId::NODE_DESCRIPTION, 0, &path(route));
+        let answer = get(
+            &mut requester,
+            AttributeId::NODE_DESCRIPTION,
+            0,
+            &path(route),
+        );
         assert!(answer.data().starts_with(name.as_bytes()), "{route}");
     }
     for (route, port) in [("0", 1), ("0,1", 2), ("0,1", 1)] {
-        let info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, port, &path(route)).decode().unwrap();
+        let info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, port, &path(route))
+            .decode()
+            .unwrap();
         assert_eq!(info.m_key().0, 0, "{route}");
         assert_eq!(info.local_port_number(), 1, "{route}");
     }
@@ -144,7 +195,9 @@ fn ibsim_routes_by_a_lid_that_was_given_to_a_port() {
     // ibsim routes to a port whose state is Active, from one that has a LID.
     for (route, lid) in [("0", 1), ("0,1", 2)] {
         let route = path(route);
-        let mut info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, 0, &route).decode().unwrap();
+        let mut info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, 0, &route)
+            .decode()
+            .unwrap();
         info.set_lid(lid).unwrap();
         let mut set = Smp::request(Method::SET, AttributeId::PORT_INFO, 0, &route);
         set.encode(&info);
@@ -152,7 +205,10 @@ fn ibsim_routes_by_a_lid_that_was_given_to_a_port() {
         assert_eq!(answer.lid(), lid);
     }
     let itself = Route::Lid(Lid(1));
-    assert_eq!(get(&mut requester, AttributeId::NODE_INFO, 0, &itself).data()[2], 1);
+    assert_eq!(
+        get(&mut requester, AttributeId::NODE_INFO, 0, &itself).data()[2],
+        1
+    );
 }
 
 #[test]
@@ -162,10 +218,21 @@ fn ibsim_tells_an_unknown_node_and_a_client_too_many() {
     }
     let ibsim = Ibsim::start("refuse");
     let unknown = IbsimTransport::connect(&ibsim.name, "Hca9", PATIENCE).unwrap_err();
-    assert!(matches!(&unknown, ConnectError::NoNode { default, .. } if default == "Dut"), "{unknown}");
-    let clients: Vec<_> = (0..10).map(|_| IbsimTransport::connect(&ibsim.name, "Hca1", PATIENCE).unwrap()).collect();
+    assert!(
+        matches!(&unknown, ConnectError::NoNode { default, .. } if default == "Dut"),
+        "{unknown}"
+    );
+    let clients: Vec<_> = (0..10)
+        .map(|_| IbsimTransport::connect(&ibsim.name, "Hca1", PATIENCE).unwrap())
+        .collect();
     // Only the first is a subnet manager.
-    assert_eq!(clients.iter().filter(|client| client.receives_traps()).count(), 1);
+    assert_eq!(
+        clients
+            .iter()
+            .filter(|client| client.receives_traps())
+            .count(),
+        1
+    );
     let refused = IbsimTransport::connect(&ibsim.name, "Hca1", PATIENCE).unwrap_err();
     assert!(matches!(refused, ConnectError::Refused { .. }), "{refused}");
     drop(clients);

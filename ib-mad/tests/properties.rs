@@ -15,8 +15,15 @@ fn no_length_but_256_is_a_packet() {
     let octets: [u8; 2 * LENGTH] = random.octets();
     for length in 0..=octets.len() {
         let mut octets = octets[..length].to_vec();
-        octets.iter_mut().zip([1, 0x81]).for_each(|(octet, header)| *octet = header);
-        assert_eq!(exercise(&octets).is_some(), length == LENGTH, "{length} octets");
+        octets
+            .iter_mut()
+            .zip([1, 0x81])
+            .for_each(|(octet, header)| *octet = header);
+        assert_eq!(
+            exercise(&octets).is_some(),
+            length == LENGTH,
+            "{length} octets"
+        );
     }
 }
 
@@ -26,7 +33,10 @@ fn no_base_version_but_1_and_no_class_but_two() {
         for class in 0..=255 {
             let mut octets = [0; LENGTH];
             (octets[0], octets[1]) = (version, class);
-            assert_eq!(exercise(&octets).is_some(), version == 1 && matches!(class, 0x01 | 0x81));
+            assert_eq!(
+                exercise(&octets).is_some(),
+                version == 1 && matches!(class, 0x01 | 0x81)
+            );
         }
     }
 }
@@ -58,7 +68,10 @@ fn every_hop_count_and_pointer_is_taken() {
             (octets[0], octets[1], octets[6], octets[7]) = (1, 0x81, pointer, count);
             let smp = exercise(&octets).unwrap();
             assert_eq!(smp.hops(), (pointer, count));
-            assert_eq!(smp.path().map(|path| path.ports().len()), (count < 64).then_some(count.into()));
+            assert_eq!(
+                smp.path().map(|path| path.ports().len()),
+                (count < 64).then_some(count.into())
+            );
         }
     }
 }

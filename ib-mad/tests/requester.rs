@@ -37,17 +37,31 @@ impl Transport for Scripted {
 
     fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
         self.sent.push((smp.clone(), to, wait));
-        let packets = (self.reactions.pop_front().expect("a reaction to every request"))(smp)?;
-        self.coming.extend(packets.into_iter().map(|(after, octets)| Received { at: self.now + Duration::from_millis(after), octets }));
+        let packets = (self
+            .reactions
+            .pop_front()
+            .expect("a reaction to every request"))(smp)?;
+        self.coming
+            .extend(packets.into_iter().map(|(after, octets)| Received {
+                at: self.now + Duration::from_millis(after),
+                octets,
+            }));
         self.coming.sort_by_key(|packet| packet.at);
         Ok(())
     }
 
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
-        if self.coming.first().is_some_and(|packet| packet.at <= deadline) {
+        if self
+            .coming
+            .first()
+            .is_some_and(|packet| packet.at <= deadline)
+        {
             let packet = self.coming.remove(0);
             self.now = self.now.max(packet.at);
-            return Ok(Some(Received { at: self.now, ..packet }));
+            return Ok(Some(Received {
+                at: self.now,
+                ..packet
+            }));
         }
         if let Some(error) = self.end.take() {
             return Err(error);
@@ -68,7 +82,13 @@ fn requester(reactions: Vec<Reaction>) -> Requester<Scripted> {
 }
 
 fn requester_from(first: u32, reactions: Vec<Reaction>) -> Requester<Scripted> {
-    let script = Scripted { now: Time::ZERO, reactions: reactions.into(), coming: Vec::new(), sent: Vec::new(), end: None };
+    let script = Scripted {
+        now: Time::ZERO,
+        reactions: reactions.into(),
+        coming: Vec::new(),
+        sent: Vec::new(),
+        end: None,
+    };
     Requester::new(script, first)
 }
 
@@ -77,7 +97,13 @@ fn route() -> Route {
 }
 
 fn get(requester: &mut Requester<Scripted>) -> Exchange {
-    requester.exchange(Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route()), &route(), WAIT).unwrap()
+    requester
+        .exchange(
+            Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route()),
+            &route(),
+            WAIT,
+        )
+        .unwrap()
 }
 
 /// GetResp to `request`, after something has been done to it.
@@ -90,7 +116,12 @@ fn answer(request: &Smp, change: impl FnOnce(&mut Smp)) -> Vec<u8> {
 }
 
 fn answers(after: &'static [u64]) -> Reaction {
-    Box::new(|request| Ok(after.iter().map(|after| (*after, answer(request, |_| {}))).collect()))
+    Box::new(|request| {
+        Ok(after
+            .iter()
+            .map(|after| (*after, answer(request, |_| {})))
+            .collect())
+    })
 }
 
 /// The answer that `change` has been done to, and nothing else.
@@ -99,7 +130,11 @@ fn changed(change: Change) -> Reaction {
 }
 
 fn strays(requester: &mut Requester<Scripted>) -> Vec<(u64, StrayKind)> {
-    requester.take_strays().into_iter().map(|stray| (stray.at.as_millis() as u64, stray.kind)).collect()
+    requester
+        .take_strays()
+        .into_iter()
+        .map(|stray| (stray.at.as_millis() as u64, stray.kind))
+        .collect()
 }
 
 #[track_caller]
@@ -120,10 +155,28 @@ fn requests_have_ascending_tids_and_are_sent_once() {
         (Tid(8), Duration::from_millis(3), Duration::from_millis(103))
     );
     let by_lid = Route::Lid(Lid(5));
-    let third = requester.exchange(Smp::request(Method::SET, AttributeId::PORT_INFO, 1, &by_lid), &by_lid, WAIT).unwrap();
+    let third = requester
+        .exchange(
+            Smp::request(Method::SET, AttributeId::PORT_INFO, 1, &by_lid),
+            &by_lid,
+            WAIT,
+        )
+        .unwrap();
     assert!(matches!(third.outcome, Outcome::TimedOut));
-    let sent: Vec<_> = requester.transport().sent.iter().map(|(smp, to, wait)| (smp.tid(), *to, *wait)).collect();
-    assert_eq!(sent, [(Tid(7), Lid::PERMISSIVE, WAIT), (Tid(8), Lid::PERMISSIVE, WAIT), (Tid(9), Lid(5), WAIT)]);
+    let sent: Vec<_> = requester
+        .transport()
+        .sent
+        .iter()
+        .map(|(smp, to, wait)| (smp.tid(), *to, *wait))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            (Tid(7), Lid::PERMISSIVE, WAIT),
+            (Tid(8), Lid::PERMISSIVE, WAIT),
+            (Tid(9), Lid(5), WAIT)
+        ]
+    );
     assert_eq!(requester.transport().now, Duration::from_millis(106));
     assert_eq!(strays(&mut requester), []);
 }
@@ -142,7 +195,13 @@ fn a_late_answer_during_the_next_exchange_is_not_its_answer() {
     let mut requester = requester(vec![answers(&[110, 111]), answers(&[20])]);
     assert!(matches!(get(&mut requester).outcome, Outcome::TimedOut));
     assert_eq!(answered_at(&get(&mut requester), 120).tid(), Tid(8));
-    assert_eq!(strays(&mut requester), [(110, StrayKind::Late(Tid(7))), (111, StrayKind::Duplicate(Tid(7)))]);
+    assert_eq!(
+        strays(&mut requester),
+        [
+            (110, StrayKind::Late(Tid(7))),
+            (111, StrayKind::Duplicate(Tid(7)))
+        ]
+    );
 }
 
 #[test]
@@ -150,13 +209,24 @@ fn a_second_response_to_an_answered_request_is_a_duplicate() {
     let mut requester = requester(vec![answers(&[1, 2, 150])]);
     answered_at(&get(&mut requester), 1);
     requester.listen(Duration::from_millis(200)).unwrap();
-    assert_eq!(strays(&mut requester), [(2, StrayKind::Duplicate(Tid(7))), (150, StrayKind::Duplicate(Tid(7)))]);
+    assert_eq!(
+        strays(&mut requester),
+        [
+            (2, StrayKind::Duplicate(Tid(7))),
+            (150, StrayKind::Duplicate(Tid(7)))
+        ]
+    );
 }
 
 #[test]
 fn the_upper_half_of_the_tid_is_not_ours() {
-    let mut requester = requester(vec![changed(|answer| answer.set_tid(Tid(0x0012_3456_0000_0007)))]);
-    assert_eq!(answered_at(&get(&mut requester), 1).tid(), Tid(0x0012_3456_0000_0007));
+    let mut requester = requester(vec![changed(|answer| {
+        answer.set_tid(Tid(0x0012_3456_0000_0007))
+    })]);
+    assert_eq!(
+        answered_at(&get(&mut requester), 1).tid(),
+        Tid(0x0012_3456_0000_0007)
+    );
 }
 
 #[test]
@@ -169,7 +239,10 @@ fn what_a_case_judges_is_an_answer() {
     for change in wrong {
         let mut requester = requester(vec![changed(change)]);
         let exchange = get(&mut requester);
-        assert_ne!(answered_at(&exchange, 1).octets(), exchange.request.octets());
+        assert_ne!(
+            answered_at(&exchange, 1).octets(),
+            exchange.request.octets()
+        );
         assert_eq!(strays(&mut requester), []);
     }
 }
@@ -191,7 +264,13 @@ fn a_response_to_something_else_is_foreign() {
 #[test]
 fn an_answer_after_a_foreign_one_with_its_tid_is_the_first() {
     let mut requester = requester(vec![Box::new(|request| {
-        Ok(vec![(1, answer(request, |answer| answer.octets_mut()[1] = CLASS_SUBN_LID)), (2, answer(request, |_| {}))])
+        Ok(vec![
+            (
+                1,
+                answer(request, |answer| answer.octets_mut()[1] = CLASS_SUBN_LID),
+            ),
+            (2, answer(request, |_| {})),
+        ])
     })]);
     answered_at(&get(&mut requester), 2);
     assert_eq!(strays(&mut requester), [(1, StrayKind::Foreign(Tid(7)))]);
@@ -201,10 +280,20 @@ fn an_answer_after_a_foreign_one_with_its_tid_is_the_first() {
 fn traps_and_requests_are_unsolicited() {
     let mut requester = requester(vec![Box::new(|request| {
         let trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(Lid(1)));
-        Ok(vec![(1, trap.octets().to_vec()), (2, request.octets().to_vec()), (3, answer(request, |_| {}))])
+        Ok(vec![
+            (1, trap.octets().to_vec()),
+            (2, request.octets().to_vec()),
+            (3, answer(request, |_| {})),
+        ])
     })]);
     answered_at(&get(&mut requester), 3);
-    assert_eq!(strays(&mut requester), [(1, StrayKind::Unsolicited(Method::TRAP)), (2, StrayKind::Unsolicited(Method::GET))]);
+    assert_eq!(
+        strays(&mut requester),
+        [
+            (1, StrayKind::Unsolicited(Method::TRAP)),
+            (2, StrayKind::Unsolicited(Method::GET))
+        ]
+    );
 }
 
 #[test]
@@ -213,7 +302,13 @@ fn an_answer_that_is_cut_off_or_of_another_version_is_none() {
         let whole = answer(request, |_| {});
         let version = answer(request, |answer| answer.octets_mut()[0] = 2);
         let class = answer(request, |answer| answer.octets_mut()[1] = 4);
-        Ok(vec![(1, whole[..200].to_vec()), (2, Vec::new()), (3, [&whole[..], &[0]].concat()), (4, version), (5, class)])
+        Ok(vec![
+            (1, whole[..200].to_vec()),
+            (2, Vec::new()),
+            (3, [&whole[..], &[0]].concat()),
+            (4, version),
+            (5, class),
+        ])
     })]);
     assert!(matches!(get(&mut requester).outcome, Outcome::TimedOut));
     let malformed = |at, error| (at, StrayKind::Malformed(error));
@@ -234,7 +329,10 @@ fn strays_keep_their_octets_and_are_taken_once() {
     let mut requester = requester(vec![changed(|answer| answer.set_tid(Tid(99)))]);
     let exchange = get(&mut requester);
     let taken = requester.take_strays();
-    assert_eq!(taken[0].octets, answer(&exchange.request, |answer| answer.set_tid(Tid(99))));
+    assert_eq!(
+        taken[0].octets,
+        answer(&exchange.request, |answer| answer.set_tid(Tid(99)))
+    );
     assert_eq!(requester.take_strays(), []);
 }
 
@@ -247,18 +345,38 @@ fn tids_go_on_after_the_last() {
 
 #[test]
 fn what_was_not_sent_is_told_apart_from_a_time_out() {
-    let refused = |source| Err(SendError::System { transport: "script".into(), source });
+    let refused = |source| {
+        Err(SendError::System {
+            transport: "script".into(),
+            source,
+        })
+    };
     let mut requester = requester(vec![
         Box::new(move |_| refused(io::ErrorKind::InvalidInput.into())),
         Box::new(|_| Ok(Vec::new())),
         Box::new(|_| Ok(Vec::new())),
     ]);
-    assert!(matches!(get(&mut requester).outcome, Outcome::NotSent(SendError::System { .. })));
-    requester.transport().end = Some(SendError::Status { transport: "script".into(), status: 5 }.into());
-    assert!(matches!(get(&mut requester).outcome, Outcome::NotSent(SendError::Status { status: 5, .. })));
+    assert!(matches!(
+        get(&mut requester).outcome,
+        Outcome::NotSent(SendError::System { .. })
+    ));
+    requester.transport().end = Some(
+        SendError::Status {
+            transport: "script".into(),
+            status: 5,
+        }
+        .into(),
+    );
+    assert!(matches!(
+        get(&mut requester).outcome,
+        Outcome::NotSent(SendError::Status { status: 5, .. })
+    ));
     requester.transport().end = Some(ReceiveError::Interrupted);
     let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &route());
-    assert!(matches!(requester.exchange(request, &route(), WAIT), Err(ReceiveError::Interrupted)));
+    assert!(matches!(
+        requester.exchange(request, &route(), WAIT),
+        Err(ReceiveError::Interrupted)
+    ));
 }
 
 #[test]
@@ -277,7 +395,10 @@ fn a_flood_of_packets_prolongs_no_wait() {
         }
         fn receive(&mut self, _deadline: Time) -> Result<Option<Received>, ReceiveError> {
             self.0 += Duration::from_millis(1);
-            Ok(Some(Received { at: self.0, octets: Vec::new() }))
+            Ok(Some(Received {
+                at: self.0,
+                octets: Vec::new(),
+            }))
         }
         fn shows_unmatched(&self) -> bool {
             true

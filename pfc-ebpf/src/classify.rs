@@ -94,22 +94,38 @@ impl Visitor for Collect {
 
     #[inline(always)]
     fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Classified {
-        Classified { marks, class: Class::Test { stamp, datagram } }
+        Classified {
+            marks,
+            class: Class::Test { stamp, datagram },
+        }
     }
 
     #[inline(always)]
     fn control(self, control: MacControl) -> Classified {
-        Classified { marks: Marks { tags: 0, pcp: None, dscp: None }, class: Class::Control(control) }
+        Classified {
+            marks: Marks {
+                tags: 0,
+                pcp: None,
+                dscp: None,
+            },
+            class: Class::Control(control),
+        }
     }
 
     #[inline(always)]
     fn other(self, marks: Marks) -> Classified {
-        Classified { marks, class: Class::Other }
+        Classified {
+            marks,
+            class: Class::Other,
+        }
     }
 
     #[inline(always)]
     fn malformed(self, marks: Marks, reason: Malformed) -> Classified {
-        Classified { marks, class: Class::Malformed(reason) }
+        Classified {
+            marks,
+            class: Class::Malformed(reason),
+        }
     }
 }
 
@@ -122,11 +138,19 @@ pub fn classify(frame: &(impl Octets + ?Sized)) -> Classified {
 /// Reads a frame as far as its class needs, and calls what is to be done with it.
 #[inline(always)]
 pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Output {
-    let unread = Marks { tags: 0, pcp: None, dscp: None };
+    let unread = Marks {
+        tags: 0,
+        pcp: None,
+        dscp: None,
+    };
     // Most frames, with their own way through the program: there everything stands where the compiler knows.
     if let Some(headers) = frame.part::<{ ethernet::LEN + ip::IPV4_LEN }>(0)
         && headers.word::<{ ethernet::TYPE }>() == ethernet::IPV4
-        && let Some(packet) = ip::parse_plain_v4(frame, headers.inner::<{ ethernet::LEN }, { ip::IPV4_LEN }>(), ethernet::LEN)
+        && let Some(packet) = ip::parse_plain_v4(
+            frame,
+            headers.inner::<{ ethernet::LEN }, { ip::IPV4_LEN }>(),
+            ethernet::LEN,
+        )
     {
         return above_ip(frame, unread, packet, visitor);
     }
@@ -134,11 +158,21 @@ pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Outpu
         Ok(header) => header,
         Err(reason) => return visitor.malformed(unread, reason),
     };
-    let tagged = Marks { tags: header.tags, pcp: if header.tags > 0 { Some(header.pcp) } else { None }, ..unread };
+    let tagged = Marks {
+        tags: header.tags,
+        pcp: if header.tags > 0 {
+            Some(header.pcp)
+        } else {
+            None
+        },
+        ..unread
+    };
     let packet = match header.ethertype {
         ethernet::IPV4 => ip::parse_v4(frame, header.payload),
         ethernet::IPV6 => ip::parse_v6(frame, header.payload),
-        ethernet::MAC_CONTROL if header.tags > 0 => return visitor.malformed(tagged, Malformed::ControlTagged),
+        ethernet::MAC_CONTROL if header.tags > 0 => {
+            return visitor.malformed(tagged, Malformed::ControlTagged);
+        }
         ethernet::MAC_CONTROL => {
             return match MacControl::parse(frame) {
                 Ok(control) => visitor.control(control),
@@ -152,12 +186,20 @@ pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Outpu
 
 /// Reads on where there is an IP header, or should be.
 #[inline(always)]
-fn above_ip<V: Visitor>(frame: &(impl Octets + ?Sized), tagged: Marks, packet: Result<ip::Header, Malformed>, visitor: V) -> V::Output {
+fn above_ip<V: Visitor>(
+    frame: &(impl Octets + ?Sized),
+    tagged: Marks,
+    packet: Result<ip::Header, Malformed>,
+    visitor: V,
+) -> V::Output {
     let packet = match packet {
         Ok(packet) => packet,
         Err(reason) => return visitor.malformed(tagged, reason),
     };
-    let marks = Marks { dscp: Some(packet.dscp), ..tagged };
+    let marks = Marks {
+        dscp: Some(packet.dscp),
+        ..tagged
+    };
     if packet.protocol != ip::UDP || packet.fragment {
         return visitor.other(marks);
     }
@@ -175,11 +217,20 @@ fn above_ip<V: Visitor>(frame: &(impl Octets + ?Sized), tagged: Marks, packet: R
         return visitor.other(marks);
     }
     let stamp = match whole {
-        Some(whole) if datagram.length >= udp::LEN + stamp::LEN => Stamp::read(whole.inner::<{ udp::LEN }, { stamp::LEN }>()),
+        Some(whole) if datagram.length >= udp::LEN + stamp::LEN => {
+            Stamp::read(whole.inner::<{ udp::LEN }, { stamp::LEN }>())
+        }
         _ => Err(stamp::DamagedStamp),
     };
     match stamp {
-        Ok(stamp) => visitor.test(marks, stamp, Datagram { ip: packet, udp: datagram }),
+        Ok(stamp) => visitor.test(
+            marks,
+            stamp,
+            Datagram {
+                ip: packet,
+                udp: datagram,
+            },
+        ),
         Err(stamp::DamagedStamp) => visitor.malformed(marks, Malformed::Stamp),
     }
 }

@@ -15,7 +15,8 @@ pub const SHORT_BATCH: u32 = 8;
 /// so that each begins with a look: between batches others may have had the CPU.
 pub const LOOK: u64 = 8;
 const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
-const _: () = assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
+const _: () =
+    assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u64 = 16;
 /// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word. Nanoseconds.
@@ -34,7 +35,11 @@ pub const LONGEST: usize = 3408;
 /// might have sent before and after. Nothing is known of an earlier pause that ended in that time, and it counts for nothing.
 #[inline(always)]
 pub const fn withheld(pause: &PauseState, from: u64, to: u64) -> (u64, u64) {
-    let from = if pause.since > from { pause.since } else { from };
+    let from = if pause.since > from {
+        pause.since
+    } else {
+        from
+    };
     let to = if pause.until < to { pause.until } else { to };
     if from < to { (from, to) } else { (from, from) }
 }
@@ -94,7 +99,13 @@ impl Bucket {
         let rate = if rate == 0 { 1 } else { rate };
         let cost = bits as u128 * 1_000_000_000;
         let step = cost.div_ceil(rate);
-        let mut bucket = Self { due: now, excess: 0, step: step as u64, step_excess: (step * rate - cost) as u64, rate: rate as u64 };
+        let mut bucket = Self {
+            due: now,
+            excess: 0,
+            step: step as u64,
+            step_excess: (step * rate - cost) as u64,
+            rate: rate as u64,
+        };
         bucket.advance();
         bucket
     }
@@ -143,7 +154,11 @@ impl Excess {
 
     /// Empty, for flows that have `rate` bit/s together.
     pub const fn new(rate: u64) -> Self {
-        Self { rate, level: 0, largest: 0 }
+        Self {
+            rate,
+            level: 0,
+            largest: 0,
+        }
     }
 
     /// Lets `nanos` pass.
@@ -151,7 +166,11 @@ impl Excess {
     pub const fn pass(&mut self, nanos: u64) {
         // It only falls here: no need to look after every frame.
         self.largest = self.highest();
-        let nanos = if nanos < Self::MAX_PASSED { nanos } else { Self::MAX_PASSED };
+        let nanos = if nanos < Self::MAX_PASSED {
+            nanos
+        } else {
+            Self::MAX_PASSED
+        };
         self.level = self.level.saturating_sub(self.rate * nanos);
     }
 
@@ -163,7 +182,11 @@ impl Excess {
 
     #[inline(always)]
     const fn highest(&self) -> u64 {
-        if self.level > self.largest { self.level } else { self.largest }
+        if self.level > self.largest {
+            self.level
+        } else {
+            self.largest
+        }
     }
 
     /// The largest burst as nanoseconds of `line` bit/s.
@@ -339,7 +362,10 @@ pub const fn variable(sum: u64, sequence: u64, time: u64, time_sum: u64) -> [u64
     let sum = sum + words(sequence) + time_sum;
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
-    [(sequence << 16 | time >> 32 & 0xffff).to_be(), (time << 16 | !sum & 0xffff).to_be()]
+    [
+        (sequence << 16 | time >> 32 & 0xffff).to_be(),
+        (time << 16 | !sum & 0xffff).to_be(),
+    ]
 }
 
 #[cfg(test)]
@@ -352,8 +378,18 @@ mod tests {
         for i in 0..10_000u64 {
             let sequence = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48;
             let time = i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48;
-            let whole = Stamp { run: i as u16, flow: 4095, phase: Phase::Probe, sequence, time }.emit();
-            let sum = whole[..8].chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum();
+            let whole = Stamp {
+                run: i as u16,
+                flow: 4095,
+                phase: Phase::Probe,
+                sequence,
+                time,
+            }
+            .emit();
+            let sum = whole[..8]
+                .chunks(2)
+                .map(|word| u64::from(word[0]) << 8 | u64::from(word[1]))
+                .sum();
             let [head, tail] = variable(sum, sequence, time, words(time)).map(u64::to_ne_bytes);
             let mut made = whole;
             made[8..].fill(0xaa);
@@ -365,7 +401,12 @@ mod tests {
 
     #[test]
     fn a_bucket_is_never_ahead_of_its_rate_and_never_a_nanosecond_behind() {
-        for (bits, rate, load) in [(672, 10_000_000_000, 100), (8384, 333_333_333, 100), (672, 7, 100), (12_304, 1_000_000_007, 37)] {
+        for (bits, rate, load) in [
+            (672, 10_000_000_000, 100),
+            (8384, 333_333_333, 100),
+            (672, 7, 100),
+            (12_304, 1_000_000_007, 37),
+        ] {
             let from = 123_456_789;
             let mut bucket = Bucket::new(from, bits, rate, load);
             let rate = u128::from(rate * u64::from(load) / 100).max(1);
@@ -393,7 +434,11 @@ mod tests {
             (0, u64::MAX, Some((100, 200))),
         ] {
             let (from, to) = withheld(&PauseState { since, until }, 100, 200);
-            assert_eq!((from < to).then_some((from, to)), expected, "{since} to {until}");
+            assert_eq!(
+                (from < to).then_some((from, to)),
+                expected,
+                "{since} to {until}"
+            );
             assert!(from <= to);
         }
     }

@@ -252,7 +252,13 @@ pub enum Malformed {
 impl Malformed {
     /// Whether it is a MAC control frame.
     pub const fn is_control(self) -> bool {
-        matches!(self, Self::ControlTruncated | Self::ControlOpcode | Self::ControlTagged | Self::ControlDestination)
+        matches!(
+            self,
+            Self::ControlTruncated
+                | Self::ControlOpcode
+                | Self::ControlTagged
+                | Self::ControlDestination
+        )
     }
 
     /// Whether the frame belongs to the test in spite of it.
@@ -357,7 +363,11 @@ impl Default for PortCounters {
             other: 0,
             foreign_run: 0,
             own_control: 0,
-            pause: ClassCounters { xoff: 0, xon: 0, last: LastControl { quanta: 0, at: 0 } },
+            pause: ClassCounters {
+                xoff: 0,
+                xon: 0,
+                last: LastControl { quanta: 0, at: 0 },
+            },
             by_dscp: [0; 64],
             by_pcp: [0; 8],
             malformed: [0; Malformed::COUNT],
@@ -373,7 +383,11 @@ impl PortCounters {
     /// All frames.
     pub fn frames(&self) -> u64 {
         let tests = self.test_frames + self.foreign_run;
-        tests + self.other + self.pfc.frames() + self.pause.frames() + self.malformed.iter().sum::<u64>()
+        tests
+            + self.other
+            + self.pfc.frames()
+            + self.pause.frames()
+            + self.malformed.iter().sum::<u64>()
     }
 
     /// Frames with at least one VLAN tag.

@@ -42,7 +42,13 @@ impl Phase {
     /// How many phases there are.
     pub const COUNT: usize = 5;
     /// All phases, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Baseline, Self::Storm, Self::Drain, Self::Resume, Self::Probe];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Baseline,
+        Self::Storm,
+        Self::Drain,
+        Self::Resume,
+        Self::Probe,
+    ];
 
     /// The phase of that number, if there is one.
     pub const fn from_number(value: u8) -> Option<Self> {
@@ -127,13 +133,27 @@ impl Stamp {
     /// Reads a stamp from its [`LEN`] octets; an error as of [`Stamp::parse`].
     #[inline(always)]
     pub fn read(octets: impl Part) -> Result<Self, DamagedStamp> {
-        let (a, b) = (octets.summand::<0>() + octets.summand::<4>(), octets.summand::<8>() + octets.summand::<12>());
+        let (a, b) = (
+            octets.summand::<0>() + octets.summand::<4>(),
+            octets.summand::<8>() + octets.summand::<12>(),
+        );
         let last = u16::from_be(octets.word::<20>()) as u64;
-        let Some(phase) = Phase::from_number(octets.octet::<6>()) else { return Err(DamagedStamp) };
-        if octets.word::<0>() != MAGIC || octets.octet::<7>() != VERSION || !is_right(a + b + octets.summand::<16>() + last) {
+        let Some(phase) = Phase::from_number(octets.octet::<6>()) else {
+            return Err(DamagedStamp);
+        };
+        if octets.word::<0>() != MAGIC
+            || octets.octet::<7>() != VERSION
+            || !is_right(a + b + octets.summand::<16>() + last)
+        {
             return Err(DamagedStamp);
         }
-        Ok(Self { run: octets.word::<2>(), flow: octets.word::<4>(), phase, sequence: octets.high_48::<8>(), time: octets.high_48::<14>() })
+        Ok(Self {
+            run: octets.word::<2>(),
+            flow: octets.word::<4>(),
+            phase,
+            sequence: octets.high_48::<8>(),
+            time: octets.high_48::<14>(),
+        })
     }
 
     /// Whether the frame had been sent by `time` (CLOCK_MONOTONIC nanoseconds), as the sender's clock says.
@@ -192,7 +212,13 @@ pub const fn significant_bits(latency: u64) -> usize {
 mod tests {
     use super::*;
 
-    const STAMP: Stamp = Stamp { run: 0x0102, flow: 7, phase: Phase::Resume, sequence: 0x1234_5678_9abc, time: 0xfedc_ba98_7654 };
+    const STAMP: Stamp = Stamp {
+        run: 0x0102,
+        flow: 7,
+        phase: Phase::Resume,
+        sequence: 0x1234_5678_9abc,
+        time: 0xfedc_ba98_7654,
+    };
 
     #[test]
     fn what_is_emitted_is_parsed_again() {
@@ -224,8 +250,13 @@ mod tests {
     fn a_sample_is_of_one_in_so_many_wherever_it_begins() {
         for every in [1, 2, 16, 256] {
             for first in [0, 12_345, 1 << 40] {
-                let sampled = (first..first + (1 << 16)).filter(|sequence| is_sampled(*sequence, every)).count() as u64;
-                assert!(sampled.abs_diff((1 << 16) / every) <= 8, "{sampled} of 65536, one in {every}");
+                let sampled = (first..first + (1 << 16))
+                    .filter(|sequence| is_sampled(*sequence, every))
+                    .count() as u64;
+                assert!(
+                    sampled.abs_diff((1 << 16) / every) <= 8,
+                    "{sampled} of 65536, one in {every}"
+                );
             }
         }
     }
@@ -234,11 +265,22 @@ mod tests {
     fn of_every_lane_that_frames_are_dealt_to_in_turn_about_one_in_sixteen_is_sampled() {
         for lanes in 1..=64 {
             for lane in 0..lanes {
-                let sampled: Vec<_> = (0..1024).filter(|turn| is_sampled(lane + turn * lanes, 16)).collect();
-                assert!((48..=80).contains(&sampled.len()), "lane {lane} of {lanes}: {} of 1024", sampled.len());
+                let sampled: Vec<_> = (0..1024)
+                    .filter(|turn| is_sampled(lane + turn * lanes, 16))
+                    .collect();
+                assert!(
+                    (48..=80).contains(&sampled.len()),
+                    "lane {lane} of {lanes}: {} of 1024",
+                    sampled.len()
+                );
                 // Nor is any lane left alone for long.
                 let ends = [0].into_iter().chain(sampled).chain([1024]);
-                let longest = ends.clone().zip(ends.skip(1)).map(|(from, to)| to - from).max().unwrap();
+                let longest = ends
+                    .clone()
+                    .zip(ends.skip(1))
+                    .map(|(from, to)| to - from)
+                    .max()
+                    .unwrap();
                 assert!(longest <= 256, "lane {lane} of {lanes}: {longest} frames");
             }
         }
@@ -252,7 +294,10 @@ mod tests {
 
     #[test]
     fn latency_survives_the_wrap_of_48_bits() {
-        let stamp = Stamp { time: MASK_48 - 9, ..STAMP };
+        let stamp = Stamp {
+            time: MASK_48 - 9,
+            ..STAMP
+        };
         assert_eq!(stamp.latency((7 << 48) + 10), 20);
         assert_eq!(STAMP.latency(STAMP.time - 1), 0);
     }

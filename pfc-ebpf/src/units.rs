@@ -41,7 +41,11 @@ pub struct OutOfRange {
 
 impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} must be {} to {}, found {}", self.what, self.min, self.max, self.found)
+        write!(
+            f,
+            "{} must be {} to {}, found {}",
+            self.what, self.min, self.max, self.found
+        )
     }
 }
 
@@ -53,7 +57,16 @@ impl Priority {
 
     /// The priority of that number; an error above 7.
     pub const fn new(value: u8) -> Result<Self, OutOfRange> {
-        if value < 8 { Ok(Self(value)) } else { Err(OutOfRange { what: "priority", found: value as u64, min: 0, max: 7 }) }
+        if value < 8 {
+            Ok(Self(value))
+        } else {
+            Err(OutOfRange {
+                what: "priority",
+                found: value as u64,
+                min: 0,
+                max: 7,
+            })
+        }
     }
 
     /// The three low bits of `value`, as where a PCP is read from a VLAN tag.
@@ -83,7 +96,16 @@ impl Dscp {
 
     /// The code point of that number; an error above 63.
     pub const fn new(value: u8) -> Result<Self, OutOfRange> {
-        if value < 64 { Ok(Self(value)) } else { Err(OutOfRange { what: "DSCP", found: value as u64, min: 0, max: 63 }) }
+        if value < 64 {
+            Ok(Self(value))
+        } else {
+            Err(OutOfRange {
+                what: "DSCP",
+                found: value as u64,
+                min: 0,
+                max: 63,
+            })
+        }
     }
 
     /// The six high bits of an IPv4 TOS or IPv6 Traffic Class octet.
@@ -145,7 +167,12 @@ impl LineRate {
         const MIN: u64 = 1_000_000;
         const MAX: u64 = 1_600_000_000_000;
         if value < MIN || value > MAX {
-            return Err(OutOfRange { what: "line rate in bit/s", found: value, min: MIN, max: MAX });
+            return Err(OutOfRange {
+                what: "line rate in bit/s",
+                found: value,
+                min: MIN,
+                max: MAX,
+            });
         }
         Ok(Self(value))
     }
@@ -239,29 +266,55 @@ mod tests {
 
     #[test]
     fn pauses_by_multiplication_end_never_early_and_at_most_a_nanosecond_late() {
-        for bits in [1_000_000, 10_000_000, 333_333_333, 1_000_000_000, 2_500_000_000, 7_777_777_777, 99_999_999_999, 1_600_000_000_000] {
+        for bits in [
+            1_000_000,
+            10_000_000,
+            333_333_333,
+            1_000_000_000,
+            2_500_000_000,
+            7_777_777_777,
+            99_999_999_999,
+            1_600_000_000_000,
+        ] {
             let rate = LineRate::from_bits_per_second(bits).unwrap();
             let quantum = rate.quantum();
             for quanta in (0..=u16::MAX).map(Quanta) {
                 let (exact, found) = (quanta.nanos(rate), quanta.nanos_by(quantum));
-                assert!((exact..=exact + 1).contains(&found), "{quanta:?} at {rate}: {found}, {exact}");
+                assert!(
+                    (exact..=exact + 1).contains(&found),
+                    "{quanta:?} at {rate}: {found}, {exact}"
+                );
                 assert_eq!(found == 0, quanta == Quanta::ZERO);
             }
         }
         let exact = LineRate::from_bits_per_second(1_000_000).unwrap();
-        assert_eq!(Quanta::MAX.nanos_by(exact.quantum()), Quanta::MAX.nanos(exact));
+        assert_eq!(
+            Quanta::MAX.nanos_by(exact.quantum()),
+            Quanta::MAX.nanos(exact)
+        );
     }
 
     #[test]
     fn a_frame_of_1024_octets_takes_8384_bit_times() {
         assert_eq!(LineRate::frame_bits(1024), 8384);
-        assert_eq!(LineRate::from_bits_per_second(1_000_000_000).unwrap().frame_nanos(1024), 8384);
+        assert_eq!(
+            LineRate::from_bits_per_second(1_000_000_000)
+                .unwrap()
+                .frame_nanos(1024),
+            8384
+        );
     }
 
     #[test]
     fn out_of_range_values_name_the_range() {
-        assert_eq!(Priority::new(8).unwrap_err().to_string(), "priority must be 0 to 7, found 8");
-        assert_eq!(Dscp::new(64).unwrap_err().to_string(), "DSCP must be 0 to 63, found 64");
+        assert_eq!(
+            Priority::new(8).unwrap_err().to_string(),
+            "priority must be 0 to 7, found 8"
+        );
+        assert_eq!(
+            Dscp::new(64).unwrap_err().to_string(),
+            "DSCP must be 0 to 63, found 64"
+        );
         assert!(LineRate::from_bits_per_second(0).is_err());
     }
 }

@@ -211,8 +211,16 @@ impl From<MacControl> for Pauses {
     #[inline(always)]
     fn from(control: MacControl) -> Self {
         match control {
-            MacControl::Pause { quanta } => Self { pfc: false, vector: 0, quanta: [quanta, 0, 0, 0, 0, 0, 0, 0] },
-            MacControl::Pfc { vector, quanta } => Self { pfc: true, vector, quanta },
+            MacControl::Pause { quanta } => Self {
+                pfc: false,
+                vector: 0,
+                quanta: [quanta, 0, 0, 0, 0, 0, 0, 0],
+            },
+            MacControl::Pfc { vector, quanta } => Self {
+                pfc: true,
+                vector,
+                quanta,
+            },
         }
     }
 }
@@ -282,7 +290,12 @@ impl Observed {
 /// anybody's.
 #[inline(always)]
 pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed {
-    let unread = |reason| Observed { tags: 0, pcp: None, ip: None, content: Content::Malformed(reason) };
+    let unread = |reason| Observed {
+        tags: 0,
+        pcp: None,
+        ip: None,
+        content: Content::Malformed(reason),
+    };
     let header = match ethernet::parse(frame) {
         Ok(header) => header,
         Err(reason) => return unread(reason),
@@ -290,22 +303,61 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
     let (tags, pcp) = match beside {
         Some(_) if header.tags == 2 => return unread(Malformed::TooManyTags),
         Some(tag) => (header.tags + 1, Some((tag.tci >> 13) as u8)),
-        None => (header.tags, if header.tags > 0 { Some(header.pcp) } else { None }),
+        None => (
+            header.tags,
+            if header.tags > 0 {
+                Some(header.pcp)
+            } else {
+                None
+            },
+        ),
     };
     let at = header.payload;
     let (packet, traffic_class) = match header.ethertype {
         ethernet::IPV4 => (ip::parse_v4(frame, at), frame.word(at)),
-        ethernet::IPV6 => (ip::parse_v6(frame, at), frame.word(at).map(|word| word >> 4)),
-        ethernet::MAC_CONTROL => return Observed { tags, pcp, ip: None, content: control(frame, tags) },
-        _ => return Observed { tags, pcp, ip: None, content: Content::Other },
+        ethernet::IPV6 => (
+            ip::parse_v6(frame, at),
+            frame.word(at).map(|word| word >> 4),
+        ),
+        ethernet::MAC_CONTROL => {
+            return Observed {
+                tags,
+                pcp,
+                ip: None,
+                content: control(frame, tags),
+            };
+        }
+        _ => {
+            return Observed {
+                tags,
+                pcp,
+                ip: None,
+                content: Content::Other,
+            };
+        }
     };
     match packet {
         Ok(packet) => {
             let ecn = traffic_class.unwrap_or(0) as u8 & 3;
-            let ip = Ip { dscp: packet.dscp, ecn, protocol: packet.protocol, payload: packet.payload };
-            Observed { tags, pcp, ip: Some(ip), content: datagram(frame, &packet) }
+            let ip = Ip {
+                dscp: packet.dscp,
+                ecn,
+                protocol: packet.protocol,
+                payload: packet.payload,
+            };
+            Observed {
+                tags,
+                pcp,
+                ip: Some(ip),
+                content: datagram(frame, &packet),
+            }
         }
-        Err(reason) => Observed { tags, pcp, ip: None, content: Content::Malformed(reason) },
+        Err(reason) => Observed {
+            tags,
+            pcp,
+            ip: None,
+            content: Content::Malformed(reason),
+        },
     }
 }
 
@@ -348,11 +400,26 @@ fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
 impl Counters {
     /// Nothing counted.
     pub const ZERO: Self = Self {
-        total: Volume { frames: 0, octets: 0 },
-        by_priority: [Volume { frames: 0, octets: 0 }; 8],
-        no_priority: Volume { frames: 0, octets: 0 },
-        by_dscp: [Volume { frames: 0, octets: 0 }; 64],
-        by_pcp: [Volume { frames: 0, octets: 0 }; 8],
+        total: Volume {
+            frames: 0,
+            octets: 0,
+        },
+        by_priority: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 8],
+        no_priority: Volume {
+            frames: 0,
+            octets: 0,
+        },
+        by_dscp: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 64],
+        by_pcp: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 8],
         double_tagged: 0,
         by_ecn: [0; 4],
         ce: [0; 8],
@@ -361,7 +428,10 @@ impl Counters {
         pfc_frames: 0,
         pfc_empty: 0,
         pfc: [ClassCounters { xoff: 0, xon: 0 }; 8],
-        roce: Volume { frames: 0, octets: 0 },
+        roce: Volume {
+            frames: 0,
+            octets: 0,
+        },
         roce_ce: 0,
         by_opcode: [0; 256],
         stamped: 0,
@@ -434,7 +504,10 @@ impl Counters {
         class(&mut self.pause, &cpu.pause);
         self.pfc_frames += cpu.pfc_frames;
         self.pfc_empty += cpu.pfc_empty;
-        self.pfc.iter_mut().zip(&cpu.pfc).for_each(|(sum, cpu)| class(sum, cpu));
+        self.pfc
+            .iter_mut()
+            .zip(&cpu.pfc)
+            .for_each(|(sum, cpu)| class(sum, cpu));
         self.roce.add(cpu.roce);
         self.roce_ce += cpu.roce_ce;
         all(&mut self.by_opcode, &cpu.by_opcode);

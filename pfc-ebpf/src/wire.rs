@@ -168,26 +168,53 @@ mod tests {
     #[test]
     fn every_way_to_sum_says_the_same() {
         // All pairs of words round the carries.
-        let edges = [0u32, 1, 2, 0x7fff, 0x8000, 0xfffe, 0xffff, 0x1_0000, 0x7fff_8000, 0xffff_0000, 0xffff_fffe, 0xffff_ffff];
+        let edges = [
+            0u32,
+            1,
+            2,
+            0x7fff,
+            0x8000,
+            0xfffe,
+            0xffff,
+            0x1_0000,
+            0x7fff_8000,
+            0xffff_0000,
+            0xffff_fffe,
+            0xffff_ffff,
+        ];
         for a in edges {
             for b in edges {
                 let octets = [a.to_be_bytes(), b.to_be_bytes()].concat();
                 let part: [u8; 8] = Octets::get(&octets[..], 0).unwrap();
                 let right = octets[..].sum(0, 8) == Some(0xffff);
-                assert_eq!(is_right(part.summand::<0>() + part.summand::<4>()), right, "{octets:02x?}");
+                assert_eq!(
+                    is_right(part.summand::<0>() + part.summand::<4>()),
+                    right,
+                    "{octets:02x?}"
+                );
             }
         }
         // Large sums.
         assert!(is_right((1 << 14) * u64::from(u32::MAX)) && is_right(u64::MAX));
-        assert!(!is_right((1 << 14) * u64::from(u32::MAX) - 1) && !is_right(u64::MAX - 1) && !is_right(0));
+        assert!(
+            !is_right((1 << 14) * u64::from(u32::MAX) - 1)
+                && !is_right(u64::MAX - 1)
+                && !is_right(0)
+        );
     }
 
     #[test]
     fn numbers_of_a_part_are_in_network_order() {
         let part = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09];
-        assert_eq!((part.octet::<8>(), part.word::<1>(), part.long::<2>()), (0x09, 0x0203, 0x0304_0506));
+        assert_eq!(
+            (part.octet::<8>(), part.word::<1>(), part.long::<2>()),
+            (0x09, 0x0203, 0x0304_0506)
+        );
         assert_eq!(part.quad::<1>(), 0x0203_0405_0607_0809);
-        assert_eq!((part.high_48::<0>(), part.low_48::<0>()), (0x0102_0304_0506, 0x0304_0506_0708));
+        assert_eq!(
+            (part.high_48::<0>(), part.low_48::<0>()),
+            (0x0102_0304_0506, 0x0304_0506_0708)
+        );
     }
 
     #[test]

@@ -10,7 +10,13 @@ use pfc_ebpf::maps::Malformed;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 
-const STAMP: Stamp = Stamp { run: 1, flow: 9, phase: Phase::Baseline, sequence: 5, time: 6 };
+const STAMP: Stamp = Stamp {
+    run: 1,
+    flow: 9,
+    phase: Phase::Baseline,
+    sequence: 5,
+    time: 6,
+};
 
 /// The stamp of a test frame, and whether its datagram is intact.
 fn test(frame: &[u8]) -> (Stamp, bool) {
@@ -22,15 +28,29 @@ fn test(frame: &[u8]) -> (Stamp, bool) {
 
 #[test]
 fn a_test_frame_gives_its_stamp_whatever_stands_before_it() {
-    for tags in [vec![], vec![(0x8100, 0xa001)], vec![(0x88a8, 0xa001), (0x8100, 0x2002)]] {
+    for tags in [
+        vec![],
+        vec![(0x8100, 0xa001)],
+        vec![(0x88a8, 0xa001), (0x8100, 0x2002)],
+    ] {
         for (v6, options) in [(false, 0), (false, 40), (true, 0)] {
             for payload in [22, 23, 1000, 9000] {
-                let frame = TestFrame { tags: tags.clone(), v6, options: vec![1; options], payload, ..TestFrame::new(STAMP) };
+                let frame = TestFrame {
+                    tags: tags.clone(),
+                    v6,
+                    options: vec![1; options],
+                    payload,
+                    ..TestFrame::new(STAMP)
+                };
                 let classified = classify(&*frame.octets());
                 assert_eq!(test(&frame.octets()), (STAMP, true));
                 assert_eq!(classified.marks.dscp, Some(9));
                 assert_eq!(classified.marks.tags as usize, tags.len());
-                assert_eq!(classified.marks.pcp, if tags.is_empty() { None } else { Some(5) }, "the outermost");
+                assert_eq!(
+                    classified.marks.pcp,
+                    if tags.is_empty() { None } else { Some(5) },
+                    "the outermost"
+                );
             }
         }
     }
@@ -38,7 +58,11 @@ fn a_test_frame_gives_its_stamp_whatever_stands_before_it() {
 
 #[test]
 fn damage_behind_the_stamp_leaves_a_stamp_that_is_not_intact() {
-    let mut octets = TestFrame { payload: 31, ..TestFrame::new(STAMP) }.octets();
+    let mut octets = TestFrame {
+        payload: 31,
+        ..TestFrame::new(STAMP)
+    }
+    .octets();
     *octets.last_mut().unwrap() ^= 1;
     assert_eq!(test(&octets), (STAMP, false));
 }
@@ -53,15 +77,25 @@ fn padding_behind_the_datagram_is_no_part_of_it() {
 #[test]
 fn a_tagged_control_frame_is_malformed() {
     let pause = MacControl::Pause { quanta: 1 }.emit([2; 6]);
-    assert_eq!(classify(&pause[..]).class, Class::Control(MacControl::Pause { quanta: 1 }));
+    assert_eq!(
+        classify(&pause[..]).class,
+        Class::Control(MacControl::Pause { quanta: 1 })
+    );
     let tagged = [&pause[..12], &[0x81, 0x00, 0x60, 0x00], &pause[12..]].concat();
-    assert_eq!(classify(&*tagged).class, Class::Malformed(Malformed::ControlTagged));
+    assert_eq!(
+        classify(&*tagged).class,
+        Class::Malformed(Malformed::ControlTagged)
+    );
 }
 
 #[test]
 fn fragments_other_ports_and_protocols_are_other() {
     let with = |at: usize, octets: &[u8]| {
-        let mut frame = TestFrame { v6: true, ..TestFrame::new(STAMP) }.octets();
+        let mut frame = TestFrame {
+            v6: true,
+            ..TestFrame::new(STAMP)
+        }
+        .octets();
         frame[at..at + octets.len()].copy_from_slice(octets);
         classify(&*frame).class
     };
@@ -90,9 +124,17 @@ fn no_frame_makes_it_panic_and_every_class_is_met() {
 fn every_truncation_of_a_frame_is_read_without_panic() {
     for tags in 0..4 {
         for v6 in [false, true] {
-            let whole = TestFrame { tags: vec![(0x8100, 0); tags], v6, ..TestFrame::new(STAMP) }.octets();
+            let whole = TestFrame {
+                tags: vec![(0x8100, 0); tags],
+                v6,
+                ..TestFrame::new(STAMP)
+            }
+            .octets();
             for length in 0..whole.len() {
-                assert!(matches!(classify(&whole[..length]).class, Class::Malformed(_)), "{tags} tags, {length} octets");
+                assert!(
+                    matches!(classify(&whole[..length]).class, Class::Malformed(_)),
+                    "{tags} tags, {length} octets"
+                );
             }
         }
     }

@@ -14,17 +14,45 @@ fn a_read_request_is_read_whatever_stands_before_it() {
         let packet = parse(&*octets).unwrap_or_else(|| panic!("{request:?}"));
         assert_eq!(packet.length, 12 + 16 + 4);
         assert_eq!(packet.at + packet.length, octets.len());
-        let bth = Bth { opcode: 0x0c, pad: 0, version: 0, partition: 0xffff, destination: QUEUE_PAIR, ack_request: true, psn: 0xab_cdef };
+        let bth = Bth {
+            opcode: 0x0c,
+            pad: 0,
+            version: 0,
+            partition: 0xffff,
+            destination: QUEUE_PAIR,
+            ack_request: true,
+            psn: 0xab_cdef,
+        };
         assert_eq!(packet.bth, bth);
-        assert_eq!(packet.reth(&*octets), Some(Reth { address: 0x99_9000, r_key: 0x12345, length: 1024 }));
+        assert_eq!(
+            packet.reth(&*octets),
+            Some(Reth {
+                address: 0x99_9000,
+                r_key: 0x12345,
+                length: 1024
+            })
+        );
     }
 }
 
 #[test]
 fn every_field_of_the_bth_has_its_place() {
-    let bth = Bth::from_octets([0x0c, 0xb5, 0x12, 0x34, 0xff, 0x65, 0x43, 0x21, 0x7f, 0x0f, 0xed, 0xcb]);
-    let expected = Bth { opcode: 0x0c, pad: 3, version: 5, partition: 0x1234, destination: 0x65_4321, ack_request: false, psn: 0x0f_edcb };
-    assert_eq!(bth, expected, "neither solicited event, nor migration, nor what is reserved");
+    let bth = Bth::from_octets([
+        0x0c, 0xb5, 0x12, 0x34, 0xff, 0x65, 0x43, 0x21, 0x7f, 0x0f, 0xed, 0xcb,
+    ]);
+    let expected = Bth {
+        opcode: 0x0c,
+        pad: 3,
+        version: 5,
+        partition: 0x1234,
+        destination: 0x65_4321,
+        ack_request: false,
+        psn: 0x0f_edcb,
+    };
+    assert_eq!(
+        bth, expected,
+        "neither solicited event, nor migration, nor what is reserved"
+    );
 }
 
 #[test]
@@ -48,12 +76,43 @@ fn what_pads_the_frame_is_no_part_of_the_packet() {
 #[test]
 fn other_protocols_ports_and_fragments_have_no_packet() {
     for v6 in [false, true] {
-        let request = Request { v6, ..Request::new(QUEUE_PAIR) };
-        assert_eq!(parse(&*Request { port: 4790, ..request.clone() }.octets()), None);
-        assert_eq!(parse(&*Request { protocol: 6, ..request.clone() }.octets()), None);
+        let request = Request {
+            v6,
+            ..Request::new(QUEUE_PAIR)
+        };
+        assert_eq!(
+            parse(
+                &*Request {
+                    port: 4790,
+                    ..request.clone()
+                }
+                .octets()
+            ),
+            None
+        );
+        assert_eq!(
+            parse(
+                &*Request {
+                    protocol: 6,
+                    ..request.clone()
+                }
+                .octets()
+            ),
+            None
+        );
     }
     for fragment in [0x2000, 0x0001, 0x1fff, 0x6000] {
-        assert_eq!(parse(&*Request { fragment, ..Request::new(QUEUE_PAIR) }.octets()), None, "{fragment:#06x}");
+        assert_eq!(
+            parse(
+                &*Request {
+                    fragment,
+                    ..Request::new(QUEUE_PAIR)
+                }
+                .octets()
+            ),
+            None,
+            "{fragment:#06x}"
+        );
     }
 }
 

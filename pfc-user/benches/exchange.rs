@@ -24,9 +24,16 @@ const WAIT: Duration = Duration::from_secs(2);
 fn round(requester: &mut Requester<impl Transport>) -> Duration {
     let route = Route::Directed("0,1".parse().expect("a path"));
     let begun = Instant::now();
-    for (method, block) in [Method::SET, Method::GET].into_iter().flat_map(|method| (0..BLOCKS).map(move |block| (method, block))) {
+    for (method, block) in [Method::SET, Method::GET]
+        .into_iter()
+        .flat_map(|method| (0..BLOCKS).map(move |block| (method, block)))
+    {
         let request = Smp::request(method, AttributeId::LINEAR_FORWARDING_TABLE, block, &route);
-        match requester.exchange(request, &route, WAIT).expect("the transport works").outcome {
+        match requester
+            .exchange(request, &route, WAIT)
+            .expect("the transport works")
+            .outcome
+        {
             Outcome::Answered { smp, .. } if smp.status() == Status::INVALID_FIELD => {}
             other => panic!("{method} of block {block}: {other:?}"),
         }
@@ -40,7 +47,9 @@ fn report(name: &str, times: &[f64]) {
     sorted.sort_by(f64::total_cmp);
     let (median, worst) = (sorted[ROUNDS / 2], sorted[ROUNDS - 1]);
     let (exchanges, each) = (2 * BLOCKS, median * 1e3 / f64::from(2 * BLOCKS));
-    println!("{name}: {exchanges} exchanges, median of {ROUNDS}: {median:.3} ms ({each:.3} us each), worst {worst:.3} ms");
+    println!(
+        "{name}: {exchanges} exchanges, median of {ROUNDS}: {median:.3} ms ({each:.3} us each), worst {worst:.3} ms"
+    );
 }
 
 fn fabric() -> Fabric {
@@ -60,17 +69,25 @@ fn fabric() -> Fabric {
         subnet_timeout: 8,
     };
     let tester = Sma::new(config(NodeKind::ChannelAdapter, 1), Vec::new());
-    Fabric { tester, dut: Sma::new(config(NodeKind::Switch(4), 2), Vec::new()) }
+    Fabric {
+        tester,
+        dut: Sma::new(config(NodeKind::Switch(4), 2), Vec::new()),
+    }
 }
 
 /// The process, and the name of its server. It ends with its standard input.
 fn process() -> (Child, String) {
     let name = format!("bench-{}", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
-    command.args(["dut", "sma", "--socket", &name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["dut", "sma", "--socket", &name])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut process = command.spawn().expect("the process starts");
     let mut ready = String::new();
-    BufReader::new(process.stdout.as_mut().expect("piped")).read_line(&mut ready).expect("it says that it is ready");
+    BufReader::new(process.stdout.as_mut().expect("piped"))
+        .read_line(&mut ready)
+        .expect("it says that it is ready");
     assert!(ready.starts_with("ready"), "{ready}");
     (process, name)
 }
@@ -86,7 +103,10 @@ fn main() {
         here.push(milliseconds(round(&mut in_process)));
         there.push(milliseconds(round(&mut by_sockets)));
     }
-    let names = ["simulated fabric, in process", "validator dut sma, by ibsim's sockets"];
+    let names = [
+        "simulated fabric, in process",
+        "validator dut sma, by ibsim's sockets",
+    ];
     report(names[0], &here);
     report(names[1], &there);
     let figure = |name: &str| format!("{} exchanges, {name}", 2 * BLOCKS);

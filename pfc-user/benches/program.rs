@@ -45,26 +45,44 @@ impl Bench {
         let octets = std::fs::read(OBJECT).expect("`cargo xtask build-ebpf` makes it");
         let mut object = Ebpf::load(&octets).expect("root is needed");
         for name in ["drop", "restamp"] {
-            let program: &mut Xdp = object.program_mut(name).expect("in the object").try_into().expect("an XDP program");
+            let program: &mut Xdp = object
+                .program_mut(name)
+                .expect("in the object")
+                .try_into()
+                .expect("an XDP program");
             program.load().expect("the kernel takes it");
         }
         Self(object)
     }
 
     fn program(&self, name: &str) -> &Xdp {
-        self.0.program(name).expect("in the object").try_into().expect("an XDP program")
+        self.0
+            .program(name)
+            .expect("in the object")
+            .try_into()
+            .expect("an XDP program")
     }
 
     fn run(&self, name: &str, frame: &[u8]) -> f64 {
-        let options = TestRunOptions { data_in: Some(frame), repeat: RUNS, ..TestRunOptions::new() };
-        self.program(name).test_run(options).expect("a test run").duration.as_nanos() as f64
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: RUNS,
+            ..TestRunOptions::new()
+        };
+        self.program(name)
+            .test_run(options)
+            .expect("a test run")
+            .duration
+            .as_nanos() as f64
     }
 
     /// `restamp` makes frames of so many flows, a power of two, and hands them to `target`.
     fn aim(&mut self, flows: u32, target: &ProgramFd) {
         let state = self.0.map_mut("STATE").expect("in the object");
         let mut state: Array<_, [u64; 2]> = state.try_into().expect("an array");
-        state.set(0, [0, u64::from(flows) - 1], 0).expect("an entry");
+        state
+            .set(0, [0, u64::from(flows) - 1], 0)
+            .expect("an entry");
         let targets = self.0.map_mut("TARGET").expect("in the object");
         let mut targets: ProgramArray<_> = targets.try_into().expect("an array of programs");
         targets.set(0, target, 0).expect("an entry");
@@ -72,7 +90,12 @@ impl Bench {
 
     fn to_drop(flows: u32) -> Self {
         let mut bench = Self::load();
-        let fd = bench.program("drop").fd().expect("loaded").try_clone().expect("a descriptor");
+        let fd = bench
+            .program("drop")
+            .fd()
+            .expect("loaded")
+            .try_clone()
+            .expect("a descriptor");
         bench.aim(flows, &fd);
         bench
     }
@@ -102,12 +125,20 @@ fn config((_, clock, exclusive, verify_every): (&str, Clock, u8, u64)) -> Config
 }
 
 fn configure(account: &mut Account, mode: (&str, Clock, u8, u64), flows: u32) {
-    let flow = FlowConfig { mark: DSCP, log_phases: 0, priority: 3, _pad: 0 };
-    account.configure(&config(mode), &vec![flow; flows as usize]).expect("a configuration");
+    let flow = FlowConfig {
+        mark: DSCP,
+        log_phases: 0,
+        priority: 3,
+        _pad: 0,
+    };
+    account
+        .configure(&config(mode), &vec![flow; flows as usize])
+        .expect("a configuration");
 }
 
 fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
-    let mut account = Account::load(Sizes { flows, windows: 64 }).expect("root, and the object of `cargo xtask build-ebpf`");
+    let mut account = Account::load(Sizes { flows, windows: 64 })
+        .expect("root, and the object of `cargo xtask build-ebpf`");
     configure(&mut account, mode, flows);
     account
 }
@@ -118,27 +149,52 @@ fn without_clock() -> Account {
     const TICKS: [u8; 8] = [0x85, 0, 0, 0, 118, 0, 0, 0];
     let mut octets = std::fs::read(ACCOUNT).expect("`cargo xtask build-ebpf` makes it");
     let mut replaced = 0;
-    for instruction in octets.as_chunks_mut().0.iter_mut().filter(|instruction| **instruction == READING) {
+    for instruction in octets
+        .as_chunks_mut()
+        .0
+        .iter_mut()
+        .filter(|instruction| **instruction == READING)
+    {
         *instruction = TICKS;
         replaced += 1;
     }
     assert!(replaced > 0, "the program calls bpf_ktime_get_ns");
-    let mut account = Account::load_object(&octets, Sizes { flows: 1, windows: 64 }).expect("the kernel takes it as well");
+    let mut account = Account::load_object(
+        &octets,
+        Sizes {
+            flows: 1,
+            windows: 64,
+        },
+    )
+    .expect("the kernel takes it as well");
     configure(&mut account, MODES[0], 1);
     account
 }
 
 /// A figure, beside that of the bare program in the same rounds.
 fn line(name: &str, samples: &[f64], drop: &[f64]) {
-    let (Spread { median, min, max }, ratio) = (Spread::of(samples), Spread::of_ratios(samples, drop).median);
+    let (Spread { median, min, max }, ratio) =
+        (Spread::of(samples), Spread::of_ratios(samples, drop).median);
     println!("{name:56} {median:7.0} {min:7.0} {max:7.0} {ratio:7.1}");
     REPORT.beside(name, "ns", samples, "drop", drop);
 }
 
 fn test_frame(length: usize, v6: bool) -> Vec<u8> {
-    let stamp = Stamp { run: 7, flow: 0, phase: Phase::Storm, sequence: 0, time: 1 };
+    let stamp = Stamp {
+        run: 7,
+        flow: 0,
+        phase: Phase::Storm,
+        sequence: 0,
+        time: 1,
+    };
     let headers = if v6 { 62 } else { 42 };
-    TestFrame { traffic_class: DSCP << 2 | 1, v6, payload: length - headers, ..TestFrame::new(stamp) }.octets()
+    TestFrame {
+        traffic_class: DSCP << 2 | 1,
+        v6,
+        payload: length - headers,
+        ..TestFrame::new(stamp)
+    }
+    .octets()
 }
 
 fn with(mut frame: Vec<u8>, at: usize, octets: &[u8]) -> Vec<u8> {
@@ -156,15 +212,33 @@ fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
         frame
     };
     let tagged = [&tcp[..12], &[0x81, 0x00, 0x60, 0x05], &tcp[12..]].concat();
-    let pfc = |vector| MacControl::Pfc { vector, quanta: [0xffff; 8] }.emit([2, 0, 0, 0, 0, 5]).to_vec();
+    let pfc = |vector| {
+        MacControl::Pfc {
+            vector,
+            quanta: [0xffff; 8],
+        }
+        .emit([2, 0, 0, 0, 0, 5])
+        .to_vec()
+    };
     vec![
         ("other, IPv4 TCP", tcp),
-        ("other, IPv4 UDP, foreign port", with(test_frame(64, false), 36, &[0, 53])),
+        (
+            "other, IPv4 UDP, foreign port",
+            with(test_frame(64, false), 36, &[0, 53]),
+        ),
         ("other, IPv4 TCP, VLAN tag", tagged),
-        ("other, IPv6 UDP, foreign port", with(test_frame(84, true), 56, &[0, 53])),
+        (
+            "other, IPv6 UDP, foreign port",
+            with(test_frame(84, true), 56, &[0, 53]),
+        ),
         ("PFC, 1 class", pfc(8)),
         ("PFC, 8 classes", pfc(0xff)),
-        ("PAUSE", MacControl::Pause { quanta: 9 }.emit([2, 0, 0, 0, 0, 5]).to_vec()),
+        (
+            "PAUSE",
+            MacControl::Pause { quanta: 9 }
+                .emit([2, 0, 0, 0, 0, 5])
+                .to_vec(),
+        ),
     ]
 }
 
@@ -182,7 +256,13 @@ fn constant() {
                     configure(account, MODES[0], 1);
                     account.test_run(&frame, 1).expect("a test run");
                 }
-                samples.push(account.test_run(&frame, RUNS).expect("a test run").duration.as_nanos() as f64);
+                samples.push(
+                    account
+                        .test_run(&frame, RUNS)
+                        .expect("a test run")
+                        .duration
+                        .as_nanos() as f64,
+                );
             }
         }
         let [whole, timeless] = samples;
@@ -191,7 +271,11 @@ fn constant() {
         }
         line(name, &whole, &drop);
         if control {
-            line(&format!("{name}, without reading the clock"), &timeless, &drop);
+            line(
+                &format!("{name}, without reading the clock"),
+                &timeless,
+                &drop,
+            );
         }
     }
 }
@@ -200,8 +284,14 @@ fn constant() {
 fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8, u64)]) {
     let bare = Bench::load();
     let maker = Bench::to_drop(flows);
-    let counted: Vec<_> = modes.iter().map(|&mode| (mode, account(mode, flows))).collect();
-    let aimed: Vec<_> = counted.iter().map(|(_, account)| Bench::to(account, flows)).collect();
+    let counted: Vec<_> = modes
+        .iter()
+        .map(|&mode| (mode, account(mode, flows)))
+        .collect();
+    let aimed: Vec<_> = counted
+        .iter()
+        .map(|(_, account)| Bench::to(account, flows))
+        .collect();
     let mut drop = Vec::new();
     let mut samples = vec![Vec::new(); modes.len()];
     for _ in 0..ROUNDS {
@@ -212,7 +302,11 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
             samples.push(bench.run("restamp", frame) - making);
         }
     }
-    for (((mode, account), samples), runs) in counted.iter().zip(&samples).zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS))) {
+    for (((mode, account), samples), runs) in counted
+        .iter()
+        .zip(&samples)
+        .zip(std::iter::repeat(ROUNDS as u64 * u64::from(RUNS)))
+    {
         let received = account.flows().expect("counts");
         let sum = received
             .iter()
@@ -224,15 +318,34 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
 }
 
 fn main() {
-    println!("{:56} {:>7} {:>7} {:>7} {:>7}", format!("ns a frame, {ROUNDS} rounds of {RUNS}"), "median", "min", "max", "x drop");
+    println!(
+        "{:56} {:>7} {:>7} {:>7} {:>7}",
+        format!("ns a frame, {ROUNDS} rounds of {RUNS}"),
+        "median",
+        "min",
+        "max",
+        "x drop"
+    );
     let bare = Bench::load();
-    let drop: Vec<_> = (0..ROUNDS).map(|_| bare.run("drop", &test_frame(64, false))).collect();
+    let drop: Vec<_> = (0..ROUNDS)
+        .map(|_| bare.run("drop", &test_frame(64, false)))
+        .collect();
     line("drop", &drop, &drop);
     constant();
     for length in [64, 128, 512, 1024, 1500, 3400] {
-        tests(&format!("test frame, {length} B"), &test_frame(length, false), 1, &MODES);
+        tests(
+            &format!("test frame, {length} B"),
+            &test_frame(length, false),
+            1,
+            &MODES,
+        );
     }
     for flows in [8, 64, 512, 4096] {
-        tests(&format!("test frame, 64 B, {flows} flows"), &test_frame(64, false), flows, &[MODES[0], MODES[4]]);
+        tests(
+            &format!("test frame, 64 B, {flows} flows"),
+            &test_frame(64, false),
+            flows,
+            &[MODES[0], MODES[4]],
+        );
     }
 }

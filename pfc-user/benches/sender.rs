@@ -34,21 +34,51 @@ const LINE: u64 = 1_600_000_000_000;
 const SATURATED: u64 = 100_000_000;
 
 fn main() {
-    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
-    for arguments in ["link add name a mtu 3400 type veth peer name b mtu 3400", "link set dev a up", "link set dev b up"] {
-        assert!(Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed").success());
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+        .expect("root may make a network namespace");
+    for arguments in [
+        "link add name a mtu 3400 type veth peer name b mtu 3400",
+        "link set dev a up",
+        "link set dev b up",
+    ] {
+        assert!(
+            Command::new("ip")
+                .args(arguments.split(' '))
+                .status()
+                .expect("iproute2 is installed")
+                .success()
+        );
     }
     let _drop = drop_all("b");
     let cpu = realtime::last_cpu().expect("a CPU");
     assert!(realtime::pin(cpu));
     realtime::be_preferred();
-    println!("{:<44} {:>9} {:>9} {:>9}  {:>6}", "Mframe/s on one CPU", "median", "min", "max", "ratio");
-    for (flows, length) in [(1, 64), (1, 1024), (1, 3400), (8, 64), (64, 64), (512, 64), (4096, 64)] {
+    println!(
+        "{:<44} {:>9} {:>9} {:>9}  {:>6}",
+        "Mframe/s on one CPU", "median", "min", "max", "ratio"
+    );
+    for (flows, length) in [
+        (1, 64),
+        (1, 1024),
+        (1, 3400),
+        (8, 64),
+        (64, 64),
+        (512, 64),
+        (4096, 64),
+    ] {
         saturated(cpu, flows, length);
     }
     println!();
-    println!("{:<34} {:>10} {:>10} {:>10} {:>8}", "paced, 1 s", "frames", "target", "burst us", "stalls");
-    for (flows, frames) in [(1, 100_000), (1, 1_000_000), (64, 1_000_000), (4096, 1_000_000)] {
+    println!(
+        "{:<34} {:>10} {:>10} {:>10} {:>8}",
+        "paced, 1 s", "frames", "target", "burst us", "stalls"
+    );
+    for (flows, frames) in [
+        (1, 100_000),
+        (1, 1_000_000),
+        (64, 1_000_000),
+        (4096, 1_000_000),
+    ] {
         paced(cpu, flows, frames);
     }
 }
@@ -58,35 +88,75 @@ fn saturated(cpu: usize, flows: u16, length: usize) {
     let mut bench = Bench::open(cpu, flows, length, SATURATED);
     let mut results: [Vec<f64>; 3] = Default::default();
     for _ in 0..Extent::asked().pick(3, 7) {
-        for (result, kind) in results.iter_mut().zip([Kind::Generate, Kind::Constant { mask: LOOK - 1 }, Kind::Constant { mask: 0 }]) {
+        for (result, kind) in results.iter_mut().zip([
+            Kind::Generate,
+            Kind::Constant { mask: LOOK - 1 },
+            Kind::Constant { mask: 0 },
+        ]) {
             result.push(bench.measure(kind));
         }
     }
     let name = |what: &str| format!("{what}, {flows} flows, {length} B");
-    for (what, values) in ["sender", "constant", "constant, clock each frame"].into_iter().zip(&results) {
+    for (what, values) in ["sender", "constant", "constant, clock each frame"]
+        .into_iter()
+        .zip(&results)
+    {
         // Of the measurements side by side: what slows the machine slows both.
         let (figures, ratio) = (Spread::of(values), Spread::of_ratios(values, &results[1]));
         let name = name(what);
-        println!("{name:<44} {:>9.2} {:>9.2} {:>9.2}  {:>6.2}", figures.median, figures.min, figures.max, ratio.median);
+        println!(
+            "{name:<44} {:>9.2} {:>9.2} {:>9.2}  {:>6.2}",
+            figures.median, figures.min, figures.max, ratio.median
+        );
     }
     REPORT.figure(&name("constant"), UNIT, &results[1]);
-    REPORT.beside(&name("sender"), UNIT, &results[0], &name("constant"), &results[1]);
-    REPORT.beside(&name("constant, clock each frame"), UNIT, &results[2], &name("constant"), &results[1]);
+    REPORT.beside(
+        &name("sender"),
+        UNIT,
+        &results[0],
+        &name("constant"),
+        &results[1],
+    );
+    REPORT.beside(
+        &name("constant, clock each frame"),
+        UNIT,
+        &results[2],
+        &name("constant"),
+        &results[1],
+    );
 }
 
 /// A second at a rate that can be kept.
 fn paced(cpu: usize, flows: u16, frames: u64) {
     let mut bench = Bench::open(cpu, flows, 64, frames);
     let from = clock::now() + 5 * MS;
-    bench.sender.start(Burst { phase: Phase::Baseline, from, to: from + 1000 * MS, load: 100 }).expect("a burst");
+    bench
+        .sender
+        .start(Burst {
+            phase: Phase::Baseline,
+            from,
+            to: from + 1000 * MS,
+            load: 100,
+        })
+        .expect("a burst");
     bench.sender.wait(Nanos::MAX).expect("its end");
     let sent = bench.sender.report().expect("its account").report;
     let left: u64 = sent.flows.iter().map(|flow| flow.frames).sum();
     let stalls: Nanos = sent.stalls.iter().map(|stall| stall.to - stall.from).sum();
-    let burst = sent.max_burst as f64 * LINE as f64 / (frames * LineRate::frame_bits(64)) as f64 / 1e3;
+    let burst =
+        sent.max_burst as f64 * LINE as f64 / (frames * LineRate::frame_bits(64)) as f64 / 1e3;
     let name = format!("{flows} flows, {frames} frame/s");
-    println!("{name:<34} {left:>10} {frames:>10} {burst:>10.1} {:>5} ms", stalls / MS);
-    REPORT.beside(&name, UNIT, &[left as f64 / 1e6], "target", &[frames as f64 / 1e6]);
+    println!(
+        "{name:<34} {left:>10} {frames:>10} {burst:>10.1} {:>5} ms",
+        stalls / MS
+    );
+    REPORT.beside(
+        &name,
+        UNIT,
+        &[left as f64 / 1e6],
+        "target",
+        &[frames as f64 / 1e6],
+    );
 }
 
 struct Bench {
@@ -117,7 +187,15 @@ impl Bench {
             length,
         };
         let flows: Vec<_> = (0..flows).map(flow).collect();
-        let mut tx = Account::attach("a", Mode::Driver, Sizes { flows: flows.len() as u32, windows: 1 }).expect("a program");
+        let mut tx = Account::attach(
+            "a",
+            Mode::Driver,
+            Sizes {
+                flows: flows.len() as u32,
+                windows: 1,
+            },
+        )
+        .expect("a program");
         let generator = tx.generator().expect("the sender's programs");
         let plan = TrafficPlan {
             interface: "a",
@@ -138,20 +216,42 @@ impl Bench {
         };
         let sender = LiveFrames::open(&plan, generator.clone(), &[cpu], None).expect("a sender");
         let port = nix::net::if_::if_nametoindex("a").expect("it exists");
-        Self { _tx: tx, generator, sender, cpu, port, frame: (0..length).map(|at| at as u8).collect() }
+        Self {
+            _tx: tx,
+            generator,
+            sender,
+            cpu,
+            port,
+            frame: (0..length).map(|at| at as u8).collect(),
+        }
     }
 
     /// Million frames in a second of CPU time.
     fn measure(&mut self, kind: Kind) -> f64 {
         let share = self.generator.flows.entries() as u64;
         // A burst without end, which this thread sends in the worker's stead.
-        self.sender.prepare(Burst { phase: Phase::Baseline, from: clock::now(), to: u64::MAX, load: 100 });
+        self.sender.prepare(Burst {
+            phase: Phase::Baseline,
+            from: clock::now(),
+            to: u64::MAX,
+            load: 100,
+        });
         let worker = self.generator.workers.get(self.cpu);
         assert_eq!(worker.end, share);
         let run = |runs| match kind {
-            Kind::Generate => self.generator.run(self.port, &self.frame, runs, worker.batch_runs as u32),
+            Kind::Generate => {
+                self.generator
+                    .run(self.port, &self.frame, runs, worker.batch_runs as u32)
+            }
             Kind::Constant { mask } => {
-                self.generator.workers.set(self.cpu, &Worker { look: mask, end: 1, ..Worker::default() });
+                self.generator.workers.set(
+                    self.cpu,
+                    &Worker {
+                        look: mask,
+                        end: 1,
+                        ..Worker::default()
+                    },
+                );
                 self.generator.run_constant(self.port, &self.frame, runs)
             }
         };
@@ -163,12 +263,17 @@ impl Bench {
             Kind::Constant { .. } => run(FRAMES).expect("live frames"),
         }
         let (frames, passed) = (self.frames() - before, cpu_time() - started);
-        assert!(frames > u64::from(FRAMES) / 2, "{frames} frames left in {FRAMES} runs: not saturated");
+        assert!(
+            frames > u64::from(FRAMES) / 2,
+            "{frames} frames left in {FRAMES} runs: not saturated"
+        );
         frames as f64 * 1e3 / passed as f64
     }
 
     fn frames(&self) -> u64 {
-        (0..self.generator.flows.entries()).map(|flow| self.generator.flows.get(flow).sequence).sum()
+        (0..self.generator.flows.entries())
+            .map(|flow| self.generator.flows.get(flow).sequence)
+            .sum()
     }
 }
 
@@ -187,7 +292,12 @@ fn drop_all(interface: &str) -> [OwnedFd; 2] {
     const ATTACH_XDP: u32 = 37;
     const DRIVER: u32 = 1 << 2;
     let license = c"GPL";
-    let load: [u64; 4] = [u64::from(XDP) | 2 << 32, CODE.as_ptr() as u64, license.as_ptr() as u64, 0];
+    let load: [u64; 4] = [
+        u64::from(XDP) | 2 << 32,
+        CODE.as_ptr() as u64,
+        license.as_ptr() as u64,
+        0,
+    ];
     let call = |command: libc::c_long, attributes: *const u8, length: usize| {
         // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call.
         let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, length) };

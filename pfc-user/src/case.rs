@@ -49,7 +49,10 @@ impl Verdict {
 
     /// The verdict on a whole from those on its parts; not applicable when there are none.
     pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
-        parts.into_iter().max_by_key(|part| part.weight()).unwrap_or(Self::NotApplicable)
+        parts
+            .into_iter()
+            .max_by_key(|part| part.weight())
+            .unwrap_or(Self::NotApplicable)
     }
 }
 
@@ -83,8 +86,14 @@ pub struct Check {
 impl Check {
     /// Why it is skipped: a check that it depends on is among `earlier` results of the repetition, and failed or was skipped.
     pub fn skipped_for(&self, earlier: &[CheckResult]) -> Option<String> {
-        let failed = |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
-        let on = self.depends_on.iter().find_map(|id| earlier.iter().filter(failed).find(|result| result.check == *id))?;
+        let failed =
+            |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
+        let on = self.depends_on.iter().find_map(|id| {
+            earlier
+                .iter()
+                .filter(failed)
+                .find(|result| result.check == *id)
+        })?;
         Some(format!("it depends on `{}`, which did not pass", on.check))
     }
 }
@@ -228,7 +237,11 @@ pub struct CaseResult {
 impl CaseResult {
     /// The verdict on `check` over all repetitions; `None` if it was judged in none.
     pub fn check(&self, check: &str) -> Option<Verdict> {
-        let mut results = self.checks.iter().filter(|result| result.check == check).peekable();
+        let mut results = self
+            .checks
+            .iter()
+            .filter(|result| result.check == check)
+            .peekable();
         results.peek()?;
         Some(Verdict::of_parts(results.map(|result| result.verdict)))
     }

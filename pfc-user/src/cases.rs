@@ -13,7 +13,9 @@ use crate::evidence::{CaseEvidence, Evidence, Repetition};
 pub fn all() -> Vec<&'static Case> {
     let pfc = pfc::CASES.iter().map(|case| &case.case);
     let mad = mad::CASES.iter().map(|case| &case.case);
-    pfc.chain(mad).chain(rc::CASES.iter().map(|case| &case.case)).collect()
+    pfc.chain(mad)
+        .chain(rc::CASES.iter().map(|case| &case.case))
+        .collect()
 }
 
 /// The case of that id.
@@ -53,16 +55,26 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
         result.figures.extend(judged.figures);
     }
     for omitted in &evidence.omitted {
-        let verdict = if omitted.not_applicable { Verdict::NotApplicable } else { Verdict::Inconclusive };
-        result.checks.extend(case.checks.iter().map(|check| CheckResult {
-            check: check.id.into(),
-            repetition: omitted.name.clone(),
-            verdict,
-            reason: omitted.reason.clone(),
-            assertions: Vec::new(),
-        }));
+        let verdict = if omitted.not_applicable {
+            Verdict::NotApplicable
+        } else {
+            Verdict::Inconclusive
+        };
+        result
+            .checks
+            .extend(case.checks.iter().map(|check| CheckResult {
+                check: check.id.into(),
+                repetition: omitted.name.clone(),
+                verdict,
+                reason: omitted.reason.clone(),
+                assertions: Vec::new(),
+            }));
     }
-    result.assertions = case.assertions.iter().map(|assertion| of_document(assertion, &result.checks)).collect();
+    result.assertions = case
+        .assertions
+        .iter()
+        .map(|assertion| of_document(assertion, &result.checks))
+        .collect();
     result.verdict = Verdict::of_parts(result.checks.iter().map(|check| check.verdict));
     if let Some(error) = &evidence.error {
         // A failure that was seen stays one, whatever became of the rest.
@@ -76,7 +88,8 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
 fn of_document(assertion: &DocumentAssertion, checks: &[CheckResult]) -> AssertionResult {
     let deciding = || {
         checks.iter().filter(|result| {
-            let about = assertion.repetitions.is_empty() || assertion.repetitions.contains(&result.repetition.as_str());
+            let about = assertion.repetitions.is_empty()
+                || assertion.repetitions.contains(&result.repetition.as_str());
             about && assertion.checks.contains(&result.check.as_str())
         })
     };
@@ -88,7 +101,13 @@ fn of_document(assertion: &DocumentAssertion, checks: &[CheckResult]) -> Asserti
             (_, None) => Some(Verdict::Inconclusive),
             _ => Some(Verdict::of_parts(deciding().map(|result| result.verdict))),
         },
-        checks: assertion.checks.iter().map(|check| check.to_string()).collect(),
-        comparisons: deciding().flat_map(|result| result.assertions.clone()).collect(),
+        checks: assertion
+            .checks
+            .iter()
+            .map(|check| check.to_string())
+            .collect(),
+        comparisons: deciding()
+            .flat_map(|result| result.assertions.clone())
+            .collect(),
     }
 }

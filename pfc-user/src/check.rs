@@ -13,7 +13,10 @@ use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
 use crate::preflight;
 
 /// Enough for the self-test.
-const LEAST: Sizes = Sizes { flows: 1, windows: 1 };
+const LEAST: Sizes = Sizes {
+    flows: 1,
+    windows: 1,
+};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,21 +40,37 @@ pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
 fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
     let laid = Ports::lay(config)?;
     let mut ports = examine(&laid, config)?;
-    let not_done = |reason: &str| SelfTest::NotDone { reason: reason.into() };
+    let not_done = |reason: &str| SelfTest::NotDone {
+        reason: reason.into(),
+    };
     let taken = ports.iter().find(|port| port.facts.xdp_attached.is_some());
     let results = match (depth, taken) {
-        (Depth::Passive, _) => [not_done("it was not asked for"), not_done("it was not asked for")],
+        (Depth::Passive, _) => [
+            not_done("it was not asked for"),
+            not_done("it was not asked for"),
+        ],
         (_, Some(taken)) => {
-            let reason = format!("there is an XDP program on {} already", taken.facts.interface);
+            let reason = format!(
+                "there is an XDP program on {} already",
+                taken.facts.interface
+            );
             [not_done(&reason), not_done(&reason)]
         }
         // The self-test's frames have no tag, so that no offload has to be changed for them.
-        (Depth::Active, None) => match laid.open(&PfcTestbed { trust: Trust::Dscp, ..config.clone() }, LEAST) {
+        (Depth::Active, None) => match laid.open(
+            &PfcTestbed {
+                trust: Trust::Dscp,
+                ..config.clone()
+            },
+            LEAST,
+        ) {
             Ok(testbed) => self_tests(&testbed),
             Err(error) => {
                 let reason = crate::run::in_words(&error);
                 match error.downcast_ref::<XdpError>() {
-                    Some(_) => [0; 2].map(|_| SelfTest::Refused { reason: reason.clone() }),
+                    Some(_) => [0; 2].map(|_| SelfTest::Refused {
+                        reason: reason.clone(),
+                    }),
                     None => [not_done(&reason), not_done(&reason)],
                 }
             }
@@ -71,26 +90,55 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         tagged: config.trust == Trust::Pcp,
     };
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
-    roles.map(|(role, (interface, namespace))| examine_port(role, wanted.clone(), namespace, interface)).collect()
+    roles
+        .map(|(role, (interface, namespace))| {
+            examine_port(role, wanted.clone(), namespace, interface)
+        })
+        .collect()
 }
 
 /// What the self-test found on both ports of a testbed that is up.
 pub fn self_tests(testbed: &testbed::Testbed) -> [SelfTest; 2] {
-    let not_done = || SelfTest::NotDone { reason: "the testbed has none".into() };
+    let not_done = || SelfTest::NotDone {
+        reason: "the testbed has none".into(),
+    };
     [&testbed.tx, &testbed.rx].map(|port| port.self_test.clone().unwrap_or_else(not_done))
 }
 
 /// The port of the RC case; `None` where the tool makes it.
 pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
-    let RcDut::Agent { port, .. } = &config.dut else { return Ok(None) };
+    let RcDut::Agent { port, .. } = &config.dut else {
+        return Ok(None);
+    };
     let namespace = place(port.namespace.as_deref())?;
-    let wanted = Wanted { xdp: word(config.xdp).into(), line_rate: None, tagged: false };
-    Ok(Some(examine_port(Role::Rc, wanted, &namespace, &port.interface)?))
+    let wanted = Wanted {
+        xdp: word(config.xdp).into(),
+        line_rate: None,
+        tagged: false,
+    };
+    Ok(Some(examine_port(
+        Role::Rc,
+        wanted,
+        &namespace,
+        &port.interface,
+    )?))
 }
 
-fn examine_port(role: Role, wanted: Wanted, namespace: &Namespace, interface: &str) -> Result<Port> {
+fn examine_port(
+    role: Role,
+    wanted: Wanted,
+    namespace: &Namespace,
+    interface: &str,
+) -> Result<Port> {
     let facts = link::examine(namespace, interface)?;
-    Ok(Port { role, wanted, facts, self_test: SelfTest::NotDone { reason: "there is none for this port".into() } })
+    Ok(Port {
+        role,
+        wanted,
+        facts,
+        self_test: SelfTest::NotDone {
+            reason: "there is none for this port".into(),
+        },
+    })
 }
 
 fn place(namespace: Option<&str>) -> Result<Namespace> {
@@ -109,7 +157,10 @@ const fn word(mode: XdpMode) -> &'static str {
 /// they are gone with it.
 pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
     let journal = Journal::open();
-    let own = testbed.pfc.as_ref().is_some_and(|pfc| !matches!(pfc.dut, Dut::External { .. }));
+    let own = testbed
+        .pfc
+        .as_ref()
+        .is_some_and(|pfc| !matches!(pfc.dut, Dut::External { .. }));
     let mut done = Vec::new();
     for (port, items) in found.ports.iter().zip(preflight::judge(found)) {
         if own && port.role != Role::Rc {
@@ -119,7 +170,11 @@ pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
         for fix in items.iter().filter_map(|item| item.fix) {
             match journal.keep(&namespace, &port.facts.interface, fix.feature, fix.on) {
                 Ok(said) => done.extend(said),
-                Err(error) => done.push(format!("{}: {} could not be set: {error}", port.facts.interface, fix.feature.name())),
+                Err(error) => done.push(format!(
+                    "{}: {} could not be set: {error}",
+                    port.facts.interface,
+                    fix.feature.name()
+                )),
             }
         }
     }

@@ -158,7 +158,11 @@ pub enum DutCommand {
 impl RunArgs {
     /// Which cases to run.
     pub fn choice(&self) -> PlanChoice {
-        if self.case.is_empty() { PlanChoice::Plan(self.plan.clone()) } else { PlanChoice::Cases(self.case.clone()) }
+        if self.case.is_empty() {
+            PlanChoice::Plan(self.plan.clone())
+        } else {
+            PlanChoice::Cases(self.case.clone())
+        }
     }
 }
 
@@ -188,16 +192,29 @@ mod tests {
     #[test]
     fn without_a_plan_everything_is_run() {
         let args = run("validator run --testbed t.toml");
-        assert_eq!((args.choice(), args.format, args.dry_run), (PlanChoice::Plan("all".into()), Format::Text, false));
+        assert_eq!(
+            (args.choice(), args.format, args.dry_run),
+            (PlanChoice::Plan("all".into()), Format::Text, false)
+        );
     }
 
     #[test]
     fn cases_and_settings_may_be_repeated() {
-        let args = run("validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o --dry-run --format json");
-        assert_eq!(args.choice(), PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec()));
+        let args = run(
+            "validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o --dry-run --format json",
+        );
+        assert_eq!(
+            args.choice(),
+            PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec())
+        );
         assert_eq!(
             (args.set, args.out, args.dry_run, args.format),
-            (vec!["x=1".into(), "y=2".into()], Some("o".into()), true, Format::Json)
+            (
+                vec!["x=1".into(), "y=2".into()],
+                Some("o".into()),
+                true,
+                Format::Json
+            )
         );
     }
 
@@ -205,11 +222,23 @@ mod tests {
     fn misuse_ends_with_exit_code_2() {
         for (line, kind) in [
             ("validator run", ErrorKind::MissingRequiredArgument),
-            ("validator run --testbed t --plan smoke --case a", ErrorKind::ArgumentConflict),
-            ("validator run --testbed t --speed 3", ErrorKind::UnknownArgument),
+            (
+                "validator run --testbed t --plan smoke --case a",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "validator run --testbed t --speed 3",
+                ErrorKind::UnknownArgument,
+            ),
             ("validator check", ErrorKind::MissingRequiredArgument),
-            ("validator check --testbed t --undo", ErrorKind::ArgumentConflict),
-            ("validator check --testbed t --fix --passive", ErrorKind::ArgumentConflict),
+            (
+                "validator check --testbed t --undo",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "validator check --testbed t --fix --passive",
+                ErrorKind::ArgumentConflict,
+            ),
             ("validator list --format xml", ErrorKind::InvalidValue),
             ("validator judge", ErrorKind::MissingRequiredArgument),
             ("validator frobnicate", ErrorKind::InvalidSubcommand),

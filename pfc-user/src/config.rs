@@ -13,9 +13,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-pub use plan::{IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use plan::{
+    IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm,
+};
 pub use testbed::{
-    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut, RcTestbed, Sender, Testbed, XdpMode,
+    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
+    RcTestbed, Sender, Testbed, XdpMode,
 };
 pub use units::Span;
 
@@ -83,7 +86,12 @@ pub enum ConfigError {
 /// Reads testbed and plan, applies the `--set key=value` arguments in `sets`, and checks the whole.
 ///
 /// `known_cases` are the ids of all cases that the tool has.
-pub fn load(testbed: &Path, choice: &PlanChoice, sets: &[String], known_cases: &[&str]) -> Result<Config, ConfigError> {
+pub fn load(
+    testbed: &Path,
+    choice: &PlanChoice,
+    sets: &[String],
+    known_cases: &[&str],
+) -> Result<Config, ConfigError> {
     let testbed_file = testbed.display().to_string();
     let testbed_text = read(&testbed_file)?;
     let mut testbed = Document::parse(&testbed_file, &testbed_text)?;
@@ -104,7 +112,10 @@ pub fn load(testbed: &Path, choice: &PlanChoice, sets: &[String], known_cases: &
 }
 
 fn read(file: &str) -> Result<String, ConfigError> {
-    fs::read_to_string(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })
+    fs::read_to_string(file).map_err(|error| ConfigError::Unreadable {
+        file: file.to_owned(),
+        error,
+    })
 }
 
 /// A plan's name in errors, and its text.
@@ -114,31 +125,54 @@ fn find_plan(name: &str) -> Result<(String, Cow<'static, str>), ConfigError> {
     }
     match read(name) {
         Ok(text) => Ok((name.to_owned(), Cow::Owned(text))),
-        Err(ConfigError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => Err(ConfigError::Argument {
-            argument: format!("--plan {name}"),
-            problem: format!("neither a file nor a built-in plan ({})", BUILT_IN_PLANS.map(|(name, _)| name).join(", ")),
-        }),
+        Err(ConfigError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+            Err(ConfigError::Argument {
+                argument: format!("--plan {name}"),
+                problem: format!(
+                    "neither a file nor a built-in plan ({})",
+                    BUILT_IN_PLANS.map(|(name, _)| name).join(", ")
+                ),
+            })
+        }
         Err(other) => Err(other),
     }
 }
 
-fn apply<'a>(argument: &'a str, testbed: &mut Document<'a>, plan: &mut Document<'a>) -> Result<(), ConfigError> {
-    let wrong = |problem: &str| ConfigError::Argument { argument: format!("--set {argument}"), problem: problem.to_owned() };
-    let (key, value) = argument.split_once('=').ok_or_else(|| wrong("expected key=value, such as testbed.limits.max_response=2ms"))?;
+fn apply<'a>(
+    argument: &'a str,
+    testbed: &mut Document<'a>,
+    plan: &mut Document<'a>,
+) -> Result<(), ConfigError> {
+    let wrong = |problem: &str| ConfigError::Argument {
+        argument: format!("--set {argument}"),
+        problem: problem.to_owned(),
+    };
+    let (key, value) = argument
+        .split_once('=')
+        .ok_or_else(|| wrong("expected key=value, such as testbed.limits.max_response=2ms"))?;
     match key.split_once('.') {
         Some(("testbed", path)) => testbed.set(path, value, argument),
         Some(("plan", path)) => plan.set(path, value, argument),
-        _ => Err(wrong("the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s")),
+        _ => Err(wrong(
+            "the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s",
+        )),
     }
 }
 
 fn select(cases: &[PlannedCase], ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
-    if let Some(unknown) = ids.iter().find(|id| !cases.iter().any(|case| case.id == **id)) {
+    if let Some(unknown) = ids
+        .iter()
+        .find(|id| !cases.iter().any(|case| case.id == **id))
+    {
         let known: Vec<_> = cases.iter().map(|case| case.id.as_str()).collect();
         return Err(ConfigError::Argument {
             argument: format!("--case {unknown}"),
             problem: format!("unknown case; expected one of {}", known.join(", ")),
         });
     }
-    Ok(cases.iter().filter(|case| ids.contains(&case.id)).cloned().collect())
+    Ok(cases
+        .iter()
+        .filter(|case| ids.contains(&case.id))
+        .cloned()
+        .collect())
 }

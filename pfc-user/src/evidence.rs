@@ -104,6 +104,10 @@ impl Repetition {
 
     /// What a PFC case recorded.
     pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
-        if let Self::Pfc(evidence) = self { Some(evidence) } else { None }
+        if let Self::Pfc(evidence) = self {
+            Some(evidence)
+        } else {
+            None
+        }
     }
 }

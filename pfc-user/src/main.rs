@@ -23,13 +23,15 @@ fn main() -> ExitCode {
         Command::Judge(args) => stored(&args, false),
         Command::Report(args) => stored(&args, true),
         Command::Watch(args) => watch::session::main(&args),
-        Command::Dut { device: DutCommand::Switch(args) } => {
-            dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
-        }
-        Command::Dut { device: DutCommand::Sma(args) } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
-        Command::Dut { device: DutCommand::Requester(args) } => {
-            dut::requester::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed)
-        }
+        Command::Dut {
+            device: DutCommand::Switch(args),
+        } => dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        Command::Dut {
+            device: DutCommand::Sma(args),
+        } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        Command::Dut {
+            device: DutCommand::Requester(args),
+        } => dut::requester::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
         Command::Agent(args) => agent::process::main(&args, io::stdout()).map(|()| Exit::Passed),
     };
     match outcome {
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
 
 /// Whether the reader of our output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn list(args: &ListArgs) -> Result<Exit> {
@@ -69,8 +73,17 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
         return Ok(if all { Exit::Passed } else { Exit::Failed });
     };
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
-    let Config { testbed, .. } = config::load(file, &PlanChoice::Plan(DEFAULT_PLAN.into()), &args.set, &known)?;
-    let depth = if args.passive { Depth::Passive } else { Depth::Active };
+    let Config { testbed, .. } = config::load(
+        file,
+        &PlanChoice::Plan(DEFAULT_PLAN.into()),
+        &args.set,
+        &known,
+    )?;
+    let depth = if args.passive {
+        Depth::Passive
+    } else {
+        Depth::Active
+    };
     let mut found = check::check(&testbed, depth)?;
     if args.fix {
         let done = check::fix(&testbed, &found)?;
@@ -83,7 +96,9 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     }
     let (record, mut out) = (testbed.record(), io::stdout().lock());
     match args.format {
-        Format::Text => out.write_all(report::preflight::text(&record, &found, report::colour(&io::stdout())).as_bytes())?,
+        Format::Text => out.write_all(
+            report::preflight::text(&record, &found, report::colour(&io::stdout())).as_bytes(),
+        )?,
         Format::Json => report::preflight::json(&mut out, &record, &found)?,
     }
     Ok(report::preflight::exit(&found))
@@ -106,7 +121,10 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, evidence.interrupted);
     // Whatever became of the files, what was measured is shown.
-    let written = args.out.as_deref().map_or(Ok(()), |dir| report::write(dir, &evidence, &results, exit));
+    let written = args
+        .out
+        .as_deref()
+        .map_or(Ok(()), |dir| report::write(dir, &evidence, &results, exit));
     let shown = show(args.format, &evidence, &results, exit);
     written?;
     shown
@@ -115,13 +133,25 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
     let mut out = io::stdout().lock();
-    write!(out, "{}", report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate))?;
+    write!(
+        out,
+        "{}",
+        report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate)
+    )?;
     for planned in run::plan(config, line_rate)? {
         for plan in &planned.repetitions {
-            write!(out, "\n{}", report::dry_run::steps(planned.case, plan, &config.testbed, line_rate))?;
+            write!(
+                out,
+                "\n{}",
+                report::dry_run::steps(planned.case, plan, &config.testbed, line_rate)
+            )?;
         }
         for omitted in &planned.omitted {
-            writeln!(out, "\n{} [{}]\n      not done: {}", planned.case.id, omitted.name, omitted.reason)?;
+            writeln!(
+                out,
+                "\n{} [{}]\n      not done: {}",
+                planned.case.id, omitted.name, omitted.reason
+            )?;
         }
     }
     Ok(Exit::Passed)
@@ -141,7 +171,10 @@ fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
 fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
     let mut out = io::stdout().lock();
     let shown = match format {
-        Format::Text => out.write_all(report::text::summary(evidence, results, exit, report::colour(&io::stdout())).as_bytes()),
+        Format::Text => out.write_all(
+            report::text::summary(evidence, results, exit, report::colour(&io::stdout()))
+                .as_bytes(),
+        ),
         Format::Json => report::json::write(&mut out, evidence, results, exit),
     };
     match shown.map_err(anyhow::Error::from) {

@@ -106,9 +106,21 @@ pub fn counters(reading: &Reading) -> Vec<(MacCounter, u64)> {
         for pattern in nic.counters {
             match pattern.matches(name) {
                 Some(Some(priority)) => {
-                    found.push((of(name, Source::Driver, Subject::Priority(priority), pattern.frames, Some(pattern.name)), *value));
+                    found.push((
+                        of(
+                            name,
+                            Source::Driver,
+                            Subject::Priority(priority),
+                            pattern.frames,
+                            Some(pattern.name),
+                        ),
+                        *value,
+                    ));
                 }
-                Some(None) => found.push((of(name, Source::Driver, Subject::Pause, pattern.frames, None), *value)),
+                Some(None) => found.push((
+                    of(name, Source::Driver, Subject::Pause, pattern.frames, None),
+                    *value,
+                )),
                 None => {}
             }
         }
@@ -117,16 +129,40 @@ pub fn counters(reading: &Reading) -> Vec<(MacCounter, u64)> {
         for priority in Priority::all() {
             let name = format!("indications[{priority}]");
             found.push((
-                of(&name, Source::Dcb, Subject::Priority(priority), frames, Some("indications")),
+                of(
+                    &name,
+                    Source::Dcb,
+                    Subject::Priority(priority),
+                    frames,
+                    Some("indications"),
+                ),
                 pfc.indications[priority.index()],
             ));
         }
     }
     if let Some(value) = reading.pause.received {
-        found.push((of("rx_pause_frames", Source::Pause, Subject::Pause, Frames::Either, None), value));
+        found.push((
+            of(
+                "rx_pause_frames",
+                Source::Pause,
+                Subject::Pause,
+                Frames::Either,
+                None,
+            ),
+            value,
+        ));
     }
     if let Some(value) = reading.mac_control.received {
-        found.push((of("MACControlFramesReceived", Source::MacControl, Subject::Any, Frames::Either, None), value));
+        found.push((
+            of(
+                "MACControlFramesReceived",
+                Source::MacControl,
+                Subject::Any,
+                Frames::Either,
+                None,
+            ),
+            value,
+        ));
     }
     found
 }
@@ -138,7 +174,9 @@ impl Pattern {
 
     /// Whether `name` is one of the family, and of which priority where it has one.
     fn matches(&self, name: &str) -> Option<Option<Priority>> {
-        let Some((before, after)) = self.name.split_once("{}") else { return (self.name == name).then_some(None) };
+        let Some((before, after)) = self.name.split_once("{}") else {
+            return (self.name == name).then_some(None);
+        };
         let number = name.strip_prefix(before)?.strip_suffix(after)?;
         // One digit: `+3` and `03` would be other names.
         let number = number.parse::<u8>().ok().filter(|_| number.len() == 1)?;
@@ -157,7 +195,17 @@ mod tests {
     fn drivers_are_named_once() {
         let names: BTreeSet<_> = TABLE.iter().map(|nic| nic.driver).collect();
         assert_eq!(names.len(), TABLE.len());
-        for driver in ["ixgbe", "igc", "igb", "e1000e", "i40e", "ice", "mlx5_core", "veth", "virtio_net"] {
+        for driver in [
+            "ixgbe",
+            "igc",
+            "igb",
+            "e1000e",
+            "i40e",
+            "ice",
+            "mlx5_core",
+            "veth",
+            "virtio_net",
+        ] {
             assert!(find(driver).is_some(), "{driver}");
         }
         assert!(find("").is_none() && lag("unheard-of") > lag("veth"));
@@ -165,8 +213,15 @@ mod tests {
 
     fn found(driver: &str, names: &[&str]) -> Vec<(String, Subject, Frames)> {
         let private = names.iter().map(|name| ((*name).to_owned(), 1)).collect();
-        let reading = Reading { driver: driver.into(), private, ..Reading::default() };
-        counters(&reading).into_iter().map(|(counter, _)| (counter.name, counter.subject, counter.frames)).collect()
+        let reading = Reading {
+            driver: driver.into(),
+            private,
+            ..Reading::default()
+        };
+        counters(&reading)
+            .into_iter()
+            .map(|(counter, _)| (counter.name, counter.subject, counter.frames))
+            .collect()
     }
 
     #[test]
@@ -174,9 +229,24 @@ mod tests {
         let three = Subject::Priority(Priority::new(3).unwrap());
         for (driver, name, subject, frames) in [
             ("mlx5_core", "rx_prio3_pause", three, Frames::Either),
-            ("mlx5_core", "rx_prio3_pause_duration", three, Frames::Effect),
-            ("mlx5_core", "rx_prio3_pause_transition", three, Frames::Effect),
-            ("mlx5_core", "rx_pause_ctrl_phy", Subject::Pause, Frames::Either),
+            (
+                "mlx5_core",
+                "rx_prio3_pause_duration",
+                three,
+                Frames::Effect,
+            ),
+            (
+                "mlx5_core",
+                "rx_prio3_pause_transition",
+                three,
+                Frames::Effect,
+            ),
+            (
+                "mlx5_core",
+                "rx_pause_ctrl_phy",
+                Subject::Pause,
+                Frames::Either,
+            ),
             ("i40e", "port.rx_priority_3_xoff_rx", three, Frames::Xoff),
             ("i40e", "port.rx_priority_3_xoff", three, Frames::Xoff),
             ("i40e", "port.rx_priority_3_xon", three, Frames::Xon),
@@ -189,28 +259,79 @@ mod tests {
             ("mlx4_en", "rx_pause_duration_prio_3", three, Frames::Effect),
             ("igb", "rx_flow_control_xoff", Subject::Pause, Frames::Xoff),
         ] {
-            assert_eq!(found(driver, &[name]), [(name.to_owned(), subject, frames)], "{driver}");
+            assert_eq!(
+                found(driver, &[name]),
+                [(name.to_owned(), subject, frames)],
+                "{driver}"
+            );
         }
     }
 
     #[test]
     fn what_is_sent_and_what_only_looks_alike_is_not_counted() {
-        assert_eq!(found("mlx5_core", &["tx_prio3_pause", "rx_prio3_packets", "rx_prio8_pause", "rx_prio03_pause", "rx_prio_pause"]), []);
-        assert_eq!(found("i40e", &["port.tx_priority_3_xoff_tx", "port.rx_priority_3_xon_2_xoff", "rx_priority_3_xoff.nic"]), []);
+        assert_eq!(
+            found(
+                "mlx5_core",
+                &[
+                    "tx_prio3_pause",
+                    "rx_prio3_packets",
+                    "rx_prio8_pause",
+                    "rx_prio03_pause",
+                    "rx_prio_pause"
+                ]
+            ),
+            []
+        );
+        assert_eq!(
+            found(
+                "i40e",
+                &[
+                    "port.tx_priority_3_xoff_tx",
+                    "port.rx_priority_3_xon_2_xoff",
+                    "rx_priority_3_xoff.nic"
+                ]
+            ),
+            []
+        );
         assert_eq!(found("veth", &["rx_prio3_pause"]), []);
     }
 
     #[test]
     fn standard_counters_are_there_for_every_driver() {
-        let received = |received| FrameCounts { received: Some(received), sent: None };
-        let pfc = Some(Pfc { indications: [0, 1, 2, 3, 4, 5, 6, 7], requests: [9; 8], ..Pfc::default() });
-        let reading =
-            |driver: &str| Reading { driver: driver.into(), private: Vec::new(), pause: received(40), mac_control: received(50), pfc };
+        let received = |received| FrameCounts {
+            received: Some(received),
+            sent: None,
+        };
+        let pfc = Some(Pfc {
+            indications: [0, 1, 2, 3, 4, 5, 6, 7],
+            requests: [9; 8],
+            ..Pfc::default()
+        });
+        let reading = |driver: &str| Reading {
+            driver: driver.into(),
+            private: Vec::new(),
+            pause: received(40),
+            mac_control: received(50),
+            pfc,
+        };
         let all = counters(&reading("unheard-of"));
-        let values: Vec<_> = all.iter().map(|(counter, value)| (counter.name.as_str(), counter.frames, *value)).collect();
+        let values: Vec<_> = all
+            .iter()
+            .map(|(counter, value)| (counter.name.as_str(), counter.frames, *value))
+            .collect();
         assert_eq!(values[3], ("indications[3]", Frames::Either, 3));
-        assert_eq!(values[8..], [("rx_pause_frames", Frames::Either, 40), ("MACControlFramesReceived", Frames::Either, 50)]);
+        assert_eq!(
+            values[8..],
+            [
+                ("rx_pause_frames", Frames::Either, 40),
+                ("MACControlFramesReceived", Frames::Either, 50)
+            ]
+        );
         assert_eq!(counters(&reading("i40e"))[3].0.frames, Frames::Xoff);
-        assert_eq!(counters(&reading("ixgbe")).len(), 2, "its driver has sent and received the wrong way round");
+        assert_eq!(
+            counters(&reading("ixgbe")).len(),
+            2,
+            "its driver has sent and received the wrong way round"
+        );
     }
 }

@@ -87,23 +87,48 @@ pub enum ReportError {
 /// for want of a place.
 pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
     let attempt = dir.join(format!(".attempt.{}", process::id()));
-    let made = fs::create_dir_all(dir).and_then(|()| File::create(&attempt)).and_then(|_| fs::remove_file(&attempt));
-    made.map_err(|error| ReportError::Unwritable { path: dir.to_owned(), error })
+    let made = fs::create_dir_all(dir)
+        .and_then(|()| File::create(&attempt))
+        .and_then(|_| fs::remove_file(&attempt));
+    made.map_err(|error| ReportError::Unwritable {
+        path: dir.to_owned(),
+        error,
+    })
 }
 
 /// Writes the evidence and all reports into `dir`, which is made where it is missing. Each file appears whole or not at all.
-pub fn write(dir: &Path, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<(), ReportError> {
-    fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable { path: dir.to_owned(), error })?;
-    atomically(&dir.join(EVIDENCE), |out| Ok(serde_json::to_writer(out, evidence)?))?;
+pub fn write(
+    dir: &Path,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<(), ReportError> {
+    fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable {
+        path: dir.to_owned(),
+        error,
+    })?;
+    atomically(&dir.join(EVIDENCE), |out| {
+        Ok(serde_json::to_writer(out, evidence)?)
+    })?;
     render(dir, evidence, results, exit)
 }
 
 /// Writes all reports into `dir`, beside the evidence there.
-pub fn render(dir: &Path, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<(), ReportError> {
-    atomically(&dir.join(REPORT), |out| json::write(out, evidence, results, exit))?;
+pub fn render(
+    dir: &Path,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<(), ReportError> {
+    atomically(&dir.join(REPORT), |out| {
+        json::write(out, evidence, results, exit)
+    })?;
     atomically(&dir.join(JUNIT), |out| junit::write(out, evidence, results))?;
     let captures = dir.join(CAPTURES);
-    remove_captures(&captures).map_err(|error| ReportError::Unwritable { path: captures.clone(), error })?;
+    remove_captures(&captures).map_err(|error| ReportError::Unwritable {
+        path: captures.clone(),
+        error,
+    })?;
     for (name, offences) in pcapng::captures(evidence) {
         atomically(&captures.join(name), |out| pcapng::write(out, offences))?;
     }
@@ -124,25 +149,40 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     let mut text = String::new();
     match File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ReportError::NoEvidence(dir.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ReportError::NoEvidence(dir.to_owned()));
+        }
         Err(error) => return Err(ReportError::Unreadable { path, error }),
     }
     let wrong = |error: serde_json::Error| {
         if error.is_eof() {
-            ReportError::Truncated { path: path.clone(), error }
+            ReportError::Truncated {
+                path: path.clone(),
+                error,
+            }
         } else {
-            ReportError::Malformed { path: path.clone(), error }
+            ReportError::Malformed {
+                path: path.clone(),
+                error,
+            }
         }
     };
     let head: Head = serde_json::from_str(&text).map_err(wrong)?;
     if head.schema != SCHEMA {
-        return Err(ReportError::Schema { path, found: head.schema, version: head.version });
+        return Err(ReportError::Schema {
+            path,
+            found: head.schema,
+            version: head.version,
+        });
     }
     serde_json::from_str(&text).map_err(wrong)
 }
 
 /// Writes a file beside `path` and gives it its name when it is whole.
-fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), ReportError> {
+fn atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), ReportError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
     let written = File::create(&temporary).and_then(|file| {
@@ -154,7 +194,10 @@ fn atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     written.map_err(|error| {
         // What is left of it helps nobody; the first error is the one to tell.
         let _ = fs::remove_file(&temporary);
-        ReportError::Unwritable { path: path.to_owned(), error }
+        ReportError::Unwritable {
+            path: path.to_owned(),
+            error,
+        }
     })
 }
 
@@ -163,7 +206,10 @@ fn remove_captures(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == pcapng::EXTENSION) {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == pcapng::EXTENSION)
+        {
             fs::remove_file(path)?;
         }
     }

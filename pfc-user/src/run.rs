@@ -9,7 +9,9 @@ use crate::case::{Case, Event};
 use crate::cases::pfc::planning::{Ask, Surroundings};
 use crate::cases::{self, mad, pfc, rc};
 use crate::check;
-use crate::config::{Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition};
+use crate::config::{
+    Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition,
+};
 use crate::driver::clock;
 use crate::driver::interrupt::Interrupt;
 use crate::driver::journal::Journal;
@@ -36,7 +38,15 @@ impl Planned {
     /// Not applicable, because the testbed has nothing for it.
     fn without(case: &'static Case, table: &str) -> Self {
         let reason = format!("the testbed has no table [{table}], so nothing to try it on");
-        Self { case, repetitions: Vec::new(), omitted: vec![Omitted { name: "all".into(), reason, not_applicable: true }] }
+        Self {
+            case,
+            repetitions: Vec::new(),
+            omitted: vec![Omitted {
+                name: "all".into(),
+                reason,
+                not_applicable: true,
+            }],
+        }
     }
 }
 
@@ -44,11 +54,21 @@ impl Planned {
 ///
 /// An error when what the plan asks cannot be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
-    config.plan.cases.iter().map(|planned| plan_case(config, line_rate, planned)).collect()
+    config
+        .plan
+        .cases
+        .iter()
+        .map(|planned| plan_case(config, line_rate, planned))
+        .collect()
 }
 
-fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Result<Planned> {
-    let case = cases::find(&planned.id).with_context(|| format!("no case is called {}", planned.id))?;
+fn plan_case(
+    config: &Config,
+    line_rate: Option<LineRate>,
+    planned: &PlannedCase,
+) -> Result<Planned> {
+    let case =
+        cases::find(&planned.id).with_context(|| format!("no case is called {}", planned.id))?;
     match &planned.parameters {
         Parameters::Pfc(parameters) => match (&config.testbed.pfc, line_rate) {
             (Some(testbed), Some(line_rate)) => plan_pfc(testbed, line_rate, case, parameters),
@@ -56,26 +76,61 @@ fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase
         },
         Parameters::Mad => Ok(match &config.testbed.mad {
             Some(testbed) => {
-                let repetitions = mad::planning::plan(case.id, testbed).into_iter().map(Repetition::Mad).collect();
-                Planned { case, repetitions, omitted: Vec::new() }
+                let repetitions = mad::planning::plan(case.id, testbed)
+                    .into_iter()
+                    .map(Repetition::Mad)
+                    .collect();
+                Planned {
+                    case,
+                    repetitions,
+                    omitted: Vec::new(),
+                }
             }
             None => Planned::without(case, "mad"),
         }),
         Parameters::Rc(queue_pairs) => Ok(match &config.testbed.rc {
             Some(_) => {
-                let repetitions = queue_pairs.iter().map(rc::planning::plan).map(Repetition::Rc).collect();
-                Planned { case, repetitions, omitted: Vec::new() }
+                let repetitions = queue_pairs
+                    .iter()
+                    .map(rc::planning::plan)
+                    .map(Repetition::Rc)
+                    .collect();
+                Planned {
+                    case,
+                    repetitions,
+                    omitted: Vec::new(),
+                }
             }
             None => Planned::without(case, "rc"),
         }),
     }
 }
 
-fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, parameters: &PfcParameters) -> Result<Planned> {
-    let surroundings = Surroundings { line_rate, load: testbed.limits.load, trust: testbed.trust, dscp_map: testbed.dscp_map };
-    let planner = pfc::CASES.iter().find(|known| known.case.id == case.id).context("a case of another family has PFC parameters")?;
-    let interval = parameters.storm.interval_at(line_rate).with_context(|| case.id)?;
-    let mut result = Planned { case, repetitions: Vec::new(), omitted: Vec::new() };
+fn plan_pfc(
+    testbed: &PfcTestbed,
+    line_rate: LineRate,
+    case: &'static Case,
+    parameters: &PfcParameters,
+) -> Result<Planned> {
+    let surroundings = Surroundings {
+        line_rate,
+        load: testbed.limits.load,
+        trust: testbed.trust,
+        dscp_map: testbed.dscp_map,
+    };
+    let planner = pfc::CASES
+        .iter()
+        .find(|known| known.case.id == case.id)
+        .context("a case of another family has PFC parameters")?;
+    let interval = parameters
+        .storm
+        .interval_at(line_rate)
+        .with_context(|| case.id)?;
+    let mut result = Planned {
+        case,
+        repetitions: Vec::new(),
+        omitted: Vec::new(),
+    };
     for PlannedRepetition { lossless, storm } in &parameters.repetitions {
         let ask = Ask {
             lossless,
@@ -88,13 +143,25 @@ fn plan_pfc(testbed: &PfcTestbed, line_rate: LineRate, case: &'static Case, para
         let name = pfc::planning::name(&ask);
         let external = matches!(testbed.dut, Dut::External { .. });
         match (planner.plan)(&surroundings, &ask) {
-            Err(reason) => result.omitted.push(Omitted { name, reason, not_applicable: true }),
-            Ok(_) if external && testbed.hooks.configure.is_none() && *lossless != testbed.lossless => {
+            Err(reason) => result.omitted.push(Omitted {
+                name,
+                reason,
+                not_applicable: true,
+            }),
+            Ok(_)
+                if external
+                    && testbed.hooks.configure.is_none()
+                    && *lossless != testbed.lossless =>
+            {
                 let reason = format!(
                     "the DUT's lossless priorities are {}; others need the hook `configure`",
                     pfc::planning::join(&testbed.lossless)
                 );
-                result.omitted.push(Omitted { name, reason, not_applicable: false });
+                result.omitted.push(Omitted {
+                    name,
+                    reason,
+                    not_applicable: false,
+                });
             }
             Ok(plan) => result.repetitions.push(Repetition::Pfc(Box::new(plan))),
         }
@@ -124,7 +191,13 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
         events(Event::Note(said));
     }
-    let wants = |family: fn(&Parameters) -> bool| config.plan.cases.iter().any(|case| family(&case.parameters));
+    let wants = |family: fn(&Parameters) -> bool| {
+        config
+            .plan
+            .cases
+            .iter()
+            .any(|case| family(&case.parameters))
+    };
     let mut found = Preflight::default();
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Pfc(_))) => {
@@ -155,20 +228,46 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         events(Event::Note(format!("preflight: {line}")));
     }
     let cases = plan(config, pfc.as_ref().map(|testbed| testbed.limits.line_rate))?;
-    Ok(Prepared { config, preflight: found, equipment: Equipment { pfc, mad, rc }, cases })
+    Ok(Prepared {
+        config,
+        preflight: found,
+        equipment: Equipment { pfc, mad, rc },
+        cases,
+    })
 }
 
 /// The line rate that a run would have, without bringing anything up; `None` where nothing of the plan and testbed needs one.
 pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
-    let asked = config.plan.cases.iter().any(|case| matches!(case.parameters, Parameters::Pfc(_)));
-    config.testbed.pfc.as_ref().filter(|_| asked).map(testbed::planned_line_rate).transpose()
+    let asked = config
+        .plan
+        .cases
+        .iter()
+        .any(|case| matches!(case.parameters, Parameters::Pfc(_)));
+    config
+        .testbed
+        .pfc
+        .as_ref()
+        .filter(|_| asked)
+        .map(testbed::planned_line_rate)
+        .transpose()
 }
 
 /// Runs everything. What fails here is in the evidence.
-pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut(Event)) -> Result<Evidence> {
-    let Prepared { config, preflight, mut equipment, cases } = prepared;
+pub fn run(
+    prepared: Prepared,
+    interrupt: &mut Interrupt,
+    events: &mut dyn FnMut(Event),
+) -> Result<Evidence> {
+    let Prepared {
+        config,
+        preflight,
+        mut equipment,
+        cases,
+    } = prepared;
     let began = clock::now();
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let started = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     let mut evidence = Evidence {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -183,14 +282,27 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
     // The process number tells our frames from those of an earlier run that may still be under way.
     let mut run = std::process::id() as u16;
     for planned in cases {
-        events(Event::CaseBegins { case: planned.case, repetitions: planned.repetitions.len() });
-        let mut case = CaseEvidence { case: planned.case.id.into(), repetitions: Vec::new(), omitted: planned.omitted, error: None };
+        events(Event::CaseBegins {
+            case: planned.case,
+            repetitions: planned.repetitions.len(),
+        });
+        let mut case = CaseEvidence {
+            case: planned.case.id.into(),
+            repetitions: Vec::new(),
+            omitted: planned.omitted,
+            error: None,
+        };
         for (index, plan) in planned.repetitions.iter().enumerate() {
             run = run.wrapping_add(1);
-            events(Event::RepetitionBegins { name: plan.name().into(), seconds: plan.shortest() });
+            events(Event::RepetitionBegins {
+                name: plan.name().into(),
+                seconds: plan.shortest(),
+            });
             match repetition(config, &mut equipment, plan, run, interrupt, events) {
                 Ok(done) => {
-                    case.error = done.error().map(|error| format!("{}: {error}", plan.name()));
+                    case.error = done
+                        .error()
+                        .map(|error| format!("{}: {error}", plan.name()));
                     case.repetitions.push(done);
                 }
                 Err(error) => {
@@ -205,10 +317,16 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
                 (_, Some(_)) => "not begun: an earlier repetition ended by an error",
                 _ => continue,
             };
-            case.omitted.extend(planned.repetitions[index + 1..].iter().map(|plan| left_out(plan, end)));
+            case.omitted.extend(
+                planned.repetitions[index + 1..]
+                    .iter()
+                    .map(|plan| left_out(plan, end)),
+            );
             break;
         }
-        events(Event::CaseEnds { result: cases::judge_case(&case) });
+        events(Event::CaseEnds {
+            result: cases::judge_case(&case),
+        });
         evidence.cases.push(case);
         if evidence.interrupted {
             break;
@@ -220,7 +338,11 @@ pub fn run(prepared: Prepared, interrupt: &mut Interrupt, events: &mut dyn FnMut
 
 /// A planned repetition of which nothing is known, so that what was done does not stand for the whole.
 fn left_out(plan: &Repetition, reason: &str) -> Omitted {
-    Omitted { name: plan.name().into(), reason: reason.into(), not_applicable: false }
+    Omitted {
+        name: plan.name().into(),
+        reason: reason.into(),
+        not_applicable: false,
+    }
 }
 
 fn repetition(
@@ -236,12 +358,27 @@ fn repetition(
         Repetition::Pfc(plan) => {
             let config = config.testbed.pfc.as_ref().expect(UP);
             let testbed = equipment.pfc.as_mut().expect(UP);
-            let mut live = pfc::live::Live { config, testbed, interrupt, events, run };
-            Ok(evidence::Repetition::Pfc(Box::new(pfc::live::run(&mut live, plan)?)))
+            let mut live = pfc::live::Live {
+                config,
+                testbed,
+                interrupt,
+                events,
+                run,
+            };
+            Ok(evidence::Repetition::Pfc(Box::new(pfc::live::run(
+                &mut live, plan,
+            )?)))
         }
         Repetition::Mad(plan) => {
             let config = config.testbed.mad.as_ref().expect(UP);
-            let (MadPort { requester, transport, .. }, journal) = equipment.mad.as_mut().expect(UP);
+            let (
+                MadPort {
+                    requester,
+                    transport,
+                    ..
+                },
+                journal,
+            ) = equipment.mad.as_mut().expect(UP);
             requester.transport().set_wake(Some(interrupt.wake()?));
             let mut live = mad::live::Live {
                 config,
@@ -251,13 +388,22 @@ fn repetition(
                 events,
                 journal: Some(journal),
             };
-            Ok(evidence::Repetition::Mad(Box::new(mad::live::run(&mut live, plan)?)))
+            Ok(evidence::Repetition::Mad(Box::new(mad::live::run(
+                &mut live, plan,
+            )?)))
         }
         Repetition::Rc(plan) => {
             let port = equipment.rc.as_mut().expect(UP);
             let mut counters = port.loss_counters()?;
             let own_drops = port.own_drops();
-            let RcPort { agent, responder, socket, address, name, .. } = port;
+            let RcPort {
+                agent,
+                responder,
+                socket,
+                address,
+                name,
+                ..
+            } = port;
             let mut live = rc::live::Live {
                 apm: config.testbed.rc.as_ref().expect(UP).apm,
                 address: *address,
@@ -270,29 +416,45 @@ fn repetition(
                 interrupted: &mut || interrupt.seen(),
                 events,
             };
-            Ok(evidence::Repetition::Rc(Box::new(rc::live::run(&mut live, plan)?)))
+            Ok(evidence::Repetition::Rc(Box::new(rc::live::run(
+                &mut live, plan,
+            )?)))
         }
     }
 }
 
 /// An error with its causes, each said once: many a message has its cause in it already.
 pub fn in_words(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
-        cause if said.is_empty() => cause,
-        cause if said.ends_with(&cause) => said,
-        cause => format!("{said}: {cause}"),
-    })
+    error
+        .chain()
+        .fold(String::new(), |said, cause| match cause.to_string() {
+            cause if said.is_empty() => cause,
+            cause if said.ends_with(&cause) => said,
+            cause => format!("{said}: {cause}"),
+        })
 }
 
 /// Sizes of the maps for the longest repetition with the most flows.
 fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
-    let slowest = testbed.line_rate.map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
-    let durations = config.plan.cases.iter().filter_map(|case| match &case.parameters {
-        Parameters::Pfc(parameters) => Some(&parameters.durations),
-        Parameters::Mad | Parameters::Rc(_) => None,
-    });
-    let longest = durations.map(|durations| pfc::live::longest(durations, slowest)).max().unwrap_or(0);
-    Sizes { flows: pfc_ebpf::units::Dscp::COUNT as u32, windows: (longest / WINDOW) as u32 + 1 }
+    let slowest = testbed
+        .line_rate
+        .map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
+    let durations = config
+        .plan
+        .cases
+        .iter()
+        .filter_map(|case| match &case.parameters {
+            Parameters::Pfc(parameters) => Some(&parameters.durations),
+            Parameters::Mad | Parameters::Rc(_) => None,
+        });
+    let longest = durations
+        .map(|durations| pfc::live::longest(durations, slowest))
+        .max()
+        .unwrap_or(0);
+    Sizes {
+        flows: pfc_ebpf::units::Dscp::COUNT as u32,
+        windows: (longest / WINDOW) as u32 + 1,
+    }
 }
 
 fn host() -> Result<Host> {
@@ -311,7 +473,13 @@ mod tests {
     #[test]
     fn causes_are_said_once() {
         let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
-        let error = anyhow::Error::from(crate::driver::link::LinkError::System { what: "cannot list".into(), source: cause });
-        assert_eq!(in_words(&error.context("no port")), "no port: cannot list: Network is down (os error 100)");
+        let error = anyhow::Error::from(crate::driver::link::LinkError::System {
+            what: "cannot list".into(),
+            source: cause,
+        });
+        assert_eq!(
+            in_words(&error.context("no port")),
+            "no port: cannot list: Network is down (os error 100)"
+        );
     }
 }

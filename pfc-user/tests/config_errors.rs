@@ -5,9 +5,22 @@ use std::path::Path;
 
 use validator::config::{self, PlanChoice};
 
-const CASES: [&str; 4] = ["pfc.pause-single-lossless", "pfc.pause-multi-lossless", "pfc.pause-lossy", "pfc.global-pause"];
+const CASES: [&str; 4] = [
+    "pfc.pause-single-lossless",
+    "pfc.pause-multi-lossless",
+    "pfc.pause-lossy",
+    "pfc.global-pause",
+];
 /// Every case that the built-in plans name.
-const KNOWN: [&str; 7] = [CASES[0], CASES[1], CASES[2], CASES[3], "mad.c14-024-10-01", "mad.c14-016-get", "rc.c09-142-01"];
+const KNOWN: [&str; 7] = [
+    CASES[0],
+    CASES[1],
+    CASES[2],
+    CASES[3],
+    "mad.c14-024-10-01",
+    "mad.c14-016-get",
+    "rc.c09-142-01",
+];
 const SIM: &str = "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rate = \"1G\"\n";
 const EXTERNAL: &str = "name = \"t\"\ndut.kind = \"external\"\nqos.dscp_map = \"sonic\"\nqos.lossless = [3, 4]\nports.tx.interface = \"a\"\nports.rx.interface = \"b\"\n";
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"pfc.pause-single-lossless\"\nrepetitions = [{ lossless = [3] }]\n";
@@ -20,8 +33,11 @@ fn error(testbed: &str, plan: &str, sets: &[&str]) -> String {
     fs::write(path("p.toml"), plan).unwrap();
     let sets: Vec<_> = sets.iter().map(|set| set.to_string()).collect();
     let choice = PlanChoice::Plan(path("p.toml").display().to_string());
-    let error = config::load(&path("t.toml"), &choice, &sets, &KNOWN).expect_err(&format!("accepted:\n{testbed}\n{plan}\n{sets:?}"));
-    error.to_string().replace(&format!("{}/", dir.path().display()), "")
+    let error = config::load(&path("t.toml"), &choice, &sets, &KNOWN)
+        .expect_err(&format!("accepted:\n{testbed}\n{plan}\n{sets:?}"));
+    error
+        .to_string()
+        .replace(&format!("{}/", dir.path().display()), "")
 }
 
 fn check(rows: &[(&str, &str, &[&str], &str)]) {
@@ -38,9 +54,24 @@ fn check(rows: &[(&str, &str, &[&str], &str)]) {
 fn syntax_keys_and_types() {
     let sim = |more: &str| format!("{SIM}{more}");
     check(&[
-        ("name = \n", PLAN, &[], "t.toml:1:8: string values must be quoted, expected literal string in `name =`"),
-        ("name = \"t\n", PLAN, &[], "t.toml:1:10: invalid basic string, expected `\"` in `name = \"t`"),
-        (&sim("line_rate = \"2G\"\n"), PLAN, &[], "t.toml:6:1: duplicate key in `line_rate = \"2G\"`"),
+        (
+            "name = \n",
+            PLAN,
+            &[],
+            "t.toml:1:8: string values must be quoted, expected literal string in `name =`",
+        ),
+        (
+            "name = \"t\n",
+            PLAN,
+            &[],
+            "t.toml:1:10: invalid basic string, expected `\"` in `name = \"t`",
+        ),
+        (
+            &sim("line_rate = \"2G\"\n"),
+            PLAN,
+            &[],
+            "t.toml:6:1: duplicate key in `line_rate = \"2G\"`",
+        ),
         ("", PLAN, &[], "t.toml:1:1: missing field `name`"),
         (
             "name = \"t\"\n[dut]\nkind = \"router\"\n",
@@ -48,8 +79,18 @@ fn syntax_keys_and_types() {
             &[],
             "t.toml:3:8: dut.kind: unknown variant `router`, expected one of `sim`, `bridge`, `external`",
         ),
-        ("name = \"t\"\n[dut]\n", PLAN, &[], "t.toml:2:1: dut: missing field `kind`"),
-        ("name = 3\n", PLAN, &[], "t.toml:1:8: name: invalid type: integer `3`, expected a string"),
+        (
+            "name = \"t\"\n[dut]\n",
+            PLAN,
+            &[],
+            "t.toml:2:1: dut: missing field `kind`",
+        ),
+        (
+            "name = 3\n",
+            PLAN,
+            &[],
+            "t.toml:1:8: name: invalid type: integer `3`, expected a string",
+        ),
         (
             &sim("speed = 3\n"),
             PLAN,
@@ -68,7 +109,12 @@ fn syntax_keys_and_types() {
             &[],
             "t.toml:6:8: ports.tx.interfac: unknown field `interfac`, expected `interface` or `namespace`",
         ),
-        (&sim("[ports.tx]\nnamespace = \"n\"\n"), PLAN, &[], "t.toml:6:1: ports.tx: missing field `interface`"),
+        (
+            &sim("[ports.tx]\nnamespace = \"n\"\n"),
+            PLAN,
+            &[],
+            "t.toml:6:1: ports.tx: missing field `interface`",
+        ),
         (
             &sim("[limits]\nmax_response = 300\n"),
             PLAN,
@@ -93,16 +139,36 @@ fn syntax_keys_and_types() {
             &[],
             "t.toml:7:12: limits.headroom: invalid value: string \"1kb\", expected octets as a number, or with their unit (B, KiB, MiB, GiB), such as \"512KiB\"",
         ),
-        (&sim("[qos]\nlossless = [3, 8]\n"), PLAN, &[], "t.toml:7:12: qos.lossless: priority must be 0 to 7, found 8"),
+        (
+            &sim("[qos]\nlossless = [3, 8]\n"),
+            PLAN,
+            &[],
+            "t.toml:7:12: qos.lossless: priority must be 0 to 7, found 8",
+        ),
         (
             &sim("[qos]\ndscp_map = \"cisco\"\n"),
             PLAN,
             &[],
             "t.toml:7:12: qos.dscp_map: expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 priorities (0 to 7)",
         ),
-        (&sim("[qos]\ntrust = \"mac\"\n"), PLAN, &[], "t.toml:7:9: qos.trust: unknown variant `mac`, expected `dscp` or `pcp`"),
-        (&sim("[facts]\nwatchdog = true\n"), PLAN, &[], "t.toml:7:12: facts.watchdog: expected a string"),
-        (&sim("[addresses]\nsource_ip = \"198.18.0\"\n"), PLAN, &[], "t.toml:7:13: addresses.source_ip: invalid IP address syntax"),
+        (
+            &sim("[qos]\ntrust = \"mac\"\n"),
+            PLAN,
+            &[],
+            "t.toml:7:9: qos.trust: unknown variant `mac`, expected `dscp` or `pcp`",
+        ),
+        (
+            &sim("[facts]\nwatchdog = true\n"),
+            PLAN,
+            &[],
+            "t.toml:7:12: facts.watchdog: expected a string",
+        ),
+        (
+            &sim("[addresses]\nsource_ip = \"198.18.0\"\n"),
+            PLAN,
+            &[],
+            "t.toml:7:13: addresses.source_ip: invalid IP address syntax",
+        ),
         (
             &sim("[addresses]\nsource_mac = \"01:00:00:00:00:01\"\n"),
             PLAN,
@@ -151,7 +217,12 @@ fn syntax_keys_and_types() {
             &[],
             "p.toml:6:10: storm.quanta: expected 1 to 65535 (time 0 would be an XON), found 70000",
         ),
-        (SIM, "name = \"p\"\n", &[], "p.toml:1:1: missing field `case`"),
+        (
+            SIM,
+            "name = \"p\"\n",
+            &[],
+            "p.toml:1:1: missing field `case`",
+        ),
     ]);
 }
 
@@ -196,7 +267,12 @@ fn testbeds_that_make_no_sense() {
             &["testbed.dut.faults=[\"leaks=0\"]"],
             "--set testbed.dut.faults=[\"leaks=0\"]: dut.faults[0]: leaks takes a number of frames above 0, found \"0\"",
         ),
-        (&external("dut.args = [\"-v\"]\n"), PLAN, &[], "t.toml:7:12: dut.args: only a DUT of kind \"sim\" takes it"),
+        (
+            &external("dut.args = [\"-v\"]\n"),
+            PLAN,
+            &[],
+            "t.toml:7:12: dut.args: only a DUT of kind \"sim\" takes it",
+        ),
         (
             "name = \"t\"\ndut.kind = \"external\"\n",
             PLAN,
@@ -227,7 +303,12 @@ fn testbeds_that_make_no_sense() {
             &[],
             "t.toml:3:1: qos.lossless: missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]",
         ),
-        (&external("").replace("[3, 4]", "[3, 4, 3]"), PLAN, &[], "t.toml:4:16: qos.lossless: priority 3 is listed twice"),
+        (
+            &external("").replace("[3, 4]", "[3, 4, 3]"),
+            PLAN,
+            &[],
+            "t.toml:4:16: qos.lossless: priority 3 is listed twice",
+        ),
         (
             &external("").replace("[3, 4]", "[]"),
             PLAN,
@@ -271,22 +352,49 @@ fn testbeds_that_make_no_sense() {
             "t.toml:7:18: addresses.destination_ip: expected the unicast address of a host, found 224.0.0.1",
         ),
         (
-            &sim("[addresses]\ndestination_mac = \"02:00:00:00:00:01\"\ngateway_mac = \"02:00:00:00:00:02\"\n"),
+            &sim(
+                "[addresses]\ndestination_mac = \"02:00:00:00:00:01\"\ngateway_mac = \"02:00:00:00:00:02\"\n",
+            ),
             PLAN,
             &[],
             "t.toml:8:15: addresses.gateway_mac: expected either destination_mac (the DUT bridges) or gateway_mac (the DUT routes), found both",
         ),
-        (&sim("[limits]\nload = 1.01\n"), PLAN, &[], "t.toml:7:8: limits.load: expected a share above 0 and at most 1, found 1.01"),
-        (&sim("[limits]\nload = 0.0\n"), PLAN, &[], "t.toml:7:8: limits.load: expected a share above 0 and at most 1, found 0"),
+        (
+            &sim("[limits]\nload = 1.01\n"),
+            PLAN,
+            &[],
+            "t.toml:7:8: limits.load: expected a share above 0 and at most 1, found 1.01",
+        ),
+        (
+            &sim("[limits]\nload = 0.0\n"),
+            PLAN,
+            &[],
+            "t.toml:7:8: limits.load: expected a share above 0 and at most 1, found 0",
+        ),
         (
             &sim("[limits]\nmin_throughput = 1.5\n"),
             PLAN,
             &[],
             "t.toml:7:18: limits.min_throughput: expected a share above 0 and at most 1, found 1.5",
         ),
-        (&sim("[limits]\nmax_burst = \"5ms\"\n"), PLAN, &[], "t.toml:7:13: limits.max_burst: expected at most 4ms, found 5ms"),
-        (&sim("[limits]\nmax_response = \"0ms\"\n"), PLAN, &[], "t.toml:7:16: limits.max_response: expected a time above 0"),
-        (&sim("[hooks]\ntimeout = \"0s\"\n"), PLAN, &[], "t.toml:7:11: hooks.timeout: expected a time above 0"),
+        (
+            &sim("[limits]\nmax_burst = \"5ms\"\n"),
+            PLAN,
+            &[],
+            "t.toml:7:13: limits.max_burst: expected at most 4ms, found 5ms",
+        ),
+        (
+            &sim("[limits]\nmax_response = \"0ms\"\n"),
+            PLAN,
+            &[],
+            "t.toml:7:16: limits.max_response: expected a time above 0",
+        ),
+        (
+            &sim("[hooks]\ntimeout = \"0s\"\n"),
+            PLAN,
+            &[],
+            "t.toml:7:11: hooks.timeout: expected a time above 0",
+        ),
     ]);
 }
 
@@ -300,7 +408,12 @@ fn plans_that_make_no_sense() {
     let [single, multi, lossy, global] = CASES;
     let ipv6 = format!("{SIM}[addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n");
     check(&[
-        (SIM, "name = \"p\"\ncase = []\n", &[], "p.toml:2:8: case: expected at least one [[case]], found none"),
+        (
+            SIM,
+            "name = \"p\"\ncase = []\n",
+            &[],
+            "p.toml:2:8: case: expected at least one [[case]], found none",
+        ),
         (
             SIM,
             &plan("pfc.nope", "{ lossless = [3] }"),
@@ -313,10 +426,18 @@ fn plans_that_make_no_sense() {
             &[],
             "p.toml:6:6: case[1].id: case `pfc.pause-single-lossless` is listed twice",
         ),
-        (SIM, &plan(single, ""), &[], "p.toml:4:15: case[0].repetitions: expected at least one repetition, found none"),
         (
             SIM,
-            &plan(single, "{ lossless = [3] }, { lossless = [4] }, { lossless = [3] }"),
+            &plan(single, ""),
+            &[],
+            "p.toml:4:15: case[0].repetitions: expected at least one repetition, found none",
+        ),
+        (
+            SIM,
+            &plan(
+                single,
+                "{ lossless = [3] }, { lossless = [4] }, { lossless = [3] }",
+            ),
             &[],
             "p.toml:4:56: case[0].repetitions[2]: the same repetition is listed twice",
         ),
@@ -350,7 +471,12 @@ fn plans_that_make_no_sense() {
             &[],
             "p.toml:4:29: case[0].repetitions[0].lossless: expected 2 to 7 lossless priorities, found 8: the case is about several lossless priorities beside at least one lossy",
         ),
-        (SIM, &plan(multi, "{ lossless = [3, 4, 3] }"), &[], "p.toml:4:29: case[0].repetitions[0].lossless: priority 3 is listed twice"),
+        (
+            SIM,
+            &plan(multi, "{ lossless = [3, 4, 3] }"),
+            &[],
+            "p.toml:4:29: case[0].repetitions[0].lossless: priority 3 is listed twice",
+        ),
         (
             SIM,
             &plan(multi, "{ lossless = [3, 4], storm = [5] }"),
@@ -371,7 +497,10 @@ fn plans_that_make_no_sense() {
         ),
         (
             SIM,
-            &plan(multi, "{ lossless = [3, 4] }, { lossless = [4, 3], storm = [3, 4] }"),
+            &plan(
+                multi,
+                "{ lossless = [3, 4] }, { lossless = [4, 3], storm = [3, 4] }",
+            ),
             &[],
             "p.toml:4:39: case[0].repetitions[1]: the same repetition is listed twice",
         ),
@@ -411,8 +540,18 @@ fn plans_that_make_no_sense() {
             &[],
             "p.toml:6:9: traffic.frame: expected 91 to 3400 octets without FCS for IPv6, found 90",
         ),
-        (SIM, &format!("{PLAN}[durations]\ntraffic = \"0s\"\n"), &[], "p.toml:6:11: durations.traffic: expected a time above 0"),
-        (SIM, &format!("{PLAN}durations = {{ resume = \"0s\" }}\n"), &[], "p.toml:5:24: case[0].durations.resume: expected a time above 0"),
+        (
+            SIM,
+            &format!("{PLAN}[durations]\ntraffic = \"0s\"\n"),
+            &[],
+            "p.toml:6:11: durations.traffic: expected a time above 0",
+        ),
+        (
+            SIM,
+            &format!("{PLAN}durations = {{ resume = \"0s\" }}\n"),
+            &[],
+            "p.toml:5:24: case[0].durations.resume: expected a time above 0",
+        ),
         (
             SIM,
             &format!("{PLAN}[storm]\nquanta = 0\n"),
@@ -431,7 +570,12 @@ fn plans_that_make_no_sense() {
             &[],
             "p.toml:5:36: case[0].storm.interval: expected an interval below the pause time, which is 51.2us at 1 Gbit/s; found 51.2us",
         ),
-        (SIM, &format!("{PLAN}[storm]\ninterval = \"0ms\"\n"), &[], "p.toml:6:12: storm.interval: expected a time above 0"),
+        (
+            SIM,
+            &format!("{PLAN}[storm]\ninterval = \"0ms\"\n"),
+            &[],
+            "p.toml:6:12: storm.interval: expected a time above 0",
+        ),
     ]);
 }
 
@@ -450,8 +594,18 @@ fn arguments() {
             &["limits.max_response=2ms"],
             "--set limits.max_response=2ms: the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s",
         ),
-        (SIM, PLAN, &["testbed=2"], "--set testbed=2: the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s"),
-        (SIM, PLAN, &["testbed.=2"], "--set testbed.=2: expected a key before `=`"),
+        (
+            SIM,
+            PLAN,
+            &["testbed=2"],
+            "--set testbed=2: the key must begin with `testbed.` or `plan.`, such as plan.durations.traffic=2s",
+        ),
+        (
+            SIM,
+            PLAN,
+            &["testbed.=2"],
+            "--set testbed.=2: expected a key before `=`",
+        ),
         (
             SIM,
             PLAN,
@@ -464,8 +618,18 @@ fn arguments() {
             &["testbed.limit.load=1"],
             "--set testbed.limit.load=1: unknown field `limit`, expected one of `name`, `dut`, `ports`, `qos`, `addresses`, `limits`, `facts`, `hooks`, `mad`, `rc`",
         ),
-        (SIM, PLAN, &["testbed.name.x=1"], "--set testbed.name.x=1: `name` is no table but of type string"),
-        (SIM, PLAN, &["plan.case.0=1"], "--set plan.case.0=1: `case` is no table but of type array"),
+        (
+            SIM,
+            PLAN,
+            &["testbed.name.x=1"],
+            "--set testbed.name.x=1: `name` is no table but of type string",
+        ),
+        (
+            SIM,
+            PLAN,
+            &["plan.case.0=1"],
+            "--set plan.case.0=1: `case` is no table but of type array",
+        ),
         (
             SIM,
             PLAN,
@@ -495,22 +659,40 @@ fn arguments() {
 
 #[test]
 fn files_and_names_that_are_not_there() {
-    let load = |testbed: &Path, choice| config::load(testbed, &choice, &[], &KNOWN).unwrap_err().to_string();
+    let load = |testbed: &Path, choice| {
+        config::load(testbed, &choice, &[], &KNOWN)
+            .unwrap_err()
+            .to_string()
+    };
     let dir = tempfile::tempdir().unwrap();
     let testbed = dir.path().join("t.toml");
     let all = PlanChoice::Plan("all".to_owned());
-    assert_eq!(load(&testbed, all.clone()), format!("{}: cannot be read: No such file or directory (os error 2)", testbed.display()));
+    assert_eq!(
+        load(&testbed, all.clone()),
+        format!(
+            "{}: cannot be read: No such file or directory (os error 2)",
+            testbed.display()
+        )
+    );
     fs::write(&testbed, SIM).unwrap();
     assert_eq!(
         load(&testbed, PlanChoice::Plan("smok".to_owned())),
         "--plan smok: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)"
     );
     assert_eq!(
-        load(&testbed, PlanChoice::Cases(vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()])),
-        format!("--case pfc.lossy: unknown case; expected one of {}", KNOWN.join(", "))
+        load(
+            &testbed,
+            PlanChoice::Cases(vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()])
+        ),
+        format!(
+            "--case pfc.lossy: unknown case; expected one of {}",
+            KNOWN.join(", ")
+        )
     );
     assert_eq!(
-        config::load(&testbed, &all, &[], &["mad.c14-016-get"]).unwrap_err().to_string(),
+        config::load(&testbed, &all, &[], &["mad.c14-016-get"])
+            .unwrap_err()
+            .to_string(),
         "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected one of mad.c14-016-get"
     );
 }

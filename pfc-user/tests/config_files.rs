@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::config::{
-    self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters, PfcTestbed, PlanChoice, PlannedRepetition,
-    Port, Sender, XdpMode,
+    self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters,
+    PfcTestbed, PlanChoice, PlannedRepetition, Port, Sender, XdpMode,
 };
 use validator::plan::Durations;
 
@@ -23,12 +23,15 @@ const CASES: [&str; 7] = [
 const MS: u64 = 1_000_000;
 
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../configs")
+        .join(name)
 }
 
 fn load(testbed: &Path, plan: &str, sets: &[&str]) -> Config {
     let sets: Vec<_> = sets.iter().map(|set| set.to_string()).collect();
-    config::load(testbed, &PlanChoice::Plan(plan.to_owned()), &sets, &CASES).unwrap_or_else(|error| panic!("{error}"))
+    config::load(testbed, &PlanChoice::Plan(plan.to_owned()), &sets, &CASES)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn sim(plan: &str, sets: &[&str]) -> Config {
@@ -46,12 +49,21 @@ fn parameters(config: &Config) -> Vec<&PfcParameters> {
         .plan
         .cases
         .iter()
-        .filter_map(|case| if let Parameters::Pfc(parameters) = &case.parameters { Some(parameters) } else { None })
+        .filter_map(|case| {
+            if let Parameters::Pfc(parameters) = &case.parameters {
+                Some(parameters)
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
 fn priorities(numbers: &[u8]) -> Vec<Priority> {
-    numbers.iter().map(|number| Priority::new(*number).unwrap()).collect()
+    numbers
+        .iter()
+        .map(|number| Priority::new(*number).unwrap())
+        .collect()
 }
 
 fn mod_8() -> [Priority; 64] {
@@ -62,45 +74,95 @@ fn mod_8() -> [Priority; 64] {
 fn repetitions(config: &Config) -> Vec<(&str, Vec<String>)> {
     let join = |set: &[Priority]| set.iter().map(Priority::to_string).collect::<String>();
     let name = |set: &PlannedRepetition| {
-        join(&set.lossless) + &set.storm.as_ref().map_or(String::new(), |storm| format!(" storm {}", join(storm)))
+        join(&set.lossless)
+            + &set
+                .storm
+                .as_ref()
+                .map_or(String::new(), |storm| format!(" storm {}", join(storm)))
     };
     let ids = config.plan.cases.iter().map(|case| case.id.as_str());
-    ids.zip(parameters(config)).map(|(id, case)| (id, case.repetitions.iter().map(name).collect())).collect()
+    ids.zip(parameters(config))
+        .map(|(id, case)| (id, case.repetitions.iter().map(name).collect()))
+        .collect()
 }
 
 #[test]
 fn the_pfc_plan_has_every_repetition_that_the_test_plan_asks_for() {
     let config = sim("pfc", &[]);
     let each: Vec<_> = (0..8).map(|number| number.to_string()).collect();
-    let sets = ["01", "23", "45", "67", "0123456", "34 storm 3"].map(str::to_owned).to_vec();
-    let expected = [(CASES[0], each.clone()), (CASES[1], sets), (CASES[2], each), (CASES[3], vec!["34".to_owned()])];
+    let sets = ["01", "23", "45", "67", "0123456", "34 storm 3"]
+        .map(str::to_owned)
+        .to_vec();
+    let expected = [
+        (CASES[0], each.clone()),
+        (CASES[1], sets),
+        (CASES[2], each),
+        (CASES[3], vec!["34".to_owned()]),
+    ];
     assert_eq!(repetitions(&config), expected);
 
-    let second =
-        Durations { baseline: 300 * MS, lead: 1000 * MS, traffic: 1000 * MS, tail: 200 * MS, resume: 1000 * MS, drain_max: 2000 * MS };
+    let second = Durations {
+        baseline: 300 * MS,
+        lead: 1000 * MS,
+        traffic: 1000 * MS,
+        tail: 200 * MS,
+        resume: 1000 * MS,
+        drain_max: 2000 * MS,
+    };
     let parameters = parameters(&config);
     assert_eq!(parameters[0].durations, second);
-    assert_eq!(parameters[3].durations, Durations { traffic: 5000 * MS, ..second });
-    assert!(parameters.iter().all(|case| case.frame == 1024 && case.storm.quanta == Quanta::MAX));
+    assert_eq!(
+        parameters[3].durations,
+        Durations {
+            traffic: 5000 * MS,
+            ..second
+        }
+    );
+    assert!(
+        parameters
+            .iter()
+            .all(|case| case.frame == 1024 && case.storm.quanta == Quanta::MAX)
+    );
 }
 
 #[test]
 fn the_smoke_plan_has_all_four_cases_in_short() {
     let config = sim("smoke", &[]);
-    let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
-    let expected =
-        [(CASES[0], owned(&["3", "4"])), (CASES[1], owned(&["34", "34 storm 3"])), (CASES[2], owned(&["3"])), (CASES[3], owned(&["34"]))];
+    let owned = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| name.to_string())
+            .collect::<Vec<_>>()
+    };
+    let expected = [
+        (CASES[0], owned(&["3", "4"])),
+        (CASES[1], owned(&["34", "34 storm 3"])),
+        (CASES[2], owned(&["3"])),
+        (CASES[3], owned(&["34"])),
+    ];
     assert_eq!(repetitions(&config), expected);
     let parameters = parameters(&config);
-    assert!(parameters.iter().all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS));
+    assert!(
+        parameters
+            .iter()
+            .all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS)
+    );
     assert_eq!(parameters[1].repetitions[1].storm, Some(priorities(&[3])));
 }
 
 #[test]
 fn the_default_plan_has_all_that_the_others_have() {
-    let families = ["pfc", "mad", "rc"].map(|plan| sim(plan, &[]).plan.cases).concat();
+    let families = ["pfc", "mad", "rc"]
+        .map(|plan| sim(plan, &[]).plan.cases)
+        .concat();
     assert_eq!(sim(config::DEFAULT_PLAN, &[]).plan.cases, families);
-    assert!(CASES.iter().all(|id| sim(config::DEFAULT_PLAN, &[]).plan.cases.iter().any(|case| case.id == *id)));
+    assert!(CASES.iter().all(|id| {
+        sim(config::DEFAULT_PLAN, &[])
+            .plan
+            .cases
+            .iter()
+            .any(|case| case.id == *id)
+    }));
 }
 
 #[test]
@@ -114,24 +176,53 @@ fn built_in_plans_are_the_files_of_the_same_name() {
 
 #[test]
 fn chosen_cases_come_from_the_default_plan_in_its_order() {
-    let choice = PlanChoice::Cases(vec![CASES[3].to_owned(), CASES[2].to_owned(), CASES[3].to_owned()]);
+    let choice = PlanChoice::Cases(vec![
+        CASES[3].to_owned(),
+        CASES[2].to_owned(),
+        CASES[3].to_owned(),
+    ]);
     let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
-    assert_eq!(config.plan.cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), CASES[2..4]);
+    assert_eq!(
+        config
+            .plan
+            .cases
+            .iter()
+            .map(|case| case.id.as_str())
+            .collect::<Vec<_>>(),
+        CASES[2..4]
+    );
 }
 
 #[test]
 fn the_simulated_testbed_has_the_defaults() {
     assert_eq!(sim("smoke", &[]).testbed.record().dut, "sim");
     let testbed = pfc(sim("smoke", &[]));
-    assert_eq!(testbed.dut, Dut::Sim { faults: vec![], args: vec![] });
-    assert_eq!(testbed.line_rate.map(LineRate::bits_per_second), Some(1_000_000_000));
+    assert_eq!(
+        testbed.dut,
+        Dut::Sim {
+            faults: vec![],
+            args: vec![]
+        }
+    );
+    assert_eq!(
+        testbed.line_rate.map(LineRate::bits_per_second),
+        Some(1_000_000_000)
+    );
     assert_eq!((testbed.xdp, testbed.sender), (XdpMode::Auto, Sender::Auto));
     assert_eq!((testbed.trust, testbed.dscp_map), (Trust::Dscp, mod_8()));
     assert_eq!(testbed.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.watchdog.as_deref(), Some("off"));
     assert_eq!(testbed.addresses.destination, Destination::RxPort);
     let limits = testbed.limits.at(testbed.line_rate.unwrap());
-    assert_eq!((limits.max_response, limits.headroom, limits.max_residence, limits.max_burst), (MS, 1 << 20, 2000 * MS, 4 * MS));
+    assert_eq!(
+        (
+            limits.max_response,
+            limits.headroom,
+            limits.max_residence,
+            limits.max_burst
+        ),
+        (MS, 1 << 20, 2000 * MS, 4 * MS)
+    );
     assert_eq!((limits.min_throughput, testbed.limits.load), (0.99, 1.0));
 }
 
@@ -146,24 +237,57 @@ fn the_bridge_testbed_differs_in_the_dut() {
 #[test]
 fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
     let example = pfc(load(&file("testbeds/lab-example.toml"), "pfc", &[]));
-    let port = |interface: &str| Port { interface: interface.to_owned(), namespace: None };
-    assert_eq!(example.dut, Dut::External { tx: port("eth1"), rx: port("eth2") });
-    assert_eq!((example.line_rate, example.watchdog.as_deref(), example.hooks.timeout), (None, Some("off"), 10_000 * MS));
-    assert_eq!((example.dscp_map[48], example.limits.load), (Priority::from_low_bits(6), 0.9998));
+    let port = |interface: &str| Port {
+        interface: interface.to_owned(),
+        namespace: None,
+    };
+    assert_eq!(
+        example.dut,
+        Dut::External {
+            tx: port("eth1"),
+            rx: port("eth2")
+        }
+    );
+    assert_eq!(
+        (
+            example.line_rate,
+            example.watchdog.as_deref(),
+            example.hooks.timeout
+        ),
+        (None, Some("off"), 10_000 * MS)
+    );
+    assert_eq!(
+        (example.dscp_map[48], example.limits.load),
+        (Priority::from_low_bits(6), 0.9998)
+    );
 
     let text = std::fs::read_to_string(file("testbeds/lab-example.toml")).unwrap();
     // A commented-out setting: a key alone before the equals sign. Of the two destinations only one may be given.
-    let key = |rest: &&str| rest.split_once(" = ").is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
-    let lines = text.lines().map(|line| line.strip_prefix("# ").filter(key).unwrap_or(line));
+    let key = |rest: &&str| {
+        rest.split_once(" = ")
+            .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+    };
+    let lines = text
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(key).unwrap_or(line));
     let lines = lines.filter(|line| !line.starts_with("destination_mac"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lab.toml");
     std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let full = pfc(load(&path, "pfc", &[]));
-    assert_eq!(full.line_rate.map(LineRate::bits_per_second), Some(25_000_000_000));
-    assert_eq!(full.addresses.source_ip, "198.18.0.1".parse::<IpAddr>().unwrap());
+    assert_eq!(
+        full.line_rate.map(LineRate::bits_per_second),
+        Some(25_000_000_000)
+    );
+    assert_eq!(
+        full.addresses.source_ip,
+        "198.18.0.1".parse::<IpAddr>().unwrap()
+    );
     assert_eq!(full.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
-    assert_eq!(full.addresses.destination, Destination::Gateway([2, 0, 0, 0, 0, 0xfe]));
+    assert_eq!(
+        full.addresses.destination,
+        Destination::Gateway([2, 0, 0, 0, 0, 0xfe])
+    );
     // What is commented out is the default.
     assert_eq!(full.limits, example.limits);
     assert!(full.hooks.configure.is_some() && full.hooks.counters.is_some());
@@ -183,15 +307,41 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
         "plan.storm.interval=1ms",
     ];
     let config = sim("pfc", &sets);
-    assert!(config.testbed.toml.ends_with("# --set testbed.limits.max_response=3ms\n"), "{}", config.testbed.toml);
+    assert!(
+        config
+            .testbed
+            .toml
+            .ends_with("# --set testbed.limits.max_response=3ms\n"),
+        "{}",
+        config.testbed.toml
+    );
     let cases = parameters(&config);
-    assert_eq!((cases[0].durations.traffic, cases[0].frame), (2000 * MS, 512));
-    assert_eq!(cases[3].durations.traffic, 5000 * MS, "a case's own value is nearer than the plan's");
-    assert_eq!((cases[0].storm.quanta, cases[0].storm.interval), (Quanta(0x1fff), Some(MS)));
+    assert_eq!(
+        (cases[0].durations.traffic, cases[0].frame),
+        (2000 * MS, 512)
+    );
+    assert_eq!(
+        cases[3].durations.traffic,
+        5000 * MS,
+        "a case's own value is nearer than the plan's"
+    );
+    assert_eq!(
+        (cases[0].storm.quanta, cases[0].storm.interval),
+        (Quanta(0x1fff), Some(MS))
+    );
     let testbed = pfc(config);
     assert_eq!(testbed.limits.max_response, 3 * MS);
-    assert_eq!(testbed.dut, Dut::Sim { faults: vec!["leaks=100".parse().unwrap()], args: vec![] });
-    assert_eq!((testbed.dscp_map[46], testbed.watchdog.as_deref()), (Priority::from_low_bits(5), Some("on")));
+    assert_eq!(
+        testbed.dut,
+        Dut::Sim {
+            faults: vec!["leaks=100".parse().unwrap()],
+            args: vec![]
+        }
+    );
+    assert_eq!(
+        (testbed.dscp_map[46], testbed.watchdog.as_deref()),
+        (Priority::from_low_bits(5), Some("on"))
+    );
 }
 
 #[test]
@@ -202,7 +352,10 @@ fn the_storm_comes_three_times_in_a_pause_unless_said_otherwise() {
     let storm = parameters(&sim("smoke", &["plan.storm.interval=10ms"]))[0].storm;
     assert_eq!(storm.interval_at(rate(1_000_000_000)), Ok(10 * MS));
     assert_eq!(
-        storm.interval_at(rate(100_000_000_000)).unwrap_err().to_string(),
+        storm
+            .interval_at(rate(100_000_000_000))
+            .unwrap_err()
+            .to_string(),
         "expected an interval below the pause time, which is 335.539us at 100 Gbit/s; found 10ms"
     );
 }
@@ -214,9 +367,20 @@ fn a_third_of_the_pause_of_fast_links_is_taken_and_may_be_asked_for() {
         let line_rate = format!("testbed.ports.line_rate={gbits}G");
         let config = sim("smoke", &[&line_rate]);
         assert_eq!(pfc(sim("smoke", &[&line_rate])).line_rate, Some(rate));
-        assert!(parameters(&config).iter().all(|case| case.storm.interval_at(rate) == Ok(third)));
-        let asked = sim("smoke", &[&line_rate, &format!("plan.storm.interval={third}ns")]);
-        assert!(parameters(&asked).iter().all(|case| case.storm.interval_at(rate) == Ok(third)));
+        assert!(
+            parameters(&config)
+                .iter()
+                .all(|case| case.storm.interval_at(rate) == Ok(third))
+        );
+        let asked = sim(
+            "smoke",
+            &[&line_rate, &format!("plan.storm.interval={third}ns")],
+        );
+        assert!(
+            parameters(&asked)
+                .iter()
+                .all(|case| case.storm.interval_at(rate) == Ok(third))
+        );
     }
 }
 
@@ -229,27 +393,65 @@ fn ipv6_and_pcp_testbeds_are_read() {
                 source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
     std::fs::write(&path, text).unwrap();
     let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=91"]));
-    assert_eq!((testbed.trust, testbed.xdp, testbed.watchdog), (Trust::Pcp, XdpMode::Skb, None));
+    assert_eq!(
+        (testbed.trust, testbed.xdp, testbed.watchdog),
+        (Trust::Pcp, XdpMode::Skb, None)
+    );
     assert_eq!(testbed.lossless, priorities(&[3, 4]));
     assert_eq!(testbed.addresses.source_mac, Some([2, 0, 0, 0, 0, 1]));
-    assert_eq!(testbed.addresses.destination, Destination::Mac([2, 0, 0, 0, 0, 2]));
+    assert_eq!(
+        testbed.addresses.destination,
+        Destination::Mac([2, 0, 0, 0, 0, 2])
+    );
 }
 
 #[test]
 fn the_testbeds_of_the_mad_cases_are_read() {
     let sim = sim("mad", &[]).testbed.mad.unwrap();
-    assert_eq!(sim.transport, MadTransport::Sim { faults: vec![], args: vec![] });
-    assert_eq!((sim.route.to_string().as_str(), sim.m_key_current.0, sim.timeout), ("path 0,1", 0, 1000 * MS));
+    assert_eq!(
+        sim.transport,
+        MadTransport::Sim {
+            faults: vec![],
+            args: vec![]
+        }
+    );
+    assert_eq!(
+        (
+            sim.route.to_string().as_str(),
+            sim.m_key_current.0,
+            sim.timeout
+        ),
+        ("path 0,1", 0, 1000 * MS)
+    );
     assert!(sim.m_key_dut != sim.m_key_other);
 
     let ibsim = load(&file("testbeds/ibsim.toml"), "mad", &[]).testbed;
     assert_eq!((ibsim.record().dut.as_str(), &ibsim.pfc), ("ibsim", &None));
-    assert_eq!(ibsim.mad.unwrap().transport, MadTransport::Ibsim { socket: "validator".into(), host: "Hca1".into() });
+    assert_eq!(
+        ibsim.mad.unwrap().transport,
+        MadTransport::Ibsim {
+            socket: "validator".into(),
+            host: "Hca1".into()
+        }
+    );
 
     let sets = ["testbed.mad.m_key_current=0x00000000000000ff"];
-    let hca = load(&file("testbeds/hca-example.toml"), "mad", &sets).testbed.mad.unwrap();
-    assert_eq!(hca.transport, MadTransport::Umad { device: "mlx5_0".into(), port: 1, sysfs: "/sys".into() });
-    assert_eq!((hca.m_key_dut, hca.m_key_other, hca.m_key_current.0), (sim.m_key_dut, sim.m_key_other, 0xff));
+    let hca = load(&file("testbeds/hca-example.toml"), "mad", &sets)
+        .testbed
+        .mad
+        .unwrap();
+    assert_eq!(
+        hca.transport,
+        MadTransport::Umad {
+            device: "mlx5_0".into(),
+            port: 1,
+            sysfs: "/sys".into()
+        }
+    );
+    assert_eq!(
+        (hca.m_key_dut, hca.m_key_other, hca.m_key_current.0),
+        (sim.m_key_dut, sim.m_key_other, 0xff)
+    );
     // What stands in the example is the default.
     assert_eq!((hca.route, hca.timeout), (sim.route, 200 * MS));
 }

@@ -25,42 +25,110 @@ fn load(lines: &str, plan: &str) -> Result<Config, String> {
     fs::write(path("p.toml"), plan).unwrap();
     let choice = PlanChoice::Plan(path("p.toml").display().to_string());
     let loaded = config::load(&path("t.toml"), &choice, &[], &KNOWN);
-    loaded.map_err(|error: ConfigError| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+    loaded.map_err(|error: ConfigError| {
+        error
+            .to_string()
+            .replace(&format!("{}/", dir.path().display()), "")
+    })
 }
 
 fn of_repository(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../configs")
+        .join(name)
 }
 
 #[test]
 fn the_testbeds_that_the_tool_brings_along_are_read() {
-    let read = |name: &str, plan: &str| config::load(&of_repository(name), &PlanChoice::Plan(plan.into()), &[], &KNOWN).unwrap();
+    let read = |name: &str, plan: &str| {
+        config::load(
+            &of_repository(name),
+            &PlanChoice::Plan(plan.into()),
+            &[],
+            &KNOWN,
+        )
+        .unwrap()
+    };
     let sim = read("testbeds/sim.toml", "rc").testbed.rc.unwrap();
-    assert_eq!((sim.dut, sim.address, sim.apm), (RcDut::Sim { faults: vec![], args: vec![] }, "198.18.16.1".parse().unwrap(), None));
+    assert_eq!(
+        (sim.dut, sim.address, sim.apm),
+        (
+            RcDut::Sim {
+                faults: vec![],
+                args: vec![]
+            },
+            "198.18.16.1".parse().unwrap(),
+            None
+        )
+    );
     let example = read("testbeds/agent-example.toml", "rc").testbed;
-    assert_eq!((example.record().dut.as_str(), &example.pfc), ("agent", &None));
-    let RcDut::Agent { agent, token_file, port } = example.rc.unwrap().dut else { panic!("no agent") };
-    assert_eq!((agent.as_str(), token_file, port.interface.as_str()), ("192.0.2.2:18515", None, "eth1"));
+    assert_eq!(
+        (example.record().dut.as_str(), &example.pfc),
+        ("agent", &None)
+    );
+    let RcDut::Agent {
+        agent,
+        token_file,
+        port,
+    } = example.rc.unwrap().dut
+    else {
+        panic!("no agent")
+    };
+    assert_eq!(
+        (agent.as_str(), token_file, port.interface.as_str()),
+        ("192.0.2.2:18515", None, "eth1")
+    );
 }
 
 #[test]
 fn without_queue_pairs_a_plan_has_that_of_the_document() {
-    let parameters = |plan: &str| match load("dut = \"sim\"", plan).unwrap().plan.cases.remove(0).parameters {
+    let parameters = |plan: &str| match load("dut = \"sim\"", plan)
+        .unwrap()
+        .plan
+        .cases
+        .remove(0)
+        .parameters
+    {
         Parameters::Rc(queue_pairs) => queue_pairs,
         other => panic!("{other:?}"),
     };
-    let document = RcParameters { retry_count: 2, timeout: 18, path_mtu: 1024 };
+    let document = RcParameters {
+        retry_count: 2,
+        timeout: 18,
+        path_mtu: 1024,
+    };
     assert_eq!(parameters(PLAN), [document]);
-    let some = format!("{PLAN}queue_pairs = [{{ retry_count = 7, path_mtu = 4096 }}, {{ timeout = 14 }}]\n");
-    assert_eq!(parameters(&some), [RcParameters { retry_count: 7, path_mtu: 4096, ..document }, RcParameters { timeout: 14, ..document }]);
+    let some = format!(
+        "{PLAN}queue_pairs = [{{ retry_count = 7, path_mtu = 4096 }}, {{ timeout = 14 }}]\n"
+    );
+    assert_eq!(
+        parameters(&some),
+        [
+            RcParameters {
+                retry_count: 7,
+                path_mtu: 4096,
+                ..document
+            },
+            RcParameters {
+                timeout: 14,
+                ..document
+            }
+        ]
+    );
 }
 
 #[test]
 fn mistakes_are_named() {
     for (lines, expected) in [
         ("faults = []", "t.toml:2:1: rc: missing field `dut`"),
-        ("dut = \"verbs\"", "t.toml:3:7: rc.dut: unknown variant `verbs`, expected `sim` or `agent`"),
-        ("dut = \"sim\"\nagent = \"a:1\"", "t.toml:4:9: rc.agent: only dut = \"agent\" takes it"),
+        (
+            "dut = \"verbs\"",
+            "t.toml:3:7: rc.dut: unknown variant `verbs`, expected `sim` or `agent`",
+        ),
+        (
+            "dut = \"sim\"\nagent = \"a:1\"",
+            "t.toml:4:9: rc.agent: only dut = \"agent\" takes it",
+        ),
         (
             "dut = \"agent\"\naddress = \"198.18.0.1\"",
             "t.toml:2:1: rc.agent: missing: say where `validator agent` listens, such as agent = \"10.0.0.2:18515\"",
@@ -81,21 +149,50 @@ fn mistakes_are_named() {
         assert_eq!(load(lines, PLAN).unwrap_err(), expected, "{lines}");
     }
     let unknown = load("dut = \"sim\"\nfaults = [\"lies\"]", PLAN).unwrap_err();
-    assert!(unknown.starts_with("t.toml:4:11: rc.faults[0]: no fault is called \"lies\""), "{unknown}");
+    assert!(
+        unknown.starts_with("t.toml:4:11: rc.faults[0]: no fault is called \"lies\""),
+        "{unknown}"
+    );
 }
 
 #[test]
 fn queue_pairs_that_make_no_sense_are_named() {
     for (queue_pairs, expected) in [
-        ("[]", "case[0].queue_pairs: expected at least one, such as { retry_count = 2 }; found none"),
-        ("[{ retry_count = 8 }]", "case[0].queue_pairs[0].retry_count: expected 0 to 7, found 8"),
-        ("[{ timeout = 0 }]", "case[0].queue_pairs[0].timeout: expected 1 to 31: 4.096 us * 2^n (0 would never end), found 0"),
-        ("[{ path_mtu = 1500 }]", "case[0].queue_pairs[0].path_mtu: expected 256, 512, 1024, 2048 or 4096, found 1500"),
-        ("[{}, { retry_count = 2 }]", "case[0].queue_pairs[1]: the same queue pair is listed twice"),
+        (
+            "[]",
+            "case[0].queue_pairs: expected at least one, such as { retry_count = 2 }; found none",
+        ),
+        (
+            "[{ retry_count = 8 }]",
+            "case[0].queue_pairs[0].retry_count: expected 0 to 7, found 8",
+        ),
+        (
+            "[{ timeout = 0 }]",
+            "case[0].queue_pairs[0].timeout: expected 1 to 31: 4.096 us * 2^n (0 would never end), found 0",
+        ),
+        (
+            "[{ path_mtu = 1500 }]",
+            "case[0].queue_pairs[0].path_mtu: expected 256, 512, 1024, 2048 or 4096, found 1500",
+        ),
+        (
+            "[{}, { retry_count = 2 }]",
+            "case[0].queue_pairs[1]: the same queue pair is listed twice",
+        ),
     ] {
-        let found = load("dut = \"sim\"", &format!("{PLAN}queue_pairs = {queue_pairs}\n")).unwrap_err();
-        assert!(found.starts_with("p.toml:4:") && found.ends_with(expected), "{found}");
+        let found = load(
+            "dut = \"sim\"",
+            &format!("{PLAN}queue_pairs = {queue_pairs}\n"),
+        )
+        .unwrap_err();
+        assert!(
+            found.starts_with("p.toml:4:") && found.ends_with(expected),
+            "{found}"
+        );
     }
     let mad = "name = \"p\"\n[[case]]\nid = \"mad.c14-016-get\"\nqueue_pairs = [{}]\n";
-    assert!(load("dut = \"sim\"", mad).unwrap_err().ends_with("case[0].queue_pairs: only RC cases take it"));
+    assert!(
+        load("dut = \"sim\"", mad)
+            .unwrap_err()
+            .ends_with("case[0].queue_pairs: only RC cases take it")
+    );
 }

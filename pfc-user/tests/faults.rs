@@ -22,36 +22,150 @@ const REPETITIONS: [Repetition; 5] = [
 
 /// Every fault, and the checks that fail for it: case (by its short name) and check.
 const EXPECTED: &[(&str, &[&str])] = &[
-    ("ignores-pfc", &["single paused", "single response", "multi paused", "multi response"]),
+    (
+        "ignores-pfc",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
     ("ignores-refresh", &["single paused", "multi paused"]),
     (
         "off-by-one-class",
-        &["single paused", "single response", "multi isolation", "multi paused", "multi response", "lossy background", "lossy no-dip"],
+        &[
+            "single paused",
+            "single response",
+            "multi isolation",
+            "multi paused",
+            "multi response",
+            "lossy background",
+            "lossy no-dip",
+        ],
     ),
-    ("leaks", &["single paused", "single response", "multi paused", "multi response"]),
+    (
+        "leaks",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
     (
         "pfc-pauses-all",
-        &["single background", "multi background", "multi isolation", "lossy background", "lossy no-dip", "lossy test-traffic"],
+        &[
+            "single background",
+            "multi background",
+            "multi isolation",
+            "lossy background",
+            "lossy no-dip",
+            "lossy test-traffic",
+        ],
     ),
     ("pauses-other-lossless", &["multi isolation"]),
     ("lossy-obeys-pfc", &["lossy no-dip", "lossy test-traffic"]),
     ("obeys-pause", &["global no-loss", "global throughput"]),
-    ("never-resumes", &["single delivered", "multi delivered", "lossy background", "global no-loss", "global throughput"]),
-    ("resumes-early", &["single paused", "single response", "multi paused", "multi response"]),
+    (
+        "never-resumes",
+        &[
+            "single delivered",
+            "multi delivered",
+            "lossy background",
+            "global no-loss",
+            "global throughput",
+        ],
+    ),
+    (
+        "resumes-early",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
     ("ignores-xon", &["single xon", "multi xon"]),
     ("slow-response", &["single response", "multi response"]),
-    ("loses-held", &["single delivered", "multi delivered", "lossy background", "global no-loss"]),
+    (
+        "loses-held",
+        &[
+            "single delivered",
+            "multi delivered",
+            "lossy background",
+            "global no-loss",
+        ],
+    ),
     ("dies-after-pause", &["single resume", "multi resume"]),
     ("no-upstream-pfc", &["single delivered", "multi delivered"]),
-    ("xoff-for-lossy", &["single no-pfc-on-lossy", "multi no-pfc-on-lossy", "lossy no-pfc-on-lossy", "global no-pfc-on-lossy"]),
-    ("drops=lossy", &["single background", "multi background", "lossy no-dip", "lossy test-traffic", "global no-loss"]),
-    ("drops-lossy-in-storm", &["single background", "multi background", "lossy no-dip", "lossy test-traffic", "global no-loss"]),
+    (
+        "xoff-for-lossy",
+        &[
+            "single no-pfc-on-lossy",
+            "multi no-pfc-on-lossy",
+            "lossy no-pfc-on-lossy",
+            "global no-pfc-on-lossy",
+        ],
+    ),
+    (
+        "drops=lossy",
+        &[
+            "single background",
+            "multi background",
+            "lossy no-dip",
+            "lossy test-traffic",
+            "global no-loss",
+        ],
+    ),
+    (
+        "drops-lossy-in-storm",
+        &[
+            "single background",
+            "multi background",
+            "lossy no-dip",
+            "lossy test-traffic",
+            "global no-loss",
+        ],
+    ),
     ("throttles", &["lossy no-dip", "global throughput"]),
     ("dips", &["lossy no-dip", "global throughput"]),
-    ("duplicates", &["single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate"]),
-    ("reorders", &["single no-reorder", "multi no-reorder", "lossy no-reorder", "global no-reorder"]),
-    ("corrupts", &["single no-corruption", "multi no-corruption", "lossy no-corruption", "global no-corruption"]),
-    ("remarks", &["single no-remark", "multi no-remark", "lossy no-remark", "global no-remark"]),
+    (
+        "duplicates",
+        &[
+            "single no-duplicate",
+            "multi no-duplicate",
+            "lossy no-duplicate",
+            "global no-duplicate",
+        ],
+    ),
+    (
+        "reorders",
+        &[
+            "single no-reorder",
+            "multi no-reorder",
+            "lossy no-reorder",
+            "global no-reorder",
+        ],
+    ),
+    (
+        "corrupts",
+        &[
+            "single no-corruption",
+            "multi no-corruption",
+            "lossy no-corruption",
+            "global no-corruption",
+        ],
+    ),
+    (
+        "remarks",
+        &[
+            "single no-remark",
+            "multi no-remark",
+            "lossy no-remark",
+            "global no-remark",
+        ],
+    ),
     (
         "forwards-control",
         &[
@@ -63,33 +177,64 @@ const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
     // Losses that only some of the traffic shows.
-    ("drops=lossless", &["single delivered", "multi delivered", "multi isolation", "lossy background", "lossy no-dip", "global no-loss"]),
+    (
+        "drops=lossless",
+        &[
+            "single delivered",
+            "multi delivered",
+            "multi isolation",
+            "lossy background",
+            "lossy no-dip",
+            "global no-loss",
+        ],
+    ),
 ];
 
 fn short(id: &str) -> &str {
-    id.trim_start_matches("pfc.").trim_start_matches("pause-").split('-').next().unwrap()
+    id.trim_start_matches("pfc.")
+        .trim_start_matches("pause-")
+        .split('-')
+        .next()
+        .unwrap()
 }
 
 /// Runs all repetitions against a switch with these faults; results with the case's short name.
 fn run(faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
     let run_one = |(id, lossless, storm): Repetition| {
         let evidence = bench::run(&bench::plan(id, lossless, storm), faults);
-        judge(&bench::case(id).case, &evidence).checks.into_iter().map(move |result| (short(id), result)).collect::<Vec<_>>()
+        judge(&bench::case(id).case, &evidence)
+            .checks
+            .into_iter()
+            .map(move |result| (short(id), result))
+            .collect::<Vec<_>>()
     };
     REPETITIONS.into_iter().flat_map(run_one).collect()
 }
 
 fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
-    results.iter().filter(|(_, result)| result.verdict == verdict).map(|(case, result)| format!("{case} {}", result.check)).collect()
+    results
+        .iter()
+        .filter(|(_, result)| result.verdict == verdict)
+        .map(|(case, result)| format!("{case} {}", result.check))
+        .collect()
 }
 
 #[test]
 fn a_switch_without_faults_passes_every_check() {
     for (case, result) in run(&[]) {
         // Only repetitions with a lossless priority outside the storm have something to isolate.
-        let no_subject = result.check == "isolation" && result.repetition != "lossless 3+4, storm on 3";
-        let expected = if no_subject { Verdict::NotApplicable } else { Verdict::Pass };
-        assert_eq!(result.verdict, expected, "{case} {} [{}]: {}", result.check, result.repetition, result.reason);
+        let no_subject =
+            result.check == "isolation" && result.repetition != "lossless 3+4, storm on 3";
+        let expected = if no_subject {
+            Verdict::NotApplicable
+        } else {
+            Verdict::Pass
+        };
+        assert_eq!(
+            result.verdict, expected,
+            "{case} {} [{}]: {}",
+            result.check, result.repetition, result.reason
+        );
     }
 }
 
@@ -98,13 +243,31 @@ fn each_fault_fails_exactly_its_checks() {
     for (fault, expected) in EXPECTED {
         let results = run(&[fault.parse().unwrap()]);
         let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
-        let reasons: Vec<_> =
-            results.iter().filter(|(_, result)| result.verdict == Verdict::Fail).map(|(_, result)| &result.reason).collect();
-        assert_eq!(with(&results, Verdict::Fail), expected, "{fault}: {reasons:#?}");
+        let reasons: Vec<_> = results
+            .iter()
+            .filter(|(_, result)| result.verdict == Verdict::Fail)
+            .map(|(_, result)| &result.reason)
+            .collect();
+        assert_eq!(
+            with(&results, Verdict::Fail),
+            expected,
+            "{fault}: {reasons:#?}"
+        );
         // What depends on a failed check is skipped, and nothing else is.
-        for (case, result) in results.iter().filter(|(_, result)| result.verdict == Verdict::Skipped) {
-            let case = CASES.iter().find(|other| short(other.case.id) == *case).unwrap();
-            let check = case.case.checks.iter().find(|check| check.id == result.check).unwrap();
+        for (case, result) in results
+            .iter()
+            .filter(|(_, result)| result.verdict == Verdict::Skipped)
+        {
+            let case = CASES
+                .iter()
+                .find(|other| short(other.case.id) == *case)
+                .unwrap();
+            let check = case
+                .case
+                .checks
+                .iter()
+                .find(|check| check.id == result.check)
+                .unwrap();
             let failed = |on: &&str| {
                 results.iter().any(|(_, other)| {
                     other.repetition == result.repetition
@@ -112,7 +275,12 @@ fn each_fault_fails_exactly_its_checks() {
                         && matches!(other.verdict, Verdict::Fail | Verdict::Skipped)
                 })
             };
-            assert!(check.depends_on.iter().any(failed), "{fault}: {} {}", case.case.id, result.check);
+            assert!(
+                check.depends_on.iter().any(failed),
+                "{fault}: {} {}",
+                case.case.id,
+                result.check
+            );
         }
     }
 }
@@ -120,7 +288,13 @@ fn each_fault_fails_exactly_its_checks() {
 #[test]
 fn every_fault_is_expected_to_fail_something() {
     for entry in Fault::CATALOGUE {
-        assert!(EXPECTED.iter().any(|(fault, checks)| fault.split('=').next() == Some(entry.name) && !checks.is_empty()), "{}", entry.name);
+        assert!(
+            EXPECTED.iter().any(
+                |(fault, checks)| fault.split('=').next() == Some(entry.name) && !checks.is_empty()
+            ),
+            "{}",
+            entry.name
+        );
     }
 }
 
@@ -133,8 +307,16 @@ fn the_fault_that_a_table_names_fails_that_check() {
             if fails == "single isolation" {
                 continue;
             }
-            let named = EXPECTED.iter().filter(|(fault, _)| fault.split('=').next() == Some(check.fault));
-            assert!(named.flat_map(|(_, checks)| *checks).any(|line| *line == fails), "{fails} by {}", check.fault);
+            let named = EXPECTED
+                .iter()
+                .filter(|(fault, _)| fault.split('=').next() == Some(check.fault));
+            assert!(
+                named
+                    .flat_map(|(_, checks)| *checks)
+                    .any(|line| *line == fails),
+                "{fails} by {}",
+                check.fault
+            );
         }
     }
 }

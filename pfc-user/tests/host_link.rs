@@ -8,7 +8,9 @@ use std::{env, io};
 
 use nix::libc;
 use nix::sys::socket::sockopt::ReceiveTimeout;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket,
+};
 use nix::sys::time::TimeVal;
 use std::os::fd::{AsRawFd, OwnedFd};
 use validator::driver::journal::Journal;
@@ -27,7 +29,20 @@ const MAC_CONTROL: [u8; 6] = [1, 0x80, 0xc2, 0, 0, 1];
 /// Two namespaces with a veth between them: `a` in the first, `b` in the second.
 fn wire() -> (Namespace, Namespace) {
     let (a, b) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-    create_veth(End { namespace: &a, name: "a", mac: MAC_A }, End { namespace: &b, name: "b", mac: MAC_B }, 1500).unwrap();
+    create_veth(
+        End {
+            namespace: &a,
+            name: "a",
+            mac: MAC_A,
+        },
+        End {
+            namespace: &b,
+            name: "b",
+            mac: MAC_B,
+        },
+        1500,
+    )
+    .unwrap();
     (a, b)
 }
 
@@ -37,8 +52,19 @@ fn packets(namespace: &Namespace, interface: &str) -> OwnedFd {
     let all = libc::ETH_P_ALL as u16;
     namespace
         .run(|| {
-            let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
-            setsockopt(&socket, ReceiveTimeout, &TimeVal::new(LONG.as_secs() as i64, 0)).unwrap();
+            let socket = socket(
+                AddressFamily::Packet,
+                SockType::Raw,
+                SockFlag::SOCK_CLOEXEC,
+                None,
+            )
+            .unwrap();
+            setsockopt(
+                &socket,
+                ReceiveTimeout,
+                &TimeVal::new(LONG.as_secs() as i64, 0),
+            )
+            .unwrap();
             // SAFETY: all fields of sockaddr_ll are integers and arrays of such.
             let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
             address.sll_family = libc::AF_PACKET as u16;
@@ -46,7 +72,8 @@ fn packets(namespace: &Namespace, interface: &str) -> OwnedFd {
             address.sll_ifindex = index as i32;
             let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             // SAFETY: the address is a sockaddr_ll of that length.
-            let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+            let bound =
+                unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
             assert_eq!(bound, 0, "{}", io::Error::last_os_error());
             socket
         })
@@ -61,7 +88,10 @@ fn frame(to: [u8; 6], number: u8, length: usize) -> Vec<u8> {
 }
 
 fn transmit(socket: &OwnedFd, frame: &[u8]) {
-    assert_eq!(send(socket.as_raw_fd(), frame, MsgFlags::empty()), Ok(frame.len()));
+    assert_eq!(
+        send(socket.as_raw_fd(), frame, MsgFlags::empty()),
+        Ok(frame.len())
+    );
 }
 
 fn receive(socket: &OwnedFd) -> nix::Result<Vec<u8>> {
@@ -73,7 +103,9 @@ fn receive(socket: &OwnedFd) -> nix::Result<Vec<u8>> {
 /// Starts this program again to do only `test`, in `namespace`, and waits until it prints `ready`.
 fn victim(namespace: &Namespace, test: &str, value: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env(VICTIM, value);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(VICTIM, value);
     let mut victim = Child::spawn(namespace, command).unwrap();
     while !victim.read_line(LONG).unwrap().ends_with("ready") {}
     victim
@@ -100,11 +132,28 @@ fn root_a_veth_carries_the_first_frame_and_none_of_the_kernels() {
     }
     for (namespace, name, mac) in [(&a, "a", MAC_A), (&b, "b", MAC_B)] {
         let state = link::state(namespace, name).unwrap();
-        assert_eq!((state.driver.as_str(), state.kind.as_deref()), ("veth", Some("veth")));
-        assert_eq!((state.mac, state.mtu, state.up, state.carrier), (mac, 1500, true, true));
+        assert_eq!(
+            (state.driver.as_str(), state.kind.as_deref()),
+            ("veth", Some("veth"))
+        );
+        assert_eq!(
+            (state.mac, state.mtu, state.up, state.carrier),
+            (mac, 1500, true, true)
+        );
         assert_eq!(state.speed, Some(10_000_000_000));
-        for feature in [Feature::TxVlan, Feature::RxVlan, Feature::Gro, Feature::Gso, Feature::Tso, Feature::TxChecksum] {
-            assert!(!link::feature(namespace, name, feature).unwrap(), "{}", feature.name());
+        for feature in [
+            Feature::TxVlan,
+            Feature::RxVlan,
+            Feature::Gro,
+            Feature::Gso,
+            Feature::Tso,
+            Feature::TxChecksum,
+        ] {
+            assert!(
+                !link::feature(namespace, name, feature).unwrap(),
+                "{}",
+                feature.name()
+            );
         }
     }
 }
@@ -116,10 +165,20 @@ fn root_an_unknown_interface_is_answered_with_those_that_exist() {
     }
     let (a, _b) = wire();
     let error = link::state(&a, "eth9").unwrap_err();
-    assert_eq!(error.to_string(), "there is no interface \"eth9\" in a network namespace of the tester; there are: lo, a");
+    assert_eq!(
+        error.to_string(),
+        "there is no interface \"eth9\" in a network namespace of the tester; there are: lo, a"
+    );
     assert!(link::state(&a, "lo").unwrap().up);
-    let end = |name| End { namespace: &a, name, mac: MAC_A };
-    assert!(matches!(create_veth(end("a"), end("c"), 1500), Err(LinkError::System { .. })));
+    let end = |name| End {
+        namespace: &a,
+        name,
+        mac: MAC_A,
+    };
+    assert!(matches!(
+        create_veth(end("a"), end("c"), 1500),
+        Err(LinkError::System { .. })
+    ));
 }
 
 #[test]
@@ -128,7 +187,10 @@ fn root_no_carrier_is_an_error() {
         return;
     }
     let (a, b) = wire();
-    let down = b.run(|| run_hook("test", "", "ip link set dev b down", &[], LONG)).unwrap().unwrap();
+    let down = b
+        .run(|| run_hook("test", "", "ip link set dev b down", &[], LONG))
+        .unwrap()
+        .unwrap();
     assert_eq!(down.status, 0, "{}", down.stderr);
     let error = link::wait_for_carrier(&a, "a", Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, LinkError::NoCarrier { .. }), "{error}");
@@ -146,19 +208,42 @@ fn root_a_dropped_frame_is_counted_and_a_carried_one_is_not() {
     transmit(&sender, &frame(MAC_B, 0, 1514));
     receive(&receiver).unwrap();
     let between = link::statistics(&a, "a").unwrap();
-    assert!(link::drop_rises("a", &before, &between).iter().all(|counter| counter.rise == 0));
+    assert!(
+        link::drop_rises("a", &before, &between)
+            .iter()
+            .all(|counter| counter.rise == 0)
+    );
     // Frames that are larger than what the other end takes get lost on the way into it.
-    let smaller = b.run(|| run_hook("test", "", "ip link set dev b mtu 1000", &[], LONG)).unwrap().unwrap();
+    let smaller = b
+        .run(|| run_hook("test", "", "ip link set dev b mtu 1000", &[], LONG))
+        .unwrap()
+        .unwrap();
     assert_eq!(smaller.status, 0, "{}", smaller.stderr);
     for number in 1..=3 {
         // The kernel tells a sender past the queue, but a packet socket may hear of it too.
-        let _ = send(sender.as_raw_fd(), &frame(MAC_B, number, 1514), MsgFlags::empty());
+        let _ = send(
+            sender.as_raw_fd(),
+            &frame(MAC_B, number, 1514),
+            MsgFlags::empty(),
+        );
     }
     let after = link::statistics(&a, "a").unwrap();
-    let rises: Vec<_> = link::drop_rises("a", &between, &after).into_iter().filter(|counter| counter.rise > 0).collect();
-    assert_eq!(rises.iter().map(|counter| (counter.counter.as_str(), counter.rise)).collect::<Vec<_>>(), [("tx_dropped", 3)]);
+    let rises: Vec<_> = link::drop_rises("a", &between, &after)
+        .into_iter()
+        .filter(|counter| counter.rise > 0)
+        .collect();
+    assert_eq!(
+        rises
+            .iter()
+            .map(|counter| (counter.counter.as_str(), counter.rise))
+            .collect::<Vec<_>>(),
+        [("tx_dropped", 3)]
+    );
     let names: Vec<&str> = after.iter().map(|(name, _)| name.as_str()).collect();
-    assert!(names.contains(&"rx_queue_0_drops") && !names.contains(&"rx_queue_0_xdp_drops"), "{names:?}");
+    assert!(
+        names.contains(&"rx_queue_0_drops") && !names.contains(&"rx_queue_0_xdp_drops"),
+        "{names:?}"
+    );
     assert!(link::softnet_dropped().is_ok());
 }
 
@@ -167,12 +252,35 @@ fn root_a_bridge_forwards_all_but_mac_control() {
     if !common::need_root("root_a_bridge_forwards_all_but_mac_control") {
         return;
     }
-    let (a, b, bridge) = (Namespace::new().unwrap(), Namespace::new().unwrap(), Namespace::new().unwrap());
-    for (namespace, name, mac, port, port_mac) in [(&a, "a", MAC_A, "p0", [2, 0, 0, 0, 1, 0]), (&b, "b", MAC_B, "p1", [2, 0, 0, 0, 1, 1])] {
-        create_veth(End { namespace, name, mac }, End { namespace: &bridge, name: port, mac: port_mac }, 1500).unwrap();
+    let (a, b, bridge) = (
+        Namespace::new().unwrap(),
+        Namespace::new().unwrap(),
+        Namespace::new().unwrap(),
+    );
+    for (namespace, name, mac, port, port_mac) in [
+        (&a, "a", MAC_A, "p0", [2, 0, 0, 0, 1, 0]),
+        (&b, "b", MAC_B, "p1", [2, 0, 0, 0, 1, 1]),
+    ] {
+        create_veth(
+            End {
+                namespace,
+                name,
+                mac,
+            },
+            End {
+                namespace: &bridge,
+                name: port,
+                mac: port_mac,
+            },
+            1500,
+        )
+        .unwrap();
     }
     create_bridge(&bridge, "br0", &["p0", "p1"]).unwrap();
-    assert_eq!(link::state(&bridge, "br0").unwrap().kind.as_deref(), Some("bridge"));
+    assert_eq!(
+        link::state(&bridge, "br0").unwrap().kind.as_deref(),
+        Some("bridge")
+    );
     let (sender, receiver) = (packets(&a, "a"), packets(&b, "b"));
     transmit(&sender, &frame(MAC_CONTROL, 0, 60));
     let sent = frame(MAC_B, 1, 60);
@@ -185,7 +293,20 @@ fn root_a_namespace_goes_with_a_killed_process() {
     const NAME: &str = "root_a_namespace_goes_with_a_killed_process";
     if env::var_os(VICTIM).is_some() {
         let (outer, inner) = (Namespace::current().unwrap(), Namespace::new().unwrap());
-        create_veth(End { namespace: &inner, name: "a", mac: MAC_A }, End { namespace: &outer, name: "b", mac: MAC_B }, 1500).unwrap();
+        create_veth(
+            End {
+                namespace: &inner,
+                name: "a",
+                mac: MAC_A,
+            },
+            End {
+                namespace: &outer,
+                name: "b",
+                mac: MAC_B,
+            },
+            1500,
+        )
+        .unwrap();
         ready_to_die();
     }
     if !common::need_root(NAME) {
@@ -202,7 +323,11 @@ fn root_a_namespace_goes_with_a_killed_process() {
 #[test]
 fn root_a_setting_is_put_back_after_a_run_and_after_a_kill() {
     const NAME: &str = "root_a_setting_is_put_back_after_a_run_and_after_a_kill";
-    let change = |journal: &Journal, namespace: &Namespace| journal.change(namespace, "a", Feature::TxVlan, true).unwrap();
+    let change = |journal: &Journal, namespace: &Namespace| {
+        journal
+            .change(namespace, "a", Feature::TxVlan, true)
+            .unwrap()
+    };
     if let Some(folder) = env::var_os(VICTIM) {
         let _change = change(&Journal::at(folder), &Namespace::current().unwrap());
         ready_to_die();
@@ -214,7 +339,11 @@ fn root_a_setting_is_put_back_after_a_run_and_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::at(folder.path().join("journal"));
     let is_on = || link::feature(&a, "a", Feature::TxVlan).unwrap();
-    let entries = || std::fs::read_dir(folder.path().join("journal")).unwrap().count();
+    let entries = || {
+        std::fs::read_dir(folder.path().join("journal"))
+            .unwrap()
+            .count()
+    };
     let recover = || a.run(|| journal.recover()).unwrap().unwrap();
 
     let changed = change(&journal, &a);
@@ -229,16 +358,27 @@ fn root_a_setting_is_put_back_after_a_run_and_after_a_kill() {
     assert!(is_on());
     let pid = victim.id();
     drop(victim);
-    assert_eq!(journal.recover().unwrap(), Vec::<String>::new(), "the namespace is out of reach from here");
+    assert_eq!(
+        journal.recover().unwrap(),
+        Vec::<String>::new(),
+        "the namespace is out of reach from here"
+    );
     assert!(is_on());
-    assert_eq!(recover(), [format!("a: tx-vlan-offload is off again, as it was before process {pid} was killed")]);
+    assert_eq!(
+        recover(),
+        [format!(
+            "a: tx-vlan-offload is off again, as it was before process {pid} was killed"
+        )]
+    );
     assert!(!is_on() && entries() == 0);
 }
 
 #[test]
 fn root_a_kept_setting_outlives_its_process_and_is_undone_when_asked() {
     const NAME: &str = "root_a_kept_setting_outlives_its_process_and_is_undone_when_asked";
-    let keep = |journal: &Journal, namespace: &Namespace| journal.keep(namespace, "a", Feature::Gro, true).unwrap();
+    let keep = |journal: &Journal, namespace: &Namespace| {
+        journal.keep(namespace, "a", Feature::Gro, true).unwrap()
+    };
     if let Some(folder) = env::var_os(VICTIM) {
         keep(&Journal::at(folder), &Namespace::current().unwrap());
         ready_to_die();
@@ -250,14 +390,26 @@ fn root_a_kept_setting_outlives_its_process_and_is_undone_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::at(folder.path());
     let is_on = || link::feature(&a, "a", Feature::Gro).unwrap();
-    let files = || std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    let files = || {
+        std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect::<Vec<_>>()
+    };
     let here = |work: &(dyn Fn() -> Vec<String> + Sync)| a.run(work).unwrap();
     let undo = || here(&|| journal.undo_kept().unwrap().0);
 
     drop(victim(&a, NAME, folder.path().to_str().unwrap()));
     assert!(is_on() && files().len() == 1);
-    assert_eq!(here(&|| journal.recover().unwrap()), Vec::<String>::new(), "a run leaves it");
-    assert_eq!(here(&|| journal.kept()), ["a: generic-receive-offload is on by `validator check --fix`, until `--undo`"]);
+    assert_eq!(
+        here(&|| journal.recover().unwrap()),
+        Vec::<String>::new(),
+        "a run leaves it"
+    );
+    assert_eq!(
+        here(&|| journal.kept()),
+        ["a: generic-receive-offload is on by `validator check --fix`, until `--undo`"]
+    );
     assert!(keep(&journal, &a).is_none(), "it is on already");
     let elsewhere = journal.undo_kept().unwrap();
     assert_eq!(elsewhere, (vec!["a: generic-receive-offload is NOT put back: it was changed in another network namespace".into()], false));
@@ -285,12 +437,23 @@ fn root_a_named_namespace_is_found() {
         }
     }
     let named = Named(format!("validator-test-{}", std::process::id()));
-    let added = Command::new("ip").args(["netns", "add", &named.0]).status().unwrap();
+    let added = Command::new("ip")
+        .args(["netns", "add", &named.0])
+        .status()
+        .unwrap();
     assert!(added.success());
     let namespace = Namespace::named(&named.0).unwrap();
     assert!(!link::state(&namespace, "lo").unwrap().up);
     let error = link::state(&namespace, "eth9").unwrap_err().to_string();
-    assert!(error.contains(&format!("in network namespace \"{}\"; there are: lo", named.0)), "{error}");
-    let error = Namespace::named("no-such-namespace").unwrap_err().to_string();
+    assert!(
+        error.contains(&format!(
+            "in network namespace \"{}\"; there are: lo",
+            named.0
+        )),
+        "{error}"
+    );
+    let error = Namespace::named("no-such-namespace")
+        .unwrap_err()
+        .to_string();
     assert!(error.contains(&named.0), "{error}");
 }

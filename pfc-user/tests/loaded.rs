@@ -31,20 +31,37 @@ fn root_a_good_switch_never_fails_on_a_busy_machine() {
         for run in 1..=RUNS {
             let output = Command::new(env!("CARGO_BIN_EXE_validator"))
                 .current_dir(root)
-                .args(["run", "--testbed", "configs/testbeds/sim.toml", "--plan", "smoke"])
+                .args([
+                    "run",
+                    "--testbed",
+                    "configs/testbeds/sim.toml",
+                    "--plan",
+                    "smoke",
+                ])
                 .output()
                 .expect("the validator starts");
-            let (code, text) = (output.status.code(), String::from_utf8_lossy(&output.stdout));
+            let (code, text) = (
+                output.status.code(),
+                String::from_utf8_lossy(&output.stdout),
+            );
             tell(format_args!("run {run} of {RUNS}: exit code {code:?}"));
-            for line in text.lines().filter(|line| line.starts_with("  inconclusive  ")) {
+            for line in text
+                .lines()
+                .filter(|line| line.starts_with("  inconclusive  "))
+            {
                 tell(format_args!("  {line}"));
             }
             assert!(matches!(code, Some(0 | 3)), "run {run}: {text}");
             clean += usize::from(code == Some(0));
         }
     });
-    tell(format_args!("{clean} of {RUNS} runs without an inconclusive check"));
-    assert!(clean * 2 >= RUNS, "{clean} of {RUNS} runs without an inconclusive check");
+    tell(format_args!(
+        "{clean} of {RUNS} runs without an inconclusive check"
+    ));
+    assert!(
+        clean * 2 >= RUNS,
+        "{clean} of {RUNS} runs without an inconclusive check"
+    );
 }
 
 /// Prints at once and always: the harness keeps what `println!` prints of a test that passes to itself.

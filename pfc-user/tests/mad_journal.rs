@@ -16,7 +16,11 @@ use validator::driver::mad::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;
-const FOUND: Protection = Protection { m_key: MKey(0xabcd), protect_bits: 2, lease_period: 60 };
+const FOUND: Protection = Protection {
+    m_key: MKey(0xabcd),
+    protect_bits: 2,
+    lease_period: 60,
+};
 const M_KEY_DUT: MKey = MKey(0x1234);
 
 /// `validator dut sma`; ends with this.
@@ -29,13 +33,35 @@ impl Dut {
     /// With that protection, as a killed run may have left it.
     fn start(name: &str, protection: Protection) -> Self {
         let socket = format!("journal-{name}-{}", std::process::id());
-        let Protection { m_key, protect_bits, lease_period } = protection;
+        let Protection {
+            m_key,
+            protect_bits,
+            lease_period,
+        } = protection;
         let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
-        command.args(["dut", "sma", "--socket", &socket, "--m-key", &m_key.to_string()]);
-        command.args(["--protect-bits", &protect_bits.to_string(), "--lease", &lease_period.to_string()]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.args([
+            "dut",
+            "sma",
+            "--socket",
+            &socket,
+            "--m-key",
+            &m_key.to_string(),
+        ]);
+        command.args([
+            "--protect-bits",
+            &protect_bits.to_string(),
+            "--lease",
+            &lease_period.to_string(),
+        ]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert!(line.starts_with("ready"), "{line:?}");
         Self { child, socket }
     }
@@ -45,11 +71,16 @@ impl Dut {
     }
 
     fn port_info(&self, key: MKey) -> PortInfo {
-        let transport = IbsimTransport::connect(&self.socket, "Hca1", Duration::from_secs(5)).unwrap();
+        let transport =
+            IbsimTransport::connect(&self.socket, "Hca1", Duration::from_secs(5)).unwrap();
         let route = Route::Directed("0,1".parse().unwrap());
         let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
         request.set_m_key(key);
-        match Requester::new(transport, 1).exchange(request, &route, Duration::from_secs(5)).unwrap().outcome {
+        match Requester::new(transport, 1)
+            .exchange(request, &route, Duration::from_secs(5))
+            .unwrap()
+            .outcome
+        {
             Outcome::Answered { smp, .. } => smp.decode().unwrap(),
             other => panic!("{other:?}"),
         }
@@ -80,9 +111,22 @@ fn entry(folder: &Path, socket: &str) -> PathBuf {
 #[test]
 fn a_dut_is_unlocked_whatever_key_it_was_left_with() {
     let left = [
-        ("test", Protection { m_key: M_KEY_DUT, protect_bits: 3, lease_period: 0 }),
+        (
+            "test",
+            Protection {
+                m_key: M_KEY_DUT,
+                protect_bits: 3,
+                lease_period: 0,
+            },
+        ),
         ("none", Protection::NONE),
-        ("own", Protection { lease_period: 0, ..FOUND }),
+        (
+            "own",
+            Protection {
+                lease_period: 0,
+                ..FOUND
+            },
+        ),
         ("found", FOUND),
     ];
     for (name, protection) in left {
@@ -90,9 +134,16 @@ fn a_dut_is_unlocked_whatever_key_it_was_left_with() {
         let path = entry(folder.path(), &dut.socket);
         let notes = Journal::at(folder.path()).recover().unwrap();
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].starts_with("put back") && notes[0].contains(&FOUND.m_key.to_string()), "{notes:?}");
+        assert!(
+            notes[0].starts_with("put back") && notes[0].contains(&FOUND.m_key.to_string()),
+            "{notes:?}"
+        );
         let port = dut.port_info(FOUND.m_key);
-        assert_eq!((Protection::of(&port), port.m_key_violations()), (FOUND, 0), "left with {name}");
+        assert_eq!(
+            (Protection::of(&port), port.m_key_violations()),
+            (FOUND, 0),
+            "left with {name}"
+        );
         assert!(!path.exists(), "left with {name}");
     }
 }
@@ -107,7 +158,12 @@ fn a_dut_that_cannot_be_reached_is_named_and_blocks_nobody() {
     fs::write(&setting, text).unwrap();
     let notes = Journal::at(folder.path()).recover().unwrap();
     assert_eq!(notes.len(), 1, "{notes:?}");
-    for part in ["NOT put back", "nobody-is-here", "path 0,1", &path.display().to_string()] {
+    for part in [
+        "NOT put back",
+        "nobody-is-here",
+        "path 0,1",
+        &path.display().to_string(),
+    ] {
         assert!(notes[0].contains(part), "{part} in {notes:?}");
     }
     assert!(path.exists(), "it is tried again by a later run");
@@ -116,11 +172,21 @@ fn a_dut_that_cannot_be_reached_is_named_and_blocks_nobody() {
 
 #[test]
 fn a_dut_with_a_key_of_somebody_else_is_left_alone() {
-    let stranger = Protection { m_key: MKey(0x77), protect_bits: 2, lease_period: 0 };
-    let (folder, dut) = (tempfile::tempdir().unwrap(), Dut::start("stranger", stranger));
+    let stranger = Protection {
+        m_key: MKey(0x77),
+        protect_bits: 2,
+        lease_period: 0,
+    };
+    let (folder, dut) = (
+        tempfile::tempdir().unwrap(),
+        Dut::start("stranger", stranger),
+    );
     let path = entry(folder.path(), &dut.socket);
     let notes = Journal::at(folder.path()).recover().unwrap();
-    assert!(notes.len() == 1 && notes[0].contains("NOT put back"), "{notes:?}");
+    assert!(
+        notes.len() == 1 && notes[0].contains("NOT put back"),
+        "{notes:?}"
+    );
     assert_eq!(dut.shown(stranger.m_key), stranger);
     assert!(path.exists());
 }

@@ -10,14 +10,33 @@ const MLX5: &str = "mlx5_core";
 /// A port of a NIC of 10 Gbit/s with nothing wrong with it but what its driver does.
 fn port(role: Role, driver: &str) -> Port {
     let bus = format!("0000:03:00.{}", role as u8);
-    let features = ["rx-gro", "rx-lro", "rx-gro-hw", "rx-vlan-hw-parse", "rx-all"];
-    let feature = |name: &str| FeatureFact { name: name.into(), on: name == "rx-vlan-hw-parse", fixed: false };
+    let features = [
+        "rx-gro",
+        "rx-lro",
+        "rx-gro-hw",
+        "rx-vlan-hw-parse",
+        "rx-all",
+    ];
+    let feature = |name: &str| FeatureFact {
+        name: name.into(),
+        on: name == "rx-vlan-hw-parse",
+        fixed: false,
+    };
     Port {
         role,
-        wanted: Wanted { xdp: "auto".into(), line_rate: None, tagged: false },
+        wanted: Wanted {
+            xdp: "auto".into(),
+            line_rate: None,
+            tagged: false,
+        },
         facts: Facts {
             interface: "eth1".into(),
-            driver: Driver { name: driver.into(), version: "6.18.0".into(), firmware: "1.2".into(), bus },
+            driver: Driver {
+                name: driver.into(),
+                version: "6.18.0".into(),
+                firmware: "1.2".into(),
+                bus,
+            },
             up: true,
             carrier: true,
             speed: Some(10_000_000_000),
@@ -29,27 +48,49 @@ fn port(role: Role, driver: &str) -> Port {
             mac_counters: vec!["a_counter".into()],
             ..Facts::default()
         },
-        self_test: SelfTest::Done { own_wire: false, xdp_mode: "driver".into(), sent: 8, seen: 0, mac: Vec::new() },
+        self_test: SelfTest::Done {
+            own_wire: false,
+            xdp_mode: "driver".into(),
+            sent: 8,
+            seen: 0,
+            mac: Vec::new(),
+        },
     }
 }
 
 fn items(port: &Port) -> Vec<Item> {
-    judge(&Preflight { ports: vec![port.clone()] }).remove(0)
+    judge(&Preflight {
+        ports: vec![port.clone()],
+    })
+    .remove(0)
 }
 
 /// What is not `ok`, and what to type.
 fn shortfalls(port: &Port) -> Vec<(&'static str, State, String)> {
-    items(port).into_iter().filter(|item| item.state != State::Ok).map(|item| (item.what, item.state, item.mend)).collect()
+    items(port)
+        .into_iter()
+        .filter(|item| item.state != State::Ok)
+        .map(|item| (item.what, item.state, item.mend))
+        .collect()
 }
 
 fn set(port: &mut Port, feature: Feature, on: bool, fixed: bool) {
     let name = feature.kernel_name().unwrap();
-    let fact = port.facts.features.iter_mut().find(|fact| fact.name == name).unwrap();
+    let fact = port
+        .facts
+        .features
+        .iter_mut()
+        .find(|fact| fact.name == name)
+        .unwrap();
     (fact.on, fact.fixed) = (on, fixed);
 }
 
 fn pfc(enabled: u8) -> Option<Pfc> {
-    Some(Pfc { capacity: 8, enabled, ..Pfc::default() })
+    Some(Pfc {
+        capacity: 8,
+        enabled,
+        ..Pfc::default()
+    })
 }
 
 const PROBLEM: State = State::Problem;
@@ -70,46 +111,95 @@ fn what_each_driver_does_with_pause_frames_that_come_in() {
         ("bnxt_en", UNKNOWN, CABLE),
         ("mlx4_en", UNKNOWN, CABLE),
     ] {
-        assert_eq!(shortfalls(&port(Role::Tx, driver)), [("pause frames in", state, mend.into())], "{driver}");
+        assert_eq!(
+            shortfalls(&port(Role::Tx, driver)),
+            [("pause frames in", state, mend.into())],
+            "{driver}"
+        );
     }
     for driver in ["veth", "virtio_net"] {
         assert_eq!(shortfalls(&port(Role::Tx, driver)), [], "{driver}");
     }
     let unheard_of = shortfalls(&port(Role::Tx, "unheard-of"));
-    assert_eq!(unheard_of, [("driver", UNKNOWN, CABLE.into()), ("pause frames in", UNKNOWN, CABLE.into())]);
+    assert_eq!(
+        unheard_of,
+        [
+            ("driver", UNKNOWN, CABLE.into()),
+            ("pause frames in", UNKNOWN, CABLE.into())
+        ]
+    );
     // Said, not guessed: a MAC that keeps them, and one with the switch for it.
     let keeps = items(&port(Role::Tx, "ixgbe"));
-    assert!(keeps.iter().any(|item| item.found.ends_with("the MAC of ixgbe keeps them from the program")), "{keeps:#?}");
+    assert!(
+        keeps.iter().any(|item| item
+            .found
+            .ends_with("the MAC of ixgbe keeps them from the program")),
+        "{keeps:#?}"
+    );
     let mut igc = port(Role::Tx, "igc");
     set(&mut igc, Feature::RxAll, true, false);
-    assert_eq!(shortfalls(&igc), [("pause frames in", UNKNOWN, CABLE.into())]);
+    assert_eq!(
+        shortfalls(&igc),
+        [("pause frames in", UNKNOWN, CABLE.into())]
+    );
     set(&mut igc, Feature::RxAll, false, true);
-    assert_eq!(shortfalls(&igc), [("pause frames in", PROBLEM, "use a port of another NIC".into())]);
+    assert_eq!(
+        shortfalls(&igc),
+        [(
+            "pause frames in",
+            PROBLEM,
+            "use a port of another NIC".into()
+        )]
+    );
 }
 
 #[test]
 fn what_the_self_test_saw_counts_more_than_what_is_known_of_the_driver() {
     let with = |driver: &str, seen, mac: &[(&str, u64)], own_wire| {
         let mut port = port(Role::Tx, driver);
-        let mac = mac.iter().map(|(name, rise)| (name.to_string(), *rise)).collect();
-        port.self_test = SelfTest::Done { own_wire, xdp_mode: "driver".into(), sent: 8, seen, mac };
+        let mac = mac
+            .iter()
+            .map(|(name, rise)| (name.to_string(), *rise))
+            .collect();
+        port.self_test = SelfTest::Done {
+            own_wire,
+            xdp_mode: "driver".into(),
+            sent: 8,
+            seen,
+            mac,
+        };
         port
     };
     for driver in ["ixgbe", "igc", MLX5, "unheard-of"] {
-        for port in [with(driver, 8, &[], false), with(driver, 0, &[("rx_prio0_pause", 8)], false)] {
-            assert!(shortfalls(&port).iter().all(|(what, ..)| *what == "driver"), "{driver}: {:?}", shortfalls(&port));
+        for port in [
+            with(driver, 8, &[], false),
+            with(driver, 0, &[("rx_prio0_pause", 8)], false),
+        ] {
+            assert!(
+                shortfalls(&port).iter().all(|(what, ..)| *what == "driver"),
+                "{driver}: {:?}",
+                shortfalls(&port)
+            );
         }
     }
     let by_mac = items(&with(MLX5, 0, &[("rx_prio0_pause", 8)], false));
-    assert!(by_mac.iter().any(|item| item.found == "8 of the self-test reached the MAC's counters alone: rx_prio0_pause +8"));
-    assert_eq!(shortfalls(&with("veth", 7, &[], true)), [("pause frames in", PROBLEM, String::new())]);
+    assert!(by_mac.iter().any(|item| item.found
+        == "8 of the self-test reached the MAC's counters alone: rx_prio0_pause +8"));
+    assert_eq!(
+        shortfalls(&with("veth", 7, &[], true)),
+        [("pause frames in", PROBLEM, String::new())]
+    );
 }
 
 #[test]
 fn what_filters_pause_frames_on_the_way_out_cannot_send_the_storm() {
     let another = "take a port of another NIC as ports.rx; this one can be ports.tx";
     for driver in ["i40e", "ice"] {
-        assert_eq!(shortfalls(&port(Role::Rx, driver)), [("pause frames out", PROBLEM, another.into())], "{driver}");
+        assert_eq!(
+            shortfalls(&port(Role::Rx, driver)),
+            [("pause frames out", PROBLEM, another.into())],
+            "{driver}"
+        );
     }
     for driver in ["ixgbe", "igc", "igb", "e1000e", MLX5, "veth", "virtio_net"] {
         assert_eq!(shortfalls(&port(Role::Rx, driver)), [], "{driver}");
@@ -122,24 +212,51 @@ fn offloads_that_merge_frames_before_the_program_are_fixed() {
     set(&mut port, Feature::Gro, true, false);
     assert_eq!(shortfalls(&port), [], "behind a program in the driver");
     for (mode, wanted) in [("skb", "auto"), ("skb", "skb")] {
-        port.self_test = SelfTest::Done { own_wire: false, xdp_mode: mode.into(), sent: 8, seen: 8, mac: Vec::new() };
+        port.self_test = SelfTest::Done {
+            own_wire: false,
+            xdp_mode: mode.into(),
+            sent: 8,
+            seen: 8,
+            mac: Vec::new(),
+        };
         port.wanted.xdp = wanted.into();
-        assert_eq!(shortfalls(&port), [("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into())]);
+        assert_eq!(
+            shortfalls(&port),
+            [("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into())]
+        );
     }
-    port.self_test = SelfTest::NotDone { reason: "it was not asked for".into() };
+    port.self_test = SelfTest::NotDone {
+        reason: "it was not asked for".into(),
+    };
     port.wanted.xdp = "auto".into();
     assert_eq!(shortfalls(&port), [], "the driver can");
     port.facts.xdp_features = None;
-    let unknown: Vec<_> = shortfalls(&port).into_iter().map(|(what, state, _)| (what, state)).collect();
+    let unknown: Vec<_> = shortfalls(&port)
+        .into_iter()
+        .map(|(what, state, _)| (what, state))
+        .collect();
     assert_eq!(unknown, [("xdp features", UNKNOWN), ("gro, lro", UNKNOWN)]);
     for (feature, name) in [(Feature::Lro, "lro"), (Feature::GroHardware, "rx-gro-hw")] {
         let mut port = self::port(Role::Rx, "ixgbe");
         set(&mut port, feature, true, false);
-        let item = items(&port).into_iter().find(|item| item.state != State::Ok).unwrap();
-        assert_eq!((item.mend, item.fix.unwrap().feature), (format!("ethtool -K eth1 {name} off"), feature));
+        let item = items(&port)
+            .into_iter()
+            .find(|item| item.state != State::Ok)
+            .unwrap();
+        assert_eq!(
+            (item.mend, item.fix.unwrap().feature),
+            (format!("ethtool -K eth1 {name} off"), feature)
+        );
         set(&mut port, feature, true, true);
-        let item = items(&port).into_iter().find(|item| item.state != State::Ok).unwrap();
-        assert_eq!((item.mend.as_str(), item.fix), ("use a port of another NIC", None), "what the driver holds is not to be fixed");
+        let item = items(&port)
+            .into_iter()
+            .find(|item| item.state != State::Ok)
+            .unwrap();
+        assert_eq!(
+            (item.mend.as_str(), item.fix),
+            ("use a port of another NIC", None),
+            "what the driver holds is not to be fixed"
+        );
     }
 }
 
@@ -147,22 +264,54 @@ fn offloads_that_merge_frames_before_the_program_are_fixed() {
 fn flow_control_of_the_port_itself_is_a_problem() {
     let mut port = port(Role::Rx, "ixgbe");
     port.facts.namespace = Some("lab".into());
-    port.facts.pause = Some(Pause { receives: true, frames: FrameCounts { received: Some(7), sent: None }, ..Pause::default() });
+    port.facts.pause = Some(Pause {
+        receives: true,
+        frames: FrameCounts {
+            received: Some(7),
+            sent: None,
+        },
+        ..Pause::default()
+    });
     let off = "ip netns exec lab ethtool -A eth1 rx off tx off";
     assert_eq!(shortfalls(&port), [("802.3x pause", PROBLEM, off.into())]);
-    assert!(items(&port).iter().any(|item| item.found == "rx on, tx off, 7 received"));
-    port.facts.pause = Some(Pause { autonegotiated: true, sends: true, ..Pause::default() });
-    assert_eq!(shortfalls(&port)[0].2, "ip netns exec lab ethtool -A eth1 autoneg off rx off tx off");
+    assert!(
+        items(&port)
+            .iter()
+            .any(|item| item.found == "rx on, tx off, 7 received")
+    );
+    port.facts.pause = Some(Pause {
+        autonegotiated: true,
+        sends: true,
+        ..Pause::default()
+    });
+    assert_eq!(
+        shortfalls(&port)[0].2,
+        "ip netns exec lab ethtool -A eth1 autoneg off rx off tx off"
+    );
     port.facts.pause = None;
     port.facts.pfc = pfc(0b1000);
-    assert_eq!(shortfalls(&port), [("pfc of the port", PROBLEM, "ip netns exec lab dcb pfc set dev eth1 prio-pfc all:off".into())]);
+    assert_eq!(
+        shortfalls(&port),
+        [(
+            "pfc of the port",
+            PROBLEM,
+            "ip netns exec lab dcb pfc set dev eth1 prio-pfc all:off".into()
+        )]
+    );
     // Some drivers count PFC only where it is on, and then it is for the port that has to count.
-    for (driver, enabled, state) in
-        [(MLX5, 0, Some(UNKNOWN)), (MLX5, 8, Some(UNKNOWN)), (MLX5, 0xff, None), ("i40e", 0, None), ("i40e", 8, Some(PROBLEM))]
-    {
+    for (driver, enabled, state) in [
+        (MLX5, 0, Some(UNKNOWN)),
+        (MLX5, 8, Some(UNKNOWN)),
+        (MLX5, 0xff, None),
+        ("i40e", 0, None),
+        ("i40e", 8, Some(PROBLEM)),
+    ] {
         let mut port = self::port(Role::Tx, driver);
         port.facts.pfc = pfc(enabled);
-        let found = shortfalls(&port).into_iter().find(|(what, ..)| *what == "pfc of the port").map(|(_, state, _)| state);
+        let found = shortfalls(&port)
+            .into_iter()
+            .find(|(what, ..)| *what == "pfc of the port")
+            .map(|(_, state, _)| state);
         assert_eq!(found, state, "{driver} {enabled}");
     }
 }
@@ -172,19 +321,39 @@ fn links_that_do_not_fit() {
     let two = |speed| {
         let mut rx = port(Role::Rx, "ixgbe");
         rx.facts.speed = speed;
-        let found = judge(&Preflight { ports: vec![port(Role::Tx, "veth"), rx] });
-        found[1].iter().find(|item| item.what == "speed").unwrap().clone()
+        let found = judge(&Preflight {
+            ports: vec![port(Role::Tx, "veth"), rx],
+        });
+        found[1]
+            .iter()
+            .find(|item| item.what == "speed")
+            .unwrap()
+            .clone()
     };
     assert_eq!(two(Some(10_000_000_000)).state, State::Ok);
     let slower = two(Some(1_000_000_000));
-    assert_eq!((slower.state, slower.mend.as_str()), (PROBLEM, "ethtool -s eth1 speed 10000"));
+    assert_eq!(
+        (slower.state, slower.mend.as_str()),
+        (PROBLEM, "ethtool -s eth1 speed 10000")
+    );
     assert_eq!(two(None).state, UNKNOWN);
     let mut jumbo = port(Role::Rx, "ixgbe");
     jumbo.facts.mtu = 9000;
-    assert_eq!(shortfalls(&jumbo), [], "a program was attached all the same");
-    jumbo.self_test = SelfTest::NotDone { reason: "it was not asked for".into() };
-    assert_eq!(shortfalls(&jumbo), [("mtu", UNKNOWN, "ip link set dev eth1 mtu 1500".into())]);
-    jumbo.self_test = SelfTest::Refused { reason: "the MTU is too large for XDP".into() };
+    assert_eq!(
+        shortfalls(&jumbo),
+        [],
+        "a program was attached all the same"
+    );
+    jumbo.self_test = SelfTest::NotDone {
+        reason: "it was not asked for".into(),
+    };
+    assert_eq!(
+        shortfalls(&jumbo),
+        [("mtu", UNKNOWN, "ip link set dev eth1 mtu 1500".into())]
+    );
+    jumbo.self_test = SelfTest::Refused {
+        reason: "the MTU is too large for XDP".into(),
+    };
     assert!(shortfalls(&jumbo).contains(&("xdp features", PROBLEM, String::new())));
 }
 
@@ -194,7 +363,10 @@ fn tags_that_the_driver_keeps_are_a_problem_where_the_dut_trusts_them() {
     set(&mut port, Feature::RxVlan, true, true);
     assert_eq!(shortfalls(&port), []);
     port.wanted.tagged = true;
-    assert_eq!(shortfalls(&port), [("vlan offload", PROBLEM, "use a port of another NIC".into())]);
+    assert_eq!(
+        shortfalls(&port),
+        [("vlan offload", PROBLEM, "use a port of another NIC".into())]
+    );
     set(&mut port, Feature::RxVlan, true, false);
     assert_eq!(shortfalls(&port), [], "the run turns it off");
 }
@@ -206,7 +378,9 @@ fn an_rdma_device_takes_roce_frames_from_the_port_of_the_rc_case_alone() {
         port.facts.rdma = vec!["mlx5_0".into()];
         let found = shortfalls(&port);
         assert_eq!(found.len(), count, "{found:?}");
-        assert!(found.iter().all(|(what, state, mend)| (*what, *state) == ("rdma device", PROBLEM) && mend.contains("pci/0000:03:00.")));
+        assert!(found.iter().all(|(what, state, mend)| (*what, *state)
+            == ("rdma device", PROBLEM)
+            && mend.contains("pci/0000:03:00.")));
     }
 }
 
@@ -222,8 +396,16 @@ fn the_worst_decides_the_exit_code() {
         (vec![unknown, problem], PROBLEM, 1),
     ] {
         let preflight = Preflight { ports };
-        assert_eq!((worst(&preflight), report::preflight::exit(&preflight) as u8), (state, code));
-        let read: Preflight = serde_json::from_str(&serde_json::to_string(&preflight).unwrap()).unwrap();
-        assert_eq!(judge(&read), judge(&preflight), "stored facts are judged alike");
+        assert_eq!(
+            (worst(&preflight), report::preflight::exit(&preflight) as u8),
+            (state, code)
+        );
+        let read: Preflight =
+            serde_json::from_str(&serde_json::to_string(&preflight).unwrap()).unwrap();
+        assert_eq!(
+            judge(&read),
+            judge(&preflight),
+            "stored facts are judged alike"
+        );
     }
 }

@@ -11,19 +11,32 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
 use validator::evidence::pfc::{
-    Arrivals, Counting, Departure, Gap, GapHistogram, LeftOut, Offence, PfcEvidence, PortReceived, Ports, SenderReport, StormReport,
-    Windows,
+    Arrivals, Counting, Departure, Gap, GapHistogram, LeftOut, Offence, PfcEvidence, PortReceived,
+    Ports, SenderReport, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
 use validator::report::{self, text};
 
-const ALL: [Verdict; 6] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Error, Verdict::NotApplicable, Verdict::Skipped];
+const ALL: [Verdict; 6] = [
+    Verdict::Pass,
+    Verdict::Fail,
+    Verdict::Inconclusive,
+    Verdict::Error,
+    Verdict::NotApplicable,
+    Verdict::Skipped,
+];
 
 /// Two pause frames, as a MAC sent them: PFC for priority 3, and 802.3x.
 const FRAMES: [(&str, &str); 2] = [
-    ("tx", "0180c20000015a5152535455880801010008000000000000a00300000000000000000000000000000000000000000000000000000000000000000000"),
-    ("rx", "0180c20000015a5152535455880800011234000000000000000000000000000000000000000000000000000000000000000000000000000000000000"),
+    (
+        "tx",
+        "0180c20000015a5152535455880801010008000000000000a00300000000000000000000000000000000000000000000000000000000000000000000",
+    ),
+    (
+        "rx",
+        "0180c20000015a5152535455880800011234000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+    ),
 ];
 
 fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
@@ -40,10 +53,21 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             name: name.to_owned(),
             lossless: vec![],
             flows: vec![],
-            storm: StormPlan { kind: StormKind::Pause, quanta: Quanta::MAX, interval: 10_000_000 },
+            storm: StormPlan {
+                kind: StormKind::Pause,
+                quanta: Quanta::MAX,
+                interval: 10_000_000,
+            },
             probe: None,
             probe_first: false,
-            durations: Durations { baseline: 1, lead: 2, traffic: 3, tail: 4, resume: 5, drain_max: 6 },
+            durations: Durations {
+                baseline: 1,
+                lead: 2,
+                traffic: 3,
+                tail: 4,
+                resume: 5,
+                drain_max: 6,
+            },
         },
         limits: Limits {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
@@ -78,12 +102,23 @@ fn evidence() -> Evidence {
         version: "1.2.3".to_owned(),
         started: 1_800_000_000,
         seconds: 12.5,
-        host: Host { kernel: "6.18.0".to_owned(), machine: "x86_64".to_owned(), cpus: 2 },
-        testbed: Testbed { name: "sim".to_owned(), dut: "sim".to_owned(), toml: "name = \"sim\"\n".to_owned() },
+        host: Host {
+            kernel: "6.18.0".to_owned(),
+            machine: "x86_64".to_owned(),
+            cpus: 2,
+        },
+        testbed: Testbed {
+            name: "sim".to_owned(),
+            dut: "sim".to_owned(),
+            toml: "name = \"sim\"\n".to_owned(),
+        },
         preflight: None,
         cases: vec![CaseEvidence {
             case: "pfc.x".to_owned(),
-            repetitions: vec![repetition("lossless 3+4, storm on 3", &FRAMES), repetition("lossless 5", &[])],
+            repetitions: vec![
+                repetition("lossless 3+4, storm on 3", &FRAMES),
+                repetition("lossless 5", &[]),
+            ],
             omitted: vec![],
             error: None,
         }],
@@ -93,14 +128,33 @@ fn evidence() -> Evidence {
 
 fn check(check: &str, repetition: &str, verdict: Verdict) -> CheckResult {
     let actual = format!("actual of {check} in {repetition}");
-    let reason = if verdict == Verdict::Pass { String::new() } else { format!("reason of {check} in {repetition}") };
-    let assertions = vec![Assertion { what: "frames".to_owned(), expected: "none <of them>".to_owned(), actual, verdict }];
-    CheckResult { check: check.to_owned(), repetition: repetition.to_owned(), verdict, reason, assertions }
+    let reason = if verdict == Verdict::Pass {
+        String::new()
+    } else {
+        format!("reason of {check} in {repetition}")
+    };
+    let assertions = vec![Assertion {
+        what: "frames".to_owned(),
+        expected: "none <of them>".to_owned(),
+        actual,
+        verdict,
+    }];
+    CheckResult {
+        check: check.to_owned(),
+        repetition: repetition.to_owned(),
+        verdict,
+        reason,
+        assertions,
+    }
 }
 
 fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
     let verdict = Verdict::of_parts(checks.iter().map(|check| check.verdict));
-    let figures = ["a", "b"].map(|name| Figure { repetition: name.to_owned(), name: "gap".to_owned(), value: format!("7 ms in {name}") });
+    let figures = ["a", "b"].map(|name| Figure {
+        repetition: name.to_owned(),
+        name: "gap".to_owned(),
+        value: format!("7 ms in {name}"),
+    });
     CaseResult {
         case: case.to_owned(),
         verdict,
@@ -115,8 +169,17 @@ fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
 /// A case with each verdict on a check of its own in repetition b, and a pass on each in repetition a.
 fn every_verdict() -> CaseResult {
     let checks = ["a", "b"].iter().flat_map(|repetition| {
-        ALL.iter()
-            .map(move |verdict| check(&format!("is-{verdict}"), repetition, if *repetition == "a" { Verdict::Pass } else { *verdict }))
+        ALL.iter().map(move |verdict| {
+            check(
+                &format!("is-{verdict}"),
+                repetition,
+                if *repetition == "a" {
+                    Verdict::Pass
+                } else {
+                    *verdict
+                },
+            )
+        })
     });
     result("pfc.x", "", checks.collect())
 }
@@ -136,37 +199,72 @@ fn json(results: &[CaseResult], exit: Exit) -> serde_json::Value {
 #[test]
 fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass() {
     let summary = text::summary(&evidence(), &[every_verdict()], Exit::Failed, false);
-    assert!(summary.starts_with("validator 1.2.3, testbed sim (sim), Linux 6.18.0 on x86_64 with 2 CPUs, 12.5 s\n"), "{summary}");
+    assert!(
+        summary.starts_with(
+            "validator 1.2.3, testbed sim (sim), Linux 6.18.0 on x86_64 with 2 CPUs, 12.5 s\n"
+        ),
+        "{summary}"
+    );
     for verdict in ALL {
-        let row = summary.lines().find(|line| line.starts_with(&format!("  is-{verdict} "))).unwrap();
+        let row = summary
+            .lines()
+            .find(|line| line.starts_with(&format!("  is-{verdict} ")))
+            .unwrap();
         let counts = row.trim_start().split_once(' ').unwrap().1.trim();
-        let (reason, found) =
-            (format!("reason of is-{verdict} in b"), format!("expected none <of them>, found actual of is-{verdict} in b"));
+        let (reason, found) = (
+            format!("reason of is-{verdict} in b"),
+            format!("expected none <of them>, found actual of is-{verdict} in b"),
+        );
         if verdict == Verdict::Pass {
             assert_eq!(counts, "pass 2/2");
             assert!(!summary.contains(&reason) && !summary.contains(&found));
         } else {
             let light = matches!(verdict, Verdict::Skipped | Verdict::NotApplicable);
-            let expected = if light { format!("pass 1/2, {verdict} 1/2") } else { format!("{verdict} 1/2, pass 1/2") };
+            let expected = if light {
+                format!("pass 1/2, {verdict} 1/2")
+            } else {
+                format!("{verdict} 1/2, pass 1/2")
+            };
             assert_eq!(counts, expected);
-            assert!(summary.contains(&reason) && summary.contains(&found), "{verdict} in\n{summary}");
+            assert!(
+                summary.contains(&reason) && summary.contains(&found),
+                "{verdict} in\n{summary}"
+            );
         }
     }
-    assert!(summary.contains("pfc.x  fail\n") && summary.ends_with("verdict: fail (cases: fail 1/1; exit code 1)\n"), "{summary}");
-    assert!(summary.contains("figures of b (the other repetitions: report.json)\n      gap  7 ms in b\n"), "{summary}");
-    assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
+    assert!(
+        summary.contains("pfc.x  fail\n")
+            && summary.ends_with("verdict: fail (cases: fail 1/1; exit code 1)\n"),
+        "{summary}"
+    );
+    assert!(
+        summary
+            .contains("figures of b (the other repetitions: report.json)\n      gap  7 ms in b\n"),
+        "{summary}"
+    );
+    assert!(
+        summary.lines().all(|line| line.chars().count() <= 100),
+        "{summary}"
+    );
 }
 
 #[test]
 fn what_is_the_same_in_several_repetitions_is_said_once() {
-    let mut checks: Vec<_> = ["a", "b", "c"].map(|repetition| check("paused", repetition, Verdict::Fail)).to_vec();
+    let mut checks: Vec<_> = ["a", "b", "c"]
+        .map(|repetition| check("paused", repetition, Verdict::Fail))
+        .to_vec();
     checks.extend(["paused", "resume"].map(|name| check(name, "d", Verdict::Inconclusive)));
     checks.push(check("xon", "d", Verdict::Pass));
     for check in &mut checks {
         check.reason = "the same".to_owned();
         check.assertions.clear();
     }
-    let summary = text::summary(&evidence(), &[result("pfc.x", "", checks)], Exit::Failed, false);
+    let summary = text::summary(
+        &evidence(),
+        &[result("pfc.x", "", checks)],
+        Exit::Failed,
+        false,
+    );
     assert!(
         summary.contains("  fail  paused [a; b; c]:\n      the same\n  inconclusive  paused, resume [d]:\n      the same\n"),
         "{summary}"
@@ -176,15 +274,27 @@ fn what_is_the_same_in_several_repetitions_is_said_once() {
 #[test]
 fn a_repetition_that_does_not_apply_takes_one_line() {
     let checks = ["a", "b"].iter().flat_map(|repetition| {
-        let verdict = if *repetition == "a" { Verdict::Pass } else { Verdict::NotApplicable };
+        let verdict = if *repetition == "a" {
+            Verdict::Pass
+        } else {
+            Verdict::NotApplicable
+        };
         ["paused", "resume", "xon"].map(|name| CheckResult {
             reason: "no DSCP".to_owned(),
             assertions: vec![],
             ..check(name, repetition, verdict)
         })
     });
-    let summary = text::summary(&evidence(), &[result("pfc.x", "", checks.collect())], Exit::Passed, false);
-    assert!(summary.contains("  not-applicable  all checks [b]:\n      no DSCP\n"), "{summary}");
+    let summary = text::summary(
+        &evidence(),
+        &[result("pfc.x", "", checks.collect())],
+        Exit::Passed,
+        false,
+    );
+    assert!(
+        summary.contains("  not-applicable  all checks [b]:\n      no DSCP\n"),
+        "{summary}"
+    );
 }
 
 #[test]
@@ -195,47 +305,105 @@ fn colour_changes_nothing_but_colour() {
     assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1;31mfail\x1b[0m"));
     let mut parts = coloured.split('\x1b');
     let first = parts.next().unwrap().to_owned();
-    assert_eq!(parts.fold(first, |text, part| text + part.split_once('m').unwrap().1), plain);
+    assert_eq!(
+        parts.fold(first, |text, part| text + part.split_once('m').unwrap().1),
+        plain
+    );
 }
 
 #[test]
 fn an_error_of_a_case_is_in_every_report() {
     let mut broken = result("pfc.broken", "no carrier on eth1", vec![]);
     broken.verdict = Verdict::Error;
-    let results = [result("pfc.x", "", vec![check("paused", "a", Verdict::Pass)]), broken];
+    let results = [
+        result("pfc.x", "", vec![check("paused", "a", Verdict::Pass)]),
+        broken,
+    ];
     let summary = text::summary(&evidence(), &results, Exit::Interrupted, false);
-    assert!(summary.contains("pfc.broken  error\n  no carrier on eth1\n"), "{summary}");
-    assert!(summary.ends_with("verdict: error, interrupted (cases: error 1/2, pass 1/2; exit code 130)\n"), "{summary}");
+    assert!(
+        summary.contains("pfc.broken  error\n  no carrier on eth1\n"),
+        "{summary}"
+    );
+    assert!(
+        summary
+            .ends_with("verdict: error, interrupted (cases: error 1/2, pass 1/2; exit code 130)\n"),
+        "{summary}"
+    );
     let junit = junit(&results);
-    assert_eq!((junit.tests, junit.failures, junit.errors, junit.skipped), (2, 0, 1, 0));
+    assert_eq!(
+        (junit.tests, junit.failures, junit.errors, junit.skipped),
+        (2, 0, 1, 0)
+    );
     assert_eq!(junit.test_suites[1].test_cases[0].name.as_str(), "case");
     let json = json(&results, Exit::Undecided);
     assert_eq!(json["cases"][1]["reason"], "no carrier on eth1");
-    assert_eq!((json["verdict"].as_str(), json["exit_code"].as_u64()), (Some("error"), Some(3)));
+    assert_eq!(
+        (json["verdict"].as_str(), json["exit_code"].as_u64()),
+        (Some("error"), Some(3))
+    );
 }
 
 #[test]
 fn junit_has_a_test_case_for_each_check_in_each_repetition() {
     let report = junit(&[every_verdict()]);
-    assert_eq!((report.tests, report.failures, report.errors, report.skipped), (12, 1, 2, 2));
+    assert_eq!(
+        (report.tests, report.failures, report.errors, report.skipped),
+        (12, 1, 2, 2)
+    );
     let suite = &report.test_suites[0];
     assert_eq!(suite.name.as_str(), "pfc.x");
     for verdict in ALL {
-        let named = |name: String| suite.test_cases.iter().find(|case| case.name.as_str() == name).unwrap();
-        assert!(matches!(named(format!("is-{verdict} [a]")).status, TestCaseStatus::Success { .. }));
+        let named = |name: String| {
+            suite
+                .test_cases
+                .iter()
+                .find(|case| case.name.as_str() == name)
+                .unwrap()
+        };
+        assert!(matches!(
+            named(format!("is-{verdict} [a]")).status,
+            TestCaseStatus::Success { .. }
+        ));
         let reason = Some(format!("reason of is-{verdict} in b"));
         let case = named(format!("is-{verdict} [b]"));
-        assert_eq!(case.classname.as_ref().map(|name| name.as_str()), Some("pfc.x"));
+        assert_eq!(
+            case.classname.as_ref().map(|name| name.as_str()),
+            Some("pfc.x")
+        );
         match (&case.status, verdict) {
             (TestCaseStatus::Success { .. }, Verdict::Pass) => {}
-            (TestCaseStatus::NonSuccess { kind, message, ty, description, .. }, Verdict::Fail | Verdict::Inconclusive | Verdict::Error) => {
+            (
+                TestCaseStatus::NonSuccess {
+                    kind,
+                    message,
+                    ty,
+                    description,
+                    ..
+                },
+                Verdict::Fail | Verdict::Inconclusive | Verdict::Error,
+            ) => {
                 assert_eq!(*kind == NonSuccessKind::Failure, verdict == Verdict::Fail);
-                assert_eq!(message.as_ref().map(|text| text.as_str().to_owned()), reason);
+                assert_eq!(
+                    message.as_ref().map(|text| text.as_str().to_owned()),
+                    reason
+                );
                 assert_eq!(ty.as_ref().map(|text| text.as_str()), Some(verdict.word()));
-                assert!(description.as_ref().unwrap().as_str().contains("expected none <of them>, found actual of"));
+                assert!(
+                    description
+                        .as_ref()
+                        .unwrap()
+                        .as_str()
+                        .contains("expected none <of them>, found actual of")
+                );
             }
-            (TestCaseStatus::Skipped { message, ty, .. }, Verdict::Skipped | Verdict::NotApplicable) => {
-                assert_eq!(message.as_ref().map(|text| text.as_str().to_owned()), reason);
+            (
+                TestCaseStatus::Skipped { message, ty, .. },
+                Verdict::Skipped | Verdict::NotApplicable,
+            ) => {
+                assert_eq!(
+                    message.as_ref().map(|text| text.as_str().to_owned()),
+                    reason
+                );
                 assert_eq!(ty.as_ref().map(|text| text.as_str()), Some(verdict.word()));
             }
             (status, verdict) => panic!("{verdict} became {status:?}"),
@@ -247,32 +415,74 @@ fn junit_has_a_test_case_for_each_check_in_each_repetition() {
 fn the_json_report_has_everything_by_its_name() {
     let report = json(&[every_verdict()], Exit::Failed);
     assert_eq!(report["schema"], 1);
-    assert_eq!(report["tool"], serde_json::json!({ "name": "validator", "version": "1.2.3" }));
-    assert_eq!((report["verdict"].as_str(), report["exit_code"].as_u64()), (Some("fail"), Some(1)));
-    assert_eq!((report["host"]["kernel"].as_str(), report["testbed"]["dut"].as_str()), (Some("6.18.0"), Some("sim")));
+    assert_eq!(
+        report["tool"],
+        serde_json::json!({ "name": "validator", "version": "1.2.3" })
+    );
+    assert_eq!(
+        (report["verdict"].as_str(), report["exit_code"].as_u64()),
+        (Some("fail"), Some(1))
+    );
+    assert_eq!(
+        (
+            report["host"]["kernel"].as_str(),
+            report["testbed"]["dut"].as_str()
+        ),
+        (Some("6.18.0"), Some("sim"))
+    );
     let case = &report["cases"][0];
-    assert_eq!((case["case"].as_str(), case["verdict"].as_str()), (Some("pfc.x"), Some("fail")));
+    assert_eq!(
+        (case["case"].as_str(), case["verdict"].as_str()),
+        (Some("pfc.x"), Some("fail"))
+    );
     assert_eq!(case["figures"][1]["value"], "7 ms in b");
     for (index, verdict) in ALL.iter().enumerate() {
         let check = &case["checks"][index];
-        assert_eq!(check["check"].as_str(), Some(format!("is-{verdict}").as_str()));
-        assert_eq!(check["verdict"].as_str(), Some(Verdict::of_parts([Verdict::Pass, *verdict]).word()));
+        assert_eq!(
+            check["check"].as_str(),
+            Some(format!("is-{verdict}").as_str())
+        );
+        assert_eq!(
+            check["verdict"].as_str(),
+            Some(Verdict::of_parts([Verdict::Pass, *verdict]).word())
+        );
         let outcome = &check["repetitions"][1];
-        assert_eq!((outcome["repetition"].as_str(), outcome["verdict"].as_str()), (Some("b"), Some(verdict.word())));
+        assert_eq!(
+            (outcome["repetition"].as_str(), outcome["verdict"].as_str()),
+            (Some("b"), Some(verdict.word()))
+        );
         assert_eq!(outcome["assertions"][0]["expected"], "none <of them>");
-        assert_eq!(outcome["assertions"][0]["actual"].as_str(), Some(format!("actual of is-{verdict} in b").as_str()));
+        assert_eq!(
+            outcome["assertions"][0]["actual"].as_str(),
+            Some(format!("actual of is-{verdict} in b").as_str())
+        );
     }
 }
 
 #[test]
 fn the_json_report_has_the_throughput_of_each_priority_over_time() {
     let mut evidence = evidence();
-    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else { unreachable!() };
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else {
+        unreachable!()
+    };
     let (dscp, priority) = (Dscp::new(3).unwrap(), Priority::new(3).unwrap());
-    repetition.plan.flows = vec![FlowPlan { id: 0, role: Role::Test, priority, dscp, pcp: None, rate: 500_000_000, length: 1024 }];
+    repetition.plan.flows = vec![FlowPlan {
+        id: 0,
+        role: Role::Test,
+        priority,
+        dscp,
+        pcp: None,
+        rate: 500_000_000,
+        length: 1024,
+    }];
     let mut window = [0; 8];
     window[3] = 100;
-    repetition.windows = Windows { epoch: 0, width: 50_000_000, offered: vec![window; 4], received: vec![window, window, [0; 8], window] };
+    repetition.windows = Windows {
+        epoch: 0,
+        width: 50_000_000,
+        offered: vec![window; 4],
+        received: vec![window, window, [0; 8], window],
+    };
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
@@ -286,8 +496,13 @@ fn the_json_report_has_the_throughput_of_each_priority_over_time() {
 #[test]
 fn the_json_report_has_the_gaps_of_each_storm() {
     let mut evidence = evidence();
-    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else { unreachable!() };
-    let departure = Departure { before: 1, after: 2 };
+    let Repetition::Pfc(repetition) = &mut evidence.cases[0].repetitions[0] else {
+        unreachable!()
+    };
+    let departure = Departure {
+        before: 1,
+        after: 2,
+    };
     repetition.storm = Some(StormReport {
         method: "2 senders".into(),
         frames: 1000,
@@ -295,8 +510,16 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         first: departure,
         last: departure,
         max_gap: 40_000_000,
-        gaps: vec![Gap { from: 7, to: 40_000_007 }],
-        gaps_left_out: LeftOut { count: 4, total: 20, from: 9, to: 99 },
+        gaps: vec![Gap {
+            from: 7,
+            to: 40_000_007,
+        }],
+        gaps_left_out: LeftOut {
+            count: 4,
+            total: 20,
+            from: 9,
+            to: 99,
+        },
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
     });
     let mut out = Vec::new();
@@ -316,29 +539,61 @@ fn what_is_written_is_read_again() {
     let dir = dir.path().join("new/out");
     report::write(&dir, &evidence(), &[every_verdict()], Exit::Failed).unwrap();
     assert_eq!(report::read_evidence(&dir).unwrap(), evidence());
-    let mut names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
-    assert_eq!(names, ["captures", "evidence.json", "junit.xml", "report.json"]);
+    assert_eq!(
+        names,
+        ["captures", "evidence.json", "junit.xml", "report.json"]
+    );
 
     let mut without_frames = evidence();
     without_frames.cases[0].repetitions.remove(0);
     report::write(&dir, &without_frames, &[every_verdict()], Exit::Failed).unwrap();
     assert_eq!(report::read_evidence(&dir).unwrap(), without_frames);
-    assert_eq!(fs::read_dir(dir.join("captures")).unwrap().count(), 0, "captures of the earlier run are gone");
+    assert_eq!(
+        fs::read_dir(dir.join("captures")).unwrap().count(),
+        0,
+        "captures of the earlier run are gone"
+    );
 }
 
 #[test]
 fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "").unwrap();
-    let error = report::write(&dir.path().join("file/out"), &evidence(), &[], Exit::Undecided).unwrap_err().to_string();
-    assert!(error.ends_with("file/out: cannot be written: Not a directory (os error 20)"), "{error}");
+    let error = report::write(
+        &dir.path().join("file/out"),
+        &evidence(),
+        &[],
+        Exit::Undecided,
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.ends_with("file/out: cannot be written: Not a directory (os error 20)"),
+        "{error}"
+    );
 
     fs::create_dir_all(dir.path().join("out/report.json")).unwrap();
-    let error = report::write(&dir.path().join("out"), &evidence(), &[], Exit::Undecided).unwrap_err().to_string();
-    assert!(error.ends_with("out/report.json: cannot be written: Is a directory (os error 21)"), "{error}");
-    let left: Vec<_> = fs::read_dir(dir.path().join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "evidence and the directory in the way, nothing half written: {left:?}");
+    let error = report::write(&dir.path().join("out"), &evidence(), &[], Exit::Undecided)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("out/report.json: cannot be written: Is a directory (os error 21)"),
+        "{error}"
+    );
+    let left: Vec<_> = fs::read_dir(dir.path().join("out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(
+        left.len(),
+        2,
+        "evidence and the directory in the way, nothing half written: {left:?}"
+    );
 }
 
 #[test]
@@ -349,20 +604,40 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
         if let Some(content) = content {
             fs::write(path, content).unwrap();
         }
-        report::read_evidence(dir.path()).unwrap_err().to_string().replace(dir.path().to_str().unwrap(), "DIR")
+        report::read_evidence(dir.path())
+            .unwrap_err()
+            .to_string()
+            .replace(dir.path().to_str().unwrap(), "DIR")
     };
-    assert_eq!(refusal(None), "DIR: no evidence.json here; expected a directory that `validator run --out` wrote");
+    assert_eq!(
+        refusal(None),
+        "DIR: no evidence.json here; expected a directory that `validator run --out` wrote"
+    );
     let whole = serde_json::to_string(&evidence()).unwrap();
     let cut = refusal(Some(&whole[..whole.len() / 2]));
     assert!(
-        cut.starts_with("DIR/evidence.json: cut short (EOF while parsing") && cut.ends_with("copy it again from where it was written"),
+        cut.starts_with("DIR/evidence.json: cut short (EOF while parsing")
+            && cut.ends_with("copy it again from where it was written"),
         "{cut}"
     );
-    let other = whole.replacen("\"schema\":1", "\"schema\":7", 1).replacen("\"seconds\"", "\"secs\"", 1);
-    assert_eq!(refusal(Some(&other)), "DIR/evidence.json: layout 7 of validator 1.2.3; this version reads layout 1");
-    assert_eq!(refusal(Some("{}")), "DIR/evidence.json: is no evidence of a run: missing field `schema` at line 1 column 2");
+    let other =
+        whole
+            .replacen("\"schema\":1", "\"schema\":7", 1)
+            .replacen("\"seconds\"", "\"secs\"", 1);
+    assert_eq!(
+        refusal(Some(&other)),
+        "DIR/evidence.json: layout 7 of validator 1.2.3; this version reads layout 1"
+    );
+    assert_eq!(
+        refusal(Some("{}")),
+        "DIR/evidence.json: is no evidence of a run: missing field `schema` at line 1 column 2"
+    );
     let changed = refusal(Some(&whole.replacen("\"interrupted\"", "\"stopped\"", 1)));
-    assert!(changed.starts_with("DIR/evidence.json: is no evidence of a run: missing field `interrupted`"), "{changed}");
+    assert!(
+        changed
+            .starts_with("DIR/evidence.json: is no evidence of a run: missing field `interrupted`"),
+        "{changed}"
+    );
 }
 
 #[test]
@@ -371,17 +646,31 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
 
     let evidence = evidence();
     let captures = report::pcapng::captures(&evidence);
-    assert_eq!(captures.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["pfc.x-lossless-3+4-storm-on-3.pcapng"]);
+    assert_eq!(
+        captures
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        ["pfc.x-lossless-3+4-storm-on-3.pcapng"]
+    );
     let mut out = Vec::new();
     report::pcapng::write(&mut out, captures[0].1).unwrap();
     let mut reader = PcapNgReader::new(&out[..]).unwrap();
     let mut frames = Vec::new();
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block.unwrap() {
-            frames.push((packet.interface_id, packet.timestamp.as_nanos(), packet.data.len(), packet.original_len));
+            frames.push((
+                packet.interface_id,
+                packet.timestamp.as_nanos(),
+                packet.data.len(),
+                packet.original_len,
+            ));
         }
     }
-    assert_eq!(frames, [(1, 5_000_000_122, 60, 60), (0, 5_000_000_123, 60, 60)]);
+    assert_eq!(
+        frames,
+        [(1, 5_000_000_122, 60, 60), (0, 5_000_000_123, 60, 60)]
+    );
 }
 
 #[test]
@@ -391,20 +680,38 @@ fn tshark_reads_the_capture() {
     }
     let dir = tempfile::tempdir().unwrap();
     report::write(dir.path(), &evidence(), &[], Exit::Undecided).unwrap();
-    let capture = dir.path().join("captures/pfc.x-lossless-3+4-storm-on-3.pcapng");
-    let fields = ["frame.interface_name", "frame.time_epoch", "macc.opcode", "frame.comment", "_ws.malformed"];
+    let capture = dir
+        .path()
+        .join("captures/pfc.x-lossless-3+4-storm-on-3.pcapng");
+    let fields = [
+        "frame.interface_name",
+        "frame.time_epoch",
+        "macc.opcode",
+        "frame.comment",
+        "_ws.malformed",
+    ];
     let output = tshark(&capture, &fields);
     let forwarded = "forwarded: a PAUSE or PFC frame of the tester's own";
-    assert_eq!(output, format!("rx|5.000000122|0x0001|{forwarded}|\ntx|5.000000123|0x0101|{forwarded}|\n"));
+    assert_eq!(
+        output,
+        format!("rx|5.000000122|0x0001|{forwarded}|\ntx|5.000000123|0x0101|{forwarded}|\n")
+    );
 }
 
 fn tshark(capture: &Path, fields: &[&str]) -> String {
     let mut command = Command::new("tshark");
-    command.arg("-r").arg(capture).args(["-T", "fields", "-E", "separator=|"]);
+    command
+        .arg("-r")
+        .arg(capture)
+        .args(["-T", "fields", "-E", "separator=|"]);
     for field in fields {
         command.args(["-e", field]);
     }
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }

@@ -2,7 +2,9 @@
 
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::case::{Case, CaseResult, Check, Event, Verdict};
-use validator::plan::{Durations, FlowPlan, Limits, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan};
+use validator::plan::{
+    Durations, FlowPlan, Limits, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
+};
 use validator::report::progress::Progress;
 use validator::report::{dry_run, list};
 
@@ -75,17 +77,34 @@ fn the_list_for_programs_says_the_same() {
     let list: serde_json::Value = serde_json::from_str(&list::json(&[&CASE]).unwrap()).unwrap();
     assert_eq!(list["schema"], 1);
     let case = &list["cases"][0];
-    assert_eq!((case["id"].as_str(), case["document"].as_str()), (Some("pfc.x"), Some("A document")));
-    assert_eq!(case["checks"][1]["depends_on"], serde_json::json!(["paused"]));
-    assert_eq!(case["checks"][0]["preconditions"], serde_json::json!(["ports", "rate"]));
+    assert_eq!(
+        (case["id"].as_str(), case["document"].as_str()),
+        (Some("pfc.x"), Some("A document"))
+    );
+    assert_eq!(
+        case["checks"][1]["depends_on"],
+        serde_json::json!(["paused"])
+    );
+    assert_eq!(
+        case["checks"][0]["preconditions"],
+        serde_json::json!(["ports", "rate"])
+    );
 }
 
 #[test]
 fn every_case_of_the_tool_can_be_listed_within_100_columns() {
     let cases = validator::cases::all();
     let text = list::text(&cases);
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    assert!(!cases.is_empty() && cases.iter().all(|case| text.contains(&format!("{}\n", case.id))));
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert!(
+        !cases.is_empty()
+            && cases
+                .iter()
+                .all(|case| text.contains(&format!("{}\n", case.id)))
+    );
 }
 
 fn priority(number: u8) -> Priority {
@@ -105,9 +124,21 @@ fn plan() -> RepetitionPlan {
     RepetitionPlan {
         name: "lossless 3".to_owned(),
         lossless: vec![priority(3)],
-        flows: vec![flow(0, Role::Test, 3), flow(1, Role::Background, 0), flow(2, Role::Background, 1)],
-        storm: StormPlan { kind: StormKind::Pfc(vec![priority(3)]), quanta: Quanta::MAX, interval: 11 * MS },
-        probe: Some(ProbePlan { priorities: vec![priority(3)], quanta: Quanta(1000), xon: true }),
+        flows: vec![
+            flow(0, Role::Test, 3),
+            flow(1, Role::Background, 0),
+            flow(2, Role::Background, 1),
+        ],
+        storm: StormPlan {
+            kind: StormKind::Pfc(vec![priority(3)]),
+            quanta: Quanta::MAX,
+            interval: 11 * MS,
+        },
+        probe: Some(ProbePlan {
+            priorities: vec![priority(3)],
+            quanta: Quanta(1000),
+            xon: true,
+        }),
         probe_first: false,
         durations: Durations {
             baseline: 300 * MS,
@@ -160,14 +191,21 @@ fn a_dry_run_of_a_case_without_resume_has_no_such_step_and_an_early_probe_comes_
     plan.storm.kind = StormKind::Pause;
     let text = dry_run::pfc("pfc.x", &plan, &limits());
     assert!(!text.contains("resume:"), "{text}");
-    assert!(text.contains("   2  probe:") && text.contains("   3  storm: from the rx port send 802.3x PAUSE every 11ms,"), "{text}");
+    assert!(
+        text.contains("   2  probe:")
+            && text.contains("   3  storm: from the rx port send 802.3x PAUSE every 11ms,"),
+        "{text}"
+    );
 }
 
 #[test]
 fn without_a_terminal_progress_is_a_line_for_each_repetition() {
     let mut out = Vec::new();
     let mut progress = Progress::plain(&mut out);
-    let begins = |name: &str| Event::RepetitionBegins { name: name.to_owned(), seconds: 2.5 };
+    let begins = |name: &str| Event::RepetitionBegins {
+        name: name.to_owned(),
+        seconds: 2.5,
+    };
     let result = CaseResult {
         case: "pfc.x".to_owned(),
         verdict: Verdict::Fail,
@@ -178,7 +216,10 @@ fn without_a_terminal_progress_is_a_line_for_each_repetition() {
         figures: vec![],
     };
     for event in [
-        Event::CaseBegins { case: &CASE, repetitions: 2 },
+        Event::CaseBegins {
+            case: &CASE,
+            repetitions: 2,
+        },
         begins("lossless 3"),
         Event::PhaseBegins { phase: "storm" },
         Event::RepetitionEnds,

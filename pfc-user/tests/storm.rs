@@ -33,11 +33,18 @@ fn line_rate(gbits: u64) -> LineRate {
 
 fn plan(rate: LineRate) -> StormPlan {
     let kind = StormKind::Pfc(vec![Priority::new(PAUSED as u8).unwrap()]);
-    StormPlan { kind, quanta: Quanta::MAX, interval: Quanta::MAX.nanos(rate) / 3 }
+    StormPlan {
+        kind,
+        quanta: Quanta::MAX,
+        interval: Quanta::MAX.nanos(rate) / 3,
+    }
 }
 
 fn placements(rate: LineRate) -> Vec<Placement> {
-    let mut placements = vec![Placement::Single, Placement::choose(Quanta::MAX.nanos(rate), &realtime::allowed_cpus())];
+    let mut placements = vec![
+        Placement::Single,
+        Placement::choose(Quanta::MAX.nanos(rate), &realtime::allowed_cpus()),
+    ];
     placements.dedup();
     placements
 }
@@ -61,7 +68,12 @@ struct Recorder<T> {
 
 impl<T> Recorder<T> {
     fn new(inner: T) -> Self {
-        Self { inner, next: AtomicU64::new(0), refused: AtomicU64::new(0), departures: Mutex::default() }
+        Self {
+            inner,
+            next: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            departures: Mutex::default(),
+        }
     }
 
     fn departures(&self) -> Vec<(u64, Departure)> {
@@ -76,7 +88,9 @@ fn number(quanta: &[u16; 8]) -> u64 {
 impl<T: Transmit> Transmit for Recorder<T> {
     fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let MacControl::Pfc { vector, mut quanta } = *frame else { panic!("{frame:?}") };
+        let MacControl::Pfc { vector, mut quanta } = *frame else {
+            panic!("{frame:?}")
+        };
         (quanta[0], quanta[1]) = ((number >> 16) as u16, number as u16);
         let sent = self.inner.send(&MacControl::Pfc { vector, quanta });
         match &sent {
@@ -89,7 +103,10 @@ impl<T: Transmit> Transmit for Recorder<T> {
 
 /// The times in which certainly nothing left: outside of every departure.
 fn silences(departures: &[(u64, Departure)]) -> Vec<(Nanos, Nanos)> {
-    let mut spans: Vec<_> = departures.iter().map(|(_, departure)| (departure.before, departure.after)).collect();
+    let mut spans: Vec<_> = departures
+        .iter()
+        .map(|(_, departure)| (departure.before, departure.after))
+        .collect();
     spans.sort_unstable();
     let mut silences = Vec::new();
     let mut end = spans.first().map_or(0, |first| first.1);
@@ -107,17 +124,38 @@ fn assert_covers(report: &StormReport, departures: &[(u64, Departure)], rate: Li
     assert_eq!(report.frames, departures.len() as u64);
     assert_eq!(report.histogram.count(), report.frames - 1);
     let times = departures.iter().map(|(_, departure)| *departure);
-    assert_eq!(Some(report.first.before), times.clone().map(|departure| departure.before).min());
-    assert_eq!(Some(report.last.before), times.map(|departure| departure.before).max());
+    assert_eq!(
+        Some(report.first.before),
+        times.clone().map(|departure| departure.before).min()
+    );
+    assert_eq!(
+        Some(report.last.before),
+        times.map(|departure| departure.before).max()
+    );
     let pause = Quanta::MAX.nanos(rate);
     for (from, to) in silences(departures) {
-        assert!(to - from <= report.max_gap, "silent for {}, largest gap {}", to - from, report.max_gap);
+        assert!(
+            to - from <= report.max_gap,
+            "silent for {}, largest gap {}",
+            to - from,
+            report.max_gap
+        );
         if to - from > pause {
-            assert!(report.gaps.iter().any(|gap| gap.from <= from && to <= gap.to), "{from} to {to}: {:?}", report.gaps);
+            assert!(
+                report
+                    .gaps
+                    .iter()
+                    .any(|gap| gap.from <= from && to <= gap.to),
+                "{from} to {to}: {:?}",
+                report.gaps
+            );
         }
     }
     assert!(report.gaps.iter().all(|gap| gap.length() <= report.max_gap));
-    assert_eq!(report.gaps.iter().any(|gap| gap.length() > pause), report.max_gap > pause);
+    assert_eq!(
+        report.gaps.iter().any(|gap| gap.length() > pause),
+        report.max_gap > pause
+    );
     let [p50, p99, all] = [0.5, 0.99, 1.0].map(|q| report.histogram.quantile(q).unwrap());
     assert!(p50 <= p99 && p99 <= all, "{p50} {p99} {all}");
 }
@@ -132,9 +170,25 @@ struct Wire {
 impl Wire {
     fn new() -> Self {
         let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        let end = |namespace, name, last| End { namespace, name, mac: [2, 0, 0, 0, 1, last] };
+        let end = |namespace, name, last| End {
+            namespace,
+            name,
+            mac: [2, 0, 0, 0, 1, last],
+        };
         create_veth(end(&near, "near", 1), end(&far, "far", 2), 1500).unwrap();
-        let account = far.run(|| Account::attach("far", Mode::Driver, Sizes { flows: 1, windows: 1 })).unwrap().unwrap();
+        let account = far
+            .run(|| {
+                Account::attach(
+                    "far",
+                    Mode::Driver,
+                    Sizes {
+                        flows: 1,
+                        windows: 1,
+                    },
+                )
+            })
+            .unwrap()
+            .unwrap();
         Self { near, far, account }
     }
 
@@ -149,15 +203,28 @@ impl Wire {
             verify_every: 1,
             ..Config::default()
         };
-        self.account.configure(&config, &[FlowConfig::default()]).unwrap();
+        self.account
+            .configure(&config, &[FlowConfig::default()])
+            .unwrap();
     }
 
     fn sender(&self) -> ControlSender {
-        self.near.run(|| ControlSender::open("near", SOURCE)).unwrap().unwrap()
+        self.near
+            .run(|| ControlSender::open("near", SOURCE))
+            .unwrap()
+            .unwrap()
     }
 
     fn set(&self, state: &'static str) {
-        let status = self.near.run(|| Command::new("ip").args(["link", "set", "near", state]).status()).unwrap().unwrap();
+        let status = self
+            .near
+            .run(|| {
+                Command::new("ip")
+                    .args(["link", "set", "near", state])
+                    .status()
+            })
+            .unwrap()
+            .unwrap();
         assert!(status.success(), "ip link set near {state}");
     }
 }
@@ -171,19 +238,31 @@ fn root_what_left_arrives_and_no_silence_is_longer_than_the_account_says() {
             let before = statistics(&wire.far, "far").unwrap();
             let recorder = Arc::new(Recorder::new(wire.sender()));
             let storm = Storm::start_on(recorder.clone(), &plan(rate), rate, placement).unwrap();
-            await_that("frames leave", || recorder.next.load(Ordering::Relaxed) >= FRAMES);
+            await_that("frames leave", || {
+                recorder.next.load(Ordering::Relaxed) >= FRAMES
+            });
             let report = storm.stop();
             let departures: BTreeMap<u64, Departure> = recorder.departures().into_iter().collect();
-            println!("{rate}, {}: largest gap {} ns, {} above the pause", report.method, report.max_gap, report.gaps.len());
+            println!(
+                "{rate}, {}: largest gap {} ns, {} above the pause",
+                report.method,
+                report.max_gap,
+                report.gaps.len()
+            );
             assert_covers(&report, &recorder.departures(), rate);
             assert_eq!(report.errors, recorder.refused.load(Ordering::Relaxed));
             // Nothing leaves once it is stopped.
-            assert_eq!(recorder.next.load(Ordering::Relaxed), report.frames + report.errors);
+            assert_eq!(
+                recorder.next.load(Ordering::Relaxed),
+                report.frames + report.errors
+            );
 
             // What softirqs left to ksoftirqd arrives when that has run.
             let rises = || drop_rises("far", &before, &statistics(&wire.far, "far").unwrap());
             let dropped = || rises().iter().map(|counter| counter.rise).sum::<u64>();
-            await_that("all frames arrive or are dropped", || wire.account.port().unwrap().pfc_frames + dropped() >= report.frames);
+            await_that("all frames arrive or are dropped", || {
+                wire.account.port().unwrap().pfc_frames + dropped() >= report.frames
+            });
             let port = wire.account.port().unwrap();
             assert_eq!(port.pfc_frames + dropped(), report.frames, "{:?}", rises());
             assert_eq!(port.pfc[PAUSED].xoff, port.pfc_frames);
@@ -193,14 +272,25 @@ fn root_what_left_arrives_and_no_silence_is_longer_than_the_account_says() {
             let mut late = 0;
             for arrival in &arrivals {
                 let departure = departures[&number(&arrival.quanta)];
-                assert!(arrival.time >= departure.before, "{arrival:?} left {departure:?}");
+                assert!(
+                    arrival.time >= departure.before,
+                    "{arrival:?} left {departure:?}"
+                );
                 late = late.max(arrival.time.saturating_sub(departure.after));
             }
             // A frame leaves when it arrives, or when its call returns if that is earlier; it arrives at most `late` after
             // that. So where no frame and no record was lost the receiver's silence is no longer than the account's by more.
             if dropped() + port.controls_lost == 0 {
-                let silence = arrivals.windows(2).map(|pair| pair[1].time - pair[0].time).max().unwrap();
-                assert!(silence <= report.max_gap + late, "{silence} at the receiver, {} left, {late} late", report.max_gap);
+                let silence = arrivals
+                    .windows(2)
+                    .map(|pair| pair[1].time - pair[0].time)
+                    .max()
+                    .unwrap();
+                assert!(
+                    silence <= report.max_gap + late,
+                    "{silence} at the receiver, {} left, {late} late",
+                    report.max_gap
+                );
             }
         }
     }
@@ -218,7 +308,9 @@ fn root_frames_that_an_interface_which_is_down_refuses_are_counted_and_the_storm
         await_that("frames leave", || left() > 10);
         wire.set("down");
         let down = clock::now();
-        await_that("frames are refused", || recorder.refused.load(Ordering::Relaxed) >= 10);
+        await_that("frames are refused", || {
+            recorder.refused.load(Ordering::Relaxed) >= 10
+        });
         let up = clock::now();
         wire.set("up");
         let again = left() + 10;
@@ -226,7 +318,14 @@ fn root_frames_that_an_interface_which_is_down_refuses_are_counted_and_the_storm
         let report = storm.stop();
         assert_covers(&report, &recorder.departures(), rate);
         assert_eq!(report.errors, recorder.refused.load(Ordering::Relaxed));
-        assert!(report.gaps.iter().any(|gap| gap.from <= down && up <= gap.to), "{down} to {up}: {:?}", report.gaps);
+        assert!(
+            report
+                .gaps
+                .iter()
+                .any(|gap| gap.from <= down && up <= gap.to),
+            "{down} to {up}: {:?}",
+            report.gaps
+        );
     }
 }
 
@@ -246,14 +345,22 @@ impl Transmit for Stalling {
                 thread::sleep(Duration::from_millis(1));
             }
         }
-        Ok(Departure { before, after: clock::now() })
+        Ok(Departure {
+            before,
+            after: clock::now(),
+        })
     }
 }
 
 fn stalling(placement: Placement, rate: LineRate) -> (Storm, Arc<Recorder<Stalling>>) {
-    let recorder = Arc::new(Recorder::new(Stalling { stalls_at: 20, ..Stalling::default() }));
+    let recorder = Arc::new(Recorder::new(Stalling {
+        stalls_at: 20,
+        ..Stalling::default()
+    }));
     let storm = Storm::start_on(recorder.clone(), &plan(rate), rate, placement).unwrap();
-    await_that("a sender stalls", || recorder.next.load(Ordering::Relaxed) > 20);
+    await_that("a sender stalls", || {
+        recorder.next.load(Ordering::Relaxed) > 20
+    });
     (storm, recorder)
 }
 
@@ -267,19 +374,34 @@ fn a_stalled_sender_leaves_a_gap_for_as_long() {
     await_that("it goes on", || recorder.next.load(Ordering::Relaxed) > 25);
     let report = storm.stop();
     assert_covers(&report, &recorder.departures(), rate);
-    assert!(report.gaps.iter().any(|gap| gap.from <= from && to <= gap.to), "{from} to {to}: {:?}", report.gaps);
+    assert!(
+        report
+            .gaps
+            .iter()
+            .any(|gap| gap.from <= from && to <= gap.to),
+        "{from} to {to}: {:?}",
+        report.gaps
+    );
 }
 
 #[test]
 fn where_one_sender_stalls_the_other_goes_on() {
     let cpus = realtime::allowed_cpus();
     // Two threads take turns on a lone CPU as well: what is to be seen is that neither waits for the other.
-    let (Some(first), Some(last)) = (cpus.first(), cpus.last()) else { panic!("a thread may use some CPU") };
+    let (Some(first), Some(last)) = (cpus.first(), cpus.last()) else {
+        panic!("a thread may use some CPU")
+    };
     let rate = line_rate(400);
     let (storm, recorder) = stalling(Placement::Redundant([*first, *last]), rate);
-    await_that("the other sender's frames leave", || recorder.next.load(Ordering::Relaxed) > 1000);
+    await_that("the other sender's frames leave", || {
+        recorder.next.load(Ordering::Relaxed) > 1000
+    });
     recorder.inner.go_on.store(true, Ordering::Relaxed);
     let report = storm.stop();
     assert_covers(&report, &recorder.departures(), rate);
-    assert!(report.method.starts_with("2 senders, redundant"), "{}", report.method);
+    assert!(
+        report.method.starts_with("2 senders, redundant"),
+        "{}",
+        report.method
+    );
 }

@@ -8,7 +8,10 @@ use std::thread::{self, JoinHandle};
 
 use clap::Parser;
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt,
+};
 use nix::sys::time::TimeVal;
 use validator::dut::switch::args::SwitchArgs;
 use validator::dut::switch::process;
@@ -30,7 +33,10 @@ fn lab() {
     // Neighbour discovery would add frames of its own.
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
     for pair in [["left", "p0"], ["right", "p1"]] {
-        ip(&format!("link add {} type veth peer name {}", pair[0], pair[1]));
+        ip(&format!(
+            "link add {} type veth peer name {}",
+            pair[0], pair[1]
+        ));
         for end in pair {
             ip(&format!("link set {end} up"));
         }
@@ -38,7 +44,10 @@ fn lab() {
 }
 
 fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+    let status = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .status()
+        .expect("iproute2");
     assert!(status.success(), "ip {arguments}");
 }
 
@@ -47,9 +56,19 @@ struct End(OwnedFd);
 
 impl End {
     fn of(interface: &str) -> Self {
-        let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
-        let mut addresses = nix::ifaddrs::getifaddrs().unwrap().filter(|address| address.interface_name == interface);
-        let address = addresses.find_map(|address| address.address?.as_link_addr().copied()).expect("an interface of the lab");
+        let fd = socket(
+            AddressFamily::Packet,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::EthAll,
+        )
+        .unwrap();
+        let mut addresses = nix::ifaddrs::getifaddrs()
+            .unwrap()
+            .filter(|address| address.interface_name == interface);
+        let address = addresses
+            .find_map(|address| address.address?.as_link_addr().copied())
+            .expect("an interface of the lab");
         bind(fd.as_raw_fd(), &address).unwrap();
         setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0)).unwrap();
         setsockopt(&fd, sockopt::RcvBufForce, &(16 << 20)).unwrap();
@@ -57,14 +76,18 @@ impl End {
     }
 
     fn send(&self, frame: &[u8]) {
-        assert_eq!(send(self.0.as_raw_fd(), frame, MsgFlags::empty()), Ok(frame.len()));
+        assert_eq!(
+            send(self.0.as_raw_fd(), frame, MsgFlags::empty()),
+            Ok(frame.len())
+        );
     }
 
     /// The next test frame.
     fn receive(&self) -> Vec<u8> {
         let mut frame = [0; 2048];
         loop {
-            let length = recv(self.0.as_raw_fd(), &mut frame, MsgFlags::empty()).expect("a frame in time");
+            let length =
+                recv(self.0.as_raw_fd(), &mut frame, MsgFlags::empty()).expect("a frame in time");
             if frame[..6] == DESTINATION {
                 return frame[..length].to_vec();
             }
@@ -94,7 +117,26 @@ fn id(frame: &[u8]) -> u32 {
 }
 
 fn pfc(priority: u8, quanta: u16) -> Vec<u8> {
-    let mut frame = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 0x11, 0x88, 0x08, 1, 1, 0, 1 << priority];
+    let mut frame = vec![
+        1,
+        0x80,
+        0xc2,
+        0,
+        0,
+        1,
+        2,
+        0,
+        0,
+        0,
+        0,
+        0x11,
+        0x88,
+        0x08,
+        1,
+        1,
+        0,
+        1 << priority,
+    ];
     frame.extend((0..8).flat_map(|class| if class == priority { quanta } else { 0 }.to_be_bytes()));
     frame.resize(60, 0);
     frame
@@ -110,14 +152,22 @@ struct Running {
 impl Running {
     /// Starts it; its first line, if there is one, has been read.
     fn start(flags: &str) -> (Self, String) {
-        let args = CommandLine::parse_from(["switch"].into_iter().chain(flags.split_whitespace())).switch;
+        let args =
+            CommandLine::parse_from(["switch"].into_iter().chain(flags.split_whitespace())).switch;
         let (its_stdin, stdin) = pipe().unwrap();
         let (stdout, its_stdout) = pipe().unwrap();
         let thread = thread::spawn(move || process::main(args, its_stdin, its_stdout));
         let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        (Self { thread, stdin, stdout }, line)
+        (
+            Self {
+                thread,
+                stdin,
+                stdout,
+            },
+            line,
+        )
     }
 
     /// Starts it on `p0` and `p1`, and waits until it is ready.
@@ -136,11 +186,17 @@ impl Running {
     /// Sends it SIGTERM.
     fn terminate(self) -> DutReport {
         // SAFETY: the thread has not been joined.
-        assert_eq!(unsafe { libc::pthread_kill(self.thread.as_pthread_t(), libc::SIGTERM) }, 0);
+        assert_eq!(
+            unsafe { libc::pthread_kill(self.thread.as_pthread_t(), libc::SIGTERM) },
+            0
+        );
         Self::report(self.thread, self.stdout)
     }
 
-    fn report(thread: JoinHandle<anyhow::Result<()>>, mut stdout: BufReader<PipeReader>) -> DutReport {
+    fn report(
+        thread: JoinHandle<anyhow::Result<()>>,
+        mut stdout: BufReader<PipeReader>,
+    ) -> DutReport {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         thread.join().unwrap().unwrap();
@@ -154,18 +210,30 @@ fn root_what_goes_in_comes_out_unchanged_both_ways() {
     lab();
     let [left, right] = ["left", "right"].map(End::of);
     let switch = Running::ready("--lossless 3,4");
-    let frames: Vec<_> = (0..FRAMES).map(|n| ipv4(n as u8 % 64, n, 60 + n as usize % 1400)).collect();
+    let frames: Vec<_> = (0..FRAMES)
+        .map(|n| ipv4(n as u8 % 64, n, 60 + n as usize % 1400))
+        .collect();
     for (from, to) in [(&left, &right), (&right, &left)] {
         frames.iter().for_each(|frame| from.send(frame));
         let mut received: Vec<_> = frames.iter().map(|_| to.receive()).collect();
-        let of_priority = |priority| received.iter().filter(move |frame| frame[15] >> 2 & 7 == priority);
+        let of_priority = |priority| {
+            received
+                .iter()
+                .filter(move |frame| frame[15] >> 2 & 7 == priority)
+        };
         assert!((0..8).all(|priority| of_priority(priority).is_sorted_by_key(|frame| id(frame))));
         received.sort_by_key(|frame| id(frame));
         assert!(received == frames);
     }
     let report = switch.stop();
-    assert_eq!((report.received, report.sent), ([FRAMES.into(); 2], [FRAMES.into(); 2]));
-    assert_eq!((report.overruns, report.send_errors, report.model_drops), (0, 0, vec![]));
+    assert_eq!(
+        (report.received, report.sent),
+        ([FRAMES.into(); 2], [FRAMES.into(); 2])
+    );
+    assert_eq!(
+        (report.overruns, report.send_errors, report.model_drops),
+        (0, 0, vec![])
+    );
 }
 
 #[test]
@@ -196,11 +264,19 @@ fn root_pfc_holds_its_priority_back_until_xon() {
     left.send(&ipv4(3, 1, 60));
     left.send(&ipv4(4, 2, 60));
     left.send(&ipv4(4, 3, 60));
-    assert_eq!(right.receive_ids(), [2, 3], "priority 3 is paused, 4 is not");
+    assert_eq!(
+        right.receive_ids(),
+        [2, 3],
+        "priority 3 is paused, 4 is not"
+    );
     right.send(&pfc(3, 0));
     assert_eq!(right.receive_ids(), [1]);
     let report = switch.terminate();
-    assert_eq!((report.received, report.sent), ([3, 2], [0, 3]), "PFC is not forwarded");
+    assert_eq!(
+        (report.received, report.sent),
+        ([3, 2], [0, 3]),
+        "PFC is not forwarded"
+    );
 }
 
 #[test]
@@ -211,7 +287,10 @@ fn root_a_full_buffer_asks_for_a_pause() {
     right.send(&pfc(3, 0xffff));
     (0..11).for_each(|n| left.send(&ipv4(3, n, 100)));
     right.send(&pfc(3, 0));
-    assert_eq!(right.receive_ids(), std::array::from_fn::<_, 11, _>(|n| n as u32));
+    assert_eq!(
+        right.receive_ids(),
+        std::array::from_fn::<_, 11, _>(|n| n as u32)
+    );
     let report = switch.stop();
     assert_eq!(report.xoff_sent, [0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(report.sent, [2, 11], "XOFF and XON");
@@ -235,7 +314,10 @@ fn root_a_port_that_cannot_be_used_is_named() {
     for (ports, message) in [
         ("--port p0 --port nowhere", "cannot use nowhere as a port: "),
         ("--port p0 --port p0", "p0 is given as both ports"),
-        ("--port p0 --port p1 --xon 9 --xoff 8", "xon must not be above xoff (8 octets), found 9"),
+        (
+            "--port p0 --port p1 --xon 9 --xoff 8",
+            "xon must not be above xoff (8 octets), found 9",
+        ),
     ] {
         let (running, line) = Running::start(ports);
         assert_eq!(line, "");

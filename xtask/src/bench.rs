@@ -70,10 +70,15 @@ pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
     setup::offer(Group::Bench, &options.setup);
     build_ebpf::object(root)?;
     let targets = targets::select(targets::find(root)?, &options.only)?;
-    step("benchmarks are built", || step::run(targets::build(&targets).current_dir(root)))?;
+    step("benchmarks are built", || {
+        step::run(targets::build(&targets).current_dir(root))
+    })?;
 
     machine.measure_load();
-    machine.warnings().iter().for_each(|warning| println!("warning: {warning}"));
+    machine
+        .warnings()
+        .iter()
+        .for_each(|warning| println!("warning: {warning}"));
     let extent = if options.quick {
         "quick"
     } else if options.long {
@@ -81,37 +86,72 @@ pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
     } else {
         "full"
     };
-    let mut results =
-        Results { schema: SCHEMA, machine, extent: extent.to_owned(), figures: Vec::new(), skipped: Vec::new(), failed: Vec::new() };
+    let mut results = Results {
+        schema: SCHEMA,
+        machine,
+        extent: extent.to_owned(),
+        figures: Vec::new(),
+        skipped: Vec::new(),
+        failed: Vec::new(),
+    };
     for target in &targets {
-        if let Err(error) = step(&format!("benchmark {target}"), || run_one(root, target, extent, &mut results)) {
+        if let Err(error) = step(&format!("benchmark {target}"), || {
+            run_one(root, target, extent, &mut results)
+        }) {
             println!("    {error:#}");
             results.failed.push(target.to_string());
         }
     }
 
-    let out = options.out.clone().unwrap_or_else(|| root.join("target/bench/bench.json"));
+    let out = options
+        .out
+        .clone()
+        .unwrap_or_else(|| root.join("target/bench/bench.json"));
     write(&out, &results)?;
     print!("{}", table::of(&results));
     if let (Some(earlier), Some(file)) = (&earlier, &options.against) {
-        print!("{}", against::table(&file.display().to_string(), earlier, &results));
+        print!(
+            "{}",
+            against::table(&file.display().to_string(), earlier, &results)
+        );
     }
     println!("figures: {}", out.display());
-    Ok(if results.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if results.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Runs a benchmark and takes its figures, also those before an error.
 fn run_one(root: &Path, target: &Target, extent: &str, results: &mut Results) -> Result<()> {
-    let folder = root.join("target/bench").join(&target.package).join(&target.name);
+    let folder = root
+        .join("target/bench")
+        .join(&target.package)
+        .join(&target.name);
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let (lines, criterion) = (folder.join("figures.jsonl"), folder.join("criterion"));
     let mut cargo = step::cargo();
-    cargo.args(["bench", "--package", &target.package, "--bench", &target.name]).current_dir(root);
-    cargo.env("VALIDATOR_BENCH_JSON", &lines).env("CRITERION_HOME", &criterion);
-    for (word, variable) in [("quick", "VALIDATOR_BENCH_QUICK"), ("long", "VALIDATOR_BENCH_LONG")] {
+    cargo
+        .args([
+            "bench",
+            "--package",
+            &target.package,
+            "--bench",
+            &target.name,
+        ])
+        .current_dir(root);
+    cargo
+        .env("VALIDATOR_BENCH_JSON", &lines)
+        .env("CRITERION_HOME", &criterion);
+    for (word, variable) in [
+        ("quick", "VALIDATOR_BENCH_QUICK"),
+        ("long", "VALIDATOR_BENCH_LONG"),
+    ] {
         cargo.env_remove(variable);
         if word == extent {
             cargo.env(variable, "1");
@@ -124,16 +164,27 @@ fn run_one(root: &Path, target: &Target, extent: &str, results: &mut Results) ->
             Line::Skipped(skipped) => results.skipped.push(skipped),
         }
     }
-    results.figures.extend(criterion::figures(&target.name, &criterion)?);
+    results
+        .figures
+        .extend(criterion::figures(&target.name, &criterion)?);
     done
 }
 
 fn read(file: &Path) -> Result<Results> {
-    let what = || format!("{}: expected figures that `cargo xtask bench` wrote", file.display());
+    let what = || {
+        format!(
+            "{}: expected figures that `cargo xtask bench` wrote",
+            file.display()
+        )
+    };
     let text = fs::read_to_string(file).with_context(what)?;
     let results: Results = serde_json::from_str(&text).with_context(what)?;
     if results.schema != SCHEMA {
-        bail!("{}: layout {}, this version reads {SCHEMA}", file.display(), results.schema);
+        bail!(
+            "{}: layout {}, this version reads {SCHEMA}",
+            file.display(),
+            results.schema
+        );
     }
     Ok(results)
 }
@@ -151,7 +202,14 @@ mod tests {
     use super::*;
 
     pub fn results(figures: Vec<Figure>) -> Results {
-        Results { schema: SCHEMA, machine: Machine::default(), extent: "full".into(), figures, skipped: Vec::new(), failed: Vec::new() }
+        Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            extent: "full".into(),
+            figures,
+            skipped: Vec::new(),
+            failed: Vec::new(),
+        }
     }
 
     #[test]
@@ -159,7 +217,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a/b.json");
         let mut written = results(vec![figure::tests::figure("storm", "gap", 3.0, Some(1.5))]);
-        written.skipped.push(Skipped { bench: "wire".into(), name: "trafgen".into(), skipped: "not installed".into() });
+        written.skipped.push(Skipped {
+            bench: "wire".into(),
+            name: "trafgen".into(),
+            skipped: "not installed".into(),
+        });
         written.failed.push("pfc-user wire".into());
         write(&file, &written).unwrap();
         assert_eq!(read(&file).unwrap(), written);
@@ -169,9 +231,21 @@ mod tests {
     fn another_layout_is_refused_and_named() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("old.json");
-        write(&file, &Results { schema: 7, ..results(Vec::new()) }).unwrap();
+        write(
+            &file,
+            &Results {
+                schema: 7,
+                ..results(Vec::new())
+            },
+        )
+        .unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("layout 7"));
         fs::write(&file, "{}").unwrap();
-        assert!(read(&file).unwrap_err().to_string().contains("expected figures"));
+        assert!(
+            read(&file)
+                .unwrap_err()
+                .to_string()
+                .contains("expected figures")
+        );
     }
 }

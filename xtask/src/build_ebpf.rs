@@ -16,7 +16,18 @@ const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
 pub fn run(root: &Path) -> Result<()> {
     object(root)?;
     step("target/release/validator", || {
-        step::run(step::cargo().args(["build", "--release", "--package", "pfc-user", "--bin", "validator"]).current_dir(root))
+        step::run(
+            step::cargo()
+                .args([
+                    "build",
+                    "--release",
+                    "--package",
+                    "pfc-user",
+                    "--bin",
+                    "validator",
+                ])
+                .current_dir(root),
+        )
     })
 }
 
@@ -27,24 +38,69 @@ pub fn object(root: &Path) -> Result<()> {
 
 fn build_objects(root: &Path) -> Result<()> {
     let advice = "`cargo xtask setup` installs it; everything else can be built without";
-    let Some(toolchain) = Toolchain::find() else { bail!("no Rust compiler here has the sources of core: {advice}") };
+    let Some(toolchain) = Toolchain::find() else {
+        bail!("no Rust compiler here has the sources of core: {advice}")
+    };
     if !toolchain.has_linker() {
-        bail!("there is no bpf-linker in {}: {advice}", toolchain.linker_root().display());
+        bail!(
+            "there is no bpf-linker in {}: {advice}",
+            toolchain.linker_root().display()
+        );
     }
-    let (target, endian) = if cfg!(target_endian = "little") { ("bpfel-unknown-none", "BPFEL") } else { ("bpfeb-unknown-none", "BPFEB") };
-    let mut cargo = toolchain.cargo.as_ref().map_or_else(step::cargo, Command::new);
+    let (target, endian) = if cfg!(target_endian = "little") {
+        ("bpfel-unknown-none", "BPFEL")
+    } else {
+        ("bpfeb-unknown-none", "BPFEB")
+    };
+    let mut cargo = toolchain
+        .cargo
+        .as_ref()
+        .map_or_else(step::cargo, Command::new);
     without_outer_cargo(&mut cargo).current_dir(root);
-    cargo.args(["build", "--release", "--package", "pfc-ebpf", "--bins", "--features", "bpf"]);
-    cargo.args(["-Z", "build-std=core", "--target", target, "--target-dir", "target/ebpf"]);
+    cargo.args([
+        "build",
+        "--release",
+        "--package",
+        "pfc-ebpf",
+        "--bins",
+        "--features",
+        "bpf",
+    ]);
+    cargo.args([
+        "-Z",
+        "build-std=core",
+        "--target",
+        target,
+        "--target-dir",
+        "target/ebpf",
+    ]);
     let path = env::var_os("PATH").unwrap_or_default();
-    let path = env::join_paths([toolchain.linker_root().join("bin")].into_iter().chain(env::split_paths(&path)))?;
+    let path = env::join_paths(
+        [toolchain.linker_root().join("bin")]
+            .into_iter()
+            .chain(env::split_paths(&path)),
+    )?;
     // Flags of the BPF target alone; build scripts are for the host.
-    let flags = format!("--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf", env::consts::ARCH);
-    cargo.env("PATH", path).env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
-    cargo.env(format!("CARGO_TARGET_{endian}_UNKNOWN_NONE_RUSTFLAGS"), flags);
+    let flags = format!(
+        "--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf",
+        env::consts::ARCH
+    );
+    cargo
+        .env("PATH", path)
+        .env("RUSTC", &toolchain.rustc)
+        .env("RUSTC_BOOTSTRAP", "1");
+    cargo.env(
+        format!("CARGO_TARGET_{endian}_UNKNOWN_NONE_RUSTFLAGS"),
+        flags,
+    );
     step::run(&mut cargo)?;
     let built = root.join("target/ebpf").join(target).join("release");
-    PROGRAMS.iter().try_for_each(|program| copy_if_changed(&built.join(program), &root.join("target/ebpf-object").join(program)))
+    PROGRAMS.iter().try_for_each(|program| {
+        copy_if_changed(
+            &built.join(program),
+            &root.join("target/ebpf-object").join(program),
+        )
+    })
 }
 
 /// Leaves an equal file alone, so that cargo builds nothing anew for it.

@@ -20,13 +20,23 @@ pub struct Demo {
 /// Ends with the validator's own exit code.
 pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
     if !step::is_root() {
-        bail!("the demo needs root: it makes network namespaces and loads XDP programs; run it with sudo or as root");
+        bail!(
+            "the demo needs root: it makes network namespaces and loads XDP programs; run it with sudo or as root"
+        );
     }
     setup::run(&[Group::Build], &options.setup)?;
     build_ebpf::run(root)?;
     let mut validator = Command::new(root.join("target/release/validator"));
-    validator.args(["run", "--testbed", "configs/testbeds/sim.toml"]).args(&options.arguments).current_dir(root);
+    validator
+        .args(["run", "--testbed", "configs/testbeds/sim.toml"])
+        .args(&options.arguments)
+        .current_dir(root);
     println!("==> {}", step::show(&validator));
-    let status = validator.status().with_context(|| format!("cannot run {}", step::show(&validator)))?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    let status = validator
+        .status()
+        .with_context(|| format!("cannot run {}", step::show(&validator)))?;
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
 }

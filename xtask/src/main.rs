@@ -15,7 +15,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Sets up, builds, shows and tests the validator")]
+#[command(
+    name = "cargo xtask",
+    about = "Sets up, builds, shows and tests the validator"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -38,9 +41,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace");
     let done = match Arguments::parse().command {
-        Command::Setup(options) => setup::run(&setup::EVERYTHING, &options).map(|()| ExitCode::SUCCESS),
+        Command::Setup(options) => {
+            setup::run(&setup::EVERYTHING, &options).map(|()| ExitCode::SUCCESS)
+        }
         Command::BuildEbpf => build_ebpf::run(root).map(|()| ExitCode::SUCCESS),
         Command::Demo(options) => demo::run(root, &options),
         Command::Lab(options) => lab::run(root, &options),
@@ -66,8 +73,17 @@ mod tests {
 
     #[test]
     fn the_demo_passes_on_what_is_not_its_own() {
-        let arguments = Arguments::parse_from(["xtask", "demo", "--no-install", "--out", "x", "--no-install"]);
-        let Command::Demo(demo) = arguments.command else { panic!("another command") };
+        let arguments = Arguments::parse_from([
+            "xtask",
+            "demo",
+            "--no-install",
+            "--out",
+            "x",
+            "--no-install",
+        ]);
+        let Command::Demo(demo) = arguments.command else {
+            panic!("another command")
+        };
         assert!(demo.setup.no_install);
         assert_eq!(demo.arguments, ["--out", "x", "--no-install"]);
     }

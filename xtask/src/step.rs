@@ -33,7 +33,9 @@ pub fn cargo() -> Command {
 
 /// Runs `command` with its output shown; an error names it.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {}", show(command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", show(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", show(command));
     }
@@ -42,9 +44,16 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// What `command` prints; an error if it fails.
 pub fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {}", show(command)))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", show(command)))?;
     if !output.status.success() {
-        bail!("{} ended with {}: {}", show(command), output.status, String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "{} ended with {}: {}",
+            show(command),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
@@ -52,7 +61,10 @@ pub fn output(command: &mut Command) -> Result<String> {
 /// The command as one would type it.
 pub fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+    words
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Whether we may do what root may.

@@ -37,7 +37,12 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     if skips.exists() {
         fs::remove_file(&skips).with_context(|| format!("cannot remove {}", skips.display()))?;
     }
-    let mut suite = Suite { root, full: options.full, skips, outcome: Outcome::default() };
+    let mut suite = Suite {
+        root,
+        full: options.full,
+        skips,
+        outcome: Outcome::default(),
+    };
     let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
@@ -51,7 +56,11 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         println!("    {failure}");
     }
     println!("{tally}");
-    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if tally.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 struct Suite<'a> {
@@ -69,11 +78,37 @@ impl Suite<'_> {
         // Nothing is measured yet. What is built here is only run below.
         let mut builds = vec![Lane::new(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
-            self.check("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+            self.check(
+                "clippy",
+                &[
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
+            ),
             self.documentation(),
-            self.check("host tests, to be built", &["test", "--workspace", "--exclude", "pfc-user", "--no-run"]),
-            self.check("host tests of pfc-user, to be built", &["test", "--package", "pfc-user", "--lib", "--bins", "--no-run"]),
-            self.check("tests on real frames, to be built", &[&["test"], &release[..], &["--no-run"]].concat()),
+            self.check(
+                "host tests, to be built",
+                &["test", "--workspace", "--exclude", "pfc-user", "--no-run"],
+            ),
+            self.check(
+                "host tests of pfc-user, to be built",
+                &[
+                    "test",
+                    "--package",
+                    "pfc-user",
+                    "--lib",
+                    "--bins",
+                    "--no-run",
+                ],
+            ),
+            self.check(
+                "tests on real frames, to be built",
+                &[&["test"], &release[..], &["--no-run"]].concat(),
+            ),
         ])];
         if lab {
             builds.push(Lane::new(self.agent()));
@@ -82,9 +117,17 @@ impl Suite<'_> {
 
         // A virtual machine, what needs CPU, and what waits: they leave each other enough.
         let mut lanes = vec![
-            Lane::new([self.host_tests(), self.of_groups(COMPUTING)].into_iter().flatten().collect()),
+            Lane::new(
+                [self.host_tests(), self.of_groups(COMPUTING)]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+            ),
             // Its runs put back what killed runs left, and so would others put back what its killed runs leave.
-            Lane { prepare: journal::own, parts: self.of_groups(WAITING) },
+            Lane {
+                prepare: journal::own,
+                parts: self.of_groups(WAITING),
+            },
             Lane::new(self.of_groups(PROGRAMS)),
         ];
         if lab {
@@ -102,7 +145,10 @@ impl Suite<'_> {
 
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = step::cargo();
-        cargo.args(arguments).current_dir(self.root).env("VALIDATOR_SKIPS", &self.skips);
+        cargo
+            .args(arguments)
+            .current_dir(self.root)
+            .env("VALIDATOR_SKIPS", &self.skips);
         if self.full {
             cargo.env("VALIDATOR_FULL", "1");
         }
@@ -120,36 +166,59 @@ impl Suite<'_> {
     }
 
     fn tests(&self, name: &str, selection: &[&str], harness: &[&str]) -> Part {
-        self.check(name, &[&["test"], selection, &["--no-fail-fast", "--"], harness].concat())
+        self.check(
+            name,
+            &[&["test"], selection, &["--no-fail-fast", "--"], harness].concat(),
+        )
     }
 
     fn host_tests(&self) -> Vec<Part> {
         vec![
             self.tests("host tests", &["--workspace", "--exclude", "pfc-user"], &[]),
-            self.tests("host tests of pfc-user", &["--package", "pfc-user", "--lib", "--bins"], &[]),
-            self.tests("examples in the documentation of pfc-user", &["--package", "pfc-user", "--doc"], &[]),
+            self.tests(
+                "host tests of pfc-user",
+                &["--package", "pfc-user", "--lib", "--bins"],
+                &[],
+            ),
+            self.tests(
+                "examples in the documentation of pfc-user",
+                &["--package", "pfc-user", "--doc"],
+                &[],
+            ),
         ]
     }
 
     fn of_groups(&self, groups: &[Group]) -> Vec<Part> {
-        targets::invocations(groups).iter().map(|arguments| self.of_release("tests", arguments)).collect()
+        targets::invocations(groups)
+            .iter()
+            .map(|arguments| self.of_release("tests", arguments))
+            .collect()
     }
 
     /// Optimised, as the frames are real in most of them.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
         let programs = arguments.programs.iter().map(String::as_str);
-        let selection: Vec<_> = ["--package", "pfc-user", "--release"].into_iter().chain(programs).collect();
+        let selection: Vec<_> = ["--package", "pfc-user", "--release"]
+            .into_iter()
+            .chain(programs)
+            .collect();
         let harness: Vec<_> = arguments.harness.iter().map(String::as_str).collect();
         self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
     }
 
     /// Whether the RC cases can be run on an independent device, in a virtual machine; where not, it is noted.
     fn has_lab(&mut self) -> Result<bool> {
-        let Err(reason) = rxe::check_machine() else { return Ok(true) };
+        let Err(reason) = rxe::check_machine() else {
+            return Ok(true);
+        };
         // Like a test that skips itself: it has passed, and is taken back.
         self.outcome.tally.passed += 1;
         let note = format!("root_rdma_rxe_in_qemu: {reason:#}\n");
-        let noted = OpenOptions::new().create(true).append(true).open(&self.skips).and_then(|mut file| file.write_all(note.as_bytes()));
+        let noted = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.skips)
+            .and_then(|mut file| file.write_all(note.as_bytes()));
         noted.with_context(|| format!("cannot write {}", self.skips.display()))?;
         Ok(false)
     }
@@ -158,11 +227,35 @@ impl Suite<'_> {
     fn agent(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.full {
-            let verbs = ["--package", "pfc-user", "--features", "verbs", "--target-dir", "target/lab/build"];
-            parts.push(self.check("clippy with verbs", &[&["clippy"], &verbs[..], &["--all-targets", "--", "-D", "warnings"]].concat()));
-            parts.push(self.tests("tests of the agent with verbs", &[&verbs[..], &["--lib"]].concat(), &["agent::"]));
+            let verbs = [
+                "--package",
+                "pfc-user",
+                "--features",
+                "verbs",
+                "--target-dir",
+                "target/lab/build",
+            ];
+            parts.push(
+                self.check(
+                    "clippy with verbs",
+                    &[
+                        &["clippy"],
+                        &verbs[..],
+                        &["--all-targets", "--", "-D", "warnings"],
+                    ]
+                    .concat(),
+                ),
+            );
+            parts.push(self.tests(
+                "tests of the agent with verbs",
+                &[&verbs[..], &["--lib"]].concat(),
+                &["agent::"],
+            ));
         }
-        parts.push(Part::new("validator with verbs, for the guest", rxe::agent_build(self.root)));
+        parts.push(Part::new(
+            "validator with verbs, for the guest",
+            rxe::agent_build(self.root),
+        ));
         parts
     }
 
@@ -171,7 +264,11 @@ impl Suite<'_> {
         let this = env::current_exe().context("the path of this program is not known")?;
         // Nor does it stay if this process is killed.
         let mut bound = Command::new("setpriv");
-        bound.args(["--pdeathsig", "TERM", "--"]).arg(this).args(["lab", "test-rxe"]).current_dir(self.root);
+        bound
+            .args(["--pdeathsig", "TERM", "--"])
+            .arg(this)
+            .args(["lab", "test-rxe"])
+            .current_dir(self.root);
         Ok(bound)
     }
 
@@ -189,7 +286,9 @@ impl Suite<'_> {
             self.outcome.tally.passed = self.outcome.tally.passed.saturating_sub(1);
             if ci && !EXPECTED_SKIPS.contains(&test_of(line)) && !is_undecided(line) {
                 self.outcome.tally.failed += 1;
-                self.outcome.failures.push(format!("not to be skipped in CI: {line}"));
+                self.outcome
+                    .failures
+                    .push(format!("not to be skipped in CI: {line}"));
             } else {
                 self.outcome.tally.skipped += 1;
             }
@@ -204,7 +303,8 @@ fn test_of(line: &str) -> &str {
 
 /// Whether the test ran, and a witness of its own saw the machine stand still too much to decide. Virtual time decides the same.
 fn is_undecided(line: &str) -> bool {
-    line.split_once(": ").is_some_and(|(_, reason)| reason.starts_with("undecided: "))
+    line.split_once(": ")
+        .is_some_and(|(_, reason)| reason.starts_with("undecided: "))
 }
 
 #[cfg(test)]
@@ -218,16 +318,36 @@ mod tests {
         let lines = "b: needs root\nc: undecided: a CPU stood still\na: needs tshark: none\na: needs tshark: none\n";
         fs::write(&file, lines).unwrap();
         let judge = |ci| {
-            let tally = Tally { passed: 13, ..Tally::default() };
-            let outcome = Outcome { tally, ..Outcome::default() };
-            let mut suite = Suite { root: Path::new("/"), full: false, skips: file.clone(), outcome };
+            let tally = Tally {
+                passed: 13,
+                ..Tally::default()
+            };
+            let outcome = Outcome {
+                tally,
+                ..Outcome::default()
+            };
+            let mut suite = Suite {
+                root: Path::new("/"),
+                full: false,
+                skips: file.clone(),
+                outcome,
+            };
             suite.judge_skips(ci);
             (suite.outcome.tally.to_string(), suite.outcome.failures)
         };
-        assert_eq!(judge(false), ("10 passed, 0 failed, 3 skipped".to_owned(), Vec::new()));
+        assert_eq!(
+            judge(false),
+            ("10 passed, 0 failed, 3 skipped".to_owned(), Vec::new())
+        );
         let (line, failures) = judge(true);
         assert_eq!(line, "10 passed, 2 failed, 1 skipped");
-        assert_eq!(failures, ["not to be skipped in CI: a: needs tshark: none", "not to be skipped in CI: b: needs root"]);
+        assert_eq!(
+            failures,
+            [
+                "not to be skipped in CI: a: needs tshark: none",
+                "not to be skipped in CI: b: needs root"
+            ]
+        );
         fs::remove_file(file).unwrap();
     }
 }

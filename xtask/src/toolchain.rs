@@ -33,21 +33,34 @@ impl Toolchain {
             // To ask for a toolchain that is not there must not install it.
             let which = |tool| {
                 let mut rustup = Command::new("rustup");
-                step::output(rustup.args(["which", "--toolchain", channel, tool]).env("RUSTUP_AUTO_INSTALL", "0")).ok()
+                step::output(
+                    rustup
+                        .args(["which", "--toolchain", channel, tool])
+                        .env("RUSTUP_AUTO_INSTALL", "0"),
+                )
+                .ok()
             };
             Some((which("rustc")?.into(), which("cargo").map(PathBuf::from)))
         });
-        of_rustup.chain([(PathBuf::from("/usr/bin/rustc"), None)]).find_map(|(rustc, cargo)| Self::at(rustc, cargo))
+        of_rustup
+            .chain([(PathBuf::from("/usr/bin/rustc"), None)])
+            .find_map(|(rustc, cargo)| Self::at(rustc, cargo))
     }
 
     fn at(rustc: PathBuf, cargo: Option<PathBuf>) -> Option<Self> {
-        let sysroot = PathBuf::from(step::output(Command::new(&rustc).args(["--print", "sysroot"])).ok()?);
+        let sysroot =
+            PathBuf::from(step::output(Command::new(&rustc).args(["--print", "sysroot"])).ok()?);
         let version = step::output(Command::new(&rustc).arg("-vV")).ok()?;
         let llvm = field(&version, "LLVM version")?.to_owned();
         let usable = sysroot.join("lib/rustlib/src/rust/library/core").is_dir()
             && numbers(field(&version, "release")?)? >= OLDEST
             && LINKER_LLVM.contains(&numbers(&llvm)?.0);
-        usable.then_some(Self { rustc, cargo, llvm, sysroot })
+        usable.then_some(Self {
+            rustc,
+            cargo,
+            llvm,
+            sysroot,
+        })
     }
 
     /// The feature of bpf-linker for its LLVM.
@@ -62,7 +75,8 @@ impl Toolchain {
 
     /// Whether that bpf-linker is there and runs: the libLLVM that it was linked with may have gone with an update.
     pub fn has_linker(&self) -> bool {
-        step::output(Command::new(self.linker_root().join("bin/bpf-linker")).arg("--version")).is_ok()
+        step::output(Command::new(self.linker_root().join("bin/bpf-linker")).arg("--version"))
+            .is_ok()
     }
 
     /// The libLLVM that its rustc is linked with: the name it goes by there, and the file.
@@ -72,17 +86,27 @@ impl Toolchain {
         let libraries = step::output(Command::new("ldd").arg(&binary))?;
         let library = libraries.lines().find_map(|line| {
             let (name, rest) = line.trim().split_once(" => ")?;
-            name.starts_with("libLLVM").then(|| (name.to_owned(), PathBuf::from(rest.split(" (").next().unwrap_or(rest))))
+            name.starts_with("libLLVM").then(|| {
+                (
+                    name.to_owned(),
+                    PathBuf::from(rest.split(" (").next().unwrap_or(rest)),
+                )
+            })
         });
-        library
-            .filter(|(_, path)| path.exists())
-            .with_context(|| format!("expected {} to be linked with a libLLVM, found:\n{libraries}", binary.display()))
+        library.filter(|(_, path)| path.exists()).with_context(|| {
+            format!(
+                "expected {} to be linked with a libLLVM, found:\n{libraries}",
+                binary.display()
+            )
+        })
     }
 }
 
 /// The line `name: value` of `rustc -vV`.
 fn field<'a>(version: &'a str, name: &str) -> Option<&'a str> {
-    version.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    version
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// The first two numbers of a version.
@@ -93,7 +117,11 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
 
 /// Where tools are kept that are built once: `$VALIDATOR_CACHE`, or else what the XDG base directories say.
 pub fn cache() -> PathBuf {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     set("VALIDATOR_CACHE").unwrap_or_else(|| {
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
         base.unwrap_or_else(env::temp_dir).join("validator")
@@ -104,9 +132,19 @@ pub fn cache() -> PathBuf {
 pub fn without_outer_cargo(command: &mut Command) -> &mut Command {
     const OUTER: [&str; 5] = ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTFLAGS", "RUSTDOC"];
     /// What the user has set for every cargo.
-    const KEPT: [&str; 5] = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_"];
+    const KEPT: [&str; 5] = [
+        "CARGO_HOME",
+        "CARGO_NET_",
+        "CARGO_HTTP_",
+        "CARGO_REGISTR",
+        "CARGO_SOURCE_",
+    ];
     for (name, _) in env::vars_os() {
-        let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
+        let starts = |prefixes: &[&str]| {
+            prefixes
+                .iter()
+                .any(|prefix| name.to_string_lossy().starts_with(prefix))
+        };
         if starts(&OUTER) && !starts(&KEPT) {
             command.env_remove(&name);
         }

@@ -89,7 +89,9 @@ pub(crate) const fn is_possible<F: Field>(offset: u32, width: u32, octets: usize
 /// The `width` bits (1 to 64) from bit `offset`, most significant first.
 pub(crate) fn get(data: &[u8], offset: u32, width: u32) -> u64 {
     let (first, last) = (offset / 8, (offset + width - 1) / 8);
-    let octets = data[first as usize..=last as usize].iter().fold(0u128, |value, octet| value << 8 | u128::from(*octet));
+    let octets = data[first as usize..=last as usize]
+        .iter()
+        .fold(0u128, |value, octet| value << 8 | u128::from(*octet));
     let after = 8 * (last + 1) - (offset + width);
     (octets >> after) as u64 & (u64::MAX >> (64 - width))
 }
@@ -113,7 +115,12 @@ pub(crate) fn try_set(
     value: u64,
 ) -> Result<(), FieldError> {
     if value > u64::MAX >> (64 - width) {
-        return Err(FieldError { attribute, field, width, value });
+        return Err(FieldError {
+            attribute,
+            field,
+            width,
+            value,
+        });
     }
     set(data, offset, width, value);
     Ok(())
@@ -220,7 +227,11 @@ macro_rules! attribute {
 }
 pub(super) use attribute;
 
-pub(crate) fn debug(f: &mut fmt::Formatter<'_>, name: &str, fields: impl Iterator<Item = FieldValue>) -> fmt::Result {
+pub(crate) fn debug(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    fields: impl Iterator<Item = FieldValue>,
+) -> fmt::Result {
     let mut out = f.debug_struct(name);
     for field in fields {
         out.field(field.name, &field.value);

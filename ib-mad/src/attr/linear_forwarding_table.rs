@@ -21,7 +21,10 @@ impl LinearForwardingTable {
 
     /// Block and index in it of the entry of `lid`.
     pub const fn position(lid: Lid) -> (u32, usize) {
-        (lid.0 as u32 / Self::ENTRIES as u32, lid.0 as usize % Self::ENTRIES)
+        (
+            lid.0 as u32 / Self::ENTRIES as u32,
+            lid.0 as usize % Self::ENTRIES,
+        )
     }
 
     /// The entries.

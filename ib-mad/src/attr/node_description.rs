@@ -22,7 +22,9 @@ impl NodeDescription {
     /// From a text of at most 64 octets.
     pub fn new(text: &str) -> Result<Self, TextTooLong> {
         let mut data = [0; DATA];
-        data.get_mut(..text.len()).ok_or(TextTooLong(text.len()))?.copy_from_slice(text.as_bytes());
+        data.get_mut(..text.len())
+            .ok_or(TextTooLong(text.len()))?
+            .copy_from_slice(text.as_bytes());
         Ok(Self(data))
     }
 
@@ -42,6 +44,8 @@ impl Default for NodeDescription {
 
 impl fmt::Debug for NodeDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NodeDescription").field(&self.text()).finish()
+        f.debug_tuple("NodeDescription")
+            .field(&self.text())
+            .finish()
     }
 }

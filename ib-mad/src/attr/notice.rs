@@ -98,11 +98,20 @@ impl Notice {
 
     /// Who defines it.
     pub fn source(&self) -> NoticeSource {
-        let (producer_type, trap_number) = (self.producer_type_or_vendor_id(), self.trap_number_or_device_id());
+        let (producer_type, trap_number) = (
+            self.producer_type_or_vendor_id(),
+            self.trap_number_or_device_id(),
+        );
         if self.is_generic() {
-            NoticeSource::Generic { producer_type, trap_number }
+            NoticeSource::Generic {
+                producer_type,
+                trap_number,
+            }
         } else {
-            NoticeSource::Vendor { vendor_id: producer_type, device_id: trap_number }
+            NoticeSource::Vendor {
+                vendor_id: producer_type,
+                device_id: trap_number,
+            }
         }
     }
 

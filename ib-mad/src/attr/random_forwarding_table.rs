@@ -63,12 +63,21 @@ impl RandomForwardingTable {
     }
 
     /// Sets an entry; its reserved bits stay.
-    pub fn set_entry(&mut self, index: usize, entry: RandomForwardingEntry) -> Result<(), EntryError> {
+    pub fn set_entry(
+        &mut self,
+        index: usize,
+        entry: RandomForwardingEntry,
+    ) -> Result<(), EntryError> {
         if index >= Self::ENTRIES {
             return Err(EntryError::Index(index));
         }
         let first = index as u32 * ENTRY;
-        try_set(&mut self.0, (AttributeId::RANDOM_FORWARDING_TABLE, "LMC"), (first + 17, 3), entry.lmc.into())?;
+        try_set(
+            &mut self.0,
+            (AttributeId::RANDOM_FORWARDING_TABLE, "LMC"),
+            (first + 17, 3),
+            entry.lmc.into(),
+        )?;
         set(&mut self.0, first, 16, entry.lid.into());
         set(&mut self.0, first + 16, 1, entry.valid.into());
         set(&mut self.0, first + 24, 8, entry.port.into());
@@ -84,6 +93,8 @@ impl Default for RandomForwardingTable {
 
 impl fmt::Debug for RandomForwardingTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RandomForwardingTable").field(&self.entries()).finish()
+        f.debug_tuple("RandomForwardingTable")
+            .field(&self.entries())
+            .finish()
     }
 }

@@ -8,8 +8,13 @@ use crate::smp::{DATA, Smp};
 
 impl Sma {
     pub(super) fn node_info(&self, ingress: u8, smp: &Smp) -> Reply {
-        let info = self.build_node_info(ingress).expect("each value fits its field");
-        Reply { status: without_modifier(smp), data: *info.data() }
+        let info = self
+            .build_node_info(ingress)
+            .expect("each value fits its field");
+        Reply {
+            status: without_modifier(smp),
+            data: *info.data(),
+        }
     }
 
     fn build_node_info(&self, ingress: u8) -> Result<NodeInfo, FieldError> {
@@ -37,7 +42,10 @@ impl Sma {
         // A longer one is cut where a character ends.
         let length = self.config.description.floor_char_boundary(DATA);
         data[..length].copy_from_slice(&text[..length]);
-        Reply { status: without_modifier(smp), data }
+        Reply {
+            status: without_modifier(smp),
+            data,
+        }
     }
 
     /// The notice of the last trap; a Set takes it away (13.4.10).
@@ -45,7 +53,10 @@ impl Sma {
         if smp.method() == Method::SET {
             self.notice = Notice::default();
         }
-        Reply { status: Status::OK, data: *self.notice.data() }
+        Reply {
+            status: Status::OK,
+            data: *self.notice.data(),
+        }
     }
 
     /// One entry, the default partition's, which every port is in and which nothing changes. A subnet manager needs it.
@@ -56,15 +67,24 @@ impl Sma {
         let (port, block) = (smp.modifier() >> 16, smp.modifier() & 0xffff);
         let is_there = block == 0 && port <= self.external_ports().into();
         if !is_there || smp.method() == Method::SET && *smp.data() != data {
-            return Reply { status: Status::INVALID_FIELD, data: [0; DATA] };
+            return Reply {
+                status: Status::INVALID_FIELD,
+                data: [0; DATA],
+            };
         }
-        Reply { status: Status::OK, data }
+        Reply {
+            status: Status::OK,
+            data,
+        }
     }
 
     /// `None` where a fault keeps it silent.
     pub(super) fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
         let Some(number) = self.port_number(ingress, smp.modifier()) else {
-            return Some(Reply { status: Status::INVALID_FIELD, data: [0; DATA] });
+            return Some(Reply {
+                status: Status::INVALID_FIELD,
+                data: [0; DATA],
+            });
         };
         let managed = number == self.managed_port();
         let get = smp.method() == Method::GET;
@@ -83,16 +103,28 @@ impl Sma {
                 Ok(()) if managed => self.set_protection(&wanted),
                 Ok(()) => {}
             }
-            if managed && self.has(Fault::RefusesLid0) && (wanted.lid() == 0 || wanted.master_sm_lid() == 0) {
+            if managed
+                && self.has(Fault::RefusesLid0)
+                && (wanted.lid() == 0 || wanted.master_sm_lid() == 0)
+            {
                 status = Status::INVALID_FIELD;
             }
         }
-        let shown = if get && self.hides_key(smp.m_key()) { MKey(0) } else { self.protection.key };
-        let info = self.build_port_info(number, ingress, shown).expect("each value fits its field");
+        let shown = if get && self.hides_key(smp.m_key()) {
+            MKey(0)
+        } else {
+            self.protection.key
+        };
+        let info = self
+            .build_port_info(number, ingress, shown)
+            .expect("each value fits its field");
         if right_key && self.has(Fault::ForgetsKey) {
             self.protection.key = MKey(0);
         }
-        Some(Reply { status, data: *info.data() })
+        Some(Reply {
+            status,
+            data: *info.data(),
+        })
     }
 
     /// The port that a modifier of PortInfo means.
@@ -101,11 +133,18 @@ impl Sma {
             (0, NodeKind::ChannelAdapter) => ingress.into(),
             (number, _) => usize::try_from(number).ok()?,
         };
-        (self.managed_port()..self.ports.len()).contains(&number).then_some(number)
+        (self.managed_port()..self.ports.len())
+            .contains(&number)
+            .then_some(number)
     }
 
     /// M_Key, protect bits, lease and violations of a switch are those of port 0 (14.2.4); its other ports show none.
-    fn build_port_info(&self, number: usize, ingress: u8, shown: MKey) -> Result<PortInfo, FieldError> {
+    fn build_port_info(
+        &self,
+        number: usize,
+        ingress: u8,
+        shown: MKey,
+    ) -> Result<PortInfo, FieldError> {
         let mut info = self.ports[number].info();
         info.set_local_port_number(ingress)?;
         if number == self.managed_port() {
@@ -124,7 +163,10 @@ impl Sma {
             return false;
         }
         match (protection.key == key, protection.bits) {
-            (true, 2..) => self.has(Fault::RefusesItsKey) || protection.violations > 0 && self.has(Fault::LocksOut),
+            (true, 2..) => {
+                self.has(Fault::RefusesItsKey)
+                    || protection.violations > 0 && self.has(Fault::LocksOut)
+            }
             (false, 0 | 1) => self.has(Fault::RefusesOtherKey),
             _ => false,
         }
@@ -164,5 +206,9 @@ impl Sma {
 
 /// The status of an answer to a Get of an attribute that has no modifier.
 fn without_modifier(smp: &Smp) -> Status {
-    if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD }
+    if smp.modifier() == 0 {
+        Status::OK
+    } else {
+        Status::INVALID_FIELD
+    }
 }

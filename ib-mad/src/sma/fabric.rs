@@ -61,11 +61,17 @@ impl Fabric {
         if end == End::Dut && !self.link_is_up() {
             return Vec::new();
         }
-        outgoing.into_iter().filter_map(|outgoing| self.deliver(now, &smp, outgoing)).collect()
+        outgoing
+            .into_iter()
+            .filter_map(|outgoing| self.deliver(now, &smp, outgoing))
+            .collect()
     }
 
     fn link_is_up(&self) -> bool {
-        [&self.tester, &self.dut].iter().all(|node| node.port_state(LINKED).is_some_and(|state| state != PortState::Down))
+        [&self.tester, &self.dut].iter().all(|node| {
+            node.port_state(LINKED)
+                .is_some_and(|state| state != PortState::Down)
+        })
     }
 
     /// Whom `smp` reaches, what has become of it on the way, and the LID that it comes from.
@@ -96,6 +102,9 @@ impl Fabric {
         let Outgoing { after, to, octets } = outgoing;
         let trap = octets.get(3) == Some(&Method::TRAP.0);
         let way_back = request.is_directed() && !trap;
-        (way_back || self.tester.has_lid(to)).then(|| Delivery { at: now + after, octets })
+        (way_back || self.tester.has_lid(to)).then(|| Delivery {
+            at: now + after,
+            octets,
+        })
     }
 }

@@ -8,7 +8,9 @@ use super::port::Port;
 use super::protection::Protection;
 use super::switch::Switch;
 use crate::attr::{Notice, PortState};
-use crate::mad::{AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, Method, Status, Tid};
+use crate::mad::{
+    AttributeId, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, LENGTH, Lid, MKey, Method, Status, Tid,
+};
 use crate::smp::{DATA, Route, Smp};
 use crate::transport::Time;
 
@@ -97,8 +99,13 @@ pub(super) struct Reply {
 impl Sma {
     /// A node that has just been switched on.
     pub fn new(config: NodeConfig, faults: Vec<Fault>) -> Self {
-        let random_cap = if faults.contains(&Fault::NoRandomFdb) { 0 } else { config.random_fdb_cap };
-        let switch = matches!(config.kind, NodeKind::Switch(_)).then(|| Switch::new(config.linear_fdb_cap, random_cap));
+        let random_cap = if faults.contains(&Fault::NoRandomFdb) {
+            0
+        } else {
+            config.random_fdb_cap
+        };
+        let switch = matches!(config.kind, NodeKind::Switch(_))
+            .then(|| Switch::new(config.linear_fdb_cap, random_cap));
         let mut node = Self {
             ports: Vec::new(),
             protection: Protection::new(&config),
@@ -152,17 +159,29 @@ impl Sma {
     pub fn receive(&mut self, now: Time, port: u8, from: Lid, smp: &Smp) -> Vec<Outgoing> {
         let method = smp.method();
         let class = smp.octets()[1];
-        if method.is_response() || method == Method::TRAP || smp.is_returning() || !matches!(class, CLASS_SUBN_LID | CLASS_SUBN_DIRECTED) {
+        if method.is_response()
+            || method == Method::TRAP
+            || smp.is_returning()
+            || !matches!(class, CLASS_SUBN_LID | CLASS_SUBN_DIRECTED)
+        {
             return Vec::new();
         }
         self.requests += 1;
-        if self.faults.iter().any(|fault| matches!(fault, Fault::Drops(nth) if self.requests.is_multiple_of(nth.get()))) {
+        if self.faults.iter().any(
+            |fault| matches!(fault, Fault::Drops(nth) if self.requests.is_multiple_of(nth.get())),
+        ) {
             return Vec::new();
         }
-        let busy = self.faults.iter().any(|fault| matches!(fault, Fault::Busy(first) if self.requests <= *first));
+        let busy = self
+            .faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::Busy(first) if self.requests <= *first));
         let mut outgoing = Vec::new();
         let reply = if busy {
-            (method != Method::TRAP_REPRESS).then(|| Reply { status: Status::BUSY, data: *smp.data() })
+            (method != Method::TRAP_REPRESS).then(|| Reply {
+                status: Status::BUSY,
+                data: *smp.data(),
+            })
         } else {
             self.handle(now, port, from, smp, &mut outgoing)
         };
@@ -188,13 +207,29 @@ impl Sma {
         }
     }
 
-    fn handle(&mut self, now: Time, port: u8, from: Lid, smp: &Smp, outgoing: &mut Vec<Outgoing>) -> Option<Reply> {
-        let refused = |status| Some(Reply { status, data: *smp.data() });
+    fn handle(
+        &mut self,
+        now: Time,
+        port: u8,
+        from: Lid,
+        smp: &Smp,
+        outgoing: &mut Vec<Outgoing>,
+    ) -> Option<Reply> {
+        let refused = |status| {
+            Some(Reply {
+                status,
+                data: *smp.data(),
+            })
+        };
         if smp.octets()[0] != 1 || smp.class_version() != 1 {
             return refused(Status::BAD_VERSION);
         }
         let method = smp.method();
-        let weight = if self.has(Fault::NoViolations) { 0 } else { 1 + u16::from(self.has(Fault::CountsTwice)) };
+        let weight = if self.has(Fault::NoViolations) {
+            0
+        } else {
+            1 + u16::from(self.has(Fault::CountsTwice))
+        };
         if !self.protection.check(now, smp, weight) {
             self.trap(now, from, smp, outgoing);
             if !(method == Method::GET && self.has(Fault::AnswersWrongKey)) {
@@ -208,7 +243,9 @@ impl Sma {
         }
         match (smp.attribute(), &mut self.switch) {
             (AttributeId::NODE_INFO, _) if method == Method::GET => Some(self.node_info(port, smp)),
-            (AttributeId::NODE_DESCRIPTION, _) if method == Method::GET => Some(self.node_description(smp)),
+            (AttributeId::NODE_DESCRIPTION, _) if method == Method::GET => {
+                Some(self.node_description(smp))
+            }
             (AttributeId::NOTICE, _) => Some(self.last_notice(smp)),
             (AttributeId::PORT_INFO, _) => self.port_info(port, smp),
             (AttributeId::P_KEY_TABLE, _) => Some(self.p_key_table(smp)),
@@ -235,7 +272,11 @@ impl Sma {
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
         trap.encode(&self.notice);
-        outgoing.push(Outgoing { after: PROMPT, to, octets: trap.octets().to_vec() });
+        outgoing.push(Outgoing {
+            after: PROMPT,
+            to,
+            octets: trap.octets().to_vec(),
+        });
     }
 
     /// Puts the response to `smp` out, with what the faults make of it.
@@ -249,7 +290,11 @@ impl Sma {
                 Fault::Twice => copies = 2,
                 Fault::Truncated => length = TRUNCATED,
                 Fault::OtherTid => answer.set_tid(Tid(smp.tid().0 ^ 0x8000_0000)),
-                Fault::Silent(attribute) if attribute.is_none_or(|attribute| attribute == smp.attribute()) => copies = 0,
+                Fault::Silent(attribute)
+                    if attribute.is_none_or(|attribute| attribute == smp.attribute()) =>
+                {
+                    copies = 0
+                }
                 _ => {}
             }
         }
@@ -257,7 +302,14 @@ impl Sma {
             self.spoil_table(smp, &mut answer);
         }
         let octets = answer.octets()[..length].to_vec();
-        outgoing.extend(std::iter::repeat_n(Outgoing { after, to: from, octets }, copies));
+        outgoing.extend(std::iter::repeat_n(
+            Outgoing {
+                after,
+                to: from,
+                octets,
+            },
+            copies,
+        ));
     }
 
     /// Faults of LinearForwardingTable.
@@ -269,9 +321,15 @@ impl Sma {
                 Fault::LftStatus(status) => answer.set_status(code(status)),
                 Fault::LftGetStatus(status) if get => answer.set_status(code(status)),
                 Fault::LftSetStatus(status) if !get => answer.set_status(code(status)),
-                Fault::LftOneBlock(block) if smp.modifier() == u32::from(block) => answer.set_status(Status::OK),
-                Fault::LftAttribute => answer.set_attribute(AttributeId::RANDOM_FORWARDING_TABLE, answer.modifier()),
-                Fault::LftModifier => answer.set_attribute(answer.attribute(), smp.modifier().wrapping_add(1)),
+                Fault::LftOneBlock(block) if smp.modifier() == u32::from(block) => {
+                    answer.set_status(Status::OK)
+                }
+                Fault::LftAttribute => {
+                    answer.set_attribute(AttributeId::RANDOM_FORWARDING_TABLE, answer.modifier())
+                }
+                Fault::LftModifier => {
+                    answer.set_attribute(answer.attribute(), smp.modifier().wrapping_add(1))
+                }
                 Fault::LftData if get => answer.data_mut().fill(1),
                 _ => {}
             }

@@ -25,7 +25,9 @@ fn build(kind: NodeKind, issuer: Lid, from: Lid, smp: &Smp) -> Result<Notice, Fi
         details.set_dr_notice(true)?;
         details.set_dr_path_truncated(usize::from(hops) > room)?;
         details.set_dr_hop_count(hops.min(room as u8))?;
-        details.dr_notice_return_path_mut().copy_from_slice(&smp.return_path()[..room]);
+        details
+            .dr_notice_return_path_mut()
+            .copy_from_slice(&smp.return_path()[..room]);
     }
     let mut notice = Notice::default();
     notice.set_bad_m_key(&details)?;

@@ -34,7 +34,10 @@ impl From<FieldError> for Invalid {
 
 impl Port {
     pub(super) fn new(config: &NodeConfig, managed: bool) -> Self {
-        let mut port = Self { info: defaults(config, managed).expect("each default fits its field"), managed };
+        let mut port = Self {
+            info: defaults(config, managed).expect("each default fits its field"),
+            managed,
+        };
         port.set_state(PortState::from_bits(config.port_state.into()));
         port
     }
@@ -59,7 +62,11 @@ impl Port {
 
     /// The physical state follows.
     pub(super) fn set_state(&mut self, state: PortState) {
-        let physical = if state == PortState::Down { POLLING } else { LINK_UP };
+        let physical = if state == PortState::Down {
+            POLLING
+        } else {
+            LINK_UP
+        };
         self.set_states(state, physical);
     }
 
@@ -84,9 +91,19 @@ impl Port {
 
     fn set_link(&mut self, wanted: &PortInfo) -> Result<(), Invalid> {
         let info = &mut self.info;
-        let width = choose(wanted.link_width_enabled(), 0xff, info.link_width_enabled(), info.link_width_supported())?;
+        let width = choose(
+            wanted.link_width_enabled(),
+            0xff,
+            info.link_width_enabled(),
+            info.link_width_supported(),
+        )?;
         info.set_link_width_enabled(width)?;
-        let speed = choose(wanted.link_speed_enabled(), 0xf, info.link_speed_enabled(), info.link_speed_supported())?;
+        let speed = choose(
+            wanted.link_speed_enabled(),
+            0xf,
+            info.link_speed_enabled(),
+            info.link_speed_supported(),
+        )?;
         info.set_link_speed_enabled(speed)?;
         match wanted.link_down_default_state() {
             0 => {}

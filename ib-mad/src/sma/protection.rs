@@ -40,7 +40,10 @@ impl Protection {
     /// Whether `smp` may pass. A violation counts `weight`, which is 1 for a node without faults.
     pub(super) fn check(&mut self, now: Time, smp: &Smp, weight: u16) -> bool {
         self.expire(now);
-        if !matches!(smp.method(), Method::GET | Method::SET | Method::TRAP_REPRESS) {
+        if !matches!(
+            smp.method(),
+            Method::GET | Method::SET | Method::TRAP_REPRESS
+        ) {
             return true;
         }
         if self.is_valid(smp.m_key()) {

@@ -30,14 +30,21 @@ impl Switch {
     }
 
     pub(super) fn info(&mut self, smp: &Smp) -> Reply {
-        let mut status = if smp.modifier() == 0 { Status::OK } else { Status::INVALID_FIELD };
+        let mut status = if smp.modifier() == 0 {
+            Status::OK
+        } else {
+            Status::INVALID_FIELD
+        };
         if smp.method() == Method::SET && status == Status::OK {
             match self.changed(&SwitchInfo::from_data(*smp.data())) {
                 Ok(info) => self.info = info,
                 Err(Invalid) => status = Status::INVALID_FIELD,
             }
         }
-        Reply { status, data: *self.info.data() }
+        Reply {
+            status,
+            data: *self.info.data(),
+        }
     }
 
     /// SwitchInfo with what may be set.
@@ -82,9 +89,17 @@ fn defaults(linear_cap: u16, random_cap: u16) -> Result<SwitchInfo, FieldError> 
 /// The block of `table` that the modifier names. There is none beyond the table's capacity, which leaves a table of capacity 0
 /// without any: an invalid modifier.
 fn block(table: &mut [u8], smp: &Smp) -> Reply {
-    let start = usize::try_from(smp.modifier()).ok().and_then(|block| block.checked_mul(DATA));
-    let Some(rest) = start.and_then(|start| table.get_mut(start..)).filter(|rest| !rest.is_empty()) else {
-        return Reply { status: Status::INVALID_FIELD, data: [0; DATA] };
+    let start = usize::try_from(smp.modifier())
+        .ok()
+        .and_then(|block| block.checked_mul(DATA));
+    let Some(rest) = start
+        .and_then(|start| table.get_mut(start..))
+        .filter(|rest| !rest.is_empty())
+    else {
+        return Reply {
+            status: Status::INVALID_FIELD,
+            data: [0; DATA],
+        };
     };
     let length = rest.len().min(DATA);
     let entries = &mut rest[..length];
@@ -93,5 +108,8 @@ fn block(table: &mut [u8], smp: &Smp) -> Reply {
     }
     let mut data = [0; DATA];
     data[..length].copy_from_slice(entries);
-    Reply { status: Status::OK, data }
+    Reply {
+        status: Status::OK,
+        data,
+    }
 }

@@ -38,7 +38,13 @@ pub struct Simulated {
 impl Simulated {
     /// With nothing on its way.
     pub fn new(fabric: Fabric) -> Self {
-        Self { fabric, now: Time::ZERO, deliveries: VecDeque::new(), on_send: None, wake: None }
+        Self {
+            fabric,
+            now: Time::ZERO,
+            deliveries: VecDeque::new(),
+            on_send: None,
+            wake: None,
+        }
     }
 
     /// The fabric.
@@ -77,7 +83,10 @@ fn readable(_: &OwnedFd) -> bool {
 
 impl fmt::Debug for Simulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Simulated").field("now", &self.now).field("fabric", &self.fabric).finish_non_exhaustive()
+        f.debug_struct("Simulated")
+            .field("now", &self.now)
+            .field("fabric", &self.fabric)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,11 +100,17 @@ impl Transport for Simulated {
     }
 
     fn send(&mut self, smp: &Smp, to: Lid, _wait: Duration) -> Result<(), SendError> {
-        match self.on_send.as_mut().map_or(Fate::Pass, |decide| decide(smp)) {
+        match self
+            .on_send
+            .as_mut()
+            .map_or(Fate::Pass, |decide| decide(smp))
+        {
             Fate::Pass => {
                 for delivery in self.fabric.send(self.now, smp, to) {
                     // After those of the same time: what was sent first arrives first.
-                    let at = self.deliveries.partition_point(|other| other.at <= delivery.at);
+                    let at = self
+                        .deliveries
+                        .partition_point(|other| other.at <= delivery.at);
                     self.deliveries.insert(at, delivery);
                 }
                 Ok(())
@@ -103,7 +118,10 @@ impl Transport for Simulated {
             Fate::Lose => Ok(()),
             Fate::Refuse => {
                 let source = io::Error::other("refused, as the test wants it");
-                Err(SendError::System { transport: self.name(), source })
+                Err(SendError::System {
+                    transport: self.name(),
+                    source,
+                })
             }
         }
     }
@@ -112,7 +130,9 @@ impl Transport for Simulated {
         if self.is_woken() {
             return Err(ReceiveError::Interrupted);
         }
-        let due = self.deliveries.pop_front_if(|delivery| delivery.at <= deadline);
+        let due = self
+            .deliveries
+            .pop_front_if(|delivery| delivery.at <= deadline);
         let Some(Delivery { at, octets }) = due else {
             self.now = self.now.max(deadline);
             return Ok(None);

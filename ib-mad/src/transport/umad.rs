@@ -71,7 +71,9 @@ pub enum OpenError {
         found: String,
     },
     /// The kernel offers no umad for the port.
-    #[error("port {port} of {device} has no umad: load the kernel module ib_umad (`modprobe ib_umad`)")]
+    #[error(
+        "port {port} of {device} has no umad: load the kernel module ib_umad (`modprobe ib_umad`)"
+    )]
     NoUmad {
         /// Device.
         device: String,
@@ -79,7 +81,10 @@ pub enum OpenError {
         port: u8,
     },
     /// Another interface than this module knows.
-    #[error("umad has ABI version {found}, and this tool knows version {}: use a kernel that has it", abi::VERSION)]
+    #[error(
+        "umad has ABI version {found}, and this tool knows version {}: use a kernel that has it",
+        abi::VERSION
+    )]
     Abi {
         /// As sysfs has it.
         found: String,
@@ -118,18 +123,29 @@ pub enum OpenError {
 
 /// What could be chosen instead.
 fn listed(there: &[String], none: &str) -> String {
-    if there.is_empty() { none.to_owned() } else { format!("choose one of {}", there.join(", ")) }
+    if there.is_empty() {
+        none.to_owned()
+    } else {
+        format!("choose one of {}", there.join(", "))
+    }
 }
 
 /// Registers the agents for LID-routed and directed-route packets, and says whether the first gets traps; in an error the class.
-fn agents(mut register: impl FnMut(RegRequest) -> Result<u32, Errno>) -> Result<([u32; 2], bool), (u8, Errno)> {
-    let mut agent = |class, methods: &[Method]| register(RegRequest::new(class, methods)).map_err(|error| (class, error));
+fn agents(
+    mut register: impl FnMut(RegRequest) -> Result<u32, Errno>,
+) -> Result<([u32; 2], bool), (u8, Errno)> {
+    let mut agent = |class, methods: &[Method]| {
+        register(RegRequest::new(class, methods)).map_err(|error| (class, error))
+    };
     let (lid_routed, receives_traps) = match agent(CLASS_SUBN_LID, &[Method::TRAP]) {
         // Another agent of this port, a subnet manager's, has the traps; answers come all the same.
         Err((_, Errno::EINVAL)) => (agent(CLASS_SUBN_LID, &[])?, false),
         other => (other?, true),
     };
-    Ok(([lid_routed, agent(CLASS_SUBN_DIRECTED, &[])?], receives_traps))
+    Ok((
+        [lid_routed, agent(CLASS_SUBN_DIRECTED, &[])?],
+        receives_traps,
+    ))
 }
 
 /// What is under way in the kernel.
@@ -156,22 +172,54 @@ impl UmadTransport {
     /// Opens `port` of `device`; `sysfs` is `/sys`.
     pub fn open(device: &str, port: u8, sysfs: &Path) -> Result<Self, OpenError> {
         let path = Path::new(DEVICES).join(discover::umad(device, port, sysfs)?);
-        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&path);
         let file = file.map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => OpenError::Permission { file: path.clone() },
             io::ErrorKind::NotFound => OpenError::NoFile { file: path.clone() },
-            _ => OpenError::System { path: path.clone(), source },
+            _ => OpenError::System {
+                path: path.clone(),
+                source,
+            },
         })?;
         // Has to come first, and makes the header as long as it is here.
-        abi::enable_pkey(file.as_raw_fd()).map_err(|error| OpenError::System { path: path.clone(), source: error.into() })?;
+        abi::enable_pkey(file.as_raw_fd()).map_err(|error| OpenError::System {
+            path: path.clone(),
+            source: error.into(),
+        })?;
         let (agents, receives_traps) = agents(|request| abi::register(file.as_raw_fd(), request))
-            .map_err(|(class, error)| OpenError::Agent { file: path, class, source: error.into() })?;
-        Ok(Self::new(file, format!("umad {device} port {port}"), agents, receives_traps))
+            .map_err(|(class, error)| OpenError::Agent {
+            file: path,
+            class,
+            source: error.into(),
+        })?;
+        Ok(Self::new(
+            file,
+            format!("umad {device} port {port}"),
+            agents,
+            receives_traps,
+        ))
     }
 
     /// `file` has been opened and has these agents.
-    fn new(file: File, name: String, [lid_routed, directed]: [u32; 2], receives_traps: bool) -> Self {
-        Self { file, name, lid_routed, directed, receives_traps, under_way: None, waiter: Waiter::new() }
+    fn new(
+        file: File,
+        name: String,
+        [lid_routed, directed]: [u32; 2],
+        receives_traps: bool,
+    ) -> Self {
+        Self {
+            file,
+            name,
+            lid_routed,
+            directed,
+            receives_traps,
+            under_way: None,
+            waiter: Waiter::new(),
+        }
     }
 
     /// Whether traps come in. They do not where a subnet manager runs on this port: it has them.
@@ -180,17 +228,28 @@ impl UmadTransport {
     }
 
     fn failed(&self, source: io::Error) -> ReceiveError {
-        ReceiveError::System { transport: self.name.clone(), source }
+        ReceiveError::System {
+            transport: self.name.clone(),
+            source,
+        }
     }
 
     /// What became of a request that the kernel gives back; `None` if it is one of earlier, whose wait is over.
     fn given_back(&mut self, status: u32, octets: &[u8]) -> Option<Result<(), ReceiveError>> {
-        let tid = octets.get(12..16).map(|tid| u32::from_be_bytes(tid.try_into().expect("4 octets")))?;
+        let tid = octets
+            .get(12..16)
+            .map(|tid| u32::from_be_bytes(tid.try_into().expect("4 octets")))?;
         let now = self.now();
-        self.under_way.take_if(|request| request.tid == tid).filter(|request| now < request.until)?;
+        self.under_way
+            .take_if(|request| request.tid == tid)
+            .filter(|request| now < request.until)?;
         Some(match status {
             abi::TIMED_OUT => Ok(()),
-            status => Err(SendError::Status { transport: self.name.clone(), status }.into()),
+            status => Err(SendError::Status {
+                transport: self.name.clone(),
+                status,
+            }
+            .into()),
         })
     }
 }
@@ -205,23 +264,45 @@ impl Transport for UmadTransport {
     }
 
     fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError> {
-        let (agent, lid) = if smp.is_directed() { (self.directed, Lid::PERMISSIVE) } else { (self.lid_routed, to) };
+        let (agent, lid) = if smp.is_directed() {
+            (self.directed, Lid::PERMISSIVE)
+        } else {
+            (self.lid_routed, to)
+        };
         // With 0 the kernel would take no answer at all.
-        let timeout_ms = u32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u32::MAX).saturating_add(TICK_MS);
-        let mut packet = Header { agent, timeout_ms, lid, ..Header::default() }.octets().to_vec();
+        let timeout_ms = u32::try_from(wait.as_micros().div_ceil(1000))
+            .unwrap_or(u32::MAX)
+            .saturating_add(TICK_MS);
+        let mut packet = Header {
+            agent,
+            timeout_ms,
+            lid,
+            ..Header::default()
+        }
+        .octets()
+        .to_vec();
         packet.extend_from_slice(smp.octets());
         let until = self.now() + wait;
         let written = match (&self.file).write(&packet) {
             Ok(length) if length != packet.len() => Err(io::ErrorKind::WriteZero.into()),
             other => other,
         };
-        written.map_err(|source| SendError::System { transport: self.name.clone(), source })?;
-        self.under_way = Some(UnderWay { tid: smp.tid().0 as u32, until });
+        written.map_err(|source| SendError::System {
+            transport: self.name.clone(),
+            source,
+        })?;
+        self.under_way = Some(UnderWay {
+            tid: smp.tid().0 as u32,
+            until,
+        });
         Ok(())
     }
 
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
-        while self.waiter.readable(self.file.as_fd(), deadline, || self.name.clone())? {
+        while self
+            .waiter
+            .readable(self.file.as_fd(), deadline, || self.name.clone())?
+        {
             let mut packet = [0; Header::LENGTH + MAX_MAD];
             let length = match self.file.read(&mut packet) {
                 Ok(0) => return Err(self.failed(Errno::ENODEV.into())),
@@ -229,13 +310,23 @@ impl Transport for UmadTransport {
                 Err(error) if wait::is_passing(&error) => continue,
                 Err(error) => return Err(self.failed(error)),
             };
-            let Some((header, octets)) = packet[..length].split_first_chunk().map(|(header, octets)| (Header::parse(header), octets))
+            let Some((header, octets)) = packet[..length]
+                .split_first_chunk()
+                .map(|(header, octets)| (Header::parse(header), octets))
             else {
-                let found = format!("a header of {} octets expected, found {length}", Header::LENGTH);
+                let found = format!(
+                    "a header of {} octets expected, found {length}",
+                    Header::LENGTH
+                );
                 return Err(self.failed(io::Error::new(io::ErrorKind::InvalidData, found)));
             };
             match header.status {
-                0 => return Ok(Some(Received { at: self.now(), octets: octets.to_vec() })),
+                0 => {
+                    return Ok(Some(Received {
+                        at: self.now(),
+                        octets: octets.to_vec(),
+                    }));
+                }
                 status => match self.given_back(status, octets) {
                     // The kernel passes on no answer to it any more.
                     Some(Ok(())) => return Ok(None),

@@ -23,7 +23,10 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new() -> Self {
-        Self { epoch: Instant::now(), wake: None }
+        Self {
+            epoch: Instant::now(),
+            wake: None,
+        }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -31,7 +34,12 @@ impl Waiter {
     }
 
     /// Whether `fd` can be read before `deadline` is over; where that has passed already, whether it can be read now.
-    pub(super) fn readable(&self, fd: BorrowedFd, deadline: Time, transport: impl Fn() -> String) -> Result<bool, ReceiveError> {
+    pub(super) fn readable(
+        &self,
+        fd: BorrowedFd,
+        deadline: Time,
+        transport: impl Fn() -> String,
+    ) -> Result<bool, ReceiveError> {
         loop {
             let left = deadline.saturating_sub(self.now());
             match self.poll(fd, left.min(LONGEST)) {
@@ -40,8 +48,18 @@ impl Waiter {
                 Ok(None) if left <= LONGEST => return Ok(false),
                 Ok(None) | Err(Errno::EINTR) => {}
                 // What can never be read again would end every wait at once.
-                Ok(Some(_)) => return Err(ReceiveError::System { transport: transport(), source: Errno::ENODEV.into() }),
-                Err(error) => return Err(ReceiveError::System { transport: transport(), source: error.into() }),
+                Ok(Some(_)) => {
+                    return Err(ReceiveError::System {
+                        transport: transport(),
+                        source: Errno::ENODEV.into(),
+                    });
+                }
+                Err(error) => {
+                    return Err(ReceiveError::System {
+                        transport: transport(),
+                        source: error.into(),
+                    });
+                }
             }
         }
     }
@@ -49,12 +67,22 @@ impl Waiter {
     /// What is ready within `timeout`, if anything is.
     fn poll(&self, fd: BorrowedFd, timeout: Duration) -> Result<Option<Ready>, Errno> {
         let mut fds = vec![PollFd::new(fd, PollFlags::POLLIN)];
-        fds.extend(self.wake.as_ref().map(|wake| PollFd::new(wake.as_fd(), PollFlags::POLLIN)));
+        fds.extend(
+            self.wake
+                .as_ref()
+                .map(|wake| PollFd::new(wake.as_fd(), PollFlags::POLLIN)),
+        );
         if ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None)? == 0 {
             return Ok(None);
         }
-        let is_readable = |fd: &PollFd| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
-        Ok(Some(Ready { readable: is_readable(&fds[0]), woken: fds.get(1).is_some_and(is_readable) }))
+        let is_readable = |fd: &PollFd| {
+            fd.revents()
+                .is_some_and(|events| events.contains(PollFlags::POLLIN))
+        };
+        Ok(Some(Ready {
+            readable: is_readable(&fds[0]),
+            woken: fds.get(1).is_some_and(is_readable),
+        }))
     }
 }
 
@@ -65,5 +93,8 @@ struct Ready {
 
 /// Whether a read from a non-blocking descriptor only has to be tried again.
 pub(super) fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }

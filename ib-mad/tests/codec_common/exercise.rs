@@ -1,6 +1,9 @@
 //! Everything that the codec does with octets from outside.
 
-use ib_mad::attr::{Attribute, LinearForwardingTable, NodeDescription, NodeInfo, Notice, PortInfo, RandomForwardingTable, SwitchInfo};
+use ib_mad::attr::{
+    Attribute, LinearForwardingTable, NodeDescription, NodeInfo, Notice, PortInfo,
+    RandomForwardingTable, SwitchInfo,
+};
 use ib_mad::mad::{LENGTH, Status};
 use ib_mad::smp::{MAX_HOPS, Route, Smp};
 
@@ -10,7 +13,8 @@ pub fn exercise(octets: &[u8]) -> Option<Smp> {
         Ok(smp) => smp,
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            let is_smp = octets.len() == LENGTH && octets[0] == 1 && matches!(octets[1], 0x01 | 0x81);
+            let is_smp =
+                octets.len() == LENGTH && octets[0] == 1 && matches!(octets[1], 0x01 | 0x81);
             assert!(!is_smp, "refused: {error}");
             return None;
         }
@@ -18,17 +22,35 @@ pub fn exercise(octets: &[u8]) -> Option<Smp> {
     assert_eq!(smp.octets()[..], *octets, "what was read is not what came");
     assert!(!format!("{smp:?}").is_empty());
 
-    assert_eq!(smp.path().is_some(), smp.is_directed() && usize::from(smp.hops().1) <= MAX_HOPS);
+    assert_eq!(
+        smp.path().is_some(),
+        smp.is_directed() && usize::from(smp.hops().1) <= MAX_HOPS
+    );
     if let Some(path) = smp.path() {
-        assert_eq!(path.to_string().parse().ok(), path.ports().iter().all(|port| !matches!(port, 0 | 255)).then(|| path.clone()));
-        let request = Smp::request(smp.method(), smp.attribute(), smp.modifier(), &Route::Directed(path.clone()));
+        assert_eq!(
+            path.to_string().parse().ok(),
+            path.ports()
+                .iter()
+                .all(|port| !matches!(port, 0 | 255))
+                .then(|| path.clone())
+        );
+        let request = Smp::request(
+            smp.method(),
+            smp.attribute(),
+            smp.modifier(),
+            &Route::Directed(path.clone()),
+        );
         assert_eq!(request.path(), Some(path));
     }
 
     let response = smp.response(Status::INVALID_FIELD);
     assert_eq!(response.status(), Status::INVALID_FIELD);
     assert_eq!(response.is_returning(), smp.is_directed());
-    assert_eq!(response.octets()[6..], smp.octets()[6..], "a response changes method and status only");
+    assert_eq!(
+        response.octets()[6..],
+        smp.octets()[6..],
+        "a response changes method and status only"
+    );
 
     fn attribute<A: Attribute + std::fmt::Debug>(smp: &Smp) {
         assert_eq!(smp.decode::<A>().is_ok(), smp.attribute() == A::ID);
@@ -52,14 +74,16 @@ pub fn exercise(octets: &[u8]) -> Option<Smp> {
     let mut copy = table;
     for (index, entry) in table.entries().into_iter().enumerate() {
         assert_eq!(table.entry(index), Some(entry));
-        copy.set_entry(index, entry).expect("an entry that was read can be written");
+        copy.set_entry(index, entry)
+            .expect("an entry that was read can be written");
     }
     assert_eq!(copy, table);
 
     let notice = Notice::from_data(*smp.data());
     if let Some(details) = notice.bad_m_key() {
         let mut copy = notice;
-        copy.set_bad_m_key(&details).expect("details that were read can be written");
+        copy.set_bad_m_key(&details)
+            .expect("details that were read can be written");
         assert_eq!(copy.data_details(), notice.data_details());
         assert!(!format!("{details:?}").is_empty());
     }

@@ -18,7 +18,9 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
                 .append(true)
                 .open(&file)
                 .and_then(|mut file| file.write_all(line.as_bytes()))
-                .unwrap_or_else(|error| panic!("VALIDATOR_SKIPS names {}: {error}", file.display())),
+                .unwrap_or_else(|error| {
+                    panic!("VALIDATOR_SKIPS names {}: {error}", file.display())
+                }),
             None => print!("skipped: {line}"),
         }
     }

@@ -34,16 +34,23 @@ fn script() -> Vec<(String, Smp)> {
         ("switch".to_owned(), get(AttributeId::SWITCH_INFO, 0)),
     ];
     for (bits, key) in (0..).zip(KEYS) {
-        steps.push((format!("set-{bits}"), set_port(0, &protection(key, bits), MKey(0))));
+        steps.push((
+            format!("set-{bits}"),
+            set_port(0, &protection(key, bits), MKey(0)),
+        ));
         steps.push((format!("right-{bits}"), port_info(key)));
         steps.push((format!("wrong-{bits}"), port_info(WRONG)));
         steps.push((format!("count-{bits}"), port_info(key)));
-        steps.push((format!("reset-{bits}"), set_port(0, &protection(MKey(0), 0), key)));
+        steps.push((
+            format!("reset-{bits}"),
+            set_port(0, &protection(MKey(0), 0), key),
+        ));
     }
     for method in [Method::SET, Method::GET] {
         for block in BLOCKS {
             let mut smp = request(method, AttributeId::LINEAR_FORWARDING_TABLE, block, MKey(0));
-            smp.data_mut().fill(if method == Method::SET { 3 } else { 0 });
+            smp.data_mut()
+                .fill(if method == Method::SET { 3 } else { 0 });
             steps.push((format!("{method}-{block}").to_lowercase(), smp));
         }
     }
@@ -55,25 +62,47 @@ fn script() -> Vec<(String, Smp)> {
 
 /// What each step brings. A second passes between steps.
 fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
-    let dut = NodeConfig { master_sm_lid: Lid(0), ..switch() };
+    let dut = NodeConfig {
+        master_sm_lid: Lid(0),
+        ..switch()
+    };
     let mut fabric: Fabric = fabric(dut, faults);
     let at = |index: usize| Duration::from_secs(index as u64);
-    let send = |(index, (name, smp)): (usize, (String, Smp))| (name, fabric.send(at(index), &smp, Lid::PERMISSIVE));
+    let send = |(index, (name, smp)): (usize, (String, Smp))| {
+        (name, fabric.send(at(index), &smp, Lid::PERMISSIVE))
+    };
     script().into_iter().enumerate().map(send).collect()
 }
 
 /// A response in short. `sent` is when and with which TID its request was sent.
 fn describe(delivery: &Delivery, sent: (Duration, Tid)) -> String {
     let after = (delivery.at - sent.0).as_millis();
-    let late = if after > 0 { format!(" after {after} ms") } else { String::new() };
+    let late = if after > 0 {
+        format!(" after {after} ms")
+    } else {
+        String::new()
+    };
     let Ok(smp) = Smp::parse(&delivery.octets) else {
         return format!("{} octets{late}", delivery.octets.len());
     };
-    let tid = if smp.tid() == sent.1 { "" } else { ", another TID" };
+    let tid = if smp.tid() == sent.1 {
+        ""
+    } else {
+        ", another TID"
+    };
     let content = match smp.decode::<PortInfo>() {
-        Ok(info) => format!("key {:x} bits {} violations {}", info.m_key().0, info.m_key_protect_bits(), info.m_key_violations()),
+        Ok(info) => format!(
+            "key {:x} bits {} violations {}",
+            info.m_key().0,
+            info.m_key_protect_bits(),
+            info.m_key_violations()
+        ),
         Err(_) => {
-            let data = if smp.data() == &[0; 64] { "zero" } else { "data" };
+            let data = if smp.data() == &[0; 64] {
+                "zero"
+            } else {
+                "data"
+            };
             format!("{:#06x} {} {data}", smp.attribute().0, smp.modifier())
         }
     };
@@ -82,14 +111,31 @@ fn describe(delivery: &Delivery, sent: (Duration, Tid)) -> String {
 
 /// The steps at which a node with `faults` answers otherwise than a good one, with what it answers.
 fn differences(faults: &str) -> Vec<String> {
-    let faults: Vec<Fault> = faults.split_whitespace().map(|fault| fault.parse().unwrap()).collect();
-    let sent: Vec<_> = script().into_iter().enumerate().map(|(index, (_, smp))| (Duration::from_secs(index as u64), smp.tid())).collect();
+    let faults: Vec<Fault> = faults
+        .split_whitespace()
+        .map(|fault| fault.parse().unwrap())
+        .collect();
+    let sent: Vec<_> = script()
+        .into_iter()
+        .enumerate()
+        .map(|(index, (_, smp))| (Duration::from_secs(index as u64), smp.tid()))
+        .collect();
     let pairs = run(&[]).into_iter().zip(run(&faults)).zip(sent);
     pairs
         .filter(|((good, bad), _)| good != bad)
         .map(|((_, (name, came)), sent)| {
-            let came: Vec<_> = came.iter().map(|delivery| describe(delivery, sent)).collect();
-            format!("{name}: {}", if came.is_empty() { "silence".to_owned() } else { came.join("; ") })
+            let came: Vec<_> = came
+                .iter()
+                .map(|delivery| describe(delivery, sent))
+                .collect();
+            format!(
+                "{name}: {}",
+                if came.is_empty() {
+                    "silence".to_owned()
+                } else {
+                    came.join("; ")
+                }
+            )
         })
         .collect()
 }
@@ -147,11 +193,40 @@ fn a_good_node_goes_through_the_script_as_the_specification_says() {
 
 #[test]
 fn faults_of_the_check() {
-    changes("answers-wrong-key", &["wrong-2: 0x00 key b bits 2 violations 1", "wrong-3: 0x00 key b bits 3 violations 1"]);
-    changes("no-violations", &["count-2: 0x00 key b bits 2 violations 0", "count-3: 0x00 key b bits 3 violations 0"]);
-    changes("counts-twice", &["count-2: 0x00 key b bits 2 violations 2", "count-3: 0x00 key b bits 3 violations 2"]);
-    changes("refuses-its-key", &["right-2: silence", "count-2: silence", "right-3: silence", "count-3: silence"]);
-    changes("refuses-other-key", &["wrong-0: silence", "wrong-1: silence"]);
+    changes(
+        "answers-wrong-key",
+        &[
+            "wrong-2: 0x00 key b bits 2 violations 1",
+            "wrong-3: 0x00 key b bits 3 violations 1",
+        ],
+    );
+    changes(
+        "no-violations",
+        &[
+            "count-2: 0x00 key b bits 2 violations 0",
+            "count-3: 0x00 key b bits 3 violations 0",
+        ],
+    );
+    changes(
+        "counts-twice",
+        &[
+            "count-2: 0x00 key b bits 2 violations 2",
+            "count-3: 0x00 key b bits 3 violations 2",
+        ],
+    );
+    changes(
+        "refuses-its-key",
+        &[
+            "right-2: silence",
+            "count-2: silence",
+            "right-3: silence",
+            "count-3: silence",
+        ],
+    );
+    changes(
+        "refuses-other-key",
+        &["wrong-0: silence", "wrong-1: silence"],
+    );
     changes("locks-out", &["count-2: silence", "count-3: silence"]);
     changes(
         "counts-good-key",
@@ -244,7 +319,10 @@ fn a_lid_that_is_none_is_refused_and_all_else_is_done() {
     // The script sets no MasterSMLID.
     let sets = (0..).zip(["a", "b", "b", "b"]);
     let changed = sets.flat_map(|(bits, key)| {
-        [format!("set-{bits}: 0x1c key {key} bits {bits} violations 0"), format!("reset-{bits}: 0x1c key 0 bits 0 violations 0")]
+        [
+            format!("set-{bits}: 0x1c key {key} bits {bits} violations 0"),
+            format!("reset-{bits}: 0x1c key 0 bits 0 violations 0"),
+        ]
     });
     assert_eq!(differences("refuses-lid-0"), changed.collect::<Vec<_>>());
 }
@@ -259,14 +337,24 @@ fn a_kept_key_locks_what_follows() {
     let found = differences("one-key");
     assert_eq!(
         found[..3],
-        ["set-1: 0x00 key 0 bits 1 violations 0", "right-1: 0x00 key 0 bits 1 violations 0", "count-1: 0x00 key 0 bits 1 violations 0"]
+        [
+            "set-1: 0x00 key 0 bits 1 violations 0",
+            "right-1: 0x00 key 0 bits 1 violations 0",
+            "count-1: 0x00 key 0 bits 1 violations 0"
+        ]
     );
     assert!(found.iter().all(|step| !step.contains("-0:")), "{found:?}");
 }
 
 #[test]
 fn the_key_that_was_taken_first_is_taken_again() {
-    let mut fabric = fabric(NodeConfig { master_sm_lid: Lid(0), ..switch() }, &[Fault::OneKey]);
+    let mut fabric = fabric(
+        NodeConfig {
+            master_sm_lid: Lid(0),
+            ..switch()
+        },
+        &[Fault::OneKey],
+    );
     let mut shown = |wanted, key| {
         let answer = super::ask(&mut fabric, &set_port(0, &protection(wanted, 0), key));
         answer.decode::<PortInfo>().unwrap().m_key().0
@@ -280,7 +368,10 @@ fn the_key_that_was_taken_first_is_taken_again() {
 
 /// What a fault makes of the answers to some of the steps about the linear forwarding table.
 fn table(steps: &[&str], answer: impl Fn(u32) -> String) -> Vec<String> {
-    steps.iter().flat_map(|step| BLOCKS.map(|block| format!("{step}-{block}: {}", answer(block)))).collect()
+    steps
+        .iter()
+        .flat_map(|step| BLOCKS.map(|block| format!("{step}-{block}: {}", answer(block))))
+        .collect()
 }
 
 #[test]
@@ -291,11 +382,32 @@ fn faults_of_the_linear_forwarding_table() {
     assert_eq!(differences("lft-status=3"), table(&both, status("0x0c")));
     assert_eq!(differences("lft-get-status"), table(&get, status("0x00")));
     assert_eq!(differences("lft-set-status=1"), table(&set, status("0x04")));
-    assert_eq!(differences("lft-attribute"), table(&both, |block| format!("0x1c 0x001a {block} zero")));
-    assert_eq!(differences("lft-modifier"), table(&both, |block| format!("0x1c 0x0019 {} zero", block + 1)));
-    assert_eq!(differences("lft-data"), table(&get, |block| format!("0x1c 0x0019 {block} data")));
-    changes("lft-one-block", &["set-500: 0x00 0x0019 500 zero", "get-500: 0x00 0x0019 500 zero"]);
-    changes("lft-one-block=767", &["set-767: 0x00 0x0019 767 zero", "get-767: 0x00 0x0019 767 zero"]);
+    assert_eq!(
+        differences("lft-attribute"),
+        table(&both, |block| format!("0x1c 0x001a {block} zero"))
+    );
+    assert_eq!(
+        differences("lft-modifier"),
+        table(&both, |block| format!("0x1c 0x0019 {} zero", block + 1))
+    );
+    assert_eq!(
+        differences("lft-data"),
+        table(&get, |block| format!("0x1c 0x0019 {block} data"))
+    );
+    changes(
+        "lft-one-block",
+        &[
+            "set-500: 0x00 0x0019 500 zero",
+            "get-500: 0x00 0x0019 500 zero",
+        ],
+    );
+    changes(
+        "lft-one-block=767",
+        &[
+            "set-767: 0x00 0x0019 767 zero",
+            "get-767: 0x00 0x0019 767 zero",
+        ],
+    );
     changes("lft-one-block=1", &[]);
 }
 
@@ -304,8 +416,15 @@ fn a_switch_without_a_random_table_says_so() {
     changes("no-random-fdb", &["switch: 0x00 0x0012 0 data"]);
     let caps = |faults: &[Fault]| {
         let mut fabric = fabric(switch(), faults);
-        let info: ib_mad::attr::SwitchInfo = super::get(&mut fabric, AttributeId::SWITCH_INFO, 0).decode().unwrap();
-        (info.random_fdb_cap(), super::get(&mut fabric, AttributeId::RANDOM_FORWARDING_TABLE, 0).status().code())
+        let info: ib_mad::attr::SwitchInfo = super::get(&mut fabric, AttributeId::SWITCH_INFO, 0)
+            .decode()
+            .unwrap();
+        (
+            info.random_fdb_cap(),
+            super::get(&mut fabric, AttributeId::RANDOM_FORWARDING_TABLE, 0)
+                .status()
+                .code(),
+        )
     };
     assert_eq!((caps(&[]), caps(&[Fault::NoRandomFdb])), ((40, 0), (0, 7)));
 }
@@ -315,16 +434,29 @@ fn faults_of_delivery_change_every_answer_and_nothing_in_it() {
     let good = run(&[]);
     let answers: Vec<_> = good.iter().filter(|(_, came)| !came.is_empty()).collect();
     assert_eq!(answers.len(), good.len() - 2);
-    for (fault, suffix) in [("late", " after 1000 ms"), ("late=20", " after 20 ms"), ("other-tid", ", another TID")] {
+    for (fault, suffix) in [
+        ("late", " after 1000 ms"),
+        ("late=20", " after 20 ms"),
+        ("other-tid", ", another TID"),
+    ] {
         let found = differences(fault);
         assert_eq!(found.len(), answers.len(), "{fault}");
-        assert!(found.iter().all(|step| step.ends_with(suffix)), "{fault}: {found:?}");
+        assert!(
+            found.iter().all(|step| step.ends_with(suffix)),
+            "{fault}: {found:?}"
+        );
     }
     for ((name, came), (_, twice)) in good.iter().zip(run(&[Fault::Twice])) {
         assert_eq!(twice, [came.as_slice(), came].concat(), "{name}");
     }
     for ((name, came), (_, truncated)) in good.iter().zip(run(&[Fault::Truncated])) {
-        let expected: Vec<_> = came.iter().map(|came| Delivery { octets: came.octets[..200].to_vec(), ..*came }).collect();
+        let expected: Vec<_> = came
+            .iter()
+            .map(|came| Delivery {
+                octets: came.octets[..200].to_vec(),
+                ..*came
+            })
+            .collect();
         assert_eq!(truncated, expected, "{name}");
     }
 }
@@ -335,43 +467,86 @@ fn silence_is_about_one_attribute_or_all() {
         let silent = |((name, smp), (_, came)): ((String, Smp), (String, Vec<Delivery>))| {
             (smp.attribute() == attribute && !came.is_empty()).then(|| format!("{name}: silence"))
         };
-        script().into_iter().zip(run(&[])).filter_map(silent).collect::<Vec<_>>()
+        script()
+            .into_iter()
+            .zip(run(&[]))
+            .filter_map(silent)
+            .collect::<Vec<_>>()
     };
     assert_eq!(differences("silent=node-info"), ["node: silence"]);
     assert_eq!(differences("silent=switch-info"), ["switch: silence"]);
     let port_info = steps(AttributeId::PORT_INFO);
-    assert_eq!((port_info.len(), differences("silent=port-info")), (18, port_info));
+    assert_eq!(
+        (port_info.len(), differences("silent=port-info")),
+        (18, port_info)
+    );
     let linear = steps(AttributeId::LINEAR_FORWARDING_TABLE);
-    assert_eq!((linear.len(), differences("silent=linear-forwarding-table")), (6, linear));
-    assert!(run(&[Fault::Silent(None)]).iter().all(|(_, came)| came.is_empty()));
+    assert_eq!(
+        (linear.len(), differences("silent=linear-forwarding-table")),
+        (6, linear)
+    );
+    assert!(
+        run(&[Fault::Silent(None)])
+            .iter()
+            .all(|(_, came)| came.is_empty())
+    );
 }
 
 #[test]
 fn busy_and_lost_requests_are_not_acted_on() {
     changes("busy", &["node: 0x01 0x0011 0 zero"]);
     changes("busy=0", &[]);
-    changes("busy=3", &["node: 0x01 0x0011 0 zero", "name: 0x01 0x0010 0 zero", "switch: 0x01 0x0012 0 zero"]);
+    changes(
+        "busy=3",
+        &[
+            "node: 0x01 0x0011 0 zero",
+            "name: 0x01 0x0010 0 zero",
+            "switch: 0x01 0x0012 0 zero",
+        ],
+    );
     // The fourth request sets the key: with it lost, the following see none.
     let found = differences("busy=4");
-    assert_eq!(found[3..5], ["set-0: 0x01 key a bits 0 violations 0", "right-0: 0x00 key 0 bits 0 violations 0"]);
+    assert_eq!(
+        found[3..5],
+        [
+            "set-0: 0x01 key a bits 0 violations 0",
+            "right-0: 0x00 key 0 bits 0 violations 0"
+        ]
+    );
     let found = differences("drops=4");
-    assert_eq!(found[..2], ["set-0: silence", "right-0: 0x00 key 0 bits 0 violations 0"]);
+    assert_eq!(
+        found[..2],
+        ["set-0: silence", "right-0: 0x00 key 0 bits 0 violations 0"]
+    );
     changes("drops=29", &["get-767: silence"]);
     let silent = differences("drops=10");
-    let silent: Vec<_> = silent.iter().filter(|step| step.ends_with("silence")).collect();
+    let silent: Vec<_> = silent
+        .iter()
+        .filter(|step| step.ends_with("silence"))
+        .collect();
     assert_eq!(silent, ["right-1: silence", "right-3: silence"]);
 }
 
 #[test]
 fn a_dut_alone_has_the_faults() {
     let mut fabric = fabric(switch(), &[Fault::Silent(None)]);
-    let own = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &super::directed("0"));
+    let own = Smp::request(
+        Method::GET,
+        AttributeId::NODE_INFO,
+        0,
+        &super::directed("0"),
+    );
     assert_eq!(super::ask(&mut fabric, &own).data()[2], 1);
 }
 
 #[test]
 fn every_fault_of_the_catalogue_shows_in_the_script() {
     for entry in Fault::CATALOGUE {
-        assert_ne!(differences(entry.name), Vec::<String>::new(), "{}", entry.name);
+        assert_ne!(
+            differences(entry.name),
+            Vec::<String>::new(),
+            "{}",
+            entry.name
+        );
     }
 }

@@ -35,10 +35,18 @@ const GET: [[Seen; 3]; 4] = [
 const SET: [[Seen; 3]; 4] = [[Shown(KEY), Violation, Violation]; 4];
 const TRAP_REPRESS: [[Seen; 3]; 4] = [[Ignored, Violation, Violation]; 4];
 /// The same where no M_Key is set.
-const UNPROTECTED: [(Method, Seen); 3] = [(Method::GET, Shown(NONE)), (Method::SET, Shown(NONE)), (Method::TRAP_REPRESS, Ignored)];
+const UNPROTECTED: [(Method, Seen); 3] = [
+    (Method::GET, Shown(NONE)),
+    (Method::SET, Shown(NONE)),
+    (Method::TRAP_REPRESS, Ignored),
+];
 
 fn protected(dut: NodeConfig, bits: u8) -> NodeConfig {
-    NodeConfig { m_key: KEY, m_key_protect_bits: bits, ..dut }
+    NodeConfig {
+        m_key: KEY,
+        m_key_protect_bits: bits,
+        ..dut
+    }
 }
 
 /// Sends a PortInfo request that would change nothing.
@@ -66,11 +74,19 @@ fn see(fabric: &mut Fabric, method: Method, key: MKey) -> Seen {
 #[test]
 fn an_m_key_protects_as_its_bits_say() {
     for dut in [switch(), adapter()] {
-        for (method, table) in [(Method::GET, GET), (Method::SET, SET), (Method::TRAP_REPRESS, TRAP_REPRESS)] {
+        for (method, table) in [
+            (Method::GET, GET),
+            (Method::SET, SET),
+            (Method::TRAP_REPRESS, TRAP_REPRESS),
+        ] {
             for (bits, row) in (0..).zip(table) {
                 for (key, expected) in [KEY, OTHER, NONE].into_iter().zip(row) {
                     let mut fabric = fabric(protected(dut.clone(), bits), &[]);
-                    assert_eq!(see(&mut fabric, method, key), expected, "{method} with {key} at protect bits {bits}");
+                    assert_eq!(
+                        see(&mut fabric, method, key),
+                        expected,
+                        "{method} with {key} at protect bits {bits}"
+                    );
                 }
             }
         }
@@ -82,8 +98,18 @@ fn without_an_m_key_every_request_passes_whatever_the_bits() {
     for bits in 0..4 {
         for (method, expected) in UNPROTECTED {
             for key in [NONE, OTHER] {
-                let mut fabric = fabric(NodeConfig { m_key_protect_bits: bits, ..switch() }, &[]);
-                assert_eq!(see(&mut fabric, method, key), expected, "{method} with {key} at protect bits {bits}");
+                let mut fabric = fabric(
+                    NodeConfig {
+                        m_key_protect_bits: bits,
+                        ..switch()
+                    },
+                    &[],
+                );
+                assert_eq!(
+                    see(&mut fabric, method, key),
+                    expected,
+                    "{method} with {key} at protect bits {bits}"
+                );
             }
         }
     }
@@ -105,25 +131,60 @@ fn a_refused_set_changes_nothing() {
 #[test]
 fn ports_of_a_switch_are_protected_by_the_key_of_port_0_and_show_none() {
     let mut fabric = fabric(protected(switch(), 2), &[]);
-    for attribute in [AttributeId::PORT_INFO, AttributeId::NODE_INFO, AttributeId::LINEAR_FORWARDING_TABLE, AttributeId(0x1234)] {
-        let came = send(&mut fabric, Duration::from_secs(10), &request(Method::GET, attribute, 1, OTHER));
-        assert!(came.iter().all(|smp| smp.method() == Method::TRAP), "{attribute}");
+    for attribute in [
+        AttributeId::PORT_INFO,
+        AttributeId::NODE_INFO,
+        AttributeId::LINEAR_FORWARDING_TABLE,
+        AttributeId(0x1234),
+    ] {
+        let came = send(
+            &mut fabric,
+            Duration::from_secs(10),
+            &request(Method::GET, attribute, 1, OTHER),
+        );
+        assert!(
+            came.iter().all(|smp| smp.method() == Method::TRAP),
+            "{attribute}"
+        );
     }
     let external = port(&mut fabric, 1, KEY);
-    assert_eq!((external.m_key(), external.m_key_violations(), external.m_key_protect_bits()), (NONE, 0, 0));
+    assert_eq!(
+        (
+            external.m_key(),
+            external.m_key_violations(),
+            external.m_key_protect_bits()
+        ),
+        (NONE, 0, 0)
+    );
     assert_eq!(port(&mut fabric, 0, KEY).m_key_violations(), 4);
     // Nor does a Set there change those of port 0.
     let mut wanted = to_set(external);
     wanted.set_m_key(OTHER).unwrap();
     wanted.set_m_key_protect_bits(1).unwrap();
-    assert_eq!(send(&mut fabric, Duration::ZERO, &set_port(1, &wanted, KEY))[0].status(), Status::OK);
+    assert_eq!(
+        send(&mut fabric, Duration::ZERO, &set_port(1, &wanted, KEY))[0].status(),
+        Status::OK
+    );
     let managed = port(&mut fabric, 0, KEY);
-    assert_eq!((managed.m_key(), managed.m_key_protect_bits(), managed.m_key_violations()), (KEY, 2, 4));
+    assert_eq!(
+        (
+            managed.m_key(),
+            managed.m_key_protect_bits(),
+            managed.m_key_violations()
+        ),
+        (KEY, 2, 4)
+    );
 }
 
 #[test]
 fn violations_stay_at_their_greatest_value_and_are_cleared_by_0_alone() {
-    let mut fabric = fabric(NodeConfig { master_sm_lid: Lid(0), ..protected(switch(), 2) }, &[]);
+    let mut fabric = fabric(
+        NodeConfig {
+            master_sm_lid: Lid(0),
+            ..protected(switch(), 2)
+        },
+        &[],
+    );
     let wrong = request(Method::GET, AttributeId::PORT_INFO, 0, OTHER);
     for _ in 0..0xfffe {
         assert_eq!(send(&mut fabric, Duration::ZERO, &wrong), []);
@@ -137,24 +198,45 @@ fn violations_stay_at_their_greatest_value_and_are_cleared_by_0_alone() {
     for (value, expected) in [(7, 0xffff), (0xffff, 0xffff), (0, 0)] {
         info.set_m_key_violations(value).unwrap();
         let answer = &send(&mut fabric, Duration::ZERO, &set_port(0, &info, KEY))[0];
-        assert_eq!(answer.decode::<PortInfo>().unwrap().m_key_violations(), expected);
+        assert_eq!(
+            answer.decode::<PortInfo>().unwrap().m_key_violations(),
+            expected
+        );
     }
 }
 
 /// Protect bits as a Get with the right key shows them at `now`, and which stops the timer.
 fn bits(fabric: &mut Fabric, now: Duration) -> u8 {
-    let answer = &send(fabric, now, &request(Method::GET, AttributeId::PORT_INFO, 0, KEY))[0];
+    let answer = &send(
+        fabric,
+        now,
+        &request(Method::GET, AttributeId::PORT_INFO, 0, KEY),
+    )[0];
     let info: PortInfo = answer.decode().unwrap();
     assert_eq!(info.m_key(), KEY);
     info.m_key_protect_bits()
 }
 
 fn leased(period: u16) -> Fabric {
-    fabric(NodeConfig { m_key_lease_period: period, master_sm_lid: Lid(0), ..protected(switch(), 2) }, &[])
+    fabric(
+        NodeConfig {
+            m_key_lease_period: period,
+            master_sm_lid: Lid(0),
+            ..protected(switch(), 2)
+        },
+        &[],
+    )
 }
 
 fn violate(fabric: &mut Fabric, now: Duration) {
-    assert_eq!(send(fabric, now, &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER)), []);
+    assert_eq!(
+        send(
+            fabric,
+            now,
+            &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER)
+        ),
+        []
+    );
 }
 
 const LEASE: u16 = 10;
@@ -168,11 +250,25 @@ fn an_expired_lease_clears_the_protect_bits_and_keeps_the_key() {
     violate(&mut fabric, START);
     // A second violation does not start it again, and one before its end is still one.
     violate(&mut fabric, BEFORE);
-    let answer = &send(&mut fabric, EXPIRY, &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER))[0];
+    let answer = &send(
+        &mut fabric,
+        EXPIRY,
+        &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER),
+    )[0];
     let info: PortInfo = answer.decode().unwrap();
-    assert_eq!((info.m_key(), info.m_key_protect_bits(), info.m_key_violations()), (KEY, 0, 2));
+    assert_eq!(
+        (
+            info.m_key(),
+            info.m_key_protect_bits(),
+            info.m_key_violations()
+        ),
+        (KEY, 0, 2)
+    );
     // A Set still needs the key.
-    assert_eq!(send(&mut fabric, EXPIRY, &set_port(0, &to_set(info), OTHER)), []);
+    assert_eq!(
+        send(&mut fabric, EXPIRY, &set_port(0, &to_set(info), OTHER)),
+        []
+    );
 }
 
 #[test]
@@ -187,17 +283,36 @@ fn a_request_with_the_key_stops_the_lease_timer() {
     for method in [Method::GET, Method::SET, Method::TRAP_REPRESS] {
         let mut fabric = leased(LEASE);
         violate(&mut fabric, START);
-        send(&mut fabric, BEFORE, &request(method, AttributeId::NOTICE, 0, KEY));
+        send(
+            &mut fabric,
+            BEFORE,
+            &request(method, AttributeId::NOTICE, 0, KEY),
+        );
         assert_eq!(bits(&mut fabric, EXPIRY), 2, "{method}");
     }
 }
 
 #[test]
 fn a_get_that_passes_without_the_key_does_not_stop_the_lease_timer() {
-    let mut fabric = fabric(NodeConfig { m_key_lease_period: LEASE, master_sm_lid: Lid(0), ..protected(switch(), 1) }, &[]);
+    let mut fabric = fabric(
+        NodeConfig {
+            m_key_lease_period: LEASE,
+            master_sm_lid: Lid(0),
+            ..protected(switch(), 1)
+        },
+        &[],
+    );
     let info = to_set(port(&mut fabric, 0, KEY));
     assert_eq!(send(&mut fabric, START, &set_port(0, &info, OTHER)), []);
-    assert_eq!(send(&mut fabric, BEFORE, &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER)).len(), 1);
+    assert_eq!(
+        send(
+            &mut fabric,
+            BEFORE,
+            &request(Method::GET, AttributeId::PORT_INFO, 0, OTHER)
+        )
+        .len(),
+        1
+    );
     assert_eq!(bits(&mut fabric, EXPIRY), 0);
 }
 
@@ -211,11 +326,21 @@ fn a_lease_period_of_0_never_ends() {
 #[test]
 fn trap_256_tells_of_a_lid_routed_request() {
     let mut fabric = fabric(protected(switch(), 2), &[]);
-    let mut smp = Smp::request(Method::SET, AttributeId::LINEAR_FORWARDING_TABLE, 0x0102_0304, &Route::Lid(DUT_LID));
+    let mut smp = Smp::request(
+        Method::SET,
+        AttributeId::LINEAR_FORWARDING_TABLE,
+        0x0102_0304,
+        &Route::Lid(DUT_LID),
+    );
     smp.set_m_key(OTHER);
     let came = super::smps(&fabric.send(Duration::ZERO, &smp, DUT_LID));
-    let [trap] = came.as_slice() else { panic!("{came:?}") };
-    assert_eq!((trap.method(), trap.attribute(), trap.modifier()), (Method::TRAP, AttributeId::NOTICE, 0));
+    let [trap] = came.as_slice() else {
+        panic!("{came:?}")
+    };
+    assert_eq!(
+        (trap.method(), trap.attribute(), trap.modifier()),
+        (Method::TRAP, AttributeId::NOTICE, 0)
+    );
     assert_eq!((trap.is_directed(), trap.m_key()), (false, NONE));
     let mut expected = [0; 64];
     expected[..8].copy_from_slice(&[0x82, 0, 0, 2, 1, 0, 0, 2]);
@@ -230,7 +355,11 @@ fn trap_256_tells_of_a_lid_routed_request() {
 #[test]
 fn trap_256_tells_of_a_directed_route_request_and_of_the_way_back() {
     let mut fabric = fabric(protected(adapter(), 2), &[]);
-    let came = send(&mut fabric, Duration::ZERO, &request(Method::GET, AttributeId::NODE_INFO, 0, OTHER));
+    let came = send(
+        &mut fabric,
+        Duration::ZERO,
+        &request(Method::GET, AttributeId::NODE_INFO, 0, OTHER),
+    );
     let data = came[0].data();
     // Producer: a channel adapter.
     assert_eq!(data[..8], [0x82, 0, 0, 1, 1, 0, 0, 2]);
@@ -238,7 +367,10 @@ fn trap_256_tells_of_a_directed_route_request_and_of_the_way_back() {
     assert_eq!(data[12..20], [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x11]);
     // DRNotice, one hop; the return path, whose element 0 is not used.
     assert_eq!(data[33..37], [0x81, 0, 1, 0]);
-    let answer = super::ask(&mut fabric, &request(Method::GET, AttributeId::NOTICE, 0, KEY));
+    let answer = super::ask(
+        &mut fabric,
+        &request(Method::GET, AttributeId::NOTICE, 0, KEY),
+    );
     assert_eq!(answer.data(), data);
 }
 
@@ -248,13 +380,29 @@ fn traps_keep_the_time_out_of_the_subnet_between_them_and_need_an_active_port_an
     let mut fabric = fabric(protected(switch(), 2), &[]);
     // 4.096 us * 2^18.
     let pause = Duration::from_nanos(4096 << 18);
-    for (now, traps) in [(START, 1), (START + pause - Duration::from_nanos(1), 0), (START + pause, 1)] {
+    for (now, traps) in [
+        (START, 1),
+        (START + pause - Duration::from_nanos(1), 0),
+        (START + pause, 1),
+    ] {
         assert_eq!(send(&mut fabric, now, &wrong).len(), traps, "{now:?}");
     }
     fabric.dut.set_port_state(0, PortState::Armed);
     assert_eq!(send(&mut fabric, EXPIRY, &wrong), []);
-    let mut alone = super::fabric(NodeConfig { master_sm_lid: Lid(0), ..protected(switch(), 2) }, &[]);
+    let mut alone = super::fabric(
+        NodeConfig {
+            master_sm_lid: Lid(0),
+            ..protected(switch(), 2)
+        },
+        &[],
+    );
     assert_eq!(send(&mut alone, START, &wrong), []);
-    let mut elsewhere = super::fabric(NodeConfig { master_sm_lid: Lid(77), ..protected(switch(), 2) }, &[]);
+    let mut elsewhere = super::fabric(
+        NodeConfig {
+            master_sm_lid: Lid(77),
+            ..protected(switch(), 2)
+        },
+        &[],
+    );
     assert_eq!(send(&mut elsewhere, START, &wrong), []);
 }

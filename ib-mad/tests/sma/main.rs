@@ -46,7 +46,10 @@ fn adapter() -> NodeConfig {
 
 fn fabric(dut: NodeConfig, faults: &[Fault]) -> Fabric {
     let tester = Sma::new(config(NodeKind::ChannelAdapter, TESTER_LID), Vec::new());
-    Fabric { tester, dut: Sma::new(dut, faults.to_vec()) }
+    Fabric {
+        tester,
+        dut: Sma::new(dut, faults.to_vec()),
+    }
 }
 
 fn directed(path: &str) -> Route {
@@ -68,7 +71,10 @@ fn set_port(modifier: u32, info: &PortInfo, key: MKey) -> Smp {
 }
 
 fn smps(deliveries: &[Delivery]) -> Vec<Smp> {
-    deliveries.iter().map(|delivery| Smp::parse(&delivery.octets).unwrap()).collect()
+    deliveries
+        .iter()
+        .map(|delivery| Smp::parse(&delivery.octets).unwrap())
+        .collect()
 }
 
 /// What comes back to the tester at `now`.
@@ -90,7 +96,10 @@ fn get(fabric: &mut Fabric, attribute: AttributeId, modifier: u32) -> Smp {
 
 /// PortInfo `modifier`, as a Get with `key` shows it.
 fn port(fabric: &mut Fabric, modifier: u32, key: MKey) -> PortInfo {
-    let answer = ask(fabric, &request(Method::GET, AttributeId::PORT_INFO, modifier, key));
+    let answer = ask(
+        fabric,
+        &request(Method::GET, AttributeId::PORT_INFO, modifier, key),
+    );
     assert_eq!(answer.status(), Status::OK);
     answer.decode().unwrap()
 }

@@ -36,7 +36,15 @@ impl Random {
         octets[2] = self.of(&[1, 1, 1, 1, 1, 1, 1, 2]);
         octets[3] = self.of(&[1, 1, 2, 2, 2, 7, 5, 0x81, 0x42]);
         octets[4] &= self.of(&[0x7f, 0x7f, 0xff]);
-        octets[6..8].copy_from_slice(&self.of(&[[0, 0], [0, 1], [0, 1], [0, 1], [1, 1], [0, 64], [255, 255]]));
+        octets[6..8].copy_from_slice(&self.of(&[
+            [0, 0],
+            [0, 1],
+            [0, 1],
+            [0, 1],
+            [1, 1],
+            [0, 64],
+            [255, 255],
+        ]));
         let attributes = [0x02u16, 0x10, 0x11, 0x12, 0x15, 0x15, 0x19, 0x1a, 0x20];
         octets[16..18].copy_from_slice(&self.of(&attributes).to_be_bytes());
         if !self.next().is_multiple_of(8) {
@@ -66,7 +74,17 @@ impl Random {
 }
 
 fn configs() -> [NodeConfig; 3] {
-    [switch(), NodeConfig { linear_fdb_cap: 1000, m_key: MKey(1), m_key_protect_bits: 2, m_key_lease_period: 3, ..switch() }, adapter()]
+    [
+        switch(),
+        NodeConfig {
+            linear_fdb_cap: 1000,
+            m_key: MKey(1),
+            m_key_protect_bits: 2,
+            m_key_lease_period: 3,
+            ..switch()
+        },
+        adapter(),
+    ]
 }
 
 fn run(fabric: &mut Fabric, seed: u64) -> Vec<Vec<Delivery>> {
@@ -76,7 +94,11 @@ fn run(fabric: &mut Fabric, seed: u64) -> Vec<Vec<Delivery>> {
         .map(|_| {
             now += Duration::from_millis(random.next() % 2000);
             let smp = random.smp();
-            let came = fabric.send(now, &smp, random.of(&[DUT_LID, DUT_LID, Lid(1), Lid::PERMISSIVE]));
+            let came = fabric.send(
+                now,
+                &smp,
+                random.of(&[DUT_LID, DUT_LID, Lid(1), Lid::PERMISSIVE]),
+            );
             // A link that was disabled would end the run.
             for node in [&mut fabric.tester, &mut fabric.dut] {
                 if node.port_state(1) == Some(PortState::Down) {
@@ -94,11 +116,18 @@ fn a_good_node_answers_the_same_to_the_same() {
         let first = run(&mut fabric(config.clone(), &[]), seed);
         assert_eq!(first, run(&mut fabric(config, &[]), seed));
         let answers = first.iter().filter(|came| !came.is_empty()).count();
-        assert!(answers > 500, "only {answers} of {} packets were answered", first.len());
+        assert!(
+            answers > 500,
+            "only {answers} of {} packets were answered",
+            first.len()
+        );
         for delivery in first.iter().flatten() {
             let smp = Smp::parse(&delivery.octets).unwrap();
             assert!(smp.method().is_response() || smp.attribute() == AttributeId::NOTICE);
-            assert!(smp.is_returning() == smp.is_directed() && (smp.hops().0 == 0 || !smp.is_directed()));
+            assert!(
+                smp.is_returning() == smp.is_directed()
+                    && (smp.hops().0 == 0 || !smp.is_directed())
+            );
         }
     }
 }

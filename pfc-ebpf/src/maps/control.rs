@@ -39,7 +39,12 @@ pub struct PfcCounters {
 
 impl PfcCounters {
     /// No frame.
-    pub const NONE: Self = Self { by_xoff: [0; 256], by_xon: [0; 256], empty: 0, last: [LastControl { quanta: 0, at: 0 }; 8] };
+    pub const NONE: Self = Self {
+        by_xoff: [0; 256],
+        by_xon: [0; 256],
+        empty: 0,
+        last: [LastControl { quanta: 0, at: 0 }; 8],
+    };
 
     /// All frames, whatever their vector.
     pub fn frames(&self) -> u64 {
@@ -49,14 +54,22 @@ impl PfcCounters {
     /// Those of each priority.
     pub fn classes(&self) -> [ClassCounters; 8] {
         let (xoff, xon) = (addressed(&self.by_xoff), addressed(&self.by_xon));
-        core::array::from_fn(|priority| ClassCounters { xoff: xoff[priority], xon: xon[priority], last: self.last[priority] })
+        core::array::from_fn(|priority| ClassCounters {
+            xoff: xoff[priority],
+            xon: xon[priority],
+            last: self.last[priority],
+        })
     }
 }
 
 /// Of frames counted by vectors, those that address each priority.
 fn addressed(by_vector: &[u64; 256]) -> [u64; 8] {
     let mut frames = [0; 8];
-    for (vector, count) in by_vector.iter().enumerate().filter(|(_, count)| **count > 0) {
+    for (vector, count) in by_vector
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+    {
         for (priority, frames) in frames.iter_mut().enumerate() {
             *frames += count * (vector as u64 >> priority & 1);
         }
@@ -106,7 +119,12 @@ impl Control {
     /// Times of priorities 0 to 7 in quanta; of PAUSE the first.
     pub fn quanta(&self) -> [u16; 8] {
         let octets = self.quanta.map(u64::to_ne_bytes);
-        core::array::from_fn(|index| u16::from_be_bytes([octets[index / 4][index % 4 * 2], octets[index / 4][index % 4 * 2 + 1]]))
+        core::array::from_fn(|index| {
+            u16::from_be_bytes([
+                octets[index / 4][index % 4 * 2],
+                octets[index / 4][index % 4 * 2 + 1],
+            ])
+        })
     }
 }
 
@@ -124,11 +142,24 @@ mod tests {
         for part in 0..2 {
             let mut copy = PfcCounters::NONE;
             // Priorities 0 and 3 are paused; of the frame that lets 3 and 4 go and pauses 7 the copy has one count.
-            counts(&mut copy, 0b1001, 0).into_iter().take(1).for_each(|count| *count += 1);
-            *counts(&mut copy, 0b1000_0000, 0b1_1000).into_iter().nth(part).unwrap() += 1;
+            counts(&mut copy, 0b1001, 0)
+                .into_iter()
+                .take(1)
+                .for_each(|count| *count += 1);
+            *counts(&mut copy, 0b1000_0000, 0b1_1000)
+                .into_iter()
+                .nth(part)
+                .unwrap() += 1;
             let classes = copy.classes();
-            assert_eq!([0, 3, 4].map(|priority| classes[priority].xoff), [1, 1, 0], "part {part}");
-            assert!(classes[3].xon <= 1 && classes[7].xoff <= 1 && classes[7].xon == 0, "part {part}: {classes:?}");
+            assert_eq!(
+                [0, 3, 4].map(|priority| classes[priority].xoff),
+                [1, 1, 0],
+                "part {part}"
+            );
+            assert!(
+                classes[3].xon <= 1 && classes[7].xoff <= 1 && classes[7].xon == 0,
+                "part {part}: {classes:?}"
+            );
         }
     }
 }

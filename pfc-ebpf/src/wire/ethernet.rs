@@ -40,22 +40,43 @@ const fn is_tag(ethertype: u16) -> bool {
 /// Reads addresses, tags and EtherType.
 #[inline(always)]
 pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Header, Malformed> {
-    let Some(addresses) = frame.part::<LEN>(0) else { return Err(Malformed::EthernetTruncated) };
+    let Some(addresses) = frame.part::<LEN>(0) else {
+        return Err(Malformed::EthernetTruncated);
+    };
     let outer = addresses.word::<TYPE>();
     if !is_tag(outer) {
-        return Ok(Header { tags: 0, pcp: 0, ethertype: outer, payload: TYPE + 2 });
+        return Ok(Header {
+            tags: 0,
+            pcp: 0,
+            ethertype: outer,
+            payload: TYPE + 2,
+        });
     }
-    let Some(tag) = frame.part::<4>(TYPE + 2) else { return Err(Malformed::EthernetTruncated) };
+    let Some(tag) = frame.part::<4>(TYPE + 2) else {
+        return Err(Malformed::EthernetTruncated);
+    };
     let (pcp, inner) = (tag.octet::<0>() >> 5, tag.word::<2>());
     if !is_tag(inner) {
-        return Ok(Header { tags: 1, pcp, ethertype: inner, payload: TYPE + 6 });
+        return Ok(Header {
+            tags: 1,
+            pcp,
+            ethertype: inner,
+            payload: TYPE + 6,
+        });
     }
-    let Some(tag) = frame.part::<4>(TYPE + 6) else { return Err(Malformed::EthernetTruncated) };
+    let Some(tag) = frame.part::<4>(TYPE + 6) else {
+        return Err(Malformed::EthernetTruncated);
+    };
     let ethertype = tag.word::<2>();
     if is_tag(ethertype) {
         return Err(Malformed::TooManyTags);
     }
-    Ok(Header { tags: 2, pcp, ethertype, payload: TYPE + 10 })
+    Ok(Header {
+        tags: 2,
+        pcp,
+        ethertype,
+        payload: TYPE + 10,
+    })
 }
 
 #[cfg(test)]
@@ -68,27 +89,52 @@ mod tests {
 
     #[test]
     fn no_tag_one_tag_two_tags() {
-        assert_eq!(parse_after_addresses(&[0x08, 0x00]), Ok(Header { tags: 0, pcp: 0, ethertype: IPV4, payload: 14 }));
+        assert_eq!(
+            parse_after_addresses(&[0x08, 0x00]),
+            Ok(Header {
+                tags: 0,
+                pcp: 0,
+                ethertype: IPV4,
+                payload: 14
+            })
+        );
         assert_eq!(
             parse_after_addresses(&[0x81, 0x00, 0x60, 0x05, 0x86, 0xdd]),
-            Ok(Header { tags: 1, pcp: 3, ethertype: IPV6, payload: 18 })
+            Ok(Header {
+                tags: 1,
+                pcp: 3,
+                ethertype: IPV6,
+                payload: 18
+            })
         );
         assert_eq!(
             parse_after_addresses(&[0x88, 0xa8, 0xe0, 0x05, 0x81, 0x00, 0x20, 0x06, 0x08, 0x00]),
-            Ok(Header { tags: 2, pcp: 7, ethertype: IPV4, payload: 22 })
+            Ok(Header {
+                tags: 2,
+                pcp: 7,
+                ethertype: IPV4,
+                payload: 22
+            })
         );
     }
 
     #[test]
     fn a_third_tag_is_too_many() {
-        assert_eq!(parse_after_addresses(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]), Err(Malformed::TooManyTags));
+        assert_eq!(
+            parse_after_addresses(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]),
+            Err(Malformed::TooManyTags)
+        );
     }
 
     #[test]
     fn cut_anywhere_it_is_truncated() {
         let whole = [0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x08, 0x00];
         for length in [0, 1, 2, 3, 5, 6, 7, 9] {
-            assert_eq!(parse_after_addresses(&whole[..length]), Err(Malformed::EthernetTruncated), "{length}");
+            assert_eq!(
+                parse_after_addresses(&whole[..length]),
+                Err(Malformed::EthernetTruncated),
+                "{length}"
+            );
         }
         assert_eq!(parse(&[0u8; 0][..]), Err(Malformed::EthernetTruncated));
     }

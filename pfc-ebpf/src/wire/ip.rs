@@ -44,7 +44,9 @@ const PLAIN: u8 = 0x45;
 /// Reads the IPv4 header at `at`.
 #[inline(always)]
 pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Malformed> {
-    let Some(fixed) = frame.part::<IPV4_LEN>(at) else { return Err(short(frame, at)) };
+    let Some(fixed) = frame.part::<IPV4_LEN>(at) else {
+        return Err(short(frame, at));
+    };
     let first = fixed.octet::<0>();
     if first == PLAIN {
         return without_options(frame, fixed, at);
@@ -64,13 +66,28 @@ pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Mal
 
 /// Reads the IPv4 header `fixed`, which stands at `at`, if it has no options; `None`: it has some, or is none.
 #[inline(always)]
-pub fn parse_plain_v4(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize) -> Option<Result<Header, Malformed>> {
-    if fixed.octet::<0>() == PLAIN { Some(without_options(frame, fixed, at)) } else { None }
+pub fn parse_plain_v4(
+    frame: &(impl Octets + ?Sized),
+    fixed: impl Part,
+    at: usize,
+) -> Option<Result<Header, Malformed>> {
+    if fixed.octet::<0>() == PLAIN {
+        Some(without_options(frame, fixed, at))
+    } else {
+        None
+    }
 }
 
 #[inline(always)]
-fn without_options(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize) -> Result<Header, Malformed> {
-    let (a, b) = (fixed.summand::<0>() + fixed.summand::<4>(), fixed.summand::<8>() + fixed.summand::<12>());
+fn without_options(
+    frame: &(impl Octets + ?Sized),
+    fixed: impl Part,
+    at: usize,
+) -> Result<Header, Malformed> {
+    let (a, b) = (
+        fixed.summand::<0>() + fixed.summand::<4>(),
+        fixed.summand::<8>() + fixed.summand::<12>(),
+    );
     if !is_right(a + b + fixed.summand::<16>()) {
         return Err(Malformed::Ipv4Checksum);
     }
@@ -79,7 +96,12 @@ fn without_options(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize) 
 
 /// Reads what is behind the checks.
 #[inline(always)]
-fn read_v4(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize, header: usize) -> Result<Header, Malformed> {
+fn read_v4(
+    frame: &(impl Octets + ?Sized),
+    fixed: impl Part,
+    at: usize,
+    header: usize,
+) -> Result<Header, Malformed> {
     let total = fixed.word::<2>() as usize;
     if total < header || at + total > frame.length() {
         return Err(Malformed::Ipv4Truncated);
@@ -88,7 +110,10 @@ fn read_v4(frame: &(impl Octets + ?Sized), fixed: impl Part, at: usize, header: 
         dscp: fixed.octet::<1>() >> 2,
         protocol: fixed.octet::<9>(),
         fragment: fixed.word::<6>() & FRAGMENT != 0,
-        addresses: Addresses { at: at + 12, length: 8 },
+        addresses: Addresses {
+            at: at + 12,
+            length: 8,
+        },
         payload: at + header,
         length: total - header,
     })
@@ -124,7 +149,10 @@ pub fn parse_v6(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Mal
         dscp: (first >> 6) as u8 & 63,
         protocol: begin.octet::<6>(),
         fragment: false,
-        addresses: Addresses { at: at + 8, length: 32 },
+        addresses: Addresses {
+            at: at + 8,
+            length: 32,
+        },
         payload: at + IPV6_LEN,
         length,
     })
@@ -135,8 +163,10 @@ mod tests {
     use super::*;
 
     // A widely published checksum example, with its checksum 0xb861.
-    const V4: [u8; 20] =
-        [0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7];
+    const V4: [u8; 20] = [
+        0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00,
+        0x01, 0xc0, 0xa8, 0x00, 0xc7,
+    ];
 
     fn v4() -> Vec<u8> {
         let mut packet = V4.to_vec();
@@ -201,7 +231,10 @@ mod tests {
         assert_eq!(parse_v4(&v4()[..1], 0), Err(Malformed::Ipv4Truncated));
         let mut packet = v4();
         packet[2..4].copy_from_slice(&[0, 19]);
-        assert_eq!(parse_v4(&*with_checksum(packet), 0), Err(Malformed::Ipv4Truncated));
+        assert_eq!(
+            parse_v4(&*with_checksum(packet), 0),
+            Err(Malformed::Ipv4Truncated)
+        );
         let mut packet = v4();
         packet[0] = 0x44;
         assert_eq!(parse_v4(&*packet, 0), Err(Malformed::Ipv4Truncated));
@@ -212,7 +245,10 @@ mod tests {
         let mut packet = vec![0u8; 48];
         packet[..8].copy_from_slice(&[0x6b, 0x91, 0x23, 0x45, 0, 8, UDP, 64]);
         let header = parse_v6(&*packet, 0).unwrap();
-        assert_eq!((header.dscp, header.protocol, header.payload, header.length), (46, UDP, 40, 8));
+        assert_eq!(
+            (header.dscp, header.protocol, header.payload, header.length),
+            (46, UDP, 40, 8)
+        );
         assert_eq!(parse_v6(&packet[..47], 0), Err(Malformed::Ipv6Truncated));
         assert_eq!(parse_v6(&packet[..7], 0), Err(Malformed::Ipv6Truncated));
         packet[0] = 0x4b;

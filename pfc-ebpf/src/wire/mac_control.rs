@@ -68,7 +68,9 @@ impl MacControl {
     pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Self, Malformed> {
         let opcode = frame.word(OPCODE).ok_or(Malformed::ControlTruncated)?;
         let control = if opcode == PFC {
-            let operands = frame.part::<18>(OPERANDS).ok_or(Malformed::ControlTruncated)?;
+            let operands = frame
+                .part::<18>(OPERANDS)
+                .ok_or(Malformed::ControlTruncated)?;
             let word = [
                 operands.word::<2>(),
                 operands.word::<4>(),
@@ -79,20 +81,32 @@ impl MacControl {
                 operands.word::<14>(),
                 operands.word::<16>(),
             ];
-            Self::Pfc { vector: operands.word::<0>(), quanta: word }
+            Self::Pfc {
+                vector: operands.word::<0>(),
+                quanta: word,
+            }
         } else if opcode == PAUSE {
-            Self::Pause { quanta: frame.word(OPERANDS).ok_or(Malformed::ControlTruncated)? }
+            Self::Pause {
+                quanta: frame.word(OPERANDS).ok_or(Malformed::ControlTruncated)?,
+            }
         } else {
             return Err(Malformed::ControlOpcode);
         };
-        let addresses = frame.part::<{ OPCODE }>(0).ok_or(Malformed::ControlTruncated)?;
-        if addresses.high_48::<0>() == number(DESTINATION) { Ok(control) } else { Err(Malformed::ControlDestination) }
+        let addresses = frame
+            .part::<{ OPCODE }>(0)
+            .ok_or(Malformed::ControlTruncated)?;
+        if addresses.high_48::<0>() == number(DESTINATION) {
+            Ok(control)
+        } else {
+            Err(Malformed::ControlDestination)
+        }
     }
 
     /// The frame as it is sent, without FCS.
     pub fn emit(&self, source: [u8; 6]) -> [u8; LEN] {
         let mut frame = [0; LEN];
-        let mut put = |at: usize, octets: &[u8]| frame[at..at + octets.len()].copy_from_slice(octets);
+        let mut put =
+            |at: usize, octets: &[u8]| frame[at..at + octets.len()].copy_from_slice(octets);
         put(0, &DESTINATION);
         put(ethernet::SOURCE, &source);
         put(OPCODE - 2, &ethernet::MAC_CONTROL.to_be_bytes());
@@ -122,24 +136,65 @@ mod tests {
     fn golden() -> Vec<([u8; 6], &'static str, MacControl)> {
         let times = [40960, 40961, 40962, 40963, 40964, 40965, 40966, 40967];
         vec![
-            (MAC, "880801010008000000000000a003", MacControl::Pfc { vector: 8, quanta: [0, 0, 0, 40963, 0, 0, 0, 0] }),
-            (MAC, "880801010008", MacControl::Pfc { vector: 8, quanta: [0; 8] }),
-            (MAC, "8808010100ffa000a001a002a003a004a005a006a007", MacControl::Pfc { vector: 0xff, quanta: times }),
+            (
+                MAC,
+                "880801010008000000000000a003",
+                MacControl::Pfc {
+                    vector: 8,
+                    quanta: [0, 0, 0, 40963, 0, 0, 0, 0],
+                },
+            ),
+            (
+                MAC,
+                "880801010008",
+                MacControl::Pfc {
+                    vector: 8,
+                    quanta: [0; 8],
+                },
+            ),
+            (
+                MAC,
+                "8808010100ffa000a001a002a003a004a005a006a007",
+                MacControl::Pfc {
+                    vector: 0xff,
+                    quanta: times,
+                },
+            ),
             (
                 MAC,
                 "8808010100ff0000000000000000a004a005a006a007",
-                MacControl::Pfc { vector: 0xff, quanta: [0, 0, 0, 0, 40964, 40965, 40966, 40967] },
+                MacControl::Pfc {
+                    vector: 0xff,
+                    quanta: [0, 0, 0, 0, 40964, 40965, 40966, 40967],
+                },
             ),
-            (MAC, "8808010100f0", MacControl::Pfc { vector: 0xf0, quanta: [0; 8] }),
+            (
+                MAC,
+                "8808010100f0",
+                MacControl::Pfc {
+                    vector: 0xf0,
+                    quanta: [0; 8],
+                },
+            ),
             (MAC, "880800011234", MacControl::Pause { quanta: 4660 }),
             (MAC, "880800010000", MacControl::Pause { quanta: 0 }),
-            ([2, 0, 0, 0, 0, 1], "880800011234", MacControl::Pause { quanta: 0x1234 }),
+            (
+                [2, 0, 0, 0, 0, 1],
+                "880800011234",
+                MacControl::Pause { quanta: 0x1234 },
+            ),
         ]
     }
 
     fn frame(source: [u8; 6], tail: &str) -> Vec<u8> {
-        let octets = (0..tail.len()).step_by(2).map(|at| u8::from_str_radix(&tail[at..at + 2], 16).unwrap());
-        let mut frame: Vec<u8> = DESTINATION.into_iter().chain(source).chain(octets).collect();
+        let octets = (0..tail.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&tail[at..at + 2], 16).unwrap());
+        let mut frame: Vec<u8> = DESTINATION
+            .into_iter()
+            .chain(source)
+            .chain(octets)
+            .collect();
         frame.resize(LEN, 0);
         frame
     }
@@ -147,32 +202,58 @@ mod tests {
     #[test]
     fn frames_of_hardware_macs_are_read() {
         for (source, octets, control) in golden() {
-            assert_eq!(MacControl::parse(&*frame(source, octets)), Ok(control), "{octets}");
+            assert_eq!(
+                MacControl::parse(&*frame(source, octets)),
+                Ok(control),
+                "{octets}"
+            );
         }
     }
 
     #[test]
     fn frames_are_sent_as_hardware_macs_send_them() {
         for (source, octets, control) in golden() {
-            assert_eq!(control.emit(source)[..], frame(source, octets)[..], "{octets}");
+            assert_eq!(
+                control.emit(source)[..],
+                frame(source, octets)[..],
+                "{octets}"
+            );
         }
     }
 
     #[test]
     fn priorities_make_the_vector() {
         let priorities = [3, 4].map(|priority| Priority::new(priority).unwrap());
-        assert_eq!(MacControl::pfc(priorities, Quanta::MAX), MacControl::Pfc { vector: 0x18, quanta: [0, 0, 0, 0xffff, 0xffff, 0, 0, 0] });
+        assert_eq!(
+            MacControl::pfc(priorities, Quanta::MAX),
+            MacControl::Pfc {
+                vector: 0x18,
+                quanta: [0, 0, 0, 0xffff, 0xffff, 0, 0, 0]
+            }
+        );
     }
 
     #[test]
     fn unpadded_frames_are_taken_and_shorter_ones_are_truncated() {
         let pause = MacControl::Pause { quanta: 5 };
         assert_eq!(MacControl::parse(&pause.emit(MAC)[..18]), Ok(pause));
-        assert_eq!(MacControl::parse(&pause.emit(MAC)[..17]), Err(Malformed::ControlTruncated));
-        let pfc = MacControl::Pfc { vector: 0xff01, quanta: [7; 8] };
+        assert_eq!(
+            MacControl::parse(&pause.emit(MAC)[..17]),
+            Err(Malformed::ControlTruncated)
+        );
+        let pfc = MacControl::Pfc {
+            vector: 0xff01,
+            quanta: [7; 8],
+        };
         assert_eq!(MacControl::parse(&pfc.emit(MAC)[..34]), Ok(pfc));
-        assert_eq!(MacControl::parse(&pfc.emit(MAC)[..33]), Err(Malformed::ControlTruncated));
-        assert_eq!(MacControl::parse(&pfc.emit(MAC)[..15]), Err(Malformed::ControlTruncated));
+        assert_eq!(
+            MacControl::parse(&pfc.emit(MAC)[..33]),
+            Err(Malformed::ControlTruncated)
+        );
+        assert_eq!(
+            MacControl::parse(&pfc.emit(MAC)[..15]),
+            Err(Malformed::ControlTruncated)
+        );
     }
 
     #[test]
@@ -183,6 +264,9 @@ mod tests {
         assert_eq!(MacControl::parse(&frame[..]), Err(Malformed::ControlOpcode));
         let mut frame = MacControl::Pause { quanta: 5 }.emit(MAC);
         frame[..6].copy_from_slice(&MAC);
-        assert_eq!(MacControl::parse(&frame[..]), Err(Malformed::ControlDestination));
+        assert_eq!(
+            MacControl::parse(&frame[..]),
+            Err(Malformed::ControlDestination)
+        );
     }
 }

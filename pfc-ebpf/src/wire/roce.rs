@@ -116,5 +116,10 @@ pub fn parse(frame: &(impl Octets + ?Sized)) -> Option<Packet> {
         return None;
     }
     let at = ip.payload + udp::LEN;
-    Some(Packet { ip, at, length, bth: Bth::from_octets(frame.get(at)?) })
+    Some(Packet {
+        ip,
+        at,
+        length,
+        bth: Bth::from_octets(frame.get(at)?),
+    })
 }

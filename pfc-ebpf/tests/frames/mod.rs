@@ -24,7 +24,10 @@ pub struct TestFrame {
 }
 
 fn sum(octets: &[u8]) -> u32 {
-    octets.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
+    octets
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+        .sum()
 }
 
 fn checksum(mut sum: u32) -> [u8; 2] {
@@ -38,14 +41,23 @@ impl TestFrame {
     /// An untagged IPv4 frame of 64 octets, with the DSCP of its flow and ECT(1).
     pub fn new(stamp: Stamp) -> Self {
         let traffic_class = (stamp.flow as u8) << 2 | 1;
-        Self { stamp, traffic_class, tags: Vec::new(), v6: false, options: Vec::new(), payload: stamp::LEN }
+        Self {
+            stamp,
+            traffic_class,
+            tags: Vec::new(),
+            v6: false,
+            options: Vec::new(),
+            payload: stamp::LEN,
+        }
     }
 
     fn udp(&self, addresses: &[u8]) -> Vec<u8> {
         let mut payload = self.stamp.emit().to_vec();
         payload.extend((payload.len()..self.payload).map(|at| (at * 7) as u8));
         let length = (8 + payload.len()) as u16;
-        let mut datagram = [49152u16, stamp::UDP_PORT, length, 0].map(u16::to_be_bytes).concat();
+        let mut datagram = [49152u16, stamp::UDP_PORT, length, 0]
+            .map(u16::to_be_bytes)
+            .concat();
         datagram.extend(&payload);
         let check = match checksum(sum(addresses) + 17 + u32::from(length) + sum(&datagram)) {
             [0, 0] => [0xff, 0xff],
@@ -64,7 +76,14 @@ impl TestFrame {
         if self.v6 {
             let addresses: Vec<u8> = (1..=32).collect();
             let datagram = self.udp(&addresses);
-            frame.extend([0x86, 0xdd, 0x60 | self.traffic_class >> 4, self.traffic_class << 4, 0, 0]);
+            frame.extend([
+                0x86,
+                0xdd,
+                0x60 | self.traffic_class >> 4,
+                self.traffic_class << 4,
+                0,
+                0,
+            ]);
             frame.extend((datagram.len() as u16).to_be_bytes());
             frame.extend([17, 64]);
             frame.extend(addresses);
@@ -119,9 +138,14 @@ impl Frames {
 
     fn control(&mut self) -> Vec<u8> {
         let control = if self.below(2) == 0 {
-            MacControl::Pause { quanta: self.below(3) as u16 }
+            MacControl::Pause {
+                quanta: self.below(3) as u16,
+            }
         } else {
-            MacControl::Pfc { vector: self.below(512) as u16, quanta: std::array::from_fn(|_| self.below(3) as u16) }
+            MacControl::Pfc {
+                vector: self.below(512) as u16,
+                quanta: std::array::from_fn(|_| self.below(3) as u16),
+            }
         };
         let mut frame = control.emit([2, 0, 0, 0, 0, self.below(2) as u8]).to_vec();
         if self.below(8) == 0 {
@@ -138,12 +162,26 @@ impl Frames {
             }
             1 | 2 => self.control(),
             _ => {
-                let tags = (0..self.below(4)).map(|_| ([0x8100, 0x88a8][self.below(2)], self.below(1 << 16) as u16)).collect();
+                let tags = (0..self.below(4))
+                    .map(|_| ([0x8100, 0x88a8][self.below(2)], self.below(1 << 16) as u16))
+                    .collect();
                 let options = self.below(11) * 4 * self.below(2);
                 let frame = TestFrame::new(self.stamp());
-                let traffic_class = if self.below(4) == 0 { self.below(256) as u8 } else { frame.traffic_class };
+                let traffic_class = if self.below(4) == 0 {
+                    self.below(256) as u8
+                } else {
+                    frame.traffic_class
+                };
                 let (v6, options) = (self.below(3) == 0, self.octets(options));
-                TestFrame { tags, v6, options, traffic_class, payload: stamp::LEN + self.below(600), ..frame }.octets()
+                TestFrame {
+                    tags,
+                    v6,
+                    options,
+                    traffic_class,
+                    payload: stamp::LEN + self.below(600),
+                    ..frame
+                }
+                .octets()
             }
         }
     }

@@ -50,7 +50,9 @@ impl Request {
 
     fn datagram(&self) -> Vec<u8> {
         let length = (8 + 12 + 16 + self.payload.len() + 4) as u16;
-        let mut octets = [0xc123, self.port, length, 0].map(u16::to_be_bytes).concat();
+        let mut octets = [0xc123, self.port, length, 0]
+            .map(u16::to_be_bytes)
+            .concat();
         octets.extend([self.opcode, 0, 0xff, 0xff]);
         octets.extend(self.queue_pair.to_be_bytes());
         octets.extend((1 << 31 | self.psn).to_be_bytes());
@@ -93,7 +95,10 @@ impl Request {
 }
 
 fn checksum(octets: &[u8]) -> [u8; 2] {
-    let mut sum: u32 = octets.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let mut sum: u32 = octets
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
+        .sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -103,9 +108,19 @@ fn checksum(octets: &[u8]) -> [u8; 2] {
 /// Requests of every shape that has to be read: tags, options, both versions of IP.
 pub fn shapes(queue_pair: u32) -> Vec<Request> {
     let mut shapes = Vec::new();
-    for tags in [vec![], vec![(0x8100, 5)], vec![(0x88a8, 0xe005), (0x8100, 6)], vec![(0x8100, 5), (0x8100, 6)]] {
+    for tags in [
+        vec![],
+        vec![(0x8100, 5)],
+        vec![(0x88a8, 0xe005), (0x8100, 6)],
+        vec![(0x8100, 5), (0x8100, 6)],
+    ] {
         for (v6, options) in [(false, 0), (false, 4), (false, 24), (false, 40), (true, 0)] {
-            shapes.push(Request { tags: tags.clone(), v6, options: vec![1; options], ..Request::new(queue_pair) });
+            shapes.push(Request {
+                tags: tags.clone(),
+                v6,
+                options: vec![1; options],
+                ..Request::new(queue_pair)
+            });
         }
     }
     shapes
@@ -120,7 +135,10 @@ pub struct Frames {
 impl Frames {
     /// Most are for `queue_pair`, or nearly.
     pub fn new(seed: u64, queue_pair: u32) -> Self {
-        Self { state: seed.max(1), queue_pair }
+        Self {
+            state: seed.max(1),
+            queue_pair,
+        }
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
@@ -143,7 +161,9 @@ impl Frames {
             let length = self.below(200);
             return self.octets(length);
         }
-        let tags = (0..self.below(4)).map(|_| ([0x8100, 0x88a8][self.below(2)], self.below(1 << 16) as u16)).collect();
+        let tags = (0..self.below(4))
+            .map(|_| ([0x8100, 0x88a8][self.below(2)], self.below(1 << 16) as u16))
+            .collect();
         let options = self.below(11) * 4 * self.below(2);
         let payload = self.below(600) * self.below(2);
         let place = self.below(24);

@@ -13,15 +13,25 @@ struct Live {
 }
 
 /// Opens live frames on these CPUs, in the network namespace of the port.
-pub fn live(plan: &TrafficPlan<'_>, flow_control: FlowControl, cpus: &[usize]) -> Result<Box<dyn Source + Send>> {
+pub fn live(
+    plan: &TrafficPlan<'_>,
+    flow_control: FlowControl,
+    cpus: &[usize],
+) -> Result<Box<dyn Source + Send>> {
     let unaware = match flow_control {
         FlowControl::Software(_) => None,
         FlowControl::Unaware(reason) => Some(reason),
     };
-    let sizes = Sizes { flows: plan.flows.len() as u32, windows: plan.windows as u32 };
+    let sizes = Sizes {
+        flows: plan.flows.len() as u32,
+        windows: plan.windows as u32,
+    };
     let mut port = Account::attach(plan.interface, Mode::Driver, sizes)?;
     let source = LiveFrames::open(plan, port.generator()?, cpus, unaware)?;
-    Ok(Box::new(Live { source, _port: port }))
+    Ok(Box::new(Live {
+        source,
+        _port: port,
+    }))
 }
 
 impl Source for Live {

@@ -23,7 +23,10 @@ pub enum Extent {
 impl Extent {
     /// As the environment has it.
     pub fn asked() -> Self {
-        match (env::var_os("VALIDATOR_BENCH_QUICK"), env::var_os("VALIDATOR_BENCH_LONG")) {
+        match (
+            env::var_os("VALIDATOR_BENCH_QUICK"),
+            env::var_os("VALIDATOR_BENCH_LONG"),
+        ) {
             (Some(_), _) => Self::Quick,
             (None, Some(_)) => Self::Long,
             (None, None) => Self::Full,
@@ -51,13 +54,27 @@ impl Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
-        Self { median, min: sorted[0], max: sorted[sorted.len() - 1] }
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            (sorted[middle - 1] + sorted[middle]) / 2.0
+        };
+        Self {
+            median,
+            min: sorted[0],
+            max: sorted[sorted.len() - 1],
+        }
     }
 
     /// Of the ratios of each repeat to the other's of the same round.
     pub fn of_ratios(values: &[f64], others: &[f64]) -> Self {
-        Self::of(&values.iter().zip(others).map(|(value, other)| value / other).collect::<Vec<_>>())
+        Self::of(
+            &values
+                .iter()
+                .zip(others)
+                .map(|(value, other)| value / other)
+                .collect::<Vec<_>>(),
+        )
     }
 }
 
@@ -76,7 +93,11 @@ impl Report {
         let ratio = Spread::of_ratios(values, others);
         let mut line = figure(name, unit, values);
         line["beside"] = beside.into();
-        for (key, value) in [("ratio", ratio.median), ("ratio_min", ratio.min), ("ratio_max", ratio.max)] {
+        for (key, value) in [
+            ("ratio", ratio.median),
+            ("ratio_min", ratio.min),
+            ("ratio_max", ratio.max),
+        ] {
             // Nothing can be said beside nothing.
             if value.is_finite() {
                 line[key] = value.into();
@@ -93,9 +114,17 @@ impl Report {
 
     fn line(self, mut line: Value) {
         line["bench"] = self.0.into();
-        let Some(file) = env::var_os("VALIDATOR_BENCH_JSON") else { return };
-        let appended = OpenOptions::new().create(true).append(true).open(&file).and_then(|mut file| writeln!(file, "{line}"));
-        appended.unwrap_or_else(|error| panic!("VALIDATOR_BENCH_JSON names {}: {error}", file.display()));
+        let Some(file) = env::var_os("VALIDATOR_BENCH_JSON") else {
+            return;
+        };
+        let appended = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| writeln!(file, "{line}"));
+        appended.unwrap_or_else(|error| {
+            panic!("VALIDATOR_BENCH_JSON names {}: {error}", file.display())
+        });
     }
 }
 

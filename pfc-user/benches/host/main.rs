@@ -30,7 +30,10 @@ use validator::report::{self, json, text};
 /// Logged arrivals in the evidence.
 const ARRIVALS: usize = 1_000_000;
 /// Repetitions that are judged: of each kind of storm one.
-const CASES: [(&str, &[u8]); 2] = [("pfc.pause-single-lossless", &[3]), ("pfc.global-pause", &[3, 4])];
+const CASES: [(&str, &[u8]); 2] = [
+    ("pfc.pause-single-lossless", &[3]),
+    ("pfc.global-pause", &[3, 4]),
+];
 
 fn main() {
     let extent = Extent::asked();
@@ -52,7 +55,11 @@ fn evidence(case: &str, lossless: &[u8]) -> PfcEvidence {
     let mut evidence = bench::run(&bench::plan(case, lossless, None), &[]);
     let records = &mut evidence.arrivals.records;
     let times = ARRIVALS.div_ceil(records.len());
-    *records = records.iter().flat_map(|record| std::iter::repeat_n(*record, times)).take(ARRIVALS).collect();
+    *records = records
+        .iter()
+        .flat_map(|record| std::iter::repeat_n(*record, times))
+        .take(ARRIVALS)
+        .collect();
     evidence
 }
 
@@ -67,7 +74,12 @@ fn whole(case: &str, lossless: &[u8]) -> Evidence {
         host: Host::default(),
         testbed: Testbed::default(),
         preflight: None,
-        cases: vec![CaseEvidence { case: case.into(), repetitions, omitted: Vec::new(), error: None }],
+        cases: vec![CaseEvidence {
+            case: case.into(),
+            repetitions,
+            omitted: Vec::new(),
+            error: None,
+        }],
         interrupted: false,
     }
 }
@@ -78,15 +90,26 @@ fn judging(criterion: &mut Criterion) {
     for (case, lossless) in CASES {
         let evidence = whole(case, lossless);
         let results = cases::judge(&evidence);
-        assert!(results.iter().all(|result| result.verdict == Verdict::Pass), "{case} is not judged to the end: {results:?}");
+        assert!(
+            results.iter().all(|result| result.verdict == Verdict::Pass),
+            "{case} is not judged to the end: {results:?}"
+        );
         if case == CASES[0].0 {
-            let Repetition::Pfc(repetition) = &evidence.cases[0].repetitions[0] else { unreachable!("made above") };
+            let Repetition::Pfc(repetition) = &evidence.cases[0].repetitions[0] else {
+                unreachable!("made above")
+            };
             group.bench_function("pass", |bencher| {
-                bencher
-                    .iter(|| black_box(&repetition.arrivals.records).iter().map(|arrival| arrival.time ^ u64::from(arrival.latency)).max())
+                bencher.iter(|| {
+                    black_box(&repetition.arrivals.records)
+                        .iter()
+                        .map(|arrival| arrival.time ^ u64::from(arrival.latency))
+                        .max()
+                })
             });
         }
-        group.bench_function(format!("{case}, 10^6 arrivals"), |bencher| bencher.iter(|| cases::judge(black_box(&evidence))));
+        group.bench_function(format!("{case}, 10^6 arrivals"), |bencher| {
+            bencher.iter(|| cases::judge(black_box(&evidence)))
+        });
     }
     group.finish();
 }
@@ -98,11 +121,20 @@ fn keeping(criterion: &mut Criterion) {
     let octets = serde_json::to_vec(&evidence).expect("evidence can be written");
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join(report::EVIDENCE), &octets).expect("a file");
-    assert_eq!(report::read_evidence(folder.path()).expect("evidence"), evidence);
+    assert_eq!(
+        report::read_evidence(folder.path()).expect("evidence"),
+        evidence
+    );
 
     let mut group = criterion.benchmark_group("evidence of 10^6 arrivals beside copy");
     group.throughput(Throughput::Bytes(octets.len() as u64));
-    group.bench_function("copy", |bencher| bencher.iter_batched(|| (), |()| black_box(&octets).clone(), BatchSize::PerIteration));
+    group.bench_function("copy", |bencher| {
+        bencher.iter_batched(
+            || (),
+            |()| black_box(&octets).clone(),
+            BatchSize::PerIteration,
+        )
+    });
     group.bench_function("write", |bencher| {
         bencher.iter(|| {
             let mut out = Vec::with_capacity(octets.len());
@@ -110,26 +142,46 @@ fn keeping(criterion: &mut Criterion) {
             out
         })
     });
-    group.bench_function("read_evidence", |bencher| bencher.iter(|| report::read_evidence(folder.path()).expect("evidence")));
+    group.bench_function("read_evidence", |bencher| {
+        bencher.iter(|| report::read_evidence(folder.path()).expect("evidence"))
+    });
     group.finish();
     let mut group = criterion.benchmark_group("report");
     group.bench_function("report.json", |bencher| {
         bencher.iter(|| {
             let mut out = Vec::new();
-            json::write(&mut out, black_box(&evidence), &results, Exit::Passed).expect("a report can be written");
+            json::write(&mut out, black_box(&evidence), &results, Exit::Passed)
+                .expect("a report can be written");
             out
         })
     });
-    group.bench_function("text", |bencher| bencher.iter(|| text::summary(black_box(&evidence), &results, Exit::Passed, false)));
+    group.bench_function("text", |bencher| {
+        bencher.iter(|| text::summary(black_box(&evidence), &results, Exit::Passed, false))
+    });
     group.finish();
 }
 
 fn classifying(criterion: &mut Criterion) {
-    let stamp = Stamp { run: 7, flow: 3, phase: Phase::Storm, sequence: 5, time: 9 };
+    let stamp = Stamp {
+        run: 7,
+        flow: 3,
+        phase: Phase::Storm,
+        sequence: 5,
+        time: 9,
+    };
     let plain = TestFrame::new(stamp);
-    let tagged = TestFrame { tags: vec![(0x8100, 3 << 13)], ..plain.clone() };
-    let long = TestFrame { payload: LEN + 1500 - 64, ..plain.clone() };
-    let v6 = TestFrame { v6: true, ..plain.clone() };
+    let tagged = TestFrame {
+        tags: vec![(0x8100, 3 << 13)],
+        ..plain.clone()
+    };
+    let long = TestFrame {
+        payload: LEN + 1500 - 64,
+        ..plain.clone()
+    };
+    let v6 = TestFrame {
+        v6: true,
+        ..plain.clone()
+    };
     let mut damaged = plain.octets();
     damaged[44] ^= 1;
     let other = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x08, 0x06], &[0; 46]].concat();
@@ -140,8 +192,19 @@ fn classifying(criterion: &mut Criterion) {
         ("test, IPv6", v6.octets()),
         ("test, 1500 octets", long.octets()),
         ("test, damaged stamp", damaged),
-        ("PFC, 8 classes", MacControl::Pfc { vector: 0xff, quanta: [0xffff; 8] }.emit(source).to_vec()),
-        ("PAUSE", MacControl::Pause { quanta: 0xffff }.emit(source).to_vec()),
+        (
+            "PFC, 8 classes",
+            MacControl::Pfc {
+                vector: 0xff,
+                quanta: [0xffff; 8],
+            }
+            .emit(source)
+            .to_vec(),
+        ),
+        (
+            "PAUSE",
+            MacControl::Pause { quanta: 0xffff }.emit(source).to_vec(),
+        ),
         ("other (ARP)", other),
     ];
     let mut group = criterion.benchmark_group("classify beside copy of 64 octets");
@@ -154,7 +217,9 @@ fn classifying(criterion: &mut Criterion) {
         })
     });
     for (kind, frame) in &kinds {
-        group.bench_function(*kind, |bencher| bencher.iter(|| classify(black_box(frame.as_slice()))));
+        group.bench_function(*kind, |bencher| {
+            bencher.iter(|| classify(black_box(frame.as_slice())))
+        });
     }
     group.finish();
 }

@@ -33,9 +33,15 @@ type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
 /// Every sender of traffic, with the rate asked of it in Gbit/s: more than it can, but for live frames at a rate that leaves time.
 const SOURCES: [(&str, u64, Open); 3] = [
-    ("sendmmsg", 40, |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?))),
-    ("live frames", 40, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
-    ("live, 2.4 Mpps", 20, |plan, flow_control| live::live(plan, flow_control, plan.cpu.as_slice())),
+    ("sendmmsg", 40, |plan, flow_control| {
+        Ok(Box::new(Sendmmsg::open(plan, flow_control)?))
+    }),
+    ("live frames", 40, |plan, flow_control| {
+        live::live(plan, flow_control, plan.cpu.as_slice())
+    }),
+    ("live, 2.4 Mpps", 20, |plan, flow_control| {
+        live::live(plan, flow_control, plan.cpu.as_slice())
+    }),
 ];
 
 /// What else goes on.
@@ -52,7 +58,10 @@ pub enum Load {
 
 impl Load {
     pub fn all() -> Vec<Self> {
-        [Self::Idle, Self::Hog].into_iter().chain(SOURCES.map(|(name, gbits, open)| Self::Traffic(name, gbits, open))).collect()
+        [Self::Idle, Self::Hog]
+            .into_iter()
+            .chain(SOURCES.map(|(name, gbits, open)| Self::Traffic(name, gbits, open)))
+            .collect()
     }
 
     pub fn name(self) -> &'static str {
@@ -78,16 +87,50 @@ impl Lab {
         let (tester, far) = (Namespace::new()?, Namespace::new()?);
         let cpus = realtime::allowed_cpus().len();
         let mut accounts = Vec::new();
-        for (near_name, far_name, mac) in [("storm", "storm-end", STORM_MAC), ("data", "data-end", DATA_MAC)] {
+        for (near_name, far_name, mac) in [
+            ("storm", "storm-end", STORM_MAC),
+            ("data", "data-end", DATA_MAC),
+        ] {
             let far_mac = [mac[0], 0, 0, 0, 1, mac[5]];
-            create_veth(End { namespace: &tester, name: near_name, mac }, End { namespace: &far, name: far_name, mac: far_mac }, MTU)?;
+            create_veth(
+                End {
+                    namespace: &tester,
+                    name: near_name,
+                    mac,
+                },
+                End {
+                    namespace: &far,
+                    name: far_name,
+                    mac: far_mac,
+                },
+                MTU,
+            )?;
             // The receiving end has to have them before.
-            let queued = far.run(|| queues(far_name, cpus))?.and_then(|()| tester.run(|| queues(near_name, cpus))?);
-            let _ = queued.inspect_err(|error| REPORT.skip("a queue for each CPU", &format!("{error:#}")));
-            accounts.push(far.run(|| Account::attach(far_name, Mode::Driver, Sizes { flows: 1, windows: 1 }))??);
+            let queued = far
+                .run(|| queues(far_name, cpus))?
+                .and_then(|()| tester.run(|| queues(near_name, cpus))?);
+            let _ = queued
+                .inspect_err(|error| REPORT.skip("a queue for each CPU", &format!("{error:#}")));
+            accounts.push(far.run(|| {
+                Account::attach(
+                    far_name,
+                    Mode::Driver,
+                    Sizes {
+                        flows: 1,
+                        windows: 1,
+                    },
+                )
+            })??);
         }
-        let (Some(data), Some(storm)) = (accounts.pop(), accounts.pop()) else { unreachable!("two were pushed") };
-        Ok(Self { tester, storm, data, _far: far })
+        let (Some(data), Some(storm)) = (accounts.pop(), accounts.pop()) else {
+            unreachable!("two were pushed")
+        };
+        Ok(Self {
+            tester,
+            storm,
+            data,
+            _far: far,
+        })
     }
 
     /// Begins anew to count.
@@ -109,15 +152,23 @@ impl Lab {
     }
 
     pub fn control(&self) -> Result<ControlSender> {
-        Ok(self.tester.run(|| ControlSender::open("storm", STORM_MAC))??)
+        Ok(self
+            .tester
+            .run(|| ControlSender::open("storm", STORM_MAC))??)
     }
 
     /// Begins `load`; it ends when it is dropped.
     pub fn load(&self, load: Load, length: Nanos) -> Result<Running> {
         Ok(match load {
             Load::Idle => Running::default(),
-            Load::Hog => Running { _hogs: Some(Hogs::start(hog)), _source: None },
-            Load::Kept => Running { _hogs: Some(Hogs::start(keeper)), _source: None },
+            Load::Hog => Running {
+                _hogs: Some(Hogs::start(hog)),
+                _source: None,
+            },
+            Load::Kept => Running {
+                _hogs: Some(Hogs::start(keeper)),
+                _source: None,
+            },
             Load::Traffic(_, gbits, open) => {
                 let line_rate = LineRate::from_bits_per_second(gbits * 1_000_000_000)?;
                 let flows = [FlowPlan {
@@ -149,8 +200,16 @@ impl Lab {
                 let flow_control = || FlowControl::Unaware("the benchmark has no DUT".into());
                 let mut source = self.tester.run(|| open(&plan, flow_control()))??;
                 let from = clock::now() + 10 * MS;
-                source.start(Burst { phase: Phase::Baseline, from, to: from + length + SECOND, load: 100 })?;
-                Running { _hogs: None, _source: Some(source) }
+                source.start(Burst {
+                    phase: Phase::Baseline,
+                    from,
+                    to: from + length + SECOND,
+                    load: 100,
+                })?;
+                Running {
+                    _hogs: None,
+                    _source: Some(source),
+                }
             }
         })
     }
@@ -160,8 +219,15 @@ impl Lab {
 /// one wait for each other's lock, also while the CPU of its holder is away, and what one sends is received on the other's CPU.
 fn queues(end: &str, count: usize) -> Result<()> {
     let count = count.to_string();
-    let output = Command::new("ethtool").args(["-L", end, "rx", &count, "tx", &count]).output().context("ethtool does not start")?;
-    ensure!(output.status.success(), "ethtool: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let output = Command::new("ethtool")
+        .args(["-L", end, "rx", &count, "tx", &count])
+        .output()
+        .context("ethtool does not start")?;
+    ensure!(
+        output.status.success(),
+        "ethtool: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(())
 }
 
@@ -195,7 +261,9 @@ impl Hogs {
 impl Drop for Hogs {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().expect("a hog does not panic"));
+        self.threads
+            .drain(..)
+            .for_each(|thread| thread.join().expect("a hog does not panic"));
     }
 }
 
@@ -207,7 +275,10 @@ fn hog(stop: &AtomicBool) {
 }
 
 fn keeper(stop: &AtomicBool) {
-    assert!(realtime::enter_fifo(realtime::STORM + 1), "root may do this");
+    assert!(
+        realtime::enter_fifo(realtime::STORM + 1),
+        "root may do this"
+    );
     while !stop.load(Ordering::Relaxed) {
         // The same on all CPUs.
         let next = clock::now().next_multiple_of(KEPT_EVERY);

@@ -30,7 +30,8 @@ use witness::{Keeper, Seen, Witness};
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
 /// Slices of each row, 10 s in all, and their length; fewer and shorter ones where a first idea is asked for.
-static EXTENT: LazyLock<(usize, Nanos)> = LazyLock::new(|| Extent::asked().pick((3, 300 * MS), (5, 2 * SECOND)));
+static EXTENT: LazyLock<(usize, Nanos)> =
+    LazyLock::new(|| Extent::asked().pick((3, 300 * MS), (5, 2 * SECOND)));
 const REPORT: Report = Report("storm");
 /// Single frames in a slice, and the time from one to the next.
 const PROBES: usize = 400;
@@ -42,8 +43,14 @@ const GBITS: [u64; 3] = [100, 400, 800];
 /// A row of the table.
 #[derive(Clone, Copy)]
 enum Row {
-    Storm { gbits: u64, redundant: bool, load: Load },
-    Single { load: Load },
+    Storm {
+        gbits: u64,
+        redundant: bool,
+        load: Load,
+    },
+    Single {
+        load: Load,
+    },
 }
 
 impl Row {
@@ -51,17 +58,42 @@ impl Row {
         let loads = Load::all();
         let storms = GBITS.into_iter().flat_map(|gbits| {
             let loads = loads.clone().into_iter();
-            loads.flat_map(move |load| [false, true].map(|redundant| Self::Storm { gbits, redundant, load }))
+            loads.flat_map(move |load| {
+                [false, true].map(|redundant| Self::Storm {
+                    gbits,
+                    redundant,
+                    load,
+                })
+            })
         });
         // Proves that the witness excuses nothing but the machine: all gaps above the pause are ours.
-        let control = Self::Storm { gbits: GBITS[0], redundant: true, load: Load::Kept };
-        storms.chain([control]).chain(loads.iter().map(|load| Self::Single { load: *load })).collect()
+        let control = Self::Storm {
+            gbits: GBITS[0],
+            redundant: true,
+            load: Load::Kept,
+        };
+        storms
+            .chain([control])
+            .chain(loads.iter().map(|load| Self::Single { load: *load }))
+            .collect()
     }
 
     fn name(self) -> String {
         match self {
-            Self::Storm { gbits, redundant, load } => {
-                format!("{gbits} Gbit/s, {}, {}", if redundant { "two senders" } else { "one sender" }, load.name())
+            Self::Storm {
+                gbits,
+                redundant,
+                load,
+            } => {
+                format!(
+                    "{gbits} Gbit/s, {}, {}",
+                    if redundant {
+                        "two senders"
+                    } else {
+                        "one sender"
+                    },
+                    load.name()
+                )
             }
             Self::Single { load } => format!("single frame, {}", load.name()),
         }
@@ -94,7 +126,11 @@ struct Whose {
 
 type Count = fn(&Whose) -> usize;
 
-const WHOSE: [(&str, Count); 3] = [("host", |whose| whose.host), ("kernel", |whose| whose.kernel), ("ours", |whose| whose.ours)];
+const WHOSE: [(&str, Count); 3] = [
+    ("host", |whose| whose.host),
+    ("kernel", |whose| whose.kernel),
+    ("ours", |whose| whose.ours),
+];
 
 fn line_rate(gbits: u64) -> LineRate {
     LineRate::from_bits_per_second(gbits * 1_000_000_000).expect("a rate that Ethernet has")
@@ -103,8 +139,16 @@ fn line_rate(gbits: u64) -> LineRate {
 fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) -> Result<Slice> {
     let rate = line_rate(gbits);
     let pause = Quanta::MAX.nanos(rate);
-    let plan = StormPlan { kind: StormKind::Pfc(vec![Priority::from_low_bits(3)]), quanta: Quanta::MAX, interval: pause / 3 };
-    let placement = if redundant { Placement::choose(pause, &realtime::allowed_cpus()) } else { Placement::Single };
+    let plan = StormPlan {
+        kind: StormKind::Pfc(vec![Priority::from_low_bits(3)]),
+        quanta: Quanta::MAX,
+        interval: pause / 3,
+    };
+    let placement = if redundant {
+        Placement::choose(pause, &realtime::allowed_cpus())
+    } else {
+        Placement::Single
+    };
     lab.reset()?;
     let _running = lab.load(load, EXTENT.1)?;
     let witness = watched.then(|| Witness::begin(pause)).transpose()?;
@@ -113,12 +157,24 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) 
     let mut arrivals = Vec::new();
     while clock::now() < begun + EXTENT.1 {
         clock::sleep_until(clock::now() + TAKE);
-        arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
+        arrivals.extend(
+            lab.storm
+                .take_rings()?
+                .controls
+                .iter()
+                .map(|control| control.time),
+        );
     }
     let report = storm.stop();
     let seen = witness.map(Witness::end).transpose()?.flatten();
     let seconds = (report.last.after - report.first.before) as f64 / 1e9;
-    arrivals.extend(lab.storm.take_rings()?.controls.iter().map(|control| control.time));
+    arrivals.extend(
+        lab.storm
+            .take_rings()?
+            .controls
+            .iter()
+            .map(|control| control.time),
+    );
     let port = lab.storm.port()?;
     anyhow::ensure!(
         port.pfc_frames == report.frames,
@@ -129,22 +185,54 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) 
     );
     arrivals.sort_unstable();
     // Where records were lost the gaps between the others say nothing.
-    let received = (port.controls_lost == 0).then(|| arrivals.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0));
+    let received = (port.controls_lost == 0).then(|| {
+        arrivals
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .max()
+            .unwrap_or(0)
+    });
     let whose = seen.map(|seen| whose(&report, pause, placement, &seen));
-    Ok(Slice { whose, ..slice_of(&report, pause, seconds, received) })
+    Ok(Slice {
+        whose,
+        ..slice_of(&report, pause, seconds, received)
+    })
 }
 
 fn slice_of(report: &StormReport, pause: Nanos, seconds: f64, received: Option<Nanos>) -> Slice {
-    let quantile = |q| report.histogram.quantile(q).unwrap_or(0).min(report.max_gap);
-    let above = report.gaps.iter().filter(|gap| gap.length() > pause).count();
-    Slice { frames: report.frames, seconds, p50: quantile(0.5), p99: quantile(0.99), max: report.max_gap, above, whose: None, received }
+    let quantile = |q| {
+        report
+            .histogram
+            .quantile(q)
+            .unwrap_or(0)
+            .min(report.max_gap)
+    };
+    let above = report
+        .gaps
+        .iter()
+        .filter(|gap| gap.length() > pause)
+        .count();
+    Slice {
+        frames: report.frames,
+        seconds,
+        p50: quantile(0.5),
+        p99: quantile(0.99),
+        max: report.max_gap,
+        above,
+        whose: None,
+        received,
+    }
 }
 
 /// Whose the gaps above the pause are. Those with two senders are of whoever kept the one that was kept by less.
 fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Whose {
     let mut whose = Whose::default();
     for gap in report.gaps.iter().filter(|gap| gap.length() > pause) {
-        let keepers = |cpus: &[usize]| cpus.iter().map(|cpu| seen.keeper(gap, pause, *cpu)).collect::<Vec<_>>();
+        let keepers = |cpus: &[usize]| {
+            cpus.iter()
+                .map(|cpu| seen.keeper(gap, pause, *cpu))
+                .collect::<Vec<_>>()
+        };
         let keeper = match placement {
             Placement::Redundant(cpus) => keepers(&cpus).into_iter().max(),
             // It may be on any.
@@ -171,11 +259,27 @@ fn single(lab: &mut Lab, load: Load) -> Result<Slice> {
         clock::sleep_until(begun + number * PROBE_EVERY);
         departures.push(sender.send(&xoff)?);
     }
-    let arrivals: Vec<Nanos> = lab.storm.take_rings()?.controls.iter().map(|control| control.time).collect();
-    anyhow::ensure!(arrivals.len() == PROBES, "{PROBES} single frames left, {} arrived", arrivals.len());
+    let arrivals: Vec<Nanos> = lab
+        .storm
+        .take_rings()?
+        .controls
+        .iter()
+        .map(|control| control.time)
+        .collect();
+    anyhow::ensure!(
+        arrivals.len() == PROBES,
+        "{PROBES} single frames left, {} arrived",
+        arrivals.len()
+    );
     let late = |(departure, arrival): (&Departure, &Nanos)| arrival.saturating_sub(departure.after);
-    let outside = departures.iter().zip(&arrivals).filter(|(departure, arrival)| !(departure.before..=departure.after).contains(arrival));
-    let mut calls: Vec<Nanos> = departures.iter().map(|departure| departure.after - departure.before).collect();
+    let outside = departures
+        .iter()
+        .zip(&arrivals)
+        .filter(|(departure, arrival)| !(departure.before..=departure.after).contains(arrival));
+    let mut calls: Vec<Nanos> = departures
+        .iter()
+        .map(|departure| departure.after - departure.before)
+        .collect();
     calls.sort_unstable();
     Ok(Slice {
         frames: PROBES as u64,
@@ -194,17 +298,23 @@ fn us(nanos: Nanos) -> f64 {
 }
 
 fn print(row: Row, slices: &[Slice]) {
-    let of = |value: fn(&Slice) -> f64| Spread::of(&slices.iter().map(value).collect::<Vec<_>>()).median;
+    let of =
+        |value: fn(&Slice) -> f64| Spread::of(&slices.iter().map(value).collect::<Vec<_>>()).median;
     let frames: u64 = slices.iter().map(|slice| slice.frames).sum();
     let seconds: f64 = slices.iter().map(|slice| slice.seconds).sum();
     let above: usize = slices.iter().map(|slice| slice.above).sum();
     let longest = slices.iter().map(|slice| slice.max).max().unwrap_or(0);
     let received: Option<Vec<f64>> = slices.iter().map(|slice| slice.received.map(us)).collect();
     let [host, kernel, ours] = WHOSE.map(|(_, count)| {
-        let gaps: Option<usize> = slices.iter().map(|slice| slice.whose.as_ref().map(count)).sum();
+        let gaps: Option<usize> = slices
+            .iter()
+            .map(|slice| slice.whose.as_ref().map(count))
+            .sum();
         gaps.map_or("-".into(), |gaps| gaps.to_string())
     });
-    let received = received.map_or("lost".into(), |received| format!("{:.1}", received.into_iter().fold(0.0, f64::max)));
+    let received = received.map_or("lost".into(), |received| {
+        format!("{:.1}", received.into_iter().fold(0.0, f64::max))
+    });
     println!(
         "{:<36} | {frames:>8} | {:>7.1} | {:>6.1} | {:>6.1} | {:>7.1} | {:>8.1} | {:>8} | {above:>5} | {host:>5} | {kernel:>6} | {ours:>4}",
         row.name(),
@@ -219,23 +329,51 @@ fn print(row: Row, slices: &[Slice]) {
 
 /// The largest gap of each slice beside the pause time, or the 99th percentile of the calls beside that of an `idle` machine.
 fn report(row: Row, slices: &[Slice], idle: Option<&[Slice]>) {
-    let of = |slices: &[Slice], value: fn(&Slice) -> Nanos| slices.iter().map(|slice| us(value(slice))).collect::<Vec<_>>();
+    let of = |slices: &[Slice], value: fn(&Slice) -> Nanos| {
+        slices
+            .iter()
+            .map(|slice| us(value(slice)))
+            .collect::<Vec<_>>()
+    };
     let name = row.name();
     match row {
         Row::Storm { gbits, .. } => {
             let pause = us(Quanta::MAX.nanos(line_rate(gbits)));
             let gaps = of(slices, |slice| slice.max);
-            REPORT.beside(&format!("{name}: largest gap"), "us", &gaps, "pause time", &vec![pause; gaps.len()]);
-            REPORT.figure(&format!("{name}: gaps above the pause"), "", &slices.iter().map(|slice| slice.above as f64).collect::<Vec<_>>());
+            REPORT.beside(
+                &format!("{name}: largest gap"),
+                "us",
+                &gaps,
+                "pause time",
+                &vec![pause; gaps.len()],
+            );
+            REPORT.figure(
+                &format!("{name}: gaps above the pause"),
+                "",
+                &slices
+                    .iter()
+                    .map(|slice| slice.above as f64)
+                    .collect::<Vec<_>>(),
+            );
             for (who, count) in WHOSE {
-                let gaps: Option<Vec<f64>> = slices.iter().map(|slice| slice.whose.as_ref().map(|whose| count(whose) as f64)).collect();
-                gaps.inspect(|gaps| REPORT.figure(&format!("{name}: gaps above the pause, {who}"), "", gaps));
+                let gaps: Option<Vec<f64>> = slices
+                    .iter()
+                    .map(|slice| slice.whose.as_ref().map(|whose| count(whose) as f64))
+                    .collect();
+                gaps.inspect(|gaps| {
+                    REPORT.figure(&format!("{name}: gaps above the pause, {who}"), "", gaps)
+                });
             }
         }
         Row::Single { .. } => {
-            let (name, calls) = (format!("{name}: p99 of the call"), of(slices, |slice| slice.p99));
+            let (name, calls) = (
+                format!("{name}: p99 of the call"),
+                of(slices, |slice| slice.p99),
+            );
             match idle {
-                Some(idle) => REPORT.beside(&name, "us", &calls, "idle", &of(idle, |slice| slice.p99)),
+                Some(idle) => {
+                    REPORT.beside(&name, "us", &calls, "idle", &of(idle, |slice| slice.p99))
+                }
                 None => REPORT.figure(&name, "us", &calls),
             }
         }
@@ -247,11 +385,19 @@ fn main() -> Result<()> {
         println!("skipped: needs root");
         return Ok(());
     }
-    let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let rows: Vec<Row> = Row::all().into_iter().filter(|row| words.iter().all(|word| row.name().contains(word.as_str()))).collect();
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let rows: Vec<Row> = Row::all()
+        .into_iter()
+        .filter(|row| words.iter().all(|word| row.name().contains(word.as_str())))
+        .collect();
     let watched = !std::env::args().any(|argument| argument == "--unwatched") && {
         let begun = Witness::begin(SECOND);
-        let _ = begun.as_ref().inspect_err(|error| REPORT.skip("whose gaps there are", &format!("{error:#}")));
+        let _ = begun
+            .as_ref()
+            .inspect_err(|error| REPORT.skip("whose gaps there are", &format!("{error:#}")));
         begun.is_ok()
     };
     let mut lab = Lab::new()?;
@@ -259,10 +405,17 @@ fn main() -> Result<()> {
     for _ in 0..EXTENT.0 {
         for (index, row) in rows.iter().enumerate() {
             let slice = match *row {
-                Row::Storm { gbits, redundant, load } => storm(&mut lab, gbits, redundant, load, watched),
+                Row::Storm {
+                    gbits,
+                    redundant,
+                    load,
+                } => storm(&mut lab, gbits, redundant, load, watched),
                 Row::Single { load } => single(&mut lab, load),
             };
-            slices.entry(index).or_default().push(slice.with_context(|| row.name())?);
+            slices
+                .entry(index)
+                .or_default()
+                .push(slice.with_context(|| row.name())?);
         }
     }
     println!(
@@ -272,16 +425,38 @@ fn main() -> Result<()> {
     );
     println!(
         "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5} | {:>5} | {:>6} | {:>4}",
-        "", "frames", "kHz", "p50", "p99", "max", "longest", "received", "above", "host", "kernel", "ours"
+        "",
+        "frames",
+        "kHz",
+        "p50",
+        "p99",
+        "max",
+        "longest",
+        "received",
+        "above",
+        "host",
+        "kernel",
+        "ours"
     );
-    let idle = rows.iter().position(|row| matches!(row, Row::Single { load: Load::Idle })).map(|index| &slices[&index][..]);
+    let idle = rows
+        .iter()
+        .position(|row| matches!(row, Row::Single { load: Load::Idle }))
+        .map(|index| &slices[&index][..]);
     for (index, row) in rows.iter().enumerate() {
         print(*row, &slices[&index]);
         report(*row, &slices[&index], idle);
     }
-    println!("max: median of the slices; received: largest gap of arrivals; above: gaps above the pause (335.5, 83.9, 41.9 us) in all.");
-    println!("host, kernel, ours: those of them in which both senders were kept by the machine's host, or by it and the kernel's work for");
-    println!("other processes, and all others; one sender may be on any CPU, and the one that stood still is taken for its own.");
-    println!("Single frames: how long the call took, the latest arrival after its return, and arrivals outside of the call.");
+    println!(
+        "max: median of the slices; received: largest gap of arrivals; above: gaps above the pause (335.5, 83.9, 41.9 us) in all."
+    );
+    println!(
+        "host, kernel, ours: those of them in which both senders were kept by the machine's host, or by it and the kernel's work for"
+    );
+    println!(
+        "other processes, and all others; one sender may be on any CPU, and the one that stood still is taken for its own."
+    );
+    println!(
+        "Single frames: how long the call took, the latest arrival after its return, and arrivals outside of the call."
+    );
     Ok(())
 }

@@ -53,7 +53,8 @@ impl Witness {
             anyhow::Ok((cpu, watch))
         };
         let watches: Result<_> = realtime::allowed_cpus().into_iter().map(watch).collect();
-        let watches = watches.context("the kernel's cpu-clock, by which the benchmark tells whose gaps there are")?;
+        let watches = watches
+            .context("the kernel's cpu-clock, by which the benchmark tells whose gaps there are")?;
         Ok(Self { step, watches })
     }
 
@@ -67,13 +68,27 @@ impl Witness {
             while let Some(record) = watch.next_record() {
                 let kernel = record.misc() & MODE == KERNEL;
                 let Record::Sample(sample) = record.parse_record()? else {
-                    println!("  unwatched: of the looks at the clock of CPU {cpu} some are missing (record {})", record.ty());
+                    println!(
+                        "  unwatched: of the looks at the clock of CPU {cpu} some are missing (record {})",
+                        record.ty()
+                    );
                     return Ok(None);
                 };
-                let (Some(time), Some(process)) = (sample.time(), sample.pid()) else { bail!("a look at the clock without the time") };
-                looks.push(Look { time, elsewhere: kernel && process != IDLE && process != std::process::id() });
+                let (Some(time), Some(process)) = (sample.time(), sample.pid()) else {
+                    bail!("a look at the clock without the time")
+                };
+                looks.push(Look {
+                    time,
+                    elsewhere: kernel && process != IDLE && process != std::process::id(),
+                });
             }
-            seen.insert(cpu, Looks { step: self.step, looks });
+            seen.insert(
+                cpu,
+                Looks {
+                    step: self.step,
+                    looks,
+                },
+            );
         }
         Ok(Some(Seen(seen)))
     }
@@ -96,7 +111,9 @@ pub struct Seen(BTreeMap<usize, Looks>);
 impl Seen {
     /// Who kept the sender on `cpu` so long that without that `gap` would not have been above `pause`.
     pub fn keeper(&self, gap: &Gap, pause: Nanos, cpu: usize) -> Keeper {
-        let Some(looks) = self.0.get(&cpu) else { return Keeper::Ours };
+        let Some(looks) = self.0.get(&cpu) else {
+            return Keeper::Ours;
+        };
         let excess = gap.length().saturating_sub(pause);
         match looks.kept(gap) {
             (still, _) if still >= excess => Keeper::Host,
@@ -122,9 +139,15 @@ struct Looks {
 impl Looks {
     /// How long in `gap` the CPU stood still, and how long it did or was elsewhere.
     fn kept(&self, gap: &Gap) -> (Nanos, Nanos) {
-        let first = self.looks.partition_point(|look| look.time <= gap.from).saturating_sub(1);
+        let first = self
+            .looks
+            .partition_point(|look| look.time <= gap.from)
+            .saturating_sub(1);
         let (mut still, mut kept) = (0, 0);
-        for pair in self.looks[first..].windows(2).take_while(|pair| pair[0].time < gap.to) {
+        for pair in self.looks[first..]
+            .windows(2)
+            .take_while(|pair| pair[0].time < gap.to)
+        {
             let [from, to] = [pair[0].time, pair[1].time];
             let length = to.min(gap.to).saturating_sub(from.max(gap.from));
             // A late look explains its lateness, and at most the step before it.

@@ -38,10 +38,20 @@ struct Outcome {
 }
 
 pub fn run(extent: Extent) -> Result<()> {
-    let (rounds, duration, ten) =
-        extent.pick((3, Duration::from_millis(200), Duration::from_secs(1)), (5, Duration::from_secs(1), Duration::from_secs(10)));
+    let (rounds, duration, ten) = extent.pick(
+        (3, Duration::from_millis(200), Duration::from_secs(1)),
+        (5, Duration::from_secs(1), Duration::from_secs(10)),
+    );
     let cpus = [realtime::first_cpu(), realtime::last_cpu()].map(|cpu| cpu.unwrap_or(0));
-    let load = |flows, length, duration| Load { first: 0, flows, length, rate: None, duration, run: RUN, cpu: cpus[0] };
+    let load = |flows, length, duration| Load {
+        first: 0,
+        flows,
+        length,
+        rate: None,
+        duration,
+        run: RUN,
+        cpu: cpus[0],
+    };
     let by = |sender: Ours, name: &str, loads: Vec<Load>| Point {
         name: format!("{}, {name}", sender.name),
         sender,
@@ -50,16 +60,36 @@ pub fn run(extent: Extent) -> Result<()> {
     };
     let point = |name: String, loads: Vec<Load>| by(LIVE_FRAMES, &name, loads);
 
-    let mut flows: Vec<Point> = FLOWS.iter().map(|&flows| point(counted(flows, "flow"), vec![load(flows, 64, duration)])).collect();
+    let mut flows: Vec<Point> = FLOWS
+        .iter()
+        .map(|&flows| point(counted(flows, "flow"), vec![load(flows, 64, duration)]))
+        .collect();
     measure_all(&mut flows, 1, rounds)?;
     let lengths = extent.pick(&[64, 1500, 3400][..], &LENGTHS);
-    let mut lengths: Vec<Point> =
-        lengths.iter().map(|&length| point(format!("{length} octets"), vec![load(8, length, duration)])).collect();
+    let mut lengths: Vec<Point> = lengths
+        .iter()
+        .map(|&length| point(format!("{length} octets"), vec![load(8, length, duration)]))
+        .collect();
     measure_all(&mut lengths, 1, rounds)?;
-    let both = |flows| vec![load(flows, 64, duration), Load { first: flows, cpu: cpus[1], ..load(flows, 64, duration) }];
+    let both = |flows| {
+        vec![
+            load(flows, 64, duration),
+            Load {
+                first: flows,
+                cpu: cpus[1],
+                ..load(flows, 64, duration)
+            },
+        ]
+    };
     let mut queues = [
-        vec![by(SENDMMSG, "1 CPU", vec![load(8, 64, duration)]), by(SENDMMSG, "2 CPUs", both(4))],
-        vec![by(LIVE_FRAMES, "1 CPU", vec![load(8, 64, duration)]), by(LIVE_FRAMES_ON_ALL, "2 CPUs", vec![load(8, 64, duration)])],
+        vec![
+            by(SENDMMSG, "1 CPU", vec![load(8, 64, duration)]),
+            by(SENDMMSG, "2 CPUs", both(4)),
+        ],
+        vec![
+            by(LIVE_FRAMES, "1 CPU", vec![load(8, 64, duration)]),
+            by(LIVE_FRAMES_ON_ALL, "2 CPUs", vec![load(8, 64, duration)]),
+        ],
     ];
     if cpus[0] == cpus[1] {
         REPORT.skip("2 queues and CPUs", "there is one CPU");
@@ -70,26 +100,51 @@ pub fn run(extent: Extent) -> Result<()> {
             measure_all(points, 2, rounds)?;
         }
     }
-    measure_all(&mut [point(format!("{} s", ten.as_secs()), vec![load(8, 64, ten)])], 1, rounds.min(3))
+    measure_all(
+        &mut [point(
+            format!("{} s", ten.as_secs()),
+            vec![load(8, 64, ten)],
+        )],
+        1,
+        rounds.min(3),
+    )
 }
 
 fn counted(count: u16, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }
 
 /// Measures all points in turn, and puts each beside the first.
 fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()> {
     for _ in 0..rounds {
         for point in &mut *points {
-            let outcome = measure(queues, &point.sender, &point.loads).with_context(|| point.name.clone())?;
+            let outcome =
+                measure(queues, &point.sender, &point.loads).with_context(|| point.name.clone())?;
             point.outcomes.push(outcome);
         }
     }
-    let rates = |point: &Point| -> Vec<f64> { point.outcomes.iter().map(|outcome| outcome.rate / 1e6).collect() };
+    let rates = |point: &Point| -> Vec<f64> {
+        point
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.rate / 1e6)
+            .collect()
+    };
     let first = (points[0].name.clone(), rates(&points[0]));
     println!(
         "  {:18} {:>7} {:>18} {:>10} {:>9} {:>12} {:>12} {:>11}",
-        "", "Mpps", "(least to most)", "of first", "refused", "lost, most", "unexplained", "to read"
+        "",
+        "Mpps",
+        "(least to most)",
+        "of first",
+        "refused",
+        "lost, most",
+        "unexplained",
+        "to read"
     );
     for (index, point) in points.iter().enumerate() {
         let (values, name) = (rates(point), format!("growth, {}", point.name));
@@ -97,9 +152,17 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
             0 => REPORT.figure(&name, "Mpps", &values),
             _ => REPORT.beside(&name, "Mpps", &values, &first.0, &first.1),
         }
-        let unexplained: Vec<f64> = point.outcomes.iter().map(|outcome| outcome.unexplained as f64).collect();
+        let unexplained: Vec<f64> = point
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.unexplained as f64)
+            .collect();
         REPORT.figure(&format!("{name}: unexplained"), "frames", &unexplained);
-        let reading: Vec<f64> = point.outcomes.iter().map(|outcome| outcome.reading).collect();
+        let reading: Vec<f64> = point
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.reading)
+            .collect();
         REPORT.figure(&format!("{name}: reading the counts"), "ms", &reading);
         let rate = Spread::of(&values);
         println!(
@@ -108,9 +171,25 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
             rate.median,
             format!("{:.3} to {:.3}", rate.min, rate.max),
             Spread::of_ratios(&values, &first.1).median,
-            Spread::of(&point.outcomes.iter().map(|outcome| outcome.refused * 100.0).collect::<Vec<_>>()).median,
-            point.outcomes.iter().map(|outcome| outcome.lost).max().unwrap_or(0),
-            unexplained.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0),
+            Spread::of(
+                &point
+                    .outcomes
+                    .iter()
+                    .map(|outcome| outcome.refused * 100.0)
+                    .collect::<Vec<_>>()
+            )
+            .median,
+            point
+                .outcomes
+                .iter()
+                .map(|outcome| outcome.lost)
+                .max()
+                .unwrap_or(0),
+            unexplained
+                .iter()
+                .copied()
+                .max_by(|a, b| a.abs().total_cmp(&b.abs()))
+                .unwrap_or(0.0),
             Spread::of(&reading).median,
         );
     }
@@ -120,12 +199,31 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
 /// All loads at the same time, each on its CPU, to one program.
 fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let wire = Wire::new(queues)?;
-    let flows = loads.iter().map(|load| load.first + load.flows).max().unwrap_or(0);
-    let receiver = wire.run(|| receiver::account(&Load { first: 0, flows, ..loads[0] }, receiver::effort_of(&loads[0])))??;
+    let flows = loads
+        .iter()
+        .map(|load| load.first + load.flows)
+        .max()
+        .unwrap_or(0);
+    let receiver = wire.run(|| {
+        receiver::account(
+            &Load {
+                first: 0,
+                flows,
+                ..loads[0]
+            },
+            receiver::effort_of(&loads[0]),
+        )
+    })??;
     let before = wire.run(link::ends)??;
     let sent: Vec<Sent> = thread::scope(|scope| {
-        let senders: Vec<_> = loads.iter().map(|load| scope.spawn(|| wire.run(|| ours::send(sender, load, || {}))?)).collect();
-        senders.into_iter().map(|sender| sender.join().expect("the sender's own panic")).collect::<Result<_>>()
+        let senders: Vec<_> = loads
+            .iter()
+            .map(|load| scope.spawn(|| wire.run(|| ours::send(sender, load, || {}))?))
+            .collect();
+        senders
+            .into_iter()
+            .map(|sender| sender.join().expect("the sender's own panic"))
+            .collect::<Result<_>>()
     })?;
     let begun = Instant::now();
     let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
@@ -152,7 +250,15 @@ pub fn endurance(extent: Extent) -> Result<()> {
         }
     };
     let wire = Wire::new(1)?;
-    let load = Load { first: 0, flows: 64, length: 64, rate: None, duration, run: RUN, cpu: realtime::first_cpu().unwrap_or(0) };
+    let load = Load {
+        first: 0,
+        flows: 64,
+        length: 64,
+        rate: None,
+        duration,
+        run: RUN,
+        cpu: realtime::first_cpu().unwrap_or(0),
+    };
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
         let receiver = receiver::account(&load, receiver::effort_of(&load))?;
@@ -185,7 +291,10 @@ pub fn endurance(extent: Extent) -> Result<()> {
 /// Resident memory of this process, in octets.
 fn resident() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS in /proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("VmRSS in /proc/self/status")?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib * 1024)
 }

@@ -34,14 +34,20 @@ impl Wire {
     /// With that many queues each way. More than one needs `ethtool`.
     pub fn new(queues: usize) -> Result<Self> {
         let namespace = Namespace::new()?;
-        let end = |name, last| End { namespace: &namespace, name, mac: [2, 0, 0, 0, 1, last] };
+        let end = |name, last| End {
+            namespace: &namespace,
+            name,
+            mac: [2, 0, 0, 0, 1, last],
+        };
         create_veth(end(TX, 1), end(RX, 2), MTU)?;
         let wire = Self { namespace };
         if queues > 1 {
             let queues = queues.to_string();
             // The receiving end first: a program can only be attached where it has as many queues as the sending end.
             for end in [RX, TX] {
-                wire.run(|| output(Command::new("ethtool").args(["-L", end, "rx", &queues, "tx", &queues])))??;
+                wire.run(|| {
+                    output(Command::new("ethtool").args(["-L", end, "rx", &queues, "tx", &queues]))
+                })??;
             }
         }
         Ok(wire)
@@ -55,10 +61,19 @@ impl Wire {
 
 /// Of an end in the calling thread's namespace.
 pub fn counters(end: &str) -> Result<Counters> {
-    let links = output(Command::new("ip").args(["-json", "-statistics", "link", "show", "dev", end]))?;
+    let links =
+        output(Command::new("ip").args(["-json", "-statistics", "link", "show", "dev", end]))?;
     let links: Value = serde_json::from_str(&links)?;
-    let counter = |way: &str, name: &str| links[0]["stats64"][way][name].as_u64().with_context(|| format!("`ip` shows no {way} {name}"));
-    Ok(Counters { received: counter("rx", "packets")?, rx_dropped: counter("rx", "dropped")?, tx_dropped: counter("tx", "dropped")? })
+    let counter = |way: &str, name: &str| {
+        links[0]["stats64"][way][name]
+            .as_u64()
+            .with_context(|| format!("`ip` shows no {way} {name}"))
+    };
+    Ok(Counters {
+        received: counter("rx", "packets")?,
+        rx_dropped: counter("rx", "dropped")?,
+        tx_dropped: counter("tx", "dropped")?,
+    })
 }
 
 /// Both ends of the link, in the calling thread's namespace.
@@ -74,11 +89,22 @@ pub fn lost_since([tx, rx]: [Counters; 2]) -> Result<u64> {
 
 /// What a command prints; an error with what it said where it failed.
 pub fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("{} does not start", command.get_program().display()))?;
+    let output = command
+        .output()
+        .with_context(|| format!("{} does not start", command.get_program().display()))?;
     if !output.status.success() {
-        let said = [output.stderr, output.stdout].map(|said| String::from_utf8_lossy(&said).trim().to_owned());
-        let said = said.iter().find(|said| !said.is_empty()).and_then(|said| said.lines().last());
-        bail!("{} ended with {}: {}", command.get_program().display(), output.status, said.unwrap_or("no word of why"));
+        let said = [output.stderr, output.stdout]
+            .map(|said| String::from_utf8_lossy(&said).trim().to_owned());
+        let said = said
+            .iter()
+            .find(|said| !said.is_empty())
+            .and_then(|said| said.lines().last());
+        bail!(
+            "{} ended with {}: {}",
+            command.get_program().display(),
+            output.status,
+            said.unwrap_or("no word of why")
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -39,7 +39,10 @@ const SECTIONS: [Section; 5] = [
 
 fn main() -> ExitCode {
     // cargo adds --bench.
-    let asked: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let asked: Vec<String> = env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
     if !nix::unistd::geteuid().is_root() {
         REPORT.skip("all", "needs root, for network namespaces and XDP");
         return ExitCode::SUCCESS;

@@ -32,12 +32,20 @@ pub struct Ours {
 }
 
 /// Sends to whatever is at the other end.
-pub const SENDMMSG: Ours = Ours { name: "sendmmsg", open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)) };
+pub const SENDMMSG: Ours = Ours {
+    name: "sendmmsg",
+    open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)),
+};
 /// The fastest; on a veth the other end needs an XDP program.
-pub const LIVE_FRAMES: Ours = Ours { name: "live frames", open: |plan, flow_control| live(plan, flow_control, plan.cpu.as_slice()) };
+pub const LIVE_FRAMES: Ours = Ours {
+    name: "live frames",
+    open: |plan, flow_control| live(plan, flow_control, plan.cpu.as_slice()),
+};
 /// The same on all CPUs.
-pub const LIVE_FRAMES_ON_ALL: Ours =
-    Ours { name: "live frames on all CPUs", open: |plan, flow_control| live(plan, flow_control, &realtime::allowed_cpus()) };
+pub const LIVE_FRAMES_ON_ALL: Ours = Ours {
+    name: "live frames on all CPUs",
+    open: |plan, flow_control| live(plan, flow_control, &realtime::allowed_cpus()),
+};
 
 pub const SENDERS: [Ours; 2] = [SENDMMSG, LIVE_FRAMES];
 
@@ -67,10 +75,21 @@ impl Load {
 
     /// Its flows. Their DSCPs, and so priorities, go round.
     pub fn plan(&self) -> Vec<FlowPlan> {
-        let rate = self.rate.map_or(UNREACHABLE / 2, |rate| rate * self.frame_bits()) / u64::from(self.flows);
+        let rate = self
+            .rate
+            .map_or(UNREACHABLE / 2, |rate| rate * self.frame_bits())
+            / u64::from(self.flows);
         let flow = |id: u16| {
             let dscp = Dscp::new((id % Dscp::COUNT as u16) as u8).expect("below 64");
-            FlowPlan { id, role: Role::Test, priority: Priority::from_low_bits(dscp.get()), dscp, pcp: None, rate, length: self.length }
+            FlowPlan {
+                id,
+                role: Role::Test,
+                priority: Priority::from_low_bits(dscp.get()),
+                dscp,
+                pcp: None,
+                rate,
+                length: self.length,
+            }
         };
         (self.first..self.first + self.flows).map(flow).collect()
     }
@@ -99,7 +118,12 @@ pub struct Sent {
 pub fn addresses() -> Addresses {
     let ip = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
     // Not the receiving end's own address: what passes a counter goes no further than the stack's door.
-    Addresses { source_mac: [2, 0, 0, 0, 0, 1], destination_mac: [2, 0, 0, 0, 0, 2], source_ip: ip(1), destination_ip: ip(2) }
+    Addresses {
+        source_mac: [2, 0, 0, 0, 0, 1],
+        destination_mac: [2, 0, 0, 0, 0, 2],
+        source_ip: ip(1),
+        destination_ip: ip(2),
+    }
 }
 
 /// Sends a load in the calling thread's namespace. `look` is called every 100 ms while it is sent.
@@ -118,20 +142,39 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
         windows: windows(load.duration),
         cpu: Some(load.cpu),
     };
-    let mut source = (ours.open)(&plan, FlowControl::Unaware("the wire asks for none".into())).context(ours.name)?;
+    let mut source = (ours.open)(&plan, FlowControl::Unaware("the wire asks for none".into()))
+        .context(ours.name)?;
     let before = cpu_time(UsageWho::RUSAGE_SELF)?;
     let from = clock::now() + 5 * MS;
     let to = from + load.duration.as_nanos() as Nanos;
-    source.start(Burst { phase: Phase::Baseline, from, to, load: 100 }).context(ours.name)?;
+    source
+        .start(Burst {
+            phase: Phase::Baseline,
+            from,
+            to,
+            load: 100,
+        })
+        .context(ours.name)?;
     while !source.wait(clock::now() + 100 * MS).context(ours.name)? {
         look();
     }
     let cpu = cpu_time(UsageWho::RUSAGE_SELF)? - before;
     let sent = source.report().context(ours.name)?;
     let lost: u64 = sent.lost.iter().map(|(_, lost)| lost).sum();
-    let frames = sent.report.flows.iter().map(|flow| flow.frames).sum::<u64>() - lost;
+    let frames = sent
+        .report
+        .flows
+        .iter()
+        .map(|flow| flow.frames)
+        .sum::<u64>()
+        - lost;
     let seconds = load.duration.as_secs_f64();
-    Ok(Sent { frames, refused: sent.report.errors + lost, rate: frames as f64 / seconds, cpu })
+    Ok(Sent {
+        frames,
+        refused: sent.report.errors + lost,
+        rate: frames as f64 / seconds,
+        cpu,
+    })
 }
 
 /// Windows that hold so long a burst, and what comes before and after it.
@@ -142,5 +185,8 @@ pub fn windows(duration: Duration) -> usize {
 /// Seconds of CPU time so far.
 pub fn cpu_time(who: UsageWho) -> Result<f64> {
     let usage = getrusage(who)?;
-    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+    Ok(
+        (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64
+            / 1e6,
+    )
 }

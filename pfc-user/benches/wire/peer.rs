@@ -40,27 +40,70 @@ pub struct Job<'a> {
 }
 
 pub const ALL: [Peer; 4] = [
-    Peer { name: "trafgen", command: trafgen, says: Some(|said| number_before(said, "packets outgoing")) },
-    Peer { name: "mausezahn", command: mausezahn, says: None },
-    Peer { name: "tcpreplay", command: tcpreplay, says: Some(|said| number_after(said, "Successful packets:")) },
-    Peer { name: "xdp-trafficgen", command: xdp_trafficgen, says: None },
+    Peer {
+        name: "trafgen",
+        command: trafgen,
+        says: Some(|said| number_before(said, "packets outgoing")),
+    },
+    Peer {
+        name: "mausezahn",
+        command: mausezahn,
+        says: None,
+    },
+    Peer {
+        name: "tcpreplay",
+        command: tcpreplay,
+        says: Some(|said| number_after(said, "Successful packets:")),
+    },
+    Peer {
+        name: "xdp-trafficgen",
+        command: xdp_trafficgen,
+        says: None,
+    },
 ];
 
 /// Its ring has to be small: with the default one it stands still on a veth.
 fn trafgen(job: &Job) -> Result<Command> {
     let file = job.folder.join("trafgen.cfg");
-    let octets: Vec<String> = job.frame.iter().map(|octet| format!("{octet:#04x}")).collect();
+    let octets: Vec<String> = job
+        .frame
+        .iter()
+        .map(|octet| format!("{octet:#04x}"))
+        .collect();
     fs::write(&file, format!("{{ {} }}\n", octets.join(", ")))?;
     let mut command = Command::new("trafgen");
     // One process, and IRQs stay where they are.
-    command.args(["-P", "1", "-Q", "-S", "64KiB", "-n", &job.count.to_string(), "-o", link::TX, "-i"]).arg(file);
+    command
+        .args([
+            "-P",
+            "1",
+            "-Q",
+            "-S",
+            "64KiB",
+            "-n",
+            &job.count.to_string(),
+            "-o",
+            link::TX,
+            "-i",
+        ])
+        .arg(file);
     Ok(command)
 }
 
 fn mausezahn(job: &Job) -> Result<Command> {
-    let octets: Vec<String> = job.frame.iter().map(|octet| format!("{octet:02x}")).collect();
+    let octets: Vec<String> = job
+        .frame
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect();
     let mut command = Command::new("mausezahn");
-    command.args([link::TX, "-c", &job.count.to_string(), "-q", &octets.join(" ")]);
+    command.args([
+        link::TX,
+        "-c",
+        &job.count.to_string(),
+        "-q",
+        &octets.join(" "),
+    ]);
     Ok(command)
 }
 
@@ -68,12 +111,25 @@ fn tcpreplay(job: &Job) -> Result<Command> {
     let file = job.folder.join("tcpreplay.pcap");
     let mut capture = PcapWriter::new(File::create(&file)?)?;
     for _ in 0..CAPTURED {
-        capture.write_packet(&PcapPacket::new(Duration::ZERO, job.frame.len() as u32, job.frame))?;
+        capture.write_packet(&PcapPacket::new(
+            Duration::ZERO,
+            job.frame.len() as u32,
+            job.frame,
+        ))?;
     }
     drop(capture);
     let mut command = Command::new("tcpreplay");
     let rounds = job.count / CAPTURED;
-    command.args(["--intf1", link::TX, "--topspeed", "--preload-pcap", "--loop", &rounds.to_string()]).arg(file);
+    command
+        .args([
+            "--intf1",
+            link::TX,
+            "--topspeed",
+            "--preload-pcap",
+            "--loop",
+            &rounds.to_string(),
+        ])
+        .arg(file);
     Ok(command)
 }
 
@@ -83,7 +139,16 @@ fn xdp_trafficgen(job: &Job) -> Result<Command> {
         bail!("it sends frames of 64 octets alone");
     }
     let mut command = Command::new("xdp-trafficgen");
-    command.args(["udp", link::TX, "-m", "02:00:00:00:00:02", "-t", "1", "-n", &job.count.to_string()]);
+    command.args([
+        "udp",
+        link::TX,
+        "-m",
+        "02:00:00:00:00:02",
+        "-t",
+        "1",
+        "-n",
+        &job.count.to_string(),
+    ]);
     Ok(command)
 }
 
@@ -92,7 +157,10 @@ impl Peer {
     pub fn send(&self, job: &Job, receiver: &Account) -> Result<Sent> {
         let mut command = (self.command)(job)?;
         let said = job.folder.join("said");
-        let (out, error) = (File::create(&said)?, File::options().append(true).open(&said)?);
+        let (out, error) = (
+            File::create(&said)?,
+            File::options().append(true).open(&said)?,
+        );
         command.stdin(Stdio::null()).stdout(out).stderr(error);
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let begun = clock::now();
@@ -117,31 +185,51 @@ impl Peer {
         let cpu = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)? - before;
         let mut text = String::new();
         File::open(&said)?.read_to_string(&mut text)?;
-        let last = || text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word of why").trim().to_owned();
+        let last = || {
+            text.lines()
+                .rfind(|line| !line.trim().is_empty())
+                .unwrap_or("no word of why")
+                .trim()
+                .to_owned()
+        };
         if !status.success() {
             bail!("it ended with {status}: {}", last());
         }
         let frames = match self.says {
-            Some(says) => says(&text).with_context(|| format!("it does not say how many frames it sent: {}", last()))?,
+            Some(says) => says(&text)
+                .with_context(|| format!("it does not say how many frames it sent: {}", last()))?,
             None => job.count,
         };
-        let Some(rate) = rate(&looks) else { bail!("no frame of it arrived: {}", last()) };
-        Ok(Sent { frames, refused: 0, rate, cpu })
+        let Some(rate) = rate(&looks) else {
+            bail!("no frame of it arrived: {}", last())
+        };
+        Ok(Sent {
+            frames,
+            refused: 0,
+            rate,
+            cpu,
+        })
     }
 }
 
 /// Frames a second between the first and the last twentieth.
 fn rate(looks: &[(u64, u64)]) -> Option<f64> {
     let all = looks.last()?.1;
-    let at = |share: u64| looks.iter().find(|(_, frames)| *frames >= all * share / 20 && *frames > 0);
+    let at = |share: u64| {
+        looks
+            .iter()
+            .find(|(_, frames)| *frames >= all * share / 20 && *frames > 0)
+    };
     let (from, to) = (at(1)?, at(19)?);
     (to.0 > from.0).then(|| (to.1 - from.1) as f64 * 1e9 / (to.0 - from.0) as f64)
 }
 
 fn number_before(text: &str, words: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.split_once(words)?.0.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.split_once(words)?.0.trim().parse().ok())
 }
 
 fn number_after(text: &str, words: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.split_once(words)?.1.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.split_once(words)?.1.trim().parse().ok())
 }

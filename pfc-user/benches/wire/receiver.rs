@@ -45,7 +45,13 @@ pub enum Kind {
     Tcpdump,
 }
 
-pub const ALL: [Kind; 5] = [Kind::Account, Kind::Drop, Kind::Nft, Kind::Tc, Kind::Tcpdump];
+pub const ALL: [Kind; 5] = [
+    Kind::Account,
+    Kind::Drop,
+    Kind::Nft,
+    Kind::Tc,
+    Kind::Tcpdump,
+];
 
 impl Kind {
     pub fn name(self) -> &'static str {
@@ -65,8 +71,17 @@ impl Kind {
         Ok(match self {
             Self::Account => Receiver::Account(Box::new(account(load, effort_of(load))?)),
             Self::Exact => Receiver::Account(Box::new(account(load, (Clock::Exact, 1))?)),
-            Self::Classify => Receiver::Account(Box::new(account(&Load { run: load.run + 1, ..*load }, (Clock::Exact, 1))?)),
-            Self::Drop => Receiver::Drop { before: link::counters(link::RX)?, _object: drop_program()? },
+            Self::Classify => Receiver::Account(Box::new(account(
+                &Load {
+                    run: load.run + 1,
+                    ..*load
+                },
+                (Clock::Exact, 1),
+            )?)),
+            Self::Drop => Receiver::Drop {
+                before: link::counters(link::RX)?,
+                _object: drop_program()?,
+            },
             Self::Nft => Receiver::Nft(Nft::new()?),
             Self::Tc => Receiver::Tc(Tc::new()?),
             Self::Tcpdump => Receiver::Tcpdump(Tcpdump::new()?),
@@ -77,7 +92,10 @@ impl Kind {
 /// One that is at work. Dropping it takes it away.
 pub enum Receiver {
     Account(Box<Account>),
-    Drop { before: Counters, _object: Box<Ebpf> },
+    Drop {
+        before: Counters,
+        _object: Box<Ebpf>,
+    },
     Nft(Nft),
     Tc(Tc),
     Tcpdump(Tcpdump),
@@ -95,10 +113,22 @@ impl Receiver {
     /// What it has counted; to be asked when the sender has ended.
     pub fn received(&mut self) -> Result<Received> {
         Ok(match self {
-            Self::Account(account) => Received { frames: account.port_counters()?.frames(), lost: 0 },
-            Self::Drop { before, .. } => Received { frames: link::counters(link::RX)?.received - before.received, lost: 0 },
-            Self::Nft(nft) => Received { frames: nft.counted()?, lost: 0 },
-            Self::Tc(tc) => Received { frames: tc.counted()?, lost: 0 },
+            Self::Account(account) => Received {
+                frames: account.port_counters()?.frames(),
+                lost: 0,
+            },
+            Self::Drop { before, .. } => Received {
+                frames: link::counters(link::RX)?.received - before.received,
+                lost: 0,
+            },
+            Self::Nft(nft) => Received {
+                frames: nft.counted()?,
+                lost: 0,
+            },
+            Self::Tc(tc) => Received {
+                frames: tc.counted()?,
+                lost: 0,
+            },
             Self::Tcpdump(tcpdump) => tcpdump.counted()?,
         })
     }
@@ -113,7 +143,14 @@ pub fn effort_of(load: &Load) -> (Clock, u64) {
 pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Account> {
     let flows = load.first + load.flows;
     let windows = ours::windows(load.duration) as u32;
-    let mut account = Account::attach(link::RX, Mode::Driver, Sizes { flows: flows.into(), windows })?;
+    let mut account = Account::attach(
+        link::RX,
+        Mode::Driver,
+        Sizes {
+            flows: flows.into(),
+            windows,
+        },
+    )?;
     let config = Config {
         epoch: clock::now(),
         window: ours::WINDOW,
@@ -127,8 +164,14 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
         exclusive: 1,
         ..Config::default()
     };
-    let flows: Vec<_> =
-        (0..flows).map(|flow| FlowConfig { mark: (flow % 64) as u8, log_phases: 0, priority: (flow % 8) as u8, _pad: 0 }).collect();
+    let flows: Vec<_> = (0..flows)
+        .map(|flow| FlowConfig {
+            mark: (flow % 64) as u8,
+            log_phases: 0,
+            priority: (flow % 8) as u8,
+            _pad: 0,
+        })
+        .collect();
     account.configure(&config, &flows)?;
     Ok(account)
 }
@@ -136,9 +179,17 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
 /// The program `drop` of the object for benchmarks, beside the others.
 fn drop_program() -> Result<Box<Ebpf>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf-object/bench");
-    let octets = fs::read(&file).with_context(|| format!("there is no XDP program that only drops in {}", file.display()))?;
+    let octets = fs::read(&file).with_context(|| {
+        format!(
+            "there is no XDP program that only drops in {}",
+            file.display()
+        )
+    })?;
     let mut object = EbpfLoader::new().load(&octets)?;
-    let program: &mut Xdp = object.program_mut("drop").context("the object has no program `drop`")?.try_into()?;
+    let program: &mut Xdp = object
+        .program_mut("drop")
+        .context("the object has no program `drop`")?
+        .try_into()?;
     program.load()?;
     program.attach(link::RX, XdpMode::Driver)?;
     Ok(Box::new(object))
@@ -149,20 +200,35 @@ pub struct Nft(());
 
 impl Nft {
     fn new() -> Result<Self> {
-        let counters: String = (0..64).map(|dscp| format!(" counter dscp{dscp} {{ }}\n")).collect();
-        let elements: Vec<String> = (0..64).map(|dscp| format!("{dscp} : \"dscp{dscp}\"")).collect();
+        let counters: String = (0..64)
+            .map(|dscp| format!(" counter dscp{dscp} {{ }}\n"))
+            .collect();
+        let elements: Vec<String> = (0..64)
+            .map(|dscp| format!("{dscp} : \"dscp{dscp}\""))
+            .collect();
         let rules = format!(
             "table netdev bench {{\n{counters} chain ingress {{\n  type filter hook ingress device \"{}\" priority 0;\n  \
              counter name ip dscp map {{ {} }} drop\n }}\n}}\n",
             link::RX,
             elements.join(", ")
         );
-        let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().context("nft")?;
-        nft.stdin.take().expect("piped").write_all(rules.as_bytes())?;
+        let mut nft = Command::new("nft")
+            .args(["-f", "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("nft")?;
+        nft.stdin
+            .take()
+            .expect("piped")
+            .write_all(rules.as_bytes())?;
         let output = nft.wait_with_output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            bail!("nft refuses its rules: {}", said.lines().next().unwrap_or_default());
+            bail!(
+                "nft refuses its rules: {}",
+                said.lines().next().unwrap_or_default()
+            );
         }
         Ok(Self(()))
     }
@@ -170,8 +236,13 @@ impl Nft {
     fn counted(&self) -> Result<u64> {
         let listed = output(Command::new("nft").args(["--json", "list", "counters", "netdev"]))?;
         let listed: serde_json::Value = serde_json::from_str(&listed)?;
-        let counters = listed["nftables"].as_array().context("nft lists no counters")?;
-        Ok(counters.iter().filter_map(|item| item["counter"]["packets"].as_u64()).sum())
+        let counters = listed["nftables"]
+            .as_array()
+            .context("nft lists no counters")?;
+        Ok(counters
+            .iter()
+            .filter_map(|item| item["counter"]["packets"].as_u64())
+            .sum())
     }
 }
 
@@ -191,18 +262,40 @@ impl Tc {
         let made = Self(());
         output(
             Command::new("tc")
-                .args(["filter", "add", "dev", link::RX, "parent", "ffff:", "protocol", "all"])
+                .args([
+                    "filter",
+                    "add",
+                    "dev",
+                    link::RX,
+                    "parent",
+                    "ffff:",
+                    "protocol",
+                    "all",
+                ])
                 .args(["u32", "match", "u32", "0", "0", "flowid", ":1"]),
         )?;
         Ok(made)
     }
 
     fn counted(&self) -> Result<u64> {
-        let shown = output(Command::new("tc").args(["-json", "-statistics", "qdisc", "show", "dev", link::RX, "ingress"]))?;
+        let shown = output(Command::new("tc").args([
+            "-json",
+            "-statistics",
+            "qdisc",
+            "show",
+            "dev",
+            link::RX,
+            "ingress",
+        ]))?;
         let shown: serde_json::Value = serde_json::from_str(&shown)?;
         let qdiscs = shown.as_array().context("tc shows no qdisc")?;
-        let ingress = qdiscs.iter().find(|qdisc| qdisc["kind"] == "ingress").context("tc shows no ingress qdisc")?;
-        ingress["packets"].as_u64().context("tc shows no count of packets")
+        let ingress = qdiscs
+            .iter()
+            .find(|qdisc| qdisc["kind"] == "ingress")
+            .context("tc shows no ingress qdisc")?;
+        ingress["packets"]
+            .as_u64()
+            .context("tc shows no count of packets")
     }
 }
 
@@ -223,7 +316,11 @@ impl Tcpdump {
     fn new() -> Result<Self> {
         let mut command = Command::new("tcpdump");
         command.args(["-i", link::RX, "-n", "-w", "/dev/null", "-Z", "root", "udp"]);
-        let mut process = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().context("tcpdump")?;
+        let mut process = command
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .context("tcpdump")?;
         let said = BufReader::new(process.stderr.take().expect("piped"));
         let mut tcpdump = Self { process, said };
         let first = tcpdump.line_with("listening on")?;
@@ -251,10 +348,18 @@ impl Tcpdump {
         loop {
             kill(Pid::from_raw(self.process.id() as i32), Signal::SIGUSR1)?;
             let line = self.line_with("captured")?.context("tcpdump ended")?;
-            let numbers: Vec<u64> = line.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
-            let [captured, passed, lost] = numbers[..] else { bail!("expected three counts of tcpdump, found {line}") };
+            let numbers: Vec<u64> = line
+                .split(|c: char| !c.is_ascii_digit())
+                .flat_map(str::parse)
+                .collect();
+            let [captured, passed, lost] = numbers[..] else {
+                bail!("expected three counts of tcpdump, found {line}")
+            };
             if captured + lost >= passed || Instant::now() > deadline {
-                return Ok(Received { frames: captured, lost });
+                return Ok(Received {
+                    frames: captured,
+                    lost,
+                });
             }
             clock::sleep_until(clock::now() + 1_000_000);
         }

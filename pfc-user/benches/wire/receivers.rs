@@ -70,8 +70,22 @@ impl Course {
 
 /// All receivers behind the sender that reaches them all; then those at XDP behind the faster one, which on a veth needs them there.
 pub fn run(extent: Extent) -> Result<()> {
-    beside_each_other(extent, Course { sender: SENDMMSG, place: Place::Same }, &receiver::ALL)?;
-    beside_each_other(extent, Course { sender: LIVE_FRAMES, place: Place::Same }, &AT_XDP)
+    beside_each_other(
+        extent,
+        Course {
+            sender: SENDMMSG,
+            place: Place::Same,
+        },
+        &receiver::ALL,
+    )?;
+    beside_each_other(
+        extent,
+        Course {
+            sender: LIVE_FRAMES,
+            place: Place::Same,
+        },
+        &AT_XDP,
+    )
 }
 
 /// Those at XDP with a CPU for the sender and one for the receiver.
@@ -80,12 +94,28 @@ pub fn cross(extent: Extent) -> Result<()> {
         REPORT.skip("received on another CPU", "there is one CPU");
         return Ok(());
     }
-    beside_each_other(extent, Course { sender: LIVE_FRAMES, place: Place::Cross }, &AT_XDP)
+    beside_each_other(
+        extent,
+        Course {
+            sender: LIVE_FRAMES,
+            place: Place::Cross,
+        },
+        &AT_XDP,
+    )
 }
 
 fn beside_each_other(extent: Extent, course: Course, all: &[Kind]) -> Result<()> {
-    let (rounds, duration) = extent.pick((3, Duration::from_millis(200)), (5, Duration::from_secs(1)));
-    let load = |rate| Load { first: 0, flows: FLOWS, length: LENGTH, rate, duration, run: 1, cpu: realtime::first_cpu().unwrap_or(0) };
+    let (rounds, duration) =
+        extent.pick((3, Duration::from_millis(200)), (5, Duration::from_secs(1)));
+    let load = |rate| Load {
+        first: 0,
+        flows: FLOWS,
+        length: LENGTH,
+        rate,
+        duration,
+        run: 1,
+        cpu: realtime::first_cpu().unwrap_or(0),
+    };
     let mut kinds = Vec::new();
     for &kind in all {
         match measure(kind, course, &load(RATES[0])) {
@@ -93,11 +123,20 @@ fn beside_each_other(extent: Extent, course: Course, all: &[Kind]) -> Result<()>
             Err(error) => REPORT.skip(kind.name(), &format!("{error:#}")),
         }
     }
-    let mut rows: Vec<Row> =
-        RATES.iter().flat_map(|rate| kinds.iter().map(|kind| Row { kind: *kind, rate: *rate, outcomes: Vec::new() })).collect();
+    let mut rows: Vec<Row> = RATES
+        .iter()
+        .flat_map(|rate| {
+            kinds.iter().map(|kind| Row {
+                kind: *kind,
+                rate: *rate,
+                outcomes: Vec::new(),
+            })
+        })
+        .collect();
     for _ in 0..rounds {
         for row in &mut rows {
-            row.outcomes.push(measure(row.kind, course, &load(row.rate))?);
+            row.outcomes
+                .push(measure(row.kind, course, &load(row.rate))?);
         }
     }
     print_rows(&rows, course);
@@ -124,9 +163,13 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
         let (received, unexplained) = loop {
             let received = receiver.received()?;
             let lost = match kind {
-                Kind::Account | Kind::Exact | Kind::Classify | Kind::Drop => link::lost_since(ends)?,
+                Kind::Account | Kind::Exact | Kind::Classify | Kind::Drop => {
+                    link::lost_since(ends)?
+                }
                 // Without XDP a frame that the backlog has no room for counts at both ends, too.
-                Kind::Nft | Kind::Tc | Kind::Tcpdump => link::counters(link::TX)?.tx_dropped - ends[0].tx_dropped,
+                Kind::Nft | Kind::Tc | Kind::Tcpdump => {
+                    link::counters(link::TX)?.tx_dropped - ends[0].tx_dropped
+                }
             };
             let unexplained = tried as i64 - (received.frames + received.lost + lost) as i64;
             if unexplained == 0 || course.place == Place::Same || clock::now() > deadline {
@@ -139,7 +182,11 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
             counted: received.frames as f64 / tried as f64,
             rate: received.frames as f64 / load.duration.as_secs_f64(),
             unexplained,
-            cpu: if kind == Kind::Tcpdump { cpu * 1e9 / sent.frames as f64 } else { 0.0 },
+            cpu: if kind == Kind::Tcpdump {
+                cpu * 1e9 / sent.frames as f64
+            } else {
+                0.0
+            },
         })
     })?
 }
@@ -150,25 +197,47 @@ impl Row {
     }
 
     fn offered(&self) -> String {
-        self.rate.map_or("greatest rate".to_owned(), |rate| format!("{} Mpps", rate as f64 / 1e6))
+        self.rate.map_or("greatest rate".to_owned(), |rate| {
+            format!("{} Mpps", rate as f64 / 1e6)
+        })
     }
 
     fn unexplained(&self) -> i64 {
-        self.outcomes.iter().map(|outcome| outcome.unexplained).max_by_key(|frames| frames.abs()).unwrap_or(0)
+        self.outcomes
+            .iter()
+            .map(|outcome| outcome.unexplained)
+            .max_by_key(|frames| frames.abs())
+            .unwrap_or(0)
     }
 }
 
 fn print_rows(rows: &[Row], course: Course) {
-    println!("  {LENGTH} octets, {FLOWS} flows, sent by {}", course.name());
+    println!(
+        "  {LENGTH} octets, {FLOWS} flows, sent by {}",
+        course.name()
+    );
     println!(
         "  {:14} {:20} {:>10} {:>18} {:>8} {:>10} {:>12} {:>12}",
-        "offered", "receiver", "taken Mpps", "(least to most)", "counted", "(least)", "unexplained", "CPU / frame"
+        "offered",
+        "receiver",
+        "taken Mpps",
+        "(least to most)",
+        "counted",
+        "(least)",
+        "unexplained",
+        "CPU / frame"
     );
     for row in rows {
-        let (rate, counted) =
-            (Spread::of(&row.values(|outcome| outcome.rate / 1e6)), Spread::of(&row.values(|outcome| outcome.counted * 100.0)));
+        let (rate, counted) = (
+            Spread::of(&row.values(|outcome| outcome.rate / 1e6)),
+            Spread::of(&row.values(|outcome| outcome.counted * 100.0)),
+        );
         let cpu = Spread::of(&row.values(|outcome| outcome.cpu)).median;
-        let cpu = if cpu > 0.0 { format!("{cpu:.0} ns") } else { "in sender's".to_owned() };
+        let cpu = if cpu > 0.0 {
+            format!("{cpu:.0} ns")
+        } else {
+            "in sender's".to_owned()
+        };
         println!(
             "  {:14} {:20} {:10.3} {:>18} {:6.2} % {:8.2} % {:12} {cpu:>12}",
             row.offered(),
@@ -184,18 +253,40 @@ fn print_rows(rows: &[Row], course: Course) {
 
 fn figures(rows: &[Row], course: Course) {
     for row in rows {
-        let name = format!("{} at {} by {}", row.kind.name(), row.offered(), course.name());
-        REPORT.figure(&format!("{name}: counted of those sent"), "%", &row.values(|outcome| outcome.counted * 100.0));
-        REPORT.figure(&format!("{name}: unexplained"), "frames", &row.values(|outcome| outcome.unexplained as f64));
+        let name = format!(
+            "{} at {} by {}",
+            row.kind.name(),
+            row.offered(),
+            course.name()
+        );
+        REPORT.figure(
+            &format!("{name}: counted of those sent"),
+            "%",
+            &row.values(|outcome| outcome.counted * 100.0),
+        );
+        REPORT.figure(
+            &format!("{name}: unexplained"),
+            "frames",
+            &row.values(|outcome| outcome.unexplained as f64),
+        );
         if row.rate.is_some() {
             continue;
         }
         // Where the receiver's work is on the sender's CPU, the rate tells its cost.
-        let of = |kind| rows.iter().find(|other| other.rate.is_none() && other.kind == kind);
-        let beside = of(Kind::Drop).or(of(Kind::Account)).filter(|other| other.kind != row.kind);
-        let (name, rates) = (format!("{name}: counted"), |row: &Row| row.values(|outcome| outcome.rate / 1e6));
+        let of = |kind| {
+            rows.iter()
+                .find(|other| other.rate.is_none() && other.kind == kind)
+        };
+        let beside = of(Kind::Drop)
+            .or(of(Kind::Account))
+            .filter(|other| other.kind != row.kind);
+        let (name, rates) = (format!("{name}: counted"), |row: &Row| {
+            row.values(|outcome| outcome.rate / 1e6)
+        });
         match beside {
-            Some(other) => REPORT.beside(&name, "Mpps", &rates(row), other.kind.name(), &rates(other)),
+            Some(other) => {
+                REPORT.beside(&name, "Mpps", &rates(row), other.kind.name(), &rates(other))
+            }
             None => REPORT.figure(&name, "Mpps", &rates(row)),
         }
     }

@@ -43,33 +43,68 @@ impl Contender {
 }
 
 pub fn run(extent: Extent) -> Result<()> {
-    let (rounds, duration, lengths) =
-        extent.pick((3, Duration::from_millis(200), &[64, 1500][..]), (5, Duration::from_secs(1), &[64, 512, 1500]));
+    let (rounds, duration, lengths) = extent.pick(
+        (3, Duration::from_millis(200), &[64, 1500][..]),
+        (5, Duration::from_secs(1), &[64, 512, 1500]),
+    );
     let folder = tempfile::tempdir().context("a folder for the peers' files")?;
-    println!("  {:14} {:>7} {:>7} {:>18} {:>12} {:>12}", "sender", "octets", "Mpps", "(least to most)", "CPU / frame", "unexplained");
+    println!(
+        "  {:14} {:>7} {:>7} {:>18} {:>12} {:>12}",
+        "sender", "octets", "Mpps", "(least to most)", "CPU / frame", "unexplained"
+    );
     for &length in lengths {
-        let load = Load { first: 0, flows: 1, length, rate: None, duration, run: SENT, cpu: realtime::first_cpu().unwrap_or(0) };
+        let load = Load {
+            first: 0,
+            flows: 1,
+            length,
+            rate: None,
+            duration,
+            run: SENT,
+            cpu: realtime::first_cpu().unwrap_or(0),
+        };
         let mut contenders: Vec<(Contender, Vec<Outcome>)> = Vec::new();
-        for contender in SENDERS.map(Contender::Ours).into_iter().chain(peer::ALL.map(Contender::Peer)) {
+        for contender in SENDERS
+            .map(Contender::Ours)
+            .into_iter()
+            .chain(peer::ALL.map(Contender::Peer))
+        {
             match measure(&contender, &load, folder.path()) {
                 Ok(_) => contenders.push((contender, Vec::new())),
-                Err(error) => REPORT.skip(&format!("{}, {length} octets", contender.name()), &format!("{error:#}")),
+                Err(error) => REPORT.skip(
+                    &format!("{}, {length} octets", contender.name()),
+                    &format!("{error:#}"),
+                ),
             }
         }
         for _ in 0..rounds {
             for (contender, outcomes) in &mut contenders {
-                outcomes.push(measure(contender, &load, folder.path()).with_context(|| contender.name())?);
+                outcomes.push(
+                    measure(contender, &load, folder.path()).with_context(|| contender.name())?,
+                );
             }
         }
-        let rates = |outcomes: &[Outcome]| -> Vec<f64> { outcomes.iter().map(|outcome| outcome.sent.rate / 1e6).collect() };
+        let rates = |outcomes: &[Outcome]| -> Vec<f64> {
+            outcomes
+                .iter()
+                .map(|outcome| outcome.sent.rate / 1e6)
+                .collect()
+        };
         for (contender, outcomes) in &contenders {
             let (name, values) = (contender.name(), rates(outcomes));
             let figure = format!("{name}, {length} octets");
-            match contenders.iter().find(|(first, _)| first.name() == SENDERS[0].name && name != SENDERS[0].name) {
-                Some((first, others)) => REPORT.beside(&figure, "Mpps", &values, first.name(), &rates(others)),
+            match contenders
+                .iter()
+                .find(|(first, _)| first.name() == SENDERS[0].name && name != SENDERS[0].name)
+            {
+                Some((first, others)) => {
+                    REPORT.beside(&figure, "Mpps", &values, first.name(), &rates(others))
+                }
                 None => REPORT.figure(&figure, "Mpps", &values),
             }
-            let unexplained: Vec<f64> = outcomes.iter().map(|outcome| outcome.unexplained as f64).collect();
+            let unexplained: Vec<f64> = outcomes
+                .iter()
+                .map(|outcome| outcome.unexplained as f64)
+                .collect();
             REPORT.figure(&format!("{figure}: unexplained"), "frames", &unexplained);
             let (rate, unexplained) = (Spread::of(&values), Spread::of(&unexplained));
             let costs: Vec<f64> = outcomes.iter().map(|outcome| outcome.sent.cost()).collect();
@@ -90,18 +125,35 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
     let wire = Wire::new(1)?;
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
-        let receiver = receiver::account(&Load { run: RECEIVED, ..*load }, (Clock::Exact, 1))?;
+        let receiver = receiver::account(
+            &Load {
+                run: RECEIVED,
+                ..*load
+            },
+            (Clock::Exact, 1),
+        )?;
         let before = link::ends()?;
         let sent = match contender {
             Contender::Ours(ours) => ours::send(ours, load, || {})?,
             Contender::Peer(peer) => {
                 let count = (PER_SECOND as f64 * load.duration.as_secs_f64()) as u64;
-                peer.send(&Job { frame: &frame(load)?, count, folder, cpu: load.cpu }, &receiver)?
+                peer.send(
+                    &Job {
+                        frame: &frame(load)?,
+                        count,
+                        folder,
+                        cpu: load.cpu,
+                    },
+                    &receiver,
+                )?
             }
         };
         let counted = receiver.port_counters()?.frames();
         let dropped = link::lost_since(before)?;
-        Ok(Outcome { sent, unexplained: (sent.frames + sent.refused) as i64 - (counted + dropped) as i64 })
+        Ok(Outcome {
+            sent,
+            unexplained: (sent.frames + sent.refused) as i64 - (counted + dropped) as i64,
+        })
     })?
 }
 
@@ -110,6 +162,15 @@ fn frame(load: &Load) -> Result<Vec<u8>> {
     let template = FrameTemplate::new(&load.plan()[0], &ours::addresses())?;
     let mut frame = Vec::new();
     template.copy_to(&mut frame);
-    template.stamp(&mut frame, &Stamp { run: load.run, flow: 0, phase: Phase::Baseline, sequence: 0, time: 0 });
+    template.stamp(
+        &mut frame,
+        &Stamp {
+            run: load.run,
+            flow: 0,
+            phase: Phase::Baseline,
+            sequence: 0,
+            time: 0,
+        },
+    );
     Ok(frame)
 }

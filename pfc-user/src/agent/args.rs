@@ -38,6 +38,10 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Which adapter to use.
     pub fn selection(&self) -> Selection {
-        Selection { device: self.device.clone(), port: self.port, gid_index: self.gid_index }
+        Selection {
+            device: self.device.clone(),
+            port: self.port,
+            gid_index: self.gid_index,
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::protocol::{
-    Channel, Completion, Device, Failure, MAX_MESSAGE, MAX_WAIT, OpenChannel, QueuePair, Read, Request, Response, VERSION,
+    Channel, Completion, Device, Failure, MAX_MESSAGE, MAX_WAIT, OpenChannel, QueuePair, Read,
+    Request, Response, VERSION,
 };
 
 /// Why the agent did not do what it was asked, and on whose side that is.
@@ -35,7 +36,9 @@ pub enum AgentError {
         failure: Failure,
     },
     /// It does not keep to the protocol.
-    #[error("asked to {asked}, the agent at {address} answered something unexpected: {found}; is it a validator agent of this release?")]
+    #[error(
+        "asked to {asked}, the agent at {address} answered something unexpected: {found}; is it a validator agent of this release?"
+    )]
     Unexpected {
         /// Where it is.
         address: String,
@@ -82,16 +85,35 @@ impl Agent {
     ///
     /// # Errors
     /// When there is no agent, or it refuses version or token, has another client, or no RDMA device.
-    pub fn connect(address: impl ToSocketAddrs + Display, token: Option<&str>, timeout: Duration) -> Result<Self, AgentError> {
+    pub fn connect(
+        address: impl ToSocketAddrs + Display,
+        token: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Self, AgentError> {
         let stream = connect(&address, timeout).map_err(|error| AgentError::Unreachable {
             address: address.to_string(),
             advice: advice(error.kind()),
             error,
         })?;
-        let mut agent = Self { address: address.to_string(), stream: Some(stream), timeout, device: Device::default() };
+        let mut agent = Self {
+            address: address.to_string(),
+            stream: Some(stream),
+            timeout,
+            device: Device::default(),
+        };
         let asked = "say what it is";
-        match agent.ask(asked, &Request::Hello { version: VERSION, token: token.map(str::to_owned) }, Duration::ZERO)? {
-            Response::Welcome { version: VERSION, device } => agent.device = device,
+        match agent.ask(
+            asked,
+            &Request::Hello {
+                version: VERSION,
+                token: token.map(str::to_owned),
+            },
+            Duration::ZERO,
+        )? {
+            Response::Welcome {
+                version: VERSION,
+                device,
+            } => agent.device = device,
             other => return Err(agent.unexpected(asked, &other)),
         }
         Ok(agent)
@@ -166,7 +188,12 @@ impl Agent {
     }
 
     /// Sends a request and takes its answer, which may take `longer` than others.
-    fn ask(&mut self, asked: &'static str, request: &Request, longer: Duration) -> Result<Response, AgentError> {
+    fn ask(
+        &mut self,
+        asked: &'static str,
+        request: &Request,
+        longer: Duration,
+    ) -> Result<Response, AgentError> {
         let Some(stream) = &mut self.stream else {
             return Err(self.ended(asked, "the connection has ended before".into()));
         };
@@ -176,13 +203,19 @@ impl Agent {
                 ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
                     "the connection was closed: see whether it still runs".into()
                 }
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("none came within {:?}", self.timeout + longer),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    format!("none came within {:?}", self.timeout + longer)
+                }
                 _ => error.to_string(),
             };
             self.ended(asked, reason)
         })?;
         match serde_json::from_slice(&message) {
-            Ok(Response::Failed(failure)) => Err(AgentError::Failed { address: self.address.clone(), asked, failure }),
+            Ok(Response::Failed(failure)) => Err(AgentError::Failed {
+                address: self.address.clone(),
+                asked,
+                failure,
+            }),
             Ok(response) => Ok(response),
             Err(error) => Err(self.unexpected(asked, &error)),
         }
@@ -190,12 +223,20 @@ impl Agent {
 
     fn unexpected(&mut self, asked: &'static str, found: &dyn std::fmt::Debug) -> AgentError {
         self.stream = None;
-        AgentError::Unexpected { address: self.address.clone(), asked, found: format!("{found:?}") }
+        AgentError::Unexpected {
+            address: self.address.clone(),
+            asked,
+            found: format!("{found:?}"),
+        }
     }
 
     fn ended(&mut self, asked: &'static str, reason: String) -> AgentError {
         self.stream = None;
-        AgentError::Ended { address: self.address.clone(), asked, reason }
+        AgentError::Ended {
+            address: self.address.clone(),
+            asked,
+            reason,
+        }
     }
 }
 
@@ -216,7 +257,9 @@ fn connect(address: &impl ToSocketAddrs, timeout: Duration) -> io::Result<TcpStr
 
 fn advice(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::ConnectionRefused => "start `validator agent --listen` there, and compare address and port",
+        ErrorKind::ConnectionRefused => {
+            "start `validator agent --listen` there, and compare address and port"
+        }
         ErrorKind::TimedOut => "see whether the DUT host is up and its firewall lets the tester in",
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
             "give the tester an address in the DUT's network, or a route to it, in the namespace that it connects from"
@@ -229,8 +272,15 @@ fn advice(kind: ErrorKind) -> &'static str {
 fn exchange(stream: &mut TcpStream, request: &Request, timeout: Duration) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + timeout;
     let message = serde_json::to_vec(request)?;
-    let length = u32::try_from(message.len()).ok().filter(|length| *length as usize <= MAX_MESSAGE);
-    let length = length.ok_or_else(|| io::Error::other(format!("the request has {} octets, and may have {MAX_MESSAGE}", message.len())))?;
+    let length = u32::try_from(message.len())
+        .ok()
+        .filter(|length| *length as usize <= MAX_MESSAGE);
+    let length = length.ok_or_else(|| {
+        io::Error::other(format!(
+            "the request has {} octets, and may have {MAX_MESSAGE}",
+            message.len()
+        ))
+    })?;
     stream.set_write_timeout(Some(timeout))?;
     // What an agent says that has disconnected us without being asked can still be read.
     let written = stream.write_all(&[&length.to_be_bytes()[..], &message].concat());
@@ -238,7 +288,10 @@ fn exchange(stream: &mut TcpStream, request: &Request, timeout: Duration) -> io:
     read(stream, &mut length, deadline).map_err(|error| written.err().unwrap_or(error))?;
     let length = u32::from_be_bytes(length) as usize;
     if length > MAX_MESSAGE {
-        return Err(io::Error::new(ErrorKind::InvalidData, format!("a message of {length} octets, which may have {MAX_MESSAGE}")));
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            format!("a message of {length} octets, which may have {MAX_MESSAGE}"),
+        ));
     }
     let mut answer = vec![0; length];
     read(stream, &mut answer, deadline)?;

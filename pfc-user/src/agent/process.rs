@@ -44,20 +44,38 @@ pub fn run(
     }
     // Until there are handlers, so that a signal after `ready` is in time.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
-    signals.thread_block().context("SIGINT and SIGTERM cannot be blocked")?;
+    signals
+        .thread_block()
+        .context("SIGINT and SIGTERM cannot be blocked")?;
     let selection = args.selection();
     // Said now rather than to the first tester.
     drop(open(&selection)?);
-    let listener = TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
-    let address = listener.local_addr().context("the agent's address cannot be read")?;
+    let listener = TcpListener::bind(args.listen)
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let address = listener
+        .local_addr()
+        .context("the agent's address cannot be read")?;
     writeln!(stdout, "ready: {address}")?;
     stdout.flush()?;
-    server::serve(listener, ServerOptions { token, ..ServerOptions::default() }, move || open(&selection), until_signal(signals))
+    server::serve(
+        listener,
+        ServerOptions {
+            token,
+            ..ServerOptions::default()
+        },
+        move || open(&selection),
+        until_signal(signals),
+    )
 }
 
 /// Ends with the first signal, or if none could be received.
 async fn until_signal(signals: SigSet) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else { return };
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        return;
+    };
     if signals.thread_unblock().is_ok() {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -68,16 +86,25 @@ async fn until_signal(signals: SigSet) {
 
 fn token(args: &AgentArgs) -> Result<Option<String>> {
     let (token, source) = if let Some(file) = &args.token_file {
-        (fs::read_to_string(file).with_context(|| format!("the token cannot be read from {}", file.display()))?, file.display().to_string())
+        (
+            fs::read_to_string(file)
+                .with_context(|| format!("the token cannot be read from {}", file.display()))?,
+            file.display().to_string(),
+        )
     } else {
         match env::var(TOKEN_VARIABLE) {
             Ok(token) => (token, TOKEN_VARIABLE.into()),
             Err(VarError::NotPresent) => return Ok(None),
-            Err(VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE}: expected text, found octets that are no UTF-8"),
+            Err(VarError::NotUnicode(_)) => {
+                bail!("{TOKEN_VARIABLE}: expected text, found octets that are no UTF-8")
+            }
         }
     };
     let token = token.trim();
-    ensure!(!token.is_empty(), "{source}: expected a token, found nothing");
+    ensure!(
+        !token.is_empty(),
+        "{source}: expected a token, found nothing"
+    );
     Ok(Some(token.to_owned()))
 }
 

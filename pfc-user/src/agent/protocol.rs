@@ -65,11 +65,27 @@ impl OpenChannel {
     /// A failure of kind `Request` that names the first which is none.
     pub fn check(&self) -> Result<(), Failure> {
         // A PSN and the number of a queue pair have 24 bits (9.2).
-        let number = |name: &'static str, value: u32| (name, value < 1 << 24, "below 0x1000000", value);
+        let number =
+            |name: &'static str, value: u32| (name, value < 1 << 24, "below 0x1000000", value);
         [
-            ("path MTU", matches!(self.path_mtu, 256 | 512 | 1024 | 2048 | 4096), "256, 512, 1024, 2048 or 4096", self.path_mtu.into()),
-            ("retry count", self.retry_count <= 7, "0 to 7", self.retry_count.into()),
-            ("local ACK time-out", self.timeout <= 31, "0 to 31", self.timeout.into()),
+            (
+                "path MTU",
+                matches!(self.path_mtu, 256 | 512 | 1024 | 2048 | 4096),
+                "256, 512, 1024, 2048 or 4096",
+                self.path_mtu.into(),
+            ),
+            (
+                "retry count",
+                self.retry_count <= 7,
+                "0 to 7",
+                self.retry_count.into(),
+            ),
+            (
+                "local ACK time-out",
+                self.timeout <= 31,
+                "0 to 31",
+                self.timeout.into(),
+            ),
             number("remote queue pair", self.remote_queue_pair),
             number("PSN", self.psn),
             number("remote PSN", self.remote_psn),
@@ -77,7 +93,10 @@ impl OpenChannel {
         .into_iter()
         .find(|(_, holds, ..)| !holds)
         .map_or(Ok(()), |(name, _, expected, found)| {
-            Err(Failure::new(FailureKind::Request, format!("{name}: expected {expected}, found {found}")))
+            Err(Failure::new(
+                FailureKind::Request,
+                format!("{name}: expected {expected}, found {found}"),
+            ))
         })
     }
 }
@@ -202,7 +221,10 @@ pub struct Failure {
 impl Failure {
     /// One of a kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
 

@@ -39,7 +39,10 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { token: None, idle: Duration::from_secs(60 * 60) }
+        Self {
+            token: None,
+            idle: Duration::from_secs(60 * 60),
+        }
     }
 }
 
@@ -58,8 +61,13 @@ pub fn serve(
     make: impl FnMut() -> Result<Box<dyn Backend>, Failure> + Send,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    listener.set_nonblocking(true).context("the agent's socket cannot be made non-blocking")?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().context("the agent's reactor cannot be made")?;
+    listener
+        .set_nonblocking(true)
+        .context("the agent's socket cannot be made non-blocking")?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the agent's reactor cannot be made")?;
     let (jobs, inbox) = mpsc::channel();
     let (alive, ended) = oneshot::channel();
     thread::scope(|scope| {
@@ -68,10 +76,15 @@ pub fn serve(
             let _alive: oneshot::Sender<Infallible> = alive;
             worker::run(make, &inbox);
         };
-        backend.spawn_scoped(scope, worker).context("no thread for the backend")?;
+        backend
+            .spawn_scoped(scope, worker)
+            .context("no thread for the backend")?;
         // The backend's thread ends when nobody can give it jobs any more.
         runtime.block_on(async {
-            let session = Session { jobs: Arc::new(Mutex::new(jobs)), options: Arc::new(options) };
+            let session = Session {
+                jobs: Arc::new(Mutex::new(jobs)),
+                options: Arc::new(options),
+            };
             let mut connections = JoinSet::new();
             let outcome = tokio::select! {
                 () = stop => Ok(()),
@@ -85,8 +98,13 @@ pub fn serve(
     })
 }
 
-async fn accept(listener: TcpListener, session: Session, connections: &mut JoinSet<()>) -> Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener).context("the agent's socket cannot be watched")?;
+async fn accept(
+    listener: TcpListener,
+    session: Session,
+    connections: &mut JoinSet<()>,
+) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)
+        .context("the agent's socket cannot be watched")?;
     loop {
         tokio::select! {
             accepted = listener.accept() => {

@@ -17,7 +17,9 @@ use sideway::ibverbs::device::{DeviceInfo, DeviceList};
 use sideway::ibverbs::device_context::{DeviceCapabilityFlags, DeviceContext};
 
 use super::backend::{Backend, Selection};
-use super::protocol::{Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read};
+use super::protocol::{
+    Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read,
+};
 use channel::Open;
 
 /// A port of an RDMA adapter.
@@ -37,19 +39,33 @@ impl VerbsBackend {
     pub fn new(selection: &Selection) -> Result<Self, Failure> {
         let context = open_device(selection.device.as_deref())?;
         let name = context.name();
-        let attributes = context.query_device().map_err(|error| verbs(&format!("query device {name}"), &error))?;
+        let attributes = context
+            .query_device()
+            .map_err(|error| verbs(&format!("query device {name}"), &error))?;
         let found = port::find(&context, attributes.phys_port_cnt(), selection.port)?;
         let device = Device {
             name,
             backend: "verbs".to_owned(),
-            apm: Some(attributes.device_cap_flags().contains(DeviceCapabilityFlags::AutoPathMigration)),
+            apm: Some(
+                attributes
+                    .device_cap_flags()
+                    .contains(DeviceCapabilityFlags::AutoPathMigration),
+            ),
             active_mtu: port::octets(found.active_mtu),
         };
-        Ok(Self { context, port: found.number, gid_index: selection.gid_index, device, open: None })
+        Ok(Self {
+            context,
+            port: found.number,
+            gid_index: selection.gid_index,
+            device,
+            open: None,
+        })
     }
 
     fn channel(&mut self) -> Result<&mut Open, Failure> {
-        self.open.as_mut().ok_or_else(|| Failure::new(FailureKind::Request, "no channel is open"))
+        self.open
+            .as_mut()
+            .ok_or_else(|| Failure::new(FailureKind::Request, "no channel is open"))
     }
 }
 
@@ -65,11 +81,18 @@ impl Backend for VerbsBackend {
 
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Failure> {
         if self.open.is_some() {
-            return Err(Failure::new(FailureKind::Request, "a channel is open already: expected a close before the next open"));
+            return Err(Failure::new(
+                FailureKind::Request,
+                "a channel is open already: expected a close before the next open",
+            ));
         }
         let gid = port::source(&self.context, self.port, self.gid_index, channel.remote)?;
         let open = Open::new(&self.context, self.port, &gid, channel)?;
-        let opened = Channel { queue_pair: open.number(), address: gid.address, attributes: open.query()? };
+        let opened = Channel {
+            queue_pair: open.number(),
+            address: gid.address,
+            attributes: open.query()?,
+        };
         self.open = Some(open);
         Ok(opened)
     }
@@ -93,16 +116,28 @@ impl Backend for VerbsBackend {
 }
 
 fn open_device(name: Option<&str>) -> Result<Arc<DeviceContext>, Failure> {
-    let list = DeviceList::new().map_err(|error| no_device(&format!("list RDMA devices: {}", chain(&error))))?;
+    let list = DeviceList::new()
+        .map_err(|error| no_device(&format!("list RDMA devices: {}", chain(&error))))?;
     let names: Vec<String> = list.iter().map(|device| device.name()).collect();
     let found = match name {
-        None => list.get(0).ok_or_else(|| no_device("expected an RDMA device, found none"))?,
-        Some(name) => list.iter().find(|device| device.name() == name).ok_or_else(|| {
-            let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            no_device(&format!("expected the RDMA device {name}, found {found}"))
-        })?,
+        None => list
+            .get(0)
+            .ok_or_else(|| no_device("expected an RDMA device, found none"))?,
+        Some(name) => list
+            .iter()
+            .find(|device| device.name() == name)
+            .ok_or_else(|| {
+                let found = if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                };
+                no_device(&format!("expected the RDMA device {name}, found {found}"))
+            })?,
     };
-    found.open().map_err(|error| no_device(&format!("open {}: {}", found.name(), chain(&error))))
+    found
+        .open()
+        .map_err(|error| no_device(&format!("open {}: {}", found.name(), chain(&error))))
 }
 
 fn no_device(message: &str) -> Failure {
@@ -132,7 +167,10 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(code) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+        if let Some(code) = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error)
+        {
             return Some(code);
         }
         cause = error.source();

@@ -23,7 +23,10 @@ pub struct MadCase {
 }
 
 /// Both.
-pub static CASES: [MadCase; 2] = [c14_024_10_01::LINEAR_FORWARDING_TABLE, c14_016_get::M_KEY_GET];
+pub static CASES: [MadCase; 2] = [
+    c14_024_10_01::LINEAR_FORWARDING_TABLE,
+    c14_016_get::M_KEY_GET,
+];
 
 /// Judges one repetition.
 pub fn judge(case: &Case, evidence: &MadEvidence) -> Judged {

@@ -43,11 +43,19 @@ pub struct PfcCase {
 }
 
 /// All four.
-pub static CASES: [PfcCase; 4] =
-    [single_lossless::SINGLE_LOSSLESS, multi_lossless::MULTI_LOSSLESS, lossy::LOSSY, global_pause::GLOBAL_PAUSE];
+pub static CASES: [PfcCase; 4] = [
+    single_lossless::SINGLE_LOSSLESS,
+    multi_lossless::MULTI_LOSSLESS,
+    lossy::LOSSY,
+    global_pause::GLOBAL_PAUSE,
+];
 
 /// Judges one repetition.
 pub fn judge(case: &Case, evidence: &PfcEvidence) -> Judged {
     let (checks, figures) = judge::repetition(case, evidence);
-    Judged { checks, steps: Vec::new(), figures }
+    Judged {
+        checks,
+        steps: Vec::new(),
+        figures,
+    }
 }

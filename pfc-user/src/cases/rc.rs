@@ -17,7 +17,9 @@ pub struct RcCase {
 }
 
 /// All of them.
-pub static CASES: [RcCase; 1] = [RcCase { case: c09_142_01::OUTSTANDING_REQUEST_TIMEOUT }];
+pub static CASES: [RcCase; 1] = [RcCase {
+    case: c09_142_01::OUTSTANDING_REQUEST_TIMEOUT,
+}];
 
 /// Judges one repetition.
 pub fn judge(case: &Case, evidence: &RcEvidence) -> Judged {

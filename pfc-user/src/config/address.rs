@@ -10,7 +10,9 @@ fn parse(text: &str) -> Option<[u8; 6]> {
     let mut octets = [0; 6];
     let mut parts = text.split([':', '-']);
     for octet in &mut octets {
-        let part = parts.next().filter(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let part = parts
+            .next()
+            .filter(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         *octet = u8::from_str_radix(part, 16).ok()?;
     }
     parts.next().is_none().then_some(octets)
@@ -21,7 +23,10 @@ impl<'de> Deserialize<'de> for UnicastMac {
         let text = String::deserialize(deserializer)?;
         match parse(&text) {
             Some(octets) if octets[0] & 1 == 0 && octets != [0; 6] => Ok(Self(octets)),
-            _ => Err(de::Error::invalid_value(de::Unexpected::Str(&text), &"a unicast MAC address, such as \"02:00:00:00:00:01\"")),
+            _ => Err(de::Error::invalid_value(
+                de::Unexpected::Str(&text),
+                &"a unicast MAC address, such as \"02:00:00:00:00:01\"",
+            )),
         }
     }
 }
@@ -32,9 +37,19 @@ mod tests {
 
     #[test]
     fn both_spellings_are_read_and_others_are_not() {
-        assert_eq!(parse("02:00:5e:10:FF:01"), Some([2, 0, 0x5e, 0x10, 0xff, 1]));
+        assert_eq!(
+            parse("02:00:5e:10:FF:01"),
+            Some([2, 0, 0x5e, 0x10, 0xff, 1])
+        );
         assert_eq!(parse("02-00-00-00-00-01"), Some([2, 0, 0, 0, 0, 1]));
-        for text in ["", "02:00:00:00:00", "02:00:00:00:00:01:02", "2:0:0:0:0:1", "+2:00:00:00:00:01", "0200.0000.0001"] {
+        for text in [
+            "",
+            "02:00:00:00:00",
+            "02:00:00:00:00:01:02",
+            "2:0:0:0:0:1",
+            "+2:00:00:00:00:01",
+            "0200.0000.0001",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -39,15 +39,28 @@ pub struct DscpMap {
 pub fn dscp_map(text: &str) -> Result<DscpMap, String> {
     let map = if text.contains(',') {
         let priority = |text: &str| {
-            let number: u8 = text.trim().parse().map_err(|_| format!("expected a priority (0 to 7), found \"{text}\""))?;
+            let number: u8 = text
+                .trim()
+                .parse()
+                .map_err(|_| format!("expected a priority (0 to 7), found \"{text}\""))?;
             Priority::new(number).map_err(|error| error.to_string())
         };
         let found: Vec<Priority> = text.split(',').map(priority).collect::<Result<_, _>>()?;
-        found.try_into().map_err(|found: Vec<_>| format!("expected 64 priorities, one for each DSCP from 0; found {}", found.len()))?
+        found.try_into().map_err(|found: Vec<_>| {
+            format!(
+                "expected 64 priorities, one for each DSCP from 0; found {}",
+                found.len()
+            )
+        })?
     } else {
-        value::<Preset>(text).map_err(|error| format!("{error}, or 64 priorities separated by commas"))?.map()
+        value::<Preset>(text)
+            .map_err(|error| format!("{error}, or 64 priorities separated by commas"))?
+            .map()
     };
-    Ok(DscpMap { name: text.to_owned(), map })
+    Ok(DscpMap {
+        name: text.to_owned(),
+        map,
+    })
 }
 
 #[cfg(test)]
@@ -57,20 +70,53 @@ mod tests {
     #[test]
     fn values_are_read_as_in_files() {
         assert_eq!(time("1.5s"), Ok(Span(1_500_000_000)));
-        assert_eq!(rate("25G").map(LineRate::bits_per_second), Ok(25_000_000_000));
+        assert_eq!(
+            rate("25G").map(LineRate::bits_per_second),
+            Ok(25_000_000_000)
+        );
         assert_eq!(dscp_map("sonic").unwrap().map[3].get(), 3);
-        let list = (0..64).map(|dscp| (dscp / 8).to_string()).collect::<Vec<_>>().join(",");
-        assert_eq!(dscp_map(&list).unwrap().map, dscp_map("dscp-high-bits").unwrap().map);
+        let list = (0..64)
+            .map(|dscp| (dscp / 8).to_string())
+            .collect::<Vec<_>>()
+            .join(",");
+        assert_eq!(
+            dscp_map(&list).unwrap().map,
+            dscp_map("dscp-high-bits").unwrap().map
+        );
     }
 
     #[test]
     fn errors_say_what_was_expected_and_found() {
         assert_eq!(time("0s").unwrap_err(), "expected a time above 0");
-        assert!(time("5").unwrap_err().contains("expected a time with its unit"), "{:?}", time("5"));
-        assert!(rate("fast").unwrap_err().contains("expected a rate with its unit"), "{:?}", rate("fast"));
+        assert!(
+            time("5")
+                .unwrap_err()
+                .contains("expected a time with its unit"),
+            "{:?}",
+            time("5")
+        );
+        assert!(
+            rate("fast")
+                .unwrap_err()
+                .contains("expected a rate with its unit"),
+            "{:?}",
+            rate("fast")
+        );
         let unknown = dscp_map("azure").unwrap_err();
-        assert!(unknown.contains("`azure`") && unknown.contains("dscp-mod-8") && unknown.contains("64 priorities"), "{unknown}");
-        assert_eq!(dscp_map("1,2").unwrap_err(), "expected 64 priorities, one for each DSCP from 0; found 2");
-        assert!(dscp_map("1,8").unwrap_err().contains("priority must be 0 to 7"));
+        assert!(
+            unknown.contains("`azure`")
+                && unknown.contains("dscp-mod-8")
+                && unknown.contains("64 priorities"),
+            "{unknown}"
+        );
+        assert_eq!(
+            dscp_map("1,2").unwrap_err(),
+            "expected 64 priorities, one for each DSCP from 0; found 2"
+        );
+        assert!(
+            dscp_map("1,8")
+                .unwrap_err()
+                .contains("priority must be 0 to 7")
+        );
     }
 }

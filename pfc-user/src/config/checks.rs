@@ -11,7 +11,11 @@ use super::units::Span;
 use crate::plan::Nanos;
 
 /// `given` in ascending order; an error when a priority is in it twice, or none at all.
-pub(super) fn priority_set(document: &Document, key: &str, given: &[Priority]) -> Result<Vec<Priority>, ConfigError> {
+pub(super) fn priority_set(
+    document: &Document,
+    key: &str,
+    given: &[Priority],
+) -> Result<Vec<Priority>, ConfigError> {
     let mut set = given.to_vec();
     set.sort();
     if let Some(pair) = set.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -24,15 +28,25 @@ pub(super) fn priority_set(document: &Document, key: &str, given: &[Priority]) -
 }
 
 /// Faults of a simulated device by their names at `key`.
-pub(super) fn faults<F: FromStr<Err: Display>>(document: &Document, key: &str, names: &[String]) -> Result<Vec<F>, ConfigError> {
+pub(super) fn faults<F: FromStr<Err: Display>>(
+    document: &Document,
+    key: &str,
+    names: &[String],
+) -> Result<Vec<F>, ConfigError> {
     let read = |(index, name): (usize, &String)| {
-        name.parse().map_err(|error: F::Err| document.error(&format!("{key}[{index}]"), error.to_string()))
+        name.parse()
+            .map_err(|error: F::Err| document.error(&format!("{key}[{index}]"), error.to_string()))
     };
     names.iter().enumerate().map(read).collect()
 }
 
 /// `given` or `default`; an error when that is no time at all.
-pub(super) fn positive(document: &Document, key: &str, given: Option<Span>, default: Nanos) -> Result<Nanos, ConfigError> {
+pub(super) fn positive(
+    document: &Document,
+    key: &str,
+    given: Option<Span>,
+    default: Nanos,
+) -> Result<Nanos, ConfigError> {
     match given {
         Some(Span(0)) => Err(document.error(key, "expected a time above 0")),
         Some(Span(nanos)) => Ok(nanos),

@@ -24,10 +24,22 @@ impl<'a> Document<'a> {
     pub fn parse(file: &'a str, text: &'a str) -> Result<Self, ConfigError> {
         let root = DeTable::parse(text).map_err(|error| {
             let start = error.span().map_or(text.len(), |span| span.start);
-            let line = text.lines().nth(text[..start].matches('\n').count()).unwrap_or_default().trim();
-            ConfigError::At { place: place(file, text, start), problem: format!("{} in `{line}`", error.message()) }
+            let line = text
+                .lines()
+                .nth(text[..start].matches('\n').count())
+                .unwrap_or_default()
+                .trim();
+            ConfigError::At {
+                place: place(file, text, start),
+                problem: format!("{} in `{line}`", error.message()),
+            }
         })?;
-        Ok(Self { file, text, root, sets: Vec::new() })
+        Ok(Self {
+            file,
+            text,
+            root,
+            sets: Vec::new(),
+        })
     }
 
     /// The file's text, followed by the `--set` arguments as comments.
@@ -40,15 +52,27 @@ impl<'a> Document<'a> {
     }
 
     /// Gives the key at `path` (dotted) another value: TOML, or else a string without its quotes.
-    pub fn set(&mut self, path: &'a str, value: &'a str, argument: &'a str) -> Result<(), ConfigError> {
-        let wrong = |problem: String| ConfigError::Argument { argument: format!("--set {argument}"), problem };
+    pub fn set(
+        &mut self,
+        path: &'a str,
+        value: &'a str,
+        argument: &'a str,
+    ) -> Result<(), ConfigError> {
+        let wrong = |problem: String| ConfigError::Argument {
+            argument: format!("--set {argument}"),
+            problem,
+        };
         let start = self.text.len() + 1 + self.sets.len();
         let span = start..start + 1;
-        let value = DeValue::parse(value).map_or_else(|_| DeValue::String(value.into()), Spanned::into_inner);
+        let value = DeValue::parse(value)
+            .map_or_else(|_| DeValue::String(value.into()), Spanned::into_inner);
         let value = respan(value, &span);
 
         let mut keys: Vec<&str> = path.split('.').collect();
-        let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| wrong("expected a key before `=`".to_owned()))?;
+        let last = keys
+            .pop()
+            .filter(|key| !key.is_empty())
+            .ok_or_else(|| wrong("expected a key before `=`".to_owned()))?;
         let mut table = self.root.get_mut();
         for key in keys {
             let entry = table
@@ -71,9 +95,15 @@ impl<'a> Document<'a> {
             let span = error.span().unwrap_or_else(|| self.root.span());
             // The root has no key of its own, and a `--set` argument names its key itself.
             let named = span == self.root.span() || span.start > self.text.len();
-            let key = if named { None } else { key_at(self.root.get_ref(), span.start) };
+            let key = if named {
+                None
+            } else {
+                key_at(self.root.get_ref(), span.start)
+            };
             // What the parser says where a word of a fixed choice should stand.
-            let problem = error.message().replace("wanted string or table", "expected a string");
+            let problem = error
+                .message()
+                .replace("wanted string or table", "expected a string");
             self.at(span.start, &key.unwrap_or_default(), &problem)
         })
     }
@@ -84,7 +114,9 @@ impl<'a> Document<'a> {
         let mut start = 0;
         let mut next = Some(Node::Table(self.root.get_ref()));
         for step in key.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
-            let Some(found) = next.and_then(|node| node.child(step)) else { break };
+            let Some(found) = next.and_then(|node| node.child(step)) else {
+                break;
+            };
             start = found.span().start;
             next = Node::of(found.get_ref());
         }
@@ -92,11 +124,18 @@ impl<'a> Document<'a> {
     }
 
     fn at(&self, start: usize, key: &str, problem: &str) -> ConfigError {
-        let place = match start.checked_sub(self.text.len() + 1).and_then(|index| self.sets.get(index)) {
+        let place = match start
+            .checked_sub(self.text.len() + 1)
+            .and_then(|index| self.sets.get(index))
+        {
             Some(argument) => format!("--set {argument}"),
             None => place(self.file, self.text, start),
         };
-        let problem = if key.is_empty() { problem.to_owned() } else { format!("{key}: {problem}") };
+        let problem = if key.is_empty() {
+            problem.to_owned()
+        } else {
+            format!("{key}: {problem}")
+        };
         ConfigError::At { place, problem }
     }
 }
@@ -127,9 +166,22 @@ impl<'a> Node<'a> {
 /// `value`, said to stand at `span` with all that is in it.
 fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
     let value = match value {
-        DeValue::Array(array) => DeValue::Array(array.into_iter().map(|item| respan(item.into_inner(), span)).collect()),
+        DeValue::Array(array) => DeValue::Array(
+            array
+                .into_iter()
+                .map(|item| respan(item.into_inner(), span))
+                .collect(),
+        ),
         DeValue::Table(table) => DeValue::Table(
-            table.into_iter().map(|(key, item)| (Spanned::new(span.clone(), key.into_inner()), respan(item.into_inner(), span))).collect(),
+            table
+                .into_iter()
+                .map(|(key, item)| {
+                    (
+                        Spanned::new(span.clone(), key.into_inner()),
+                        respan(item.into_inner(), span),
+                    )
+                })
+                .collect(),
         ),
         other => other,
     };
@@ -139,11 +191,16 @@ fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
 /// The innermost key whose name or value spans `offset`. A table's span is its header alone, so that every branch is searched.
 fn key_at(table: &DeTable<'_>, offset: usize) -> Option<String> {
     let join = |name: &str, inner: String| {
-        if inner.is_empty() || inner.starts_with('[') { format!("{name}{inner}") } else { format!("{name}.{inner}") }
+        if inner.is_empty() || inner.starts_with('[') {
+            format!("{name}{inner}")
+        } else {
+            format!("{name}.{inner}")
+        }
     };
     table.iter().find_map(|(name, value)| {
         let here = name.span().contains(&offset).then(String::new);
-        here.or_else(|| key_in(value, offset)).map(|inner| join(name.get_ref(), inner))
+        here.or_else(|| key_in(value, offset))
+            .map(|inner| join(name.get_ref(), inner))
     })
 }
 
@@ -152,7 +209,11 @@ fn key_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
         DeValue::Table(table) => key_at(table, offset),
         DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
             let inner = key_in(item, offset)?;
-            let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
+            let dot = if inner.is_empty() || inner.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
             Some(format!("[{index}]{dot}{inner}"))
         }),
         _ => None,
@@ -163,6 +224,12 @@ fn key_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
 fn place(file: &str, text: &str, offset: usize) -> String {
     let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
     let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
     format!("{file}:{line}:{column}")
 }

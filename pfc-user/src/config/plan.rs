@@ -92,13 +92,21 @@ impl Storm {
         match self.interval {
             None => Ok((pause / 3).max(1)),
             Some(interval) if interval < pause => Ok(interval),
-            Some(interval) => Err(IntervalTooLong { interval, pause, line_rate }),
+            Some(interval) => Err(IntervalTooLong {
+                interval,
+                pause,
+                line_rate,
+            }),
         }
     }
 }
 
 fn list(priorities: &[Priority]) -> String {
-    priorities.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    priorities
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[derive(Deserialize)]
@@ -174,19 +182,35 @@ struct Sets {
 
 fn sets(case: &str) -> Sets {
     match case {
-        "pfc.pause-single-lossless" => Sets { lossless: 1..=1, why: "the case is about a single lossless priority", storm_subset: false },
-        "pfc.pause-multi-lossless" => {
-            Sets { lossless: 2..=7, why: "the case is about several lossless priorities beside at least one lossy", storm_subset: true }
-        }
-        "pfc.pause-lossy" => {
-            Sets { lossless: 1..=7, why: "the case needs lossy priorities to storm beside lossless ones", storm_subset: false }
-        }
-        _ => Sets { lossless: 1..=8, why: "there are eight priorities", storm_subset: false },
+        "pfc.pause-single-lossless" => Sets {
+            lossless: 1..=1,
+            why: "the case is about a single lossless priority",
+            storm_subset: false,
+        },
+        "pfc.pause-multi-lossless" => Sets {
+            lossless: 2..=7,
+            why: "the case is about several lossless priorities beside at least one lossy",
+            storm_subset: true,
+        },
+        "pfc.pause-lossy" => Sets {
+            lossless: 1..=7,
+            why: "the case needs lossy priorities to storm beside lossless ones",
+            storm_subset: false,
+        },
+        _ => Sets {
+            lossless: 1..=8,
+            why: "there are eight priorities",
+            storm_subset: false,
+        },
     }
 }
 
 /// The plan in `document`, checked against the cases that there are and the testbed.
-pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed) -> Result<Plan, ConfigError> {
+pub(super) fn read(
+    document: &Document,
+    known_cases: &[&str],
+    testbed: &Testbed,
+) -> Result<Plan, ConfigError> {
     let file: File = document.decode()?;
     if file.case.is_empty() {
         return Err(document.error("case", "expected at least one [[case]], found none"));
@@ -197,7 +221,14 @@ pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed)
         let at = format!("case[{index}]");
         let id = format!("{at}.id");
         if !known_cases.contains(&table.id.as_str()) {
-            return Err(document.error(&id, format!("unknown case `{}`; expected one of {}", table.id, known_cases.join(", "))));
+            return Err(document.error(
+                &id,
+                format!(
+                    "unknown case `{}`; expected one of {}",
+                    table.id,
+                    known_cases.join(", ")
+                ),
+            ));
         }
         if cases.iter().any(|case| case.id == table.id) {
             return Err(document.error(&id, format!("case `{}` is listed twice", table.id)));
@@ -218,34 +249,66 @@ pub(super) fn read(document: &Document, known_cases: &[&str], testbed: &Testbed)
                 durations: durations(document, &at, table.durations, file.durations)?,
                 frame,
                 storm: storm(document, &at, table.storm, file.storm, line_rate)?,
-                repetitions: repetitions(document, &at, &sets(&table.id), table.repetitions.unwrap_or_default())?,
+                repetitions: repetitions(
+                    document,
+                    &at,
+                    &sets(&table.id),
+                    table.repetitions.unwrap_or_default(),
+                )?,
             })
         };
-        cases.push(PlannedCase { id: table.id, parameters });
+        cases.push(PlannedCase {
+            id: table.id,
+            parameters,
+        });
     }
-    Ok(Plan { name: file.name, cases })
+    Ok(Plan {
+        name: file.name,
+        cases,
+    })
 }
 
 /// Queue pairs of an RC case; without any, that of its document.
-fn queue_pairs(document: &Document, at: &str, tables: Option<Vec<QueuePairTable>>) -> Result<Vec<RcParameters>, ConfigError> {
-    let Some(tables) = tables else { return Ok(vec![RcParameters::default()]) };
+fn queue_pairs(
+    document: &Document,
+    at: &str,
+    tables: Option<Vec<QueuePairTable>>,
+) -> Result<Vec<RcParameters>, ConfigError> {
+    let Some(tables) = tables else {
+        return Ok(vec![RcParameters::default()]);
+    };
     if tables.is_empty() {
-        return Err(document.error(&format!("{at}.queue_pairs"), "expected at least one, such as { retry_count = 2 }; found none"));
+        return Err(document.error(
+            &format!("{at}.queue_pairs"),
+            "expected at least one, such as { retry_count = 2 }; found none",
+        ));
     }
     let mut all: Vec<RcParameters> = Vec::new();
     for (index, table) in tables.into_iter().enumerate() {
         let at = format!("{at}.queue_pairs[{index}]");
-        let within = |key: &str, given: Option<i64>, allowed: &dyn Fn(i64) -> bool, expected: &str, default: i64| {
+        let within = |key: &str,
+                      given: Option<i64>,
+                      allowed: &dyn Fn(i64) -> bool,
+                      expected: &str,
+                      default: i64| {
             let value = given.unwrap_or(default);
             if allowed(value) {
                 Ok(value)
             } else {
-                Err(document.error(&format!("{at}.{key}"), format!("expected {expected}, found {value}")))
+                Err(document.error(
+                    &format!("{at}.{key}"),
+                    format!("expected {expected}, found {value}"),
+                ))
             }
         };
         let document_value = RcParameters::default();
-        let retry_count =
-            within("retry_count", table.retry_count, &|count| (0..=7).contains(&count), "0 to 7", document_value.retry_count.into())?;
+        let retry_count = within(
+            "retry_count",
+            table.retry_count,
+            &|count| (0..=7).contains(&count),
+            "0 to 7",
+            document_value.retry_count.into(),
+        )?;
         let timeout = within(
             "timeout",
             table.timeout,
@@ -260,7 +323,11 @@ fn queue_pairs(document: &Document, at: &str, tables: Option<Vec<QueuePairTable>
             "256, 512, 1024, 2048 or 4096",
             document_value.path_mtu.into(),
         )?;
-        let parameters = RcParameters { retry_count: retry_count as u8, timeout: timeout as u8, path_mtu: path_mtu as u16 };
+        let parameters = RcParameters {
+            retry_count: retry_count as u8,
+            timeout: timeout as u8,
+            path_mtu: path_mtu as u16,
+        };
         if all.contains(&parameters) {
             return Err(document.error(&at, "the same queue pair is listed twice"));
         }
@@ -276,29 +343,52 @@ fn without_parameters(document: &Document, at: &str, table: &CaseTable) -> Resul
         ("repetitions", table.repetitions.is_some()),
     ] {
         if given {
-            return Err(document.error(&format!("{at}.{key}"), format!("`{}` takes none", table.id)));
+            return Err(
+                document.error(&format!("{at}.{key}"), format!("`{}` takes none", table.id))
+            );
         }
     }
     Ok(())
 }
 
-fn frame(document: &Document, given: Option<usize>, testbed: &Testbed) -> Result<usize, ConfigError> {
+fn frame(
+    document: &Document,
+    given: Option<usize>,
+    testbed: &Testbed,
+) -> Result<usize, ConfigError> {
     const DEFAULT: usize = 1024;
     const IPV6_EXTRA: usize = 20;
-    let (family, shortest) =
-        if testbed.pfc.as_ref().is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4()) { ("IPv4", 71) } else { ("IPv6", 71 + IPV6_EXTRA) };
+    let (family, shortest) = if testbed
+        .pfc
+        .as_ref()
+        .is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4())
+    {
+        ("IPv4", 71)
+    } else {
+        ("IPv6", 71 + IPV6_EXTRA)
+    };
     match given.unwrap_or(DEFAULT) {
         frame if (shortest..=3400).contains(&frame) => Ok(frame),
-        found => {
-            Err(document.error("traffic.frame", format!("expected {shortest} to 3400 octets without FCS for {family}, found {found}")))
-        }
+        found => Err(document.error(
+            "traffic.frame",
+            format!("expected {shortest} to 3400 octets without FCS for {family}, found {found}"),
+        )),
     }
 }
 
-fn durations(document: &Document, at: &str, case: DurationsTable, plan: DurationsTable) -> Result<Durations, ConfigError> {
+fn durations(
+    document: &Document,
+    at: &str,
+    case: DurationsTable,
+    plan: DurationsTable,
+) -> Result<Durations, ConfigError> {
     const MS: Nanos = 1_000_000;
     let pick = |name: &str, own: Option<Span>, common: Option<Span>, default: Nanos| {
-        let key = if own.is_some() { format!("{at}.durations.{name}") } else { format!("durations.{name}") };
+        let key = if own.is_some() {
+            format!("{at}.durations.{name}")
+        } else {
+            format!("durations.{name}")
+        };
         positive(document, &key, own.or(common), default)
     };
     Ok(Durations {
@@ -311,25 +401,54 @@ fn durations(document: &Document, at: &str, case: DurationsTable, plan: Duration
     })
 }
 
-fn storm(document: &Document, at: &str, case: StormTable, plan: StormTable, line_rate: Option<LineRate>) -> Result<Storm, ConfigError> {
-    let key = |name: &str, own: bool| if own { format!("{at}.storm.{name}") } else { format!("storm.{name}") };
+fn storm(
+    document: &Document,
+    at: &str,
+    case: StormTable,
+    plan: StormTable,
+    line_rate: Option<LineRate>,
+) -> Result<Storm, ConfigError> {
+    let key = |name: &str, own: bool| {
+        if own {
+            format!("{at}.storm.{name}")
+        } else {
+            format!("storm.{name}")
+        }
+    };
     let quanta = case.quanta.or(plan.quanta).unwrap_or(Quanta::MAX.0.into());
-    let quanta = u16::try_from(quanta).map(Quanta).ok().filter(|quanta| *quanta != Quanta::ZERO).ok_or_else(|| {
-        let problem = format!("expected 1 to 65535 (time 0 would be an XON), found {quanta}");
-        document.error(&key("quanta", case.quanta.is_some()), problem)
-    })?;
+    let quanta = u16::try_from(quanta)
+        .map(Quanta)
+        .ok()
+        .filter(|quanta| *quanta != Quanta::ZERO)
+        .ok_or_else(|| {
+            let problem = format!("expected 1 to 65535 (time 0 would be an XON), found {quanta}");
+            document.error(&key("quanta", case.quanta.is_some()), problem)
+        })?;
     let key = key("interval", case.interval.is_some());
     let interval = case.interval.or(plan.interval);
-    let storm = Storm { quanta, interval: interval.map(|given| positive(document, &key, Some(given), 0)).transpose()? };
+    let storm = Storm {
+        quanta,
+        interval: interval
+            .map(|given| positive(document, &key, Some(given), 0))
+            .transpose()?,
+    };
     if let Some(Err(error)) = line_rate.map(|rate| storm.interval_at(rate)) {
         return Err(document.error(&key, error.to_string()));
     }
     Ok(storm)
 }
 
-fn repetitions(document: &Document, at: &str, sets: &Sets, tables: Vec<RepetitionTable>) -> Result<Vec<PlannedRepetition>, ConfigError> {
+fn repetitions(
+    document: &Document,
+    at: &str,
+    sets: &Sets,
+    tables: Vec<RepetitionTable>,
+) -> Result<Vec<PlannedRepetition>, ConfigError> {
     if tables.is_empty() {
-        return Err(document.error(&format!("{at}.repetitions"), "expected at least one repetition, found none"));
+        return Err(document.error(
+            &format!("{at}.repetitions"),
+            "expected at least one repetition, found none",
+        ));
     }
     let mut repetitions: Vec<PlannedRepetition> = Vec::new();
     for (index, table) in tables.into_iter().enumerate() {
@@ -343,12 +462,26 @@ fn repetitions(document: &Document, at: &str, sets: &Sets, tables: Vec<Repetitio
     Ok(repetitions)
 }
 
-fn repetition(document: &Document, at: &str, sets: &Sets, table: &RepetitionTable) -> Result<PlannedRepetition, ConfigError> {
+fn repetition(
+    document: &Document,
+    at: &str,
+    sets: &Sets,
+    table: &RepetitionTable,
+) -> Result<PlannedRepetition, ConfigError> {
     let key = format!("{at}.lossless");
     let count = table.lossless.len();
     let (least, most) = (*sets.lossless.start(), *sets.lossless.end());
-    let wanted = if most == 1 { "one lossless priority".to_owned() } else { format!("{least} to {most} lossless priorities") };
-    let wrong = || document.error(&key, format!("expected {wanted}, found {count}: {}", sets.why));
+    let wanted = if most == 1 {
+        "one lossless priority".to_owned()
+    } else {
+        format!("{least} to {most} lossless priorities")
+    };
+    let wrong = || {
+        document.error(
+            &key,
+            format!("expected {wanted}, found {count}: {}", sets.why),
+        )
+    };
     if count == 0 {
         return Err(wrong());
     }
@@ -360,14 +493,21 @@ fn repetition(document: &Document, at: &str, sets: &Sets, table: &RepetitionTabl
     let storm = match &table.storm {
         None => None,
         Some(_) if !sets.storm_subset => {
-            return Err(document.error(&key, "this case says itself what is stormed; only pfc.pause-multi-lossless takes it"));
+            return Err(document.error(
+                &key,
+                "this case says itself what is stormed; only pfc.pause-multi-lossless takes it",
+            ));
         }
         Some(storm) => {
             let storm = priority_set(document, &key, storm)?;
             if let Some(lossy) = storm.iter().find(|priority| !lossless.contains(priority)) {
-                return Err(
-                    document.error(&key, format!("priority {lossy} is not lossless here; expected a subset of {}", list(&lossless)))
-                );
+                return Err(document.error(
+                    &key,
+                    format!(
+                        "priority {lossy} is not lossless here; expected a subset of {}",
+                        list(&lossless)
+                    ),
+                ));
             }
             Some(storm).filter(|storm| *storm != lossless)
         }

@@ -181,7 +181,11 @@ impl Testbed {
         duts.extend(self.mad.as_ref().map(|mad| mad.transport.kind()));
         duts.extend(self.rc.as_ref().map(|rc| rc.dut.kind()));
         duts.dedup();
-        evidence::Testbed { name: self.name.clone(), dut: duts.join(", "), toml: self.toml.clone() }
+        evidence::Testbed {
+            name: self.name.clone(),
+            dut: duts.join(", "),
+            toml: self.toml.clone(),
+        }
     }
 }
 

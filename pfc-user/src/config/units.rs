@@ -27,27 +27,54 @@ struct Kind {
 
 const TIME: Kind = Kind {
     expected: "a time with its unit (ns, us, ms, s, min), such as \"300ms\"",
-    units: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)],
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+    ],
 };
 const DATA: Kind = Kind {
     expected: "octets as a number, or with their unit (B, KiB, MiB, GiB), such as \"512KiB\"",
-    units: &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
+    units: &[
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
 };
 const RATE: Kind = Kind {
     expected: "a rate with its unit (M, G, T for bit/s), such as \"25G\"",
-    units: &[("", 1), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)],
+    units: &[
+        ("", 1),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+    ],
 };
 
 impl Kind {
     /// The number of smallest units in `text`; `None` unless that is a whole number below 2^64.
     fn parse(&self, text: &str) -> Option<u64> {
         let text = text.trim();
-        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let factor = self.units.iter().find(|(name, _)| *name == unit.trim_start())?.1;
+        let factor = self
+            .units
+            .iter()
+            .find(|(name, _)| *name == unit.trim_start())?
+            .1;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         let scale = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
-        let scaled = whole.parse::<u128>().ok()?.checked_mul(scale)?.checked_add(fraction.parse().ok()?)?.checked_mul(factor.into())?;
+        let scaled = whole
+            .parse::<u128>()
+            .ok()?
+            .checked_mul(scale)?
+            .checked_add(fraction.parse().ok()?)?
+            .checked_mul(factor.into())?;
         (scaled % scale == 0).then(|| u64::try_from(scaled / scale).ok())?
     }
 
@@ -90,7 +117,9 @@ impl Visitor<'_> for Text {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
-        self.0.parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+        self.0
+            .parse(text)
+            .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
 
@@ -108,7 +137,9 @@ impl Visitor<'_> for TextOrNumber {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
-        number.try_into().map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        number
+            .try_into()
+            .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
     }
 }
 
@@ -127,7 +158,9 @@ impl<'de> Deserialize<'de> for Octets {
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bits = deserializer.deserialize_str(Text(&RATE))?;
-        LineRate::from_bits_per_second(bits).map(Self).map_err(de::Error::custom)
+        LineRate::from_bits_per_second(bits)
+            .map(Self)
+            .map_err(de::Error::custom)
     }
 }
 
@@ -165,17 +198,29 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in
-            ["", "300", "ms", "-1s", "1 parsec", "1.s", ".5s", "1.2.3s", "0.5ns", "1e3s", "99999999999999999999s", "600000000000min"]
-        {
+        for text in [
+            "",
+            "300",
+            "ms",
+            "-1s",
+            "1 parsec",
+            "1.s",
+            ".5s",
+            "1.2.3s",
+            "0.5ns",
+            "1e3s",
+            "99999999999999999999s",
+            "600000000000min",
+        ] {
             assert_eq!(TIME.parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        let values =
-            (0..64).flat_map(|bit| [1u64 << bit, (1u64 << bit) - 1, (1u64 << bit) + 12_345]).chain([u64::MAX, 90_000_000_000, 33_553_920]);
+        let values = (0..64)
+            .flat_map(|bit| [1u64 << bit, (1u64 << bit) - 1, (1u64 << bit) + 12_345])
+            .chain([u64::MAX, 90_000_000_000, 33_553_920]);
         for value in values {
             for kind in [&TIME, &DATA, &RATE] {
                 let text = Shown(kind, value).to_string();

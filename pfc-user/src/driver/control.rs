@@ -27,7 +27,10 @@ pub struct ControlSender {
 impl ControlSender {
     /// Opens `interface` of the calling thread's network namespace; frames carry the source address `source`.
     pub fn open(interface: &str, source: [u8; 6]) -> Result<Self, PacketError> {
-        Ok(Self { socket: PacketSocket::open(interface)?, source })
+        Ok(Self {
+            socket: PacketSocket::open(interface)?,
+            source,
+        })
     }
 
     /// Sends one frame, and tells between which times it left.
@@ -35,7 +38,10 @@ impl ControlSender {
         let frame = frame.emit(self.source);
         let before = clock::now();
         self.socket.send(&frame)?;
-        Ok(Departure { before, after: clock::now() })
+        Ok(Departure {
+            before,
+            after: clock::now(),
+        })
     }
 }
 

@@ -25,9 +25,14 @@ impl Interrupt {
         set.add(Signal::SIGTERM);
         // A lost terminal must not leave a DUT locked either.
         set.add(Signal::SIGHUP);
-        set.thread_block().context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
-        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).context("no signalfd")?;
-        Ok(Self { signals, seen: false })
+        set.thread_block()
+            .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
+        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+            .context("no signalfd")?;
+        Ok(Self {
+            signals,
+            seen: false,
+        })
     }
 
     /// Whether a signal has come.
@@ -40,7 +45,10 @@ impl Interrupt {
 
     /// Something that can be read once there is a signal, for waits elsewhere.
     pub fn wake(&self) -> Result<OwnedFd> {
-        self.signals.as_fd().try_clone_to_owned().context("the signals' descriptor cannot be duplicated")
+        self.signals
+            .as_fd()
+            .try_clone_to_owned()
+            .context("the signals' descriptor cannot be duplicated")
     }
 
     /// Waits until `deadline` (CLOCK_MONOTONIC) or a signal; true when there was one.
@@ -51,7 +59,8 @@ impl Interrupt {
                 return self.seen;
             }
             let left = deadline - now;
-            let timeout = TimeSpec::new((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64);
+            let timeout =
+                TimeSpec::new((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64);
             let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
             // An error can only be EINTR: the loop looks at signal and time again.
             let _ = ppoll(&mut fds, Some(timeout), None);

@@ -95,7 +95,10 @@ pub struct KeyNote {
 impl KeyNote {
     /// The key is as it was; takes the note away.
     pub fn restored(self) -> Result<(), JournalError> {
-        fs::remove_file(&self.path).map_err(|source| JournalError::File { path: self.path, source })
+        fs::remove_file(&self.path).map_err(|source| JournalError::File {
+            path: self.path,
+            source,
+        })
     }
 }
 
@@ -104,28 +107,50 @@ impl Journal {
     pub fn open() -> Self {
         let own = |variable: &str, fallback: Option<&str>| {
             let home = || Some(Path::new(&env::var_os("HOME")?).join(fallback?));
-            if geteuid().is_root() { None } else { env::var_os(variable).map(PathBuf::from).or_else(home) }
+            if geteuid().is_root() {
+                None
+            } else {
+                env::var_os(variable).map(PathBuf::from).or_else(home)
+            }
         };
         let runtime = own("XDG_RUNTIME_DIR", None).unwrap_or_else(|| "/run".into());
-        let state = own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
-        Self { settings: runtime.join("validator"), keys: state.join("validator") }
+        let state =
+            own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
+        Self {
+            settings: runtime.join("validator"),
+            keys: state.join("validator"),
+        }
     }
 
     /// A journal in `folder`, which is made when needed.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { settings: folder.clone(), keys: folder }
+        Self {
+            settings: folder.clone(),
+            keys: folder,
+        }
     }
 
     /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when it was so already, else what was
     /// done, in words. Killed in between, what is noted is what was, so that nothing is lost.
-    pub fn keep(&self, namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<Option<String>, JournalError> {
+    pub fn keep(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        on: bool,
+    ) -> Result<Option<String>, JournalError> {
         let was = link::feature(namespace, interface, feature)?;
         if was == on {
             return Ok(None);
         }
         let setting = Setting::new(namespace, interface, feature, was)?;
-        let path = write(&self.settings, &setting.file_name(), What::Setting(setting.clone()), true)?;
+        let path = write(
+            &self.settings,
+            &setting.file_name(),
+            What::Setting(setting.clone()),
+            true,
+        )?;
         if let Err(error) = link::set_feature(namespace, interface, feature, on) {
             // It is not known how far the driver went.
             setting.undo(namespace)?;
@@ -133,19 +158,34 @@ impl Journal {
             return Err(error.into());
         }
         let word = if on { "on" } else { "off" };
-        Ok(Some(format!("{interface}: {} is {word} until `validator check --undo`", feature.name())))
+        Ok(Some(format!(
+            "{interface}: {} is {word} until `validator check --undo`",
+            feature.name()
+        )))
     }
 
     /// What [`Journal::keep`] changed and nobody has put back yet, in words.
     pub fn kept(&self) -> Vec<String> {
-        let entries = self.entries().unwrap_or_default().into_iter().filter_map(|path| read(&path).ok());
-        let settings = entries.filter(|entry| entry.kept).filter_map(|entry| match entry.what {
-            What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Here(_))) => Some(setting),
-            _ => None,
-        });
+        let entries = self
+            .entries()
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|path| read(&path).ok());
+        let settings = entries
+            .filter(|entry| entry.kept)
+            .filter_map(|entry| match entry.what {
+                What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Here(_))) => {
+                    Some(setting)
+                }
+                _ => None,
+            });
         let words = |setting: Setting| {
             let word = if setting.was { "off" } else { "on" };
-            format!("{}: {} is {word} by `validator check --fix`, until `--undo`", setting.interface, setting.feature.name())
+            format!(
+                "{}: {} is {word} by `validator check --fix`, until `--undo`",
+                setting.interface,
+                setting.feature.name()
+            )
         };
         settings.map(words).collect()
     }
@@ -164,7 +204,9 @@ impl Journal {
                     continue;
                 }
             };
-            let What::Setting(setting) = entry.what else { continue };
+            let What::Setting(setting) = entry.what else {
+                continue;
+            };
             if !entry.kept {
                 continue;
             }
@@ -174,7 +216,11 @@ impl Journal {
                     Err(LinkError::Unknown { .. }) => {}
                     Err(error) => {
                         all = false;
-                        done.push(format!("{}: {} is NOT put back: {error}", setting.interface, setting.feature.name()));
+                        done.push(format!(
+                            "{}: {} is NOT put back: {error}",
+                            setting.interface,
+                            setting.feature.name()
+                        ));
                         continue;
                     }
                 },
@@ -198,25 +244,52 @@ impl Journal {
             match fs::read_dir(folder) {
                 Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
                 // Nobody's entries, or another user's: none of ours.
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
-                Err(source) => return Err(JournalError::File { path: folder.clone(), source }),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                    ) => {}
+                Err(source) => {
+                    return Err(JournalError::File {
+                        path: folder.clone(),
+                        source,
+                    });
+                }
             }
         }
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        });
         paths.sort();
         paths.dedup();
         Ok(paths)
     }
 
     /// Sets `feature`; `None` when it was so already.
-    pub fn change(&self, namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<Option<Change>, JournalError> {
+    pub fn change(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        on: bool,
+    ) -> Result<Option<Change>, JournalError> {
         let was = link::feature(namespace, interface, feature)?;
         if was == on {
             return Ok(None);
         }
         let setting = Setting::new(namespace, interface, feature, was)?;
-        let path = write(&self.settings, &setting.file_name(), What::Setting(setting.clone()), false)?;
-        let change = Change { namespace: namespace.try_clone()?, setting, path };
+        let path = write(
+            &self.settings,
+            &setting.file_name(),
+            What::Setting(setting.clone()),
+            false,
+        )?;
+        let change = Change {
+            namespace: namespace.try_clone()?,
+            setting,
+            path,
+        };
         // Dropping `change` on an error takes the entry away.
         link::set_feature(namespace, interface, feature, on)?;
         Ok(Some(change))
@@ -224,7 +297,9 @@ impl Journal {
 
     /// Notes a DUT's key, before it is changed.
     pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
-        Ok(KeyNote { path: write(&self.keys, &entry.file_name(), What::Key(entry), false)? })
+        Ok(KeyNote {
+            path: write(&self.keys, &entry.file_name(), What::Key(entry), false)?,
+        })
     }
 
     /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
@@ -244,17 +319,23 @@ impl Journal {
                 }
             };
             // A kept setting stays; only what it was in may be gone.
-            if entry.kept && !matches!(&entry.what, What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone))) {
+            if entry.kept
+                && !matches!(&entry.what, What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone)))
+            {
                 continue;
             }
-            if start_of(entry.pid) == Some(entry.started) && (entry.boot.is_empty() || entry.boot == boot) {
+            if start_of(entry.pid) == Some(entry.started)
+                && (entry.boot.is_empty() || entry.boot == boot)
+            {
                 continue;
             }
             let pid = entry.pid;
             match &entry.what {
                 What::Setting(setting) => match setting.reach()? {
                     Reach::Here(namespace) => match setting.undo(&namespace) {
-                        Ok(()) => done.push(format!("{setting}, as it was before process {pid} was killed")),
+                        Ok(()) => done.push(format!(
+                            "{setting}, as it was before process {pid} was killed"
+                        )),
                         // Taken out or renamed; there is nothing to put back.
                         Err(LinkError::Unknown { .. }) => {}
                         Err(error) => return Err(error.into()),
@@ -263,7 +344,9 @@ impl Journal {
                     Reach::Elsewhere => continue,
                 },
                 What::Key(key) => match key.undo() {
-                    Ok(()) => done.push(format!("put back on {key}, as it was before process {pid} was killed")),
+                    Ok(()) => done.push(format!(
+                        "put back on {key}, as it was before process {pid} was killed"
+                    )),
                     Err(error) => {
                         let path = path.display();
                         done.push(format!("NOT put back on {key}: {error:#}; tried again by the next run, until {path} is removed"));
@@ -280,38 +363,63 @@ impl Journal {
 /// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
 fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
     let pid = process::id();
-    let boot = if matches!(what, What::Key(_)) { boot() } else { String::new() };
-    let entry = Entry { pid, started: start_of(pid).unwrap_or_default(), boot, kept, what };
+    let boot = if matches!(what, What::Key(_)) {
+        boot()
+    } else {
+        String::new()
+    };
+    let entry = Entry {
+        pid,
+        started: start_of(pid).unwrap_or_default(),
+        boot,
+        kept,
+        what,
+    };
     let path = folder.join(format!("{pid}-{name}.json"));
     let text = serde_json::to_vec(&entry).expect("plain data");
     let draft = path.with_extension("draft");
     let written = || -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
         // One of a process that had this number before.
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(&draft, &path)?;
         File::open(folder)?.sync_all()
     };
-    written().map_err(|source| JournalError::File { path: path.clone(), source })?;
+    written().map_err(|source| JournalError::File {
+        path: path.clone(),
+        source,
+    })?;
     Ok(path)
 }
 
 /// Takes an entry away that another process may be taking away as well: both have put back what it says.
 fn remove(path: PathBuf) -> Result<(), JournalError> {
     match fs::remove_file(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(JournalError::File { path, source }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(JournalError::File { path, source })
+        }
         _ => Ok(()),
     }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
-    format!("journal {}: cannot be read, so what it says is NOT put back: {error}", path.display())
+    format!(
+        "journal {}: cannot be read, so what it says is NOT put back: {error}",
+        path.display()
+    )
 }
 
 fn read(path: &Path) -> io::Result<Entry> {
@@ -320,7 +428,8 @@ fn read(path: &Path) -> io::Result<Entry> {
 
 /// Which boot this is; empty where the kernel does not say.
 fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().to_owned())
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or(String::new(), |id| id.trim().to_owned())
 }
 
 enum Reach {
@@ -330,9 +439,20 @@ enum Reach {
 }
 
 impl Setting {
-    fn new(namespace: &Namespace, interface: &str, feature: Feature, was: bool) -> Result<Self, NamespaceError> {
+    fn new(
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        was: bool,
+    ) -> Result<Self, NamespaceError> {
         let name = namespace.name().map(str::to_owned);
-        Ok(Self { namespace: name, inode: namespace.inode()?, interface: interface.to_owned(), feature, was })
+        Ok(Self {
+            namespace: name,
+            inode: namespace.inode()?,
+            interface: interface.to_owned(),
+            feature,
+            was,
+        })
     }
 
     fn file_name(&self) -> String {
@@ -363,14 +483,22 @@ impl Setting {
 impl std::fmt::Display for Setting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = if self.was { "on" } else { "off" };
-        write!(f, "{}: {} is {value} again", self.interface, self.feature.name())
+        write!(
+            f,
+            "{}: {} is {value} again",
+            self.interface,
+            self.feature.name()
+        )
     }
 }
 
 impl Drop for Change {
     fn drop(&mut self) {
         // An interface that is gone needs nothing; on any other error the entry stays for the next run.
-        if matches!(self.setting.undo(&self.namespace), Ok(()) | Err(LinkError::Unknown { .. })) {
+        if matches!(
+            self.setting.undo(&self.namespace),
+            Ok(()) | Err(LinkError::Unknown { .. })
+        ) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -383,7 +511,11 @@ fn start_of(pid: u32) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
-    if state == "Z" { None } else { fields.nth(18)?.parse().ok() }
+    if state == "Z" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -403,7 +535,13 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
-        let setting = Setting { namespace: None, inode: 1, interface: "eth0".into(), feature: Feature::RxVlan, was: true };
+        let setting = Setting {
+            namespace: None,
+            inode: 1,
+            interface: "eth0".into(),
+            feature: Feature::RxVlan,
+            was: true,
+        };
         let path = write(&journal, "x", What::Setting(setting), false).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
@@ -412,10 +550,19 @@ mod tests {
     #[test]
     fn an_entry_that_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Journal::at(folder.path().join("none")).recover().unwrap(), Vec::<String>::new());
+        assert_eq!(
+            Journal::at(folder.path().join("none")).recover().unwrap(),
+            Vec::<String>::new()
+        );
         fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
         let notes = Journal::at(folder.path()).recover().unwrap();
-        assert!(matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")), "{notes:?}");
-        assert_eq!(Journal::at(folder.path()).undo_kept().unwrap(), (notes, false));
+        assert!(
+            matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")),
+            "{notes:?}"
+        );
+        assert_eq!(
+            Journal::at(folder.path()).undo_kept().unwrap(),
+            (notes, false)
+        );
     }
 }

@@ -20,7 +20,9 @@ use std::time::Duration;
 use futures_util::stream::{LocalBoxStream, StreamExt, TryStreamExt};
 use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, Stats64};
+use rtnetlink::packet_route::link::{
+    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, Stats64,
+};
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
@@ -80,7 +82,10 @@ pub enum LinkError {
 
 impl LinkError {
     fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self::System { what: what.into(), source: source.into() }
+        Self::System {
+            what: what.into(),
+            source: source.into(),
+        }
     }
 }
 
@@ -112,7 +117,8 @@ pub struct LinkState {
 /// The state of `interface`. An error that lists what there is when it does not exist.
 pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkError> {
     let link = find(namespace, interface)?;
-    let (driver, speed) = namespace.run(|| (ethtool::driver(interface), ethtool::speed(interface)))?;
+    let (driver, speed) =
+        namespace.run(|| (ethtool::driver(interface), ethtool::speed(interface)))?;
     let mut state = LinkState {
         index: link.header.index,
         // Not every link has ethtool operations; that is no error.
@@ -130,7 +136,13 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
             LinkAttribute::Mtu(mtu) => state.mtu = mtu,
             LinkAttribute::Carrier(carrier) => state.carrier = carrier != 0,
             LinkAttribute::LinkInfo(infos) => {
-                state.kind = infos.iter().find_map(|info| if let LinkInfo::Kind(kind) = info { Some(kind.to_string()) } else { None });
+                state.kind = infos.iter().find_map(|info| {
+                    if let LinkInfo::Kind(kind) = info {
+                        Some(kind.to_string())
+                    } else {
+                        None
+                    }
+                });
             }
             _ => {}
         }
@@ -141,87 +153,157 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
 /// How often its carrier has come or gone.
 pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, LinkError> {
     let link = find(namespace, interface)?;
-    let changes = |attribute: &LinkAttribute| if let LinkAttribute::CarrierChanges(count) = attribute { Some(*count) } else { None };
+    let changes = |attribute: &LinkAttribute| {
+        if let LinkAttribute::CarrierChanges(count) = attribute {
+            Some(*count)
+        } else {
+            None
+        }
+    };
     Ok(link.attributes.iter().find_map(changes).unwrap_or_default())
 }
 
 /// Whether an offload is on.
-pub fn feature(namespace: &Namespace, interface: &str, feature: Feature) -> Result<bool, LinkError> {
+pub fn feature(
+    namespace: &Namespace,
+    interface: &str,
+    feature: Feature,
+) -> Result<bool, LinkError> {
     let on = namespace.run(|| ethtool::feature(interface, feature))?;
-    on.map_err(|error| LinkError::system(format!("cannot read {} of {interface}", feature.name()), error))
+    on.map_err(|error| {
+        LinkError::system(
+            format!("cannot read {} of {interface}", feature.name()),
+            error,
+        )
+    })
 }
 
 /// Sets an offload and makes sure that it is so. An error that names it where the driver does not let go.
-pub fn set_feature(namespace: &Namespace, interface: &str, feature: Feature, on: bool) -> Result<(), LinkError> {
+pub fn set_feature(
+    namespace: &Namespace,
+    interface: &str,
+    feature: Feature,
+    on: bool,
+) -> Result<(), LinkError> {
     let now = namespace.run(|| {
         ethtool::set_feature(interface, feature, on)?;
         ethtool::feature(interface, feature)
     })?;
     match now {
         Ok(now) if now == on => Ok(()),
-        Ok(_) => Err(LinkError::Fixed { interface: interface.to_owned(), feature: feature.name(), wanted: on }),
-        Err(error) => Err(LinkError::system(format!("cannot set {} of {interface}", feature.name()), error)),
+        Ok(_) => Err(LinkError::Fixed {
+            interface: interface.to_owned(),
+            feature: feature.name(),
+            wanted: on,
+        }),
+        Err(error) => Err(LinkError::system(
+            format!("cannot set {} of {interface}", feature.name()),
+            error,
+        )),
     }
 }
 
 /// Waits until frames can pass: until the kernel reports the operational state "up". An error after `timeout`.
-pub fn wait_for_carrier(namespace: &Namespace, interface: &str, timeout: Duration) -> Result<(), LinkError> {
+pub fn wait_for_carrier(
+    namespace: &Namespace,
+    interface: &str,
+    timeout: Duration,
+) -> Result<(), LinkError> {
     let index = find(namespace, interface)?.header.index;
-    let up = netlink(namespace, &format!("cannot wait for the carrier of {interface}"), async |handle, mut events| {
-        // Events are subscribed to already, so that none falls between this look and the wait.
-        let mut link = by_index(&handle, index).await?;
-        tokio::time::timeout(timeout, async {
-            while !is_operational(&link) {
-                let Some(event) = events.next().await else { return Err(rtnetlink::Error::RequestFailed) };
-                match event {
-                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(changed)) if changed.header.index == index => link = changed,
-                    // The kernel's queue was full: look again.
-                    NetlinkPayload::Overrun(_) => link = by_index(&handle, index).await?,
-                    _ => {}
+    let up = netlink(
+        namespace,
+        &format!("cannot wait for the carrier of {interface}"),
+        async |handle, mut events| {
+            // Events are subscribed to already, so that none falls between this look and the wait.
+            let mut link = by_index(&handle, index).await?;
+            tokio::time::timeout(timeout, async {
+                while !is_operational(&link) {
+                    let Some(event) = events.next().await else {
+                        return Err(rtnetlink::Error::RequestFailed);
+                    };
+                    match event {
+                        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(changed))
+                            if changed.header.index == index =>
+                        {
+                            link = changed
+                        }
+                        // The kernel's queue was full: look again.
+                        NetlinkPayload::Overrun(_) => link = by_index(&handle, index).await?,
+                        _ => {}
+                    }
                 }
-            }
-            Ok(())
-        })
-        .await
-        .ok()
-        .transpose()
-    })?;
-    up.ok_or_else(|| LinkError::NoCarrier { interface: interface.to_owned(), namespace: namespace.to_string(), waited: timeout })
+                Ok(())
+            })
+            .await
+            .ok()
+            .transpose()
+        },
+    )?;
+    up.ok_or_else(|| LinkError::NoCarrier {
+        interface: interface.to_owned(),
+        namespace: namespace.to_string(),
+        waited: timeout,
+    })
 }
 
 async fn by_index(handle: &Handle, index: u32) -> Result<LinkMessage, rtnetlink::Error> {
     let mut links = std::pin::pin!(handle.link().get().match_index(index).execute());
-    links.try_next().await?.ok_or(rtnetlink::Error::RequestFailed)
+    links
+        .try_next()
+        .await?
+        .ok_or(rtnetlink::Error::RequestFailed)
 }
 
 fn is_operational(link: &LinkMessage) -> bool {
-    link.attributes.iter().any(|attribute| matches!(attribute, LinkAttribute::OperState(State::Up)))
+    link.attributes
+        .iter()
+        .any(|attribute| matches!(attribute, LinkAttribute::OperState(State::Up)))
 }
 
 /// Sets the loopback interface of the calling thread's namespace up.
 pub(super) fn loopback_up() -> io::Result<()> {
-    on_runtime(async |handle, _| handle.link().change(LinkUnspec::new_with_name("lo").up().build()).execute().await)
-}
-
-fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
-    let links: Vec<LinkMessage> =
-        netlink(namespace, "cannot list the interfaces", async |handle, _| handle.link().get().execute().try_collect().await)?;
-    let names = links.iter().flat_map(|link| &link.attributes).filter_map(|attribute| match attribute {
-        LinkAttribute::IfName(name) => Some(name.clone()),
-        _ => None,
-    });
-    let known = names.collect();
-    let is_it = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if name == interface);
-    links.into_iter().find(|link| link.attributes.iter().any(is_it)).ok_or_else(|| LinkError::Unknown {
-        interface: interface.to_owned(),
-        namespace: namespace.to_string(),
-        known,
+    on_runtime(async |handle, _| {
+        handle
+            .link()
+            .change(LinkUnspec::new_with_name("lo").up().build())
+            .execute()
+            .await
     })
 }
 
+fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
+    let links: Vec<LinkMessage> = netlink(
+        namespace,
+        "cannot list the interfaces",
+        async |handle, _| handle.link().get().execute().try_collect().await,
+    )?;
+    let names = links
+        .iter()
+        .flat_map(|link| &link.attributes)
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        });
+    let known = names.collect();
+    let is_it = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if name == interface);
+    links
+        .into_iter()
+        .find(|link| link.attributes.iter().any(is_it))
+        .ok_or_else(|| LinkError::Unknown {
+            interface: interface.to_owned(),
+            namespace: namespace.to_string(),
+            known,
+        })
+}
+
 fn standard_counters(link: &LinkMessage) -> Stats64 {
-    let stats =
-        link.attributes.iter().find_map(|attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(*stats) } else { None });
+    let stats = link.attributes.iter().find_map(|attribute| {
+        if let LinkAttribute::Stats64(stats) = attribute {
+            Some(*stats)
+        } else {
+            None
+        }
+    });
     stats.unwrap_or_default()
 }
 
@@ -233,13 +315,20 @@ fn netlink<T: Send>(
     what: &str,
     work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error> + Send,
 ) -> Result<T, LinkError> {
-    namespace.run(|| on_runtime(work))?.map_err(|error| LinkError::system(what, error))
+    namespace
+        .run(|| on_runtime(work))?
+        .map_err(|error| LinkError::system(what, error))
 }
 
-fn on_runtime<T>(work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+fn on_runtime<T>(
+    work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error>,
+) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
-        let (connection, handle, events) = rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
+        let (connection, handle, events) =
+            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
         tokio::spawn(connection);
         let events = events.map(|(message, _)| message.payload).boxed_local();
         work(handle, events).await.map_err(|error| match error {

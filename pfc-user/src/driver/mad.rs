@@ -52,7 +52,11 @@ impl MadPort {
     fn on(transport: Box<dyn Transport>, dut: Option<Child>) -> Self {
         let name = transport.name();
         // The process number tells our requests from those of an earlier run whose answers may still be under way.
-        Self { requester: Requester::new(transport, std::process::id() << 16), transport: name, _dut: dut }
+        Self {
+            requester: Requester::new(transport, std::process::id() << 16),
+            transport: name,
+            _dut: dut,
+        }
     }
 }
 
@@ -61,7 +65,11 @@ fn open(transport: &MadTransport) -> Result<Box<dyn Transport>> {
     match transport {
         MadTransport::Sim { .. } => bail!("a simulated DUT ends with the run that started it"),
         MadTransport::Ibsim { socket, host } => connect(socket, host),
-        MadTransport::Umad { device, port, sysfs } => Ok(Box::new(UmadTransport::open(device, *port, sysfs)?)),
+        MadTransport::Umad {
+            device,
+            port,
+            sysfs,
+        } => Ok(Box::new(UmadTransport::open(device, *port, sysfs)?)),
     }
 }
 
@@ -72,7 +80,11 @@ fn connect(socket: &str, host: &str) -> Result<Box<dyn Transport>> {
 /// Starts `validator dut sma`; its socket's name.
 fn start_dut(faults: impl Iterator<Item = String>, args: &[String]) -> Result<(Child, String)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let socket = format!("validator-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let socket = format!(
+        "validator-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
     let program = std::env::current_exe().context("the tester's own program cannot be found")?;
     let mut command = Command::new(program);
     command.args(["dut", "sma", "--socket", &socket]);
@@ -81,7 +93,9 @@ fn start_dut(faults: impl Iterator<Item = String>, args: &[String]) -> Result<(C
     }
     command.args(args);
     let mut child = Child::spawn_here(command).context("the simulated DUT cannot be started")?;
-    let line = child.read_line(DUT_START).context("the simulated DUT did not get ready")?;
+    let line = child
+        .read_line(DUT_START)
+        .context("the simulated DUT did not get ready")?;
     if !line.starts_with("ready") {
         bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
     }

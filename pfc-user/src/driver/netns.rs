@@ -46,7 +46,11 @@ pub enum NamespaceError {
 }
 
 fn existing(known: &[String]) -> String {
-    if known.is_empty() { "are none".to_owned() } else { format!("are: {}", known.join(", ")) }
+    if known.is_empty() {
+        "are none".to_owned()
+    } else {
+        format!("are: {}", known.join(", "))
+    }
 }
 
 fn failed(what: impl Into<String>, error: impl Into<std::io::Error>) -> NamespaceError {
@@ -76,11 +80,16 @@ impl Namespace {
     pub fn new() -> Result<Self, NamespaceError> {
         // A thread of its own, so that the caller stays where it is.
         let file = on_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| failed("cannot make a network namespace", error))?;
-            link::loopback_up().map_err(|error| failed("cannot set the loopback interface up", error))?;
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|error| failed("cannot make a network namespace", error))?;
+            link::loopback_up()
+                .map_err(|error| failed("cannot set the loopback interface up", error))?;
             open_own()
         })?;
-        Ok(Self { file, label: Label::Unnamed })
+        Ok(Self {
+            file,
+            label: Label::Unnamed,
+        })
     }
 
     /// The one that `ip netns add NAME` made. Using it needs root.
@@ -89,17 +98,29 @@ impl Namespace {
         let path = Path::new(NAMED).join(name);
         if name.is_empty() || name.contains('/') || !path.exists() {
             let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
-            let mut known: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            let mut known: Vec<String> = entries
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect();
             known.sort();
-            return Err(NamespaceError::Unknown { name: name.to_owned(), known });
+            return Err(NamespaceError::Unknown {
+                name: name.to_owned(),
+                known,
+            });
         }
-        let file = File::open(&path).map_err(|error| failed(format!("cannot open {}", path.display()), error))?;
-        Ok(Self { file, label: Label::Named(name.to_owned()) })
+        let file = File::open(&path)
+            .map_err(|error| failed(format!("cannot open {}", path.display()), error))?;
+        Ok(Self {
+            file,
+            label: Label::Named(name.to_owned()),
+        })
     }
 
     /// The one that the calling thread is in.
     pub fn current() -> Result<Self, NamespaceError> {
-        Ok(Self { file: open_own()?, label: Label::Current })
+        Ok(Self {
+            file: open_own()?,
+            label: Label::Current,
+        })
     }
 
     /// Runs `work` inside, on a thread of its own. Sockets and BPF links that it makes stay valid outside.
@@ -118,7 +139,8 @@ impl Namespace {
         if inode(&own)? == self.inode()? {
             return Ok(());
         }
-        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|error| failed(format!("cannot enter {self}"), error))
+        setns(&self.file, CloneFlags::CLONE_NEWNET)
+            .map_err(|error| failed(format!("cannot enter {self}"), error))
     }
 
     /// The number that tells it from all other namespaces of this moment.
@@ -136,8 +158,14 @@ impl Namespace {
 
     /// Another handle to the same namespace.
     pub fn try_clone(&self) -> Result<Self, NamespaceError> {
-        let file = self.file.try_clone().map_err(|error| failed("cannot duplicate a file descriptor", error))?;
-        Ok(Self { file, label: self.label.clone() })
+        let file = self
+            .file
+            .try_clone()
+            .map_err(|error| failed("cannot duplicate a file descriptor", error))?;
+        Ok(Self {
+            file,
+            label: self.label.clone(),
+        })
     }
 }
 
@@ -162,7 +190,10 @@ fn open_own() -> Result<File, NamespaceError> {
 }
 
 fn inode(file: &File) -> Result<u64, NamespaceError> {
-    Ok(file.metadata().map_err(|error| failed("cannot tell network namespaces apart", error))?.ino())
+    Ok(file
+        .metadata()
+        .map_err(|error| failed("cannot tell network namespaces apart", error))?
+        .ino())
 }
 
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -180,14 +211,20 @@ mod tests {
     fn an_unknown_name_is_named_in_the_error() {
         for name in ["no-such-namespace", "", "../net"] {
             let message = Namespace::named(name).unwrap_err().to_string();
-            assert!(message.contains(&format!("no network namespace \"{name}\"; there are")), "{message}");
+            assert!(
+                message.contains(&format!("no network namespace \"{name}\"; there are")),
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn the_current_one_can_be_used_by_anybody() {
         let current = Namespace::current().unwrap();
-        let inside = current.run(|| open_own().and_then(|file| inode(&file))).unwrap().unwrap();
+        let inside = current
+            .run(|| open_own().and_then(|file| inode(&file)))
+            .unwrap()
+            .unwrap();
         assert_eq!(inside, current.inode().unwrap());
     }
 }

@@ -33,13 +33,17 @@ pub struct BatchOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum PacketError {
     /// The name is not known in this network namespace.
-    #[error("no interface {interface:?} in this network namespace; `ip link` lists those there are")]
+    #[error(
+        "no interface {interface:?} in this network namespace; `ip link` lists those there are"
+    )]
     NoInterface {
         /// Its name.
         interface: String,
     },
     /// No CAP_NET_RAW.
-    #[error("not permitted to open a packet socket on {interface}: CAP_NET_RAW is needed, run as root or `setcap cap_net_raw+ep`")]
+    #[error(
+        "not permitted to open a packet socket on {interface}: CAP_NET_RAW is needed, run as root or `setcap cap_net_raw+ep`"
+    )]
     NotPermitted {
         /// Interface.
         interface: String,
@@ -90,35 +94,64 @@ impl PacketSocket {
     /// Opens a socket on `interface` of the calling thread's network namespace, where it stays wherever it is used from.
     pub fn open(interface: &str) -> Result<Self, PacketError> {
         let interface = interface.to_owned();
-        let Ok(index) = if_nametoindex(interface.as_str()) else { return Err(PacketError::NoInterface { interface }) };
+        let Ok(index) = if_nametoindex(interface.as_str()) else {
+            return Err(PacketError::NoInterface { interface });
+        };
         let fd = match silent_socket() {
             Ok(fd) => fd,
-            Err(Errno::EPERM | Errno::EACCES) => return Err(PacketError::NotPermitted { interface }),
-            Err(errno) => return Err(PacketError::Open { interface, what: "socket", source: errno.into() }),
+            Err(Errno::EPERM | Errno::EACCES) => {
+                return Err(PacketError::NotPermitted { interface });
+            }
+            Err(errno) => {
+                return Err(PacketError::Open {
+                    interface,
+                    what: "socket",
+                    source: errno.into(),
+                });
+            }
         };
         let open_error = |what| {
             let interface = interface.clone();
-            move |errno: Errno| PacketError::Open { interface, what, source: errno.into() }
+            move |errno: Errno| PacketError::Open {
+                interface,
+                what,
+                source: errno.into(),
+            }
         };
         // Without it frames wait in the queueing discipline, and leave long after their stamp was made.
-        set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1).map_err(open_error("PACKET_QDISC_BYPASS"))?;
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+            .map_err(open_error("PACKET_QDISC_BYPASS"))?;
         if set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
-            set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_BUFFER).map_err(open_error("SO_SNDBUF"))?;
+            set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_BUFFER)
+                .map_err(open_error("SO_SNDBUF"))?;
         }
         // SAFETY: all octets zero is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_ifindex = index as i32;
         // SAFETY: `address` is a sockaddr_ll of the length given.
-        Errno::result(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32) })
-            .map_err(open_error("bind"))?;
+        Errno::result(unsafe {
+            libc::bind(
+                fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as u32,
+            )
+        })
+        .map_err(open_error("bind"))?;
         Ok(Self { fd, interface })
     }
 
     /// Sends one frame, without FCS.
     pub fn send(&self, frame: &[u8]) -> Result<(), PacketError> {
         // SAFETY: the pointer and the length are those of `frame`.
-        match Errno::result(unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) }) {
+        match Errno::result(unsafe {
+            libc::send(
+                self.fd.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+            )
+        }) {
             Ok(_) => Ok(()),
             Err(errno) => Err(self.send_error(errno, frame.len())),
         }
@@ -126,27 +159,50 @@ impl PacketSocket {
 
     /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room; nothing is tried again.
     /// An error means that no frame of the batch left.
-    pub fn send_batch<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> Result<BatchOutcome, PacketError> {
+    pub fn send_batch<'a>(
+        &self,
+        frames: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<BatchOutcome, PacketError> {
         // SAFETY: all octets zero is a valid iovec and a valid mmsghdr.
-        let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) = unsafe { (zeroed(), zeroed()) };
+        let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (zeroed(), zeroed()) };
         let mut count = 0;
         for ((frame, vector), message) in frames.zip(&mut vectors).zip(&mut messages) {
-            *vector = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+            *vector = libc::iovec {
+                iov_base: frame.as_ptr().cast_mut().cast(),
+                iov_len: frame.len(),
+            };
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
             count += 1;
         }
         if count == 0 {
-            return Ok(BatchOutcome { left: 0, refused: false });
+            return Ok(BatchOutcome {
+                left: 0,
+                refused: false,
+            });
         }
         // SAFETY: the first `count` messages point to vectors that live as long as the call, and those to frames that the
         // iterator borrowed for 'a; the kernel only reads them.
-        let sent = Errno::result(unsafe { libc::sendmmsg(self.fd.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) });
+        let sent = Errno::result(unsafe {
+            libc::sendmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                count,
+                libc::MSG_DONTWAIT,
+            )
+        });
         match sent {
             // The kernel stops at the first frame that fails and keeps the reason to itself. If that was not want of room,
             // the next call meets it as an error.
-            Ok(left) => Ok(BatchOutcome { left: left as usize, refused: (left as u32) < count }),
-            Err(Errno::ENOBUFS | Errno::EAGAIN) => Ok(BatchOutcome { left: 0, refused: true }),
+            Ok(left) => Ok(BatchOutcome {
+                left: left as usize,
+                refused: (left as u32) < count,
+            }),
+            Err(Errno::ENOBUFS | Errno::EAGAIN) => Ok(BatchOutcome {
+                left: 0,
+                refused: true,
+            }),
             Err(errno) => Err(self.send_error(errno, vectors[0].iov_len)),
         }
     }
@@ -162,19 +218,40 @@ impl PacketSocket {
             Errno::ENOBUFS | Errno::EAGAIN => PacketError::Refused { interface },
             Errno::ENETDOWN => PacketError::Down { interface },
             Errno::EMSGSIZE => PacketError::TooLong { interface, length },
-            _ => PacketError::Send { interface, source: errno.into() },
+            _ => PacketError::Send {
+                interface,
+                source: errno.into(),
+            },
         }
     }
 }
 
 /// A raw packet socket that receives nothing: it has protocol 0.
 pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
-    socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)
+    socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
 }
 
-fn set_option(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> nix::Result<()> {
+fn set_option(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> nix::Result<()> {
     // SAFETY: `value` is an int of the length given.
-    let set = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size_of::<libc::c_int>() as u32) };
+    let set = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as u32,
+        )
+    };
     Errno::result(set).map(drop)
 }
 
@@ -185,7 +262,9 @@ mod tests {
     #[test]
     fn an_unknown_interface_is_named() {
         let error = PacketSocket::open("no-such-port").unwrap_err();
-        assert!(matches!(&error, PacketError::NoInterface { interface } if interface == "no-such-port"));
+        assert!(
+            matches!(&error, PacketError::NoInterface { interface } if interface == "no-such-port")
+        );
         assert!(error.to_string().contains("\"no-such-port\""), "{error}");
     }
 }

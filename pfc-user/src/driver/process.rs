@@ -93,13 +93,18 @@ impl Child {
 
     fn start(namespace: Option<Namespace>, mut command: Command) -> Result<Self, ProcessError> {
         let what = format!("{command:?}");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
         prepare(&mut command);
         let (started, start) = mpsc::channel();
         // The kernel sends the death signal when the thread that started the child ends, so this one stays until the child has.
         thread::spawn(move || {
             let entered = namespace.map_or(Ok(()), |namespace| namespace.enter());
-            let spawned = entered.map_err(ProcessError::from).map(|()| command.spawn().and_then(with_pidfd));
+            let spawned = entered
+                .map_err(ProcessError::from)
+                .map(|()| command.spawn().and_then(with_pidfd));
             let exit = match &spawned {
                 Ok(Ok((_, pidfd))) => pidfd.try_clone().ok(),
                 _ => None,
@@ -110,10 +115,20 @@ impl Child {
             }
         });
         let spawned = start.recv().expect("the thread sends before it ends");
-        let (mut process, pidfd) = spawned?.map_err(|source| ProcessError::Start { what: what.clone(), source })?;
+        let (mut process, pidfd) = spawned?.map_err(|source| ProcessError::Start {
+            what: what.clone(),
+            source,
+        })?;
         let stdin = process.stdin.take();
         let stdout = process.stdout.take().expect("asked for above");
-        Ok(Self { what, process, pidfd, stdin, stdout, buffer: Vec::new() })
+        Ok(Self {
+            what,
+            process,
+            pidfd,
+            stdin,
+            stdout,
+            buffer: Vec::new(),
+        })
     }
 
     /// Its process id.
@@ -123,8 +138,14 @@ impl Child {
 
     /// Writes to its standard input.
     pub fn write(&mut self, text: &str) -> Result<(), ProcessError> {
-        let stdin = self.stdin.as_mut().expect("only `finish`, which takes the child, closes it");
-        stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).map_err(|error| self.failed(error))
+        let stdin = self
+            .stdin
+            .as_mut()
+            .expect("only `finish`, which takes the child, closes it");
+        stdin
+            .write_all(text.as_bytes())
+            .and_then(|()| stdin.flush())
+            .map_err(|error| self.failed(error))
     }
 
     /// The next line that it prints, without its end. An error after `timeout`, or when it ends without one.
@@ -135,12 +156,19 @@ impl Child {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
             }
-            if !wait_readable(&[&self.stdout], Some(deadline)).map_err(|error| self.failed(error))?[0] {
+            if !wait_readable(&[&self.stdout], Some(deadline))
+                .map_err(|error| self.failed(error))?[0]
+            {
                 return Err(self.timed_out("print a line", timeout));
             }
-            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))? == 0 {
+            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
+                == 0
+            {
                 let status = self.wait(deadline, timeout)?;
-                return Err(ProcessError::Ended { what: self.what.clone(), status });
+                return Err(ProcessError::Ended {
+                    what: self.what.clone(),
+                    status,
+                });
             }
         }
     }
@@ -150,15 +178,22 @@ impl Child {
         let deadline = Instant::now() + timeout;
         self.stdin = None;
         loop {
-            if !wait_readable(&[&self.stdout], Some(deadline)).map_err(|error| self.failed(error))?[0] {
+            if !wait_readable(&[&self.stdout], Some(deadline))
+                .map_err(|error| self.failed(error))?[0]
+            {
                 return Err(self.timed_out("end", timeout));
             }
-            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))? == 0 {
+            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
+                == 0
+            {
                 break;
             }
         }
         let status = self.wait(deadline, timeout)?;
-        Ok(Finished { status, stdout: String::from_utf8_lossy(&self.buffer).into_owned() })
+        Ok(Finished {
+            status,
+            stdout: String::from_utf8_lossy(&self.buffer).into_owned(),
+        })
     }
 
     fn wait(&mut self, deadline: Instant, timeout: Duration) -> Result<ExitStatus, ProcessError> {
@@ -170,7 +205,11 @@ impl Child {
 
     fn timed_out(&mut self, awaited: &'static str, waited: Duration) -> ProcessError {
         self.kill();
-        ProcessError::TimedOut { what: self.what.clone(), awaited, waited }
+        ProcessError::TimedOut {
+            what: self.what.clone(),
+            awaited,
+            waited,
+        }
     }
 
     fn kill(&mut self) {
@@ -180,7 +219,10 @@ impl Child {
     }
 
     fn failed(&self, source: io::Error) -> ProcessError {
-        ProcessError::System { what: self.what.clone(), source }
+        ProcessError::System {
+            what: self.what.clone(),
+            source,
+        }
     }
 }
 
@@ -192,35 +234,73 @@ impl Drop for Child {
 
 /// Runs the user's `command` by `sh -c` with `env` added to the environment. `hook` and `when` name it in the evidence. A
 /// status other than 0 is no error here. After `timeout` the command and all that it started are killed, which is one.
-pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], timeout: Duration) -> Result<HookOutput, ProcessError> {
+pub fn run_hook(
+    hook: &str,
+    when: &str,
+    command: &str,
+    env: &[(&str, &str)],
+    timeout: Duration,
+) -> Result<HookOutput, ProcessError> {
     let deadline = Instant::now() + timeout;
     let what = || format!("the hook {hook} ({command})");
-    let failed = |source| ProcessError::System { what: what(), source };
+    let failed = |source| ProcessError::System {
+        what: what(),
+        source,
+    };
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).envs(env.iter().copied());
-    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
     // This thread waits for the shell below, so it lives long enough.
     prepare(&mut shell);
-    let (process, pidfd) = shell.spawn().and_then(with_pidfd).map_err(|source| ProcessError::Start { what: what(), source })?;
+    let (process, pidfd) =
+        shell
+            .spawn()
+            .and_then(with_pidfd)
+            .map_err(|source| ProcessError::Start {
+                what: what(),
+                source,
+            })?;
     let mut shell = Group(process);
     let process = &mut shell.0;
     let stdout = process.stdout.take().expect("asked for above");
     let stderr = process.stderr.take().expect("asked for above");
-    let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe { file: Some(File::from(pipe)), text: Vec::new() });
+    let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
+        file: Some(File::from(pipe)),
+        text: Vec::new(),
+    });
     loop {
-        let open: Vec<&mut Pipe> = pipes.iter_mut().filter(|pipe| pipe.file.is_some()).collect();
+        let open: Vec<&mut Pipe> = pipes
+            .iter_mut()
+            .filter(|pipe| pipe.file.is_some())
+            .collect();
         let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
-        watched.extend(open.iter().flat_map(|pipe| &pipe.file).map(|file| file as &dyn AsFd));
+        watched.extend(
+            open.iter()
+                .flat_map(|pipe| &pipe.file)
+                .map(|file| file as &dyn AsFd),
+        );
         let ready = wait_readable(&watched, Some(deadline)).map_err(failed)?;
         // Also of a hook that never stops printing.
         if !ready.contains(&true) || Instant::now() >= deadline {
-            return Err(ProcessError::TimedOut { what: what(), awaited: "end", waited: timeout });
+            return Err(ProcessError::TimedOut {
+                what: what(),
+                awaited: "end",
+                waited: timeout,
+            });
         }
         // Once the shell has ended and the pipes are empty it is over, even if something in the background holds them open.
         if ready[0] && !ready[1..].contains(&true) {
             break;
         }
-        for (pipe, _) in open.into_iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+        for (pipe, _) in open
+            .into_iter()
+            .zip(&ready[1..])
+            .filter(|(_, ready)| **ready)
+        {
             pipe.read().map_err(failed)?;
         }
     }
@@ -231,7 +311,9 @@ pub fn run_hook(hook: &str, when: &str, command: &str, env: &[(&str, &str)], tim
         when: when.to_owned(),
         command: command.to_owned(),
         // As shells have it.
-        status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        status: status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
         stdout,
         stderr,
     })
@@ -292,7 +374,10 @@ fn with_pidfd(process: std::process::Child) -> io::Result<(std::process::Child, 
 
 /// Waits until one of `files` can be read or has ended; which ones. None of them at `deadline`.
 fn wait_readable(files: &[&dyn AsFd], deadline: Option<Instant>) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd> = files.iter().map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN)).collect();
+    let mut polled: Vec<PollFd> = files
+        .iter()
+        .map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN))
+        .collect();
     loop {
         let timeout = match deadline {
             None => PollTimeout::NONE,
@@ -306,7 +391,12 @@ fn wait_readable(files: &[&dyn AsFd], deadline: Option<Instant>) -> io::Result<V
             Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
             Ok(0) if deadline.is_none_or(|at| Instant::now() < at) => {}
-            Ok(_) => return Ok(polled.iter().map(|file| file.any().unwrap_or(false)).collect()),
+            Ok(_) => {
+                return Ok(polled
+                    .iter()
+                    .map(|file| file.any().unwrap_or(false))
+                    .collect());
+            }
         }
     }
 }

@@ -20,8 +20,12 @@ impl Promiscuous {
     pub fn hold(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = packet::silent_socket()?;
-        let membership =
-            libc::packet_mreq { mr_ifindex: index as i32, mr_type: libc::PACKET_MR_PROMISC as u16, mr_alen: 0, mr_address: [0; 8] };
+        let membership = libc::packet_mreq {
+            mr_ifindex: index as i32,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
         // SAFETY: `membership` is a packet_mreq of the length given.
         Errno::result(unsafe {
             libc::setsockopt(

@@ -63,14 +63,31 @@ impl RcPort {
         match &config.dut {
             RcDut::Sim { faults, args } => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
-                let near = End { namespace: &tester, name: TESTER_PORT, mac: TESTER_MAC };
-                create_veth(near, End { namespace: &dut, name: DUT_PORT, mac: DUT_MAC }, MTU)?;
-                let (child, address) = start_dut(&dut, faults.iter().map(ToString::to_string), args)?;
+                let near = End {
+                    namespace: &tester,
+                    name: TESTER_PORT,
+                    mac: TESTER_MAC,
+                };
+                create_veth(
+                    near,
+                    End {
+                        namespace: &dut,
+                        name: DUT_PORT,
+                        mac: DUT_MAC,
+                    },
+                    MTU,
+                )?;
+                let (child, address) =
+                    start_dut(&dut, faults.iter().map(ToString::to_string), args)?;
                 // The agent listens on the loopback of its own namespace.
                 let agent = dut.run(|| Agent::connect(address.as_str(), None, AGENT))??;
                 Self::on(config, agent, TESTER_PORT, tester, Some((child, dut)))
             }
-            RcDut::Agent { agent, token_file, port } => {
+            RcDut::Agent {
+                agent,
+                token_file,
+                port,
+            } => {
                 let namespace = match &port.namespace {
                     Some(name) => Namespace::named(name)?,
                     None => Namespace::current()?,
@@ -84,7 +101,10 @@ impl RcPort {
                     );
                 }
                 let token = match token_file {
-                    Some(file) => Some(fs::read_to_string(file).with_context(|| format!("the token's file {}", file.display()))?),
+                    Some(file) => Some(
+                        fs::read_to_string(file)
+                            .with_context(|| format!("the token's file {}", file.display()))?,
+                    ),
                     None => std::env::var(TOKEN_VARIABLE).ok(),
                 };
                 let token = token.as_deref().map(str::trim);
@@ -95,7 +115,13 @@ impl RcPort {
         }
     }
 
-    fn on(config: &RcTestbed, agent: Agent, interface: &str, namespace: Namespace, dut: Option<(Child, Namespace)>) -> Result<Self> {
+    fn on(
+        config: &RcTestbed,
+        agent: Agent,
+        interface: &str,
+        namespace: Namespace,
+        dut: Option<(Child, Namespace)>,
+    ) -> Result<Self> {
         let mode = match config.xdp {
             XdpMode::Auto => Mode::Auto,
             XdpMode::Driver => Mode::Driver,
@@ -112,7 +138,8 @@ impl RcPort {
         };
         let socket = namespace.run(|| PacketSocket::open(interface))??;
         // Each XDP_DROP is `rx_dropped` of tun and tap where the driver runs the program (tun_xdp_act, Linux 6.18).
-        let counts_own_drops = link::state(&namespace, interface)?.driver == "tun" && responder.mode() == "driver";
+        let counts_own_drops =
+            link::state(&namespace, interface)?.driver == "tun" && responder.mode() == "driver";
         let name = format!("{interface} in {namespace}, XDP {}", responder.mode());
         Ok(Self {
             agent,
@@ -139,27 +166,48 @@ impl RcPort {
         Ok(move || {
             let mut counters = link::statistics(&namespace, &interface)?;
             // What was sent while there was no link is in no counter.
-            counters.push(("carrier_changes".into(), link::carrier_changes(&namespace, &interface)?.into()));
+            counters.push((
+                "carrier_changes".into(),
+                link::carrier_changes(&namespace, &interface)?.into(),
+            ));
             Ok(counters)
         })
     }
 }
 
 /// Starts `validator dut requester`; where its agent listens.
-fn start_dut(namespace: &Namespace, faults: impl Iterator<Item = String>, args: &[String]) -> Result<(Child, String)> {
+fn start_dut(
+    namespace: &Namespace,
+    faults: impl Iterator<Item = String>,
+    args: &[String],
+) -> Result<(Child, String)> {
     let program = std::env::current_exe().context("the tester's own program cannot be found")?;
     let mut command = Command::new(program);
     let mac = TESTER_MAC.map(|octet| format!("{octet:02x}")).join(":");
-    command.args(["dut", "requester", "--interface", DUT_PORT, "--address", &DUT_ADDRESS.to_string(), "--peer-mac", &mac]);
+    command.args([
+        "dut",
+        "requester",
+        "--interface",
+        DUT_PORT,
+        "--address",
+        &DUT_ADDRESS.to_string(),
+        "--peer-mac",
+        &mac,
+    ]);
     command.args(["--listen", "127.0.0.1:0"]);
     for fault in faults {
         command.arg("--fault").arg(fault);
     }
     command.args(args);
-    let mut child = Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
-    let line = child.read_line(DUT_START).context("the simulated DUT did not get ready")?;
+    let mut child =
+        Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
+    let line = child
+        .read_line(DUT_START)
+        .context("the simulated DUT did not get ready")?;
     match line.strip_prefix("ready: ") {
         Some(address) => Ok((child, address.trim().to_owned())),
-        None => bail!("the simulated DUT did not get ready: expected its line `ready: ADDRESS`, found {line:?}"),
+        None => bail!(
+            "the simulated DUT did not get ready: expected its line `ready: ADDRESS`, found {line:?}"
+        ),
     }
 }

@@ -19,7 +19,9 @@ pub const STORM: i32 = 20;
 /// Puts the calling thread under SCHED_FIFO at `priority` (1 to 99); `false` where that is not permitted (CAP_SYS_NICE), and
 /// then the thread at least wakes up from sleep without the default slack of 50 us.
 pub fn enter_fifo(priority: i32) -> bool {
-    let parameters = libc::sched_param { sched_priority: priority };
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: `parameters` is a valid sched_param for the whole call; 0 names the calling thread.
     let permitted = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
     if !permitted {
@@ -40,7 +42,9 @@ pub fn be_preferred() -> bool {
 /// Keeps the calling thread on `cpu`; `false` where there is no such CPU for this process.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
-    set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .is_ok()
 }
 
 /// The first CPU that the calling thread may use: the sender's.
@@ -55,8 +59,12 @@ pub fn last_cpu() -> Option<usize> {
 
 /// The CPUs that the calling thread may use, in ascending order.
 pub fn allowed_cpus() -> Vec<usize> {
-    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
-    (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect()
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    (0..CpuSet::count())
+        .filter(|cpu| allowed.is_set(*cpu).unwrap_or(false))
+        .collect()
 }
 
 /// Keeps all CPUs out of sleep states that take long to wake up from, until it is dropped or the process ends.
@@ -69,7 +77,10 @@ pub struct Awake {
 impl Awake {
     /// Asks for it; `None` where that is not permitted, or the kernel has no such interface.
     pub fn hold() -> Option<Self> {
-        let mut request = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+        let mut request = OpenOptions::new()
+            .write(true)
+            .open("/dev/cpu_dma_latency")
+            .ok()?;
         // Longest latency in microseconds, as the kernel's own s32.
         request.write_all(&0i32.to_ne_bytes()).ok()?;
         Some(Self { _request: request })
@@ -85,7 +96,10 @@ mod tests {
         std::thread::spawn(|| {
             let permitted = enter_fifo(SENDER);
             // SAFETY: plain system call without pointers; 0 names the calling thread.
-            assert_eq!(permitted, unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO);
+            assert_eq!(
+                permitted,
+                unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO
+            );
             assert!(!enter_fifo(1000));
         })
         .join()
@@ -98,7 +112,12 @@ mod tests {
         std::thread::spawn(move || {
             assert!(pin(cpu));
             let now = sched_getaffinity(Pid::from_raw(0)).unwrap();
-            assert_eq!((0..CpuSet::count()).filter(|&cpu| now.is_set(cpu).unwrap()).collect::<Vec<_>>(), [cpu]);
+            assert_eq!(
+                (0..CpuSet::count())
+                    .filter(|&cpu| now.is_set(cpu).unwrap())
+                    .collect::<Vec<_>>(),
+                [cpu]
+            );
             assert!(!pin(CpuSet::count()));
         })
         .join()

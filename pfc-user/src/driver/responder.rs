@@ -70,10 +70,18 @@ impl Responder {
     /// Frames that arrive meanwhile pass and are not counted.
     pub fn configure(&mut self, queue_pair: u32) -> Result<(), XdpError> {
         // The program stops at another ABI, and begins by a last write that changes nothing else.
-        self.config.set(0, Plain(Config { abi: 0, queue_pair }), 0)?;
+        self.config
+            .set(0, Plain(Config { abi: 0, queue_pair }), 0)?;
         self.counters.set(0, on_all_cpus(Counters::default())?, 0)?;
         while self.records.next().is_some() {}
-        self.config.set(0, Plain(Config { abi: ABI_VERSION, queue_pair }), 0)?;
+        self.config.set(
+            0,
+            Plain(Config {
+                abi: ABI_VERSION,
+                queue_pair,
+            }),
+            0,
+        )?;
         Ok(())
     }
 
@@ -81,7 +89,10 @@ impl Responder {
     pub fn records(&mut self) -> Result<Vec<RecordedFrame>, XdpError> {
         let mut frames = Vec::new();
         while let Some(record) = self.records.next() {
-            frames.push(Plain::read(&record).map(recorded).ok_or(XdpError::Record { expected: size_of::<Record>(), found: record.len() })?);
+            frames.push(Plain::read(&record).map(recorded).ok_or(XdpError::Record {
+                expected: size_of::<Record>(),
+                found: record.len(),
+            })?);
         }
         // Several CPUs take their time before they take their place in the ring.
         frames.sort_by_key(|frame| frame.time);
@@ -100,7 +111,11 @@ impl Responder {
 
     /// What the program counted, over all CPUs.
     pub fn counters(&self) -> Result<Counters, XdpError> {
-        Ok(self.counters.get(&0, 0)?.iter().fold(Counters::default(), |sum, cpu| add(sum, cpu.0)))
+        Ok(self
+            .counters
+            .get(&0, 0)?
+            .iter()
+            .fold(Counters::default(), |sum, cpu| add(sum, cpu.0)))
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
@@ -119,7 +134,11 @@ impl AsFd for Responder {
 
 fn recorded(record: Record) -> RecordedFrame {
     let captured = (record.captured as usize).min(SNAP_LEN);
-    RecordedFrame { time: record.time, length: record.length, octets: record.octets[..captured].to_vec() }
+    RecordedFrame {
+        time: record.time,
+        length: record.length,
+        octets: record.octets[..captured].to_vec(),
+    }
 }
 
 fn add(sum: Counters, cpu: Counters) -> Counters {

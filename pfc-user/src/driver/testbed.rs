@@ -62,8 +62,14 @@ pub struct TesterPort {
 }
 
 enum Device {
-    Sim { namespace: Namespace, faults: Vec<Fault>, args: Vec<String> },
-    Bridge { namespace: Namespace },
+    Sim {
+        namespace: Namespace,
+        faults: Vec<Fault>,
+        args: Vec<String>,
+    },
+    Bridge {
+        namespace: Namespace,
+    },
     External,
 }
 
@@ -96,17 +102,40 @@ impl Ports {
         match &config.dut {
             Dut::External { tx, rx } => {
                 let [tx, rx] = find_both(tx, rx)?;
-                Ok(Self { device: Device::External, tx, rx })
+                Ok(Self {
+                    device: Device::External,
+                    tx,
+                    rx,
+                })
             }
             own => {
                 let (tester, dut) = (Namespace::new()?, Namespace::new()?);
                 for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
-                    let near = End { namespace: &tester, name, mac };
-                    create_veth(near, End { namespace: &dut, name: DUT_PORTS[port], mac: DUT_MACS[port] }, MTU)?;
+                    let near = End {
+                        namespace: &tester,
+                        name,
+                        mac,
+                    };
+                    create_veth(
+                        near,
+                        End {
+                            namespace: &dut,
+                            name: DUT_PORTS[port],
+                            mac: DUT_MACS[port],
+                        },
+                        MTU,
+                    )?;
                 }
-                let (tx, rx) = (Found::new("tx", tester.try_clone()?)?, Found::new("rx", tester)?);
+                let (tx, rx) = (
+                    Found::new("tx", tester.try_clone()?)?,
+                    Found::new("rx", tester)?,
+                );
                 let device = match own {
-                    Dut::Sim { faults, args } => Device::Sim { namespace: dut, faults: faults.clone(), args: args.clone() },
+                    Dut::Sim { faults, args } => Device::Sim {
+                        namespace: dut,
+                        faults: faults.clone(),
+                        args: args.clone(),
+                    },
                     _ => Device::Bridge { namespace: dut },
                 };
                 Ok(Self { device, tx, rx })
@@ -126,7 +155,10 @@ impl Ports {
         for port in [&tx, &rx] {
             port.usable()?;
         }
-        let line_rate = line_rate(config.line_rate, [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())))?;
+        let line_rate = line_rate(
+            config.line_rate,
+            [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
+        )?;
         let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
         let mut tx = tx.open(config, tx_account)?;
         let mut rx = rx.open(config, rx_account)?;
@@ -141,28 +173,68 @@ impl Ports {
         if let Device::Bridge { namespace } = &device {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
-        Ok(Testbed { tx, rx, limits: config.limits.at(line_rate), windows: sizes.windows, device })
+        Ok(Testbed {
+            tx,
+            rx,
+            limits: config.limits.at(line_rate),
+            windows: sizes.windows,
+            device,
+        })
     }
 }
 
 impl Testbed {
     /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
-    pub fn start_device(&self, config: &config::PfcTestbed, lossless: &[Priority]) -> Result<Option<Child>> {
-        let Device::Sim { namespace, faults, args } = &self.device else { return Ok(None) };
+    pub fn start_device(
+        &self,
+        config: &config::PfcTestbed,
+        lossless: &[Priority],
+    ) -> Result<Option<Child>> {
+        let Device::Sim {
+            namespace,
+            faults,
+            args,
+        } = &self.device
+        else {
+            return Ok(None);
+        };
         let list = |numbers: Vec<String>| numbers.join(",");
-        let program = std::env::current_exe().context("the tester's own program cannot be found")?;
+        let program =
+            std::env::current_exe().context("the tester's own program cannot be found")?;
         let mut command = std::process::Command::new(program);
-        command.args(["dut", "switch", "--port", DUT_PORTS[0], "--port", DUT_PORTS[1]]);
-        command.arg("--line-rate").arg(self.limits.line_rate.bits_per_second().to_string());
-        command.arg("--lossless").arg(list(lossless.iter().map(Priority::to_string).collect()));
-        command.arg("--trust").arg(if config.trust == maps::Trust::Pcp { "pcp" } else { "dscp" });
-        command.arg("--dscp-map").arg(list(config.dscp_map.iter().map(Priority::to_string).collect()));
+        command.args([
+            "dut",
+            "switch",
+            "--port",
+            DUT_PORTS[0],
+            "--port",
+            DUT_PORTS[1],
+        ]);
+        command
+            .arg("--line-rate")
+            .arg(self.limits.line_rate.bits_per_second().to_string());
+        command
+            .arg("--lossless")
+            .arg(list(lossless.iter().map(Priority::to_string).collect()));
+        command
+            .arg("--trust")
+            .arg(if config.trust == maps::Trust::Pcp {
+                "pcp"
+            } else {
+                "dscp"
+            });
+        command.arg("--dscp-map").arg(list(
+            config.dscp_map.iter().map(Priority::to_string).collect(),
+        ));
         for fault in faults {
             command.arg("--fault").arg(fault.to_string());
         }
         command.args(args);
-        let mut child = Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
-        let line = child.read_line(DUT_START).context("the simulated DUT did not get ready")?;
+        let mut child =
+            Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
+        let line = child
+            .read_line(DUT_START)
+            .context("the simulated DUT did not get ready")?;
         if !line.contains("ready") {
             bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
         }
@@ -185,7 +257,8 @@ impl Testbed {
             frame[..6].copy_from_slice(&to.state.mac);
             frame[6..12].copy_from_slice(&from.state.mac);
             frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL.to_be_bytes());
-            from.namespace.run(|| PacketSocket::open(&from.interface)?.send(&frame))??;
+            from.namespace
+                .run(|| PacketSocket::open(&from.interface)?.send(&frame))??;
         }
         Ok(())
     }
@@ -199,14 +272,23 @@ impl Testbed {
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
         for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
-            counters.push((format!("{name} port {}", port.interface), link::statistics(&port.namespace, &port.interface)?));
+            counters.push((
+                format!("{name} port {}", port.interface),
+                link::statistics(&port.namespace, &port.interface)?,
+            ));
         }
         if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
             for port in DUT_PORTS {
-                counters.push((format!("DUT's end {port}"), link::statistics(namespace, port)?));
+                counters.push((
+                    format!("DUT's end {port}"),
+                    link::statistics(namespace, port)?,
+                ));
             }
         }
-        counters.push(("kernel".into(), vec![("softnet dropped".into(), link::softnet_dropped()?)]));
+        counters.push((
+            "kernel".into(),
+            vec![("softnet dropped".into(), link::softnet_dropped()?)],
+        ));
         Ok(Counters(counters))
     }
 }
@@ -214,7 +296,11 @@ impl Testbed {
 impl Counters {
     /// By how much each rose until `after`.
     pub fn rises(&self, after: &Self) -> Vec<DropCounter> {
-        self.0.iter().zip(&after.0).flat_map(|((place, before), (_, after))| link::drop_rises(place, before, after)).collect()
+        self.0
+            .iter()
+            .zip(&after.0)
+            .flat_map(|((place, before), (_, after))| link::drop_rises(place, before, after))
+            .collect()
     }
 }
 
@@ -244,8 +330,15 @@ pub struct Steady {
 impl Steady {
     /// As it stands now.
     pub fn of(port: &TesterPort) -> Result<Self> {
-        let TesterPort { namespace, interface, .. } = port;
-        Ok(Self { carrier_changes: link::carrier_changes(namespace, interface)?, mtu: link::state(namespace, interface)?.mtu })
+        let TesterPort {
+            namespace,
+            interface,
+            ..
+        } = port;
+        Ok(Self {
+            carrier_changes: link::carrier_changes(namespace, interface)?,
+            mtu: link::state(namespace, interface)?.mtu,
+        })
     }
 
     /// What has changed until `now`.
@@ -268,7 +361,11 @@ fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
     let (tx, rx) = (find(tx)?, find(rx)?);
     // A namespace may be named, or be the one that the tool is started in.
     if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
-        bail!("{} in {} is both tx and rx; they must be different ports", rx.interface, rx.namespace);
+        bail!(
+            "{} in {} is both tx and rx; they must be different ports",
+            rx.interface,
+            rx.namespace
+        );
     }
     Ok([tx, rx])
 }
@@ -283,30 +380,49 @@ fn find(port: &config::Port) -> Result<Found> {
 
 /// What makes `ip` work there.
 fn of_ip(namespace: &Namespace) -> String {
-    namespace.name().map_or(String::new(), |name| format!("-n {name} "))
+    namespace
+        .name()
+        .map_or(String::new(), |name| format!("-n {name} "))
 }
 
 impl Found {
     fn new(interface: &str, namespace: Namespace) -> Result<Self> {
         let state = link::state(&namespace, interface)?;
-        Ok(Self { interface: interface.to_owned(), namespace, state })
+        Ok(Self {
+            interface: interface.to_owned(),
+            namespace,
+            state,
+        })
     }
 
     /// An error when no frame can pass.
     fn usable(&self) -> Result<()> {
-        let Self { interface, namespace, state } = self;
+        let Self {
+            interface,
+            namespace,
+            state,
+        } = self;
         if !state.up {
-            bail!("{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`", of_ip(namespace));
+            bail!(
+                "{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`",
+                of_ip(namespace)
+            );
         }
         if !state.carrier {
-            bail!("{interface} in {namespace} has no carrier: is the cable in, and the other end up?");
+            bail!(
+                "{interface} in {namespace} has no carrier: is the cable in, and the other end up?"
+            );
         }
         Ok(())
     }
 
     /// Makes it ready to be used with the program that is attached to it.
     fn open(self, config: &config::PfcTestbed, account: Account) -> Result<TesterPort> {
-        let Self { interface, namespace, state } = self;
+        let Self {
+            interface,
+            namespace,
+            state,
+        } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
         // Some drivers reset the port when a program is attached.
         link::wait_for_carrier(&namespace, &interface, CARRIER)?;
@@ -340,19 +456,29 @@ fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Accou
         XdpMode::Driver => Mode::Driver,
         XdpMode::Skb => Mode::Skb,
     };
-    let attach = |port: &Found| -> Result<Account> { Ok(port.namespace.run(|| Account::attach(&port.interface, mode, sizes))??) };
+    let attach = |port: &Found| -> Result<Account> {
+        Ok(port
+            .namespace
+            .run(|| Account::attach(&port.interface, mode, sizes))??)
+    };
     let [tx, rx] = ports;
     thread::scope(|scope| {
         let other = scope.spawn(|| attach(rx));
         let tx = attach(tx);
-        let rx = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let rx = other
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok([tx?, rx?])
     })
 }
 
 /// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s whatever they are.
 fn real_speed(state: &LinkState) -> Option<u64> {
-    if state.kind.is_some() { None } else { state.speed }
+    if state.kind.is_some() {
+        None
+    } else {
+        state.speed
+    }
 }
 
 /// The line rate that a run would take, without bringing anything up.
@@ -361,7 +487,10 @@ pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
         Dut::External { tx, rx } => {
             let ports = find_both(tx, rx)?;
             ports.iter().try_for_each(Found::usable)?;
-            line_rate(config.line_rate, ports.map(|port| (port.interface, port.state)))
+            line_rate(
+                config.line_rate,
+                ports.map(|port| (port.interface, port.state)),
+            )
         }
         _ => config.line_rate.context("ports.line_rate is missing"),
     }
@@ -375,7 +504,11 @@ fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result
             for (interface, speed, _) in [tx, rx] {
                 // A quantum is 512 bit times of the link, whatever the testbed says.
                 if let Some(speed) = speed.filter(|speed| rate.bits_per_second() != *speed) {
-                    let word = if rate.bits_per_second() > speed { "above" } else { "below" };
+                    let word = if rate.bits_per_second() > speed {
+                        "above"
+                    } else {
+                        "below"
+                    };
                     bail!(
                         "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
                         mbits(speed)
@@ -385,7 +518,8 @@ fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result
             Ok(rate)
         }
         (None, Some(tx_speed), Some(rx_speed)) if tx_speed == rx_speed => {
-            LineRate::from_bits_per_second(tx_speed).with_context(|| format!("the speed of {}", tx.0))
+            LineRate::from_bits_per_second(tx_speed)
+                .with_context(|| format!("the speed of {}", tx.0))
         }
         (None, Some(tx_speed), Some(rx_speed)) => bail!(
             "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants equal ones",
@@ -422,18 +556,34 @@ mod tests {
         (name.into(), state)
     }
 
-    fn decide(asked: Option<u64>, tx: (String, LinkState), rx: (String, LinkState)) -> Result<u64, String> {
+    fn decide(
+        asked: Option<u64>,
+        tx: (String, LinkState),
+        rx: (String, LinkState),
+    ) -> Result<u64, String> {
         let asked = asked.map(|rate| LineRate::from_bits_per_second(rate * 1_000_000).unwrap());
-        line_rate(asked, [tx, rx]).map(|rate| rate.bits_per_second() / 1_000_000).map_err(|error| error.to_string())
+        line_rate(asked, [tx, rx])
+            .map(|rate| rate.bits_per_second() / 1_000_000)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_line_rate_is_what_is_asked_or_what_both_links_have() {
         let real = |name, speed| port(name, Some(speed), None);
         let veth = |name| port(name, Some(10_000), Some("veth"));
-        assert_eq!(decide(None, real("a", 25_000), real("b", 25_000)), Ok(25_000));
-        assert_eq!(decide(Some(25_000), real("a", 25_000), real("b", 25_000)), Ok(25_000));
-        assert_eq!(decide(Some(40_000), veth("a"), veth("b")), Ok(40_000), "a veth's report of 10 Gbit/s is no bound");
+        assert_eq!(
+            decide(None, real("a", 25_000), real("b", 25_000)),
+            Ok(25_000)
+        );
+        assert_eq!(
+            decide(Some(25_000), real("a", 25_000), real("b", 25_000)),
+            Ok(25_000)
+        );
+        assert_eq!(
+            decide(Some(40_000), veth("a"), veth("b")),
+            Ok(40_000),
+            "a veth's report of 10 Gbit/s is no bound"
+        );
         for (asked, tx, rx, message) in [
             (
                 Some(1000),

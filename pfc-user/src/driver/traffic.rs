@@ -119,7 +119,9 @@ pub enum TrafficError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The testbed asks for live frames, and they are not possible.
-    #[error("live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the testbed, or set it to \"auto\"")]
+    #[error(
+        "live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the testbed, or set it to \"auto\""
+    )]
     NoLiveFrames {
         /// Interface.
         interface: String,
@@ -127,7 +129,9 @@ pub enum TrafficError {
         lacks: String,
     },
     /// More flows, windows or CPUs than the program was loaded for.
-    #[error("the sender has to have at most {max} {what}, found {found}; the XDP program was loaded for that many")]
+    #[error(
+        "the sender has to have at most {max} {what}, found {found}; the XDP program was loaded for that many"
+    )]
     Room {
         /// What of.
         what: &'static str,

@@ -6,7 +6,9 @@ use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use pfc_ebpf::maps::{SEEN_WINDOW, Trust};
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use pfc_ebpf::watch::{ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name};
+use pfc_ebpf::watch::{
+    ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name,
+};
 
 use self::classifier::Classifier;
 pub use self::classifier::Direction;
@@ -109,7 +111,10 @@ enum Holder {
 }
 
 impl Holder {
-    fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
+    fn map<M: TryFrom<Map, Error = MapError>>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<M, XdpError> {
         match self {
             Self::Xdp(program) => program.map(name),
             Self::Tcx(program) => program.map(name),
@@ -131,7 +136,9 @@ impl Watch {
         let mut watch = Self::load(point, settings)?;
         match (&mut watch.holder, point) {
             (Holder::Xdp(program), Point::Xdp(mode)) => program.attach(&found, mode)?,
-            (Holder::Tcx(program), Point::Tcx(direction)) => program.attach(interface, direction)?,
+            (Holder::Tcx(program), Point::Tcx(direction)) => {
+                program.attach(interface, direction)?
+            }
             _ => unreachable!("loaded for this point"),
         }
         Ok(watch)
@@ -181,13 +188,21 @@ impl Watch {
             counters.merge(&cpu.0);
         }
         let time = clock::now();
-        Ok(Reading { time, counters, paused: std::array::from_fn(|class| self.clock(class).paused(time)) })
+        Ok(Reading {
+            time,
+            counters,
+            paused: std::array::from_fn(|class| self.clock(class).paused(time)),
+        })
     }
 
     /// A class's clock. The program may write meanwhile: read until two readings agree.
     fn clock(&self, class: usize) -> PauseClock {
         let word = |index| self.clocks.load(class * WORDS_OF_CLOCK + index);
-        let read = || PauseClock { paused: word(0), at: word(1), until: word(2) };
+        let read = || PauseClock {
+            paused: word(0),
+            at: word(1),
+            until: word(2),
+        };
         let mut last = read();
         // Frames are microseconds apart, a reading takes nanoseconds.
         for _ in 0..1000 {
@@ -204,7 +219,10 @@ impl Watch {
     pub fn controls(&mut self) -> Result<Vec<ControlFrame>, XdpError> {
         let mut frames = Vec::new();
         while let Some(record) = self.controls.next() {
-            let error = XdpError::Record { expected: size_of::<Control>(), found: record.len() };
+            let error = XdpError::Record {
+                expected: size_of::<Control>(),
+                found: record.len(),
+            };
             frames.push(control(&Plain::read(&record).ok_or(error)?));
         }
         // Several CPUs take their time before they take their place in the ring.
@@ -267,17 +285,30 @@ fn control(record: &Control) -> ControlFrame {
     let mut octets = record.octets[..(record.length as usize).min(HEADERS)].to_vec();
     let mut length = record.length;
     if record.tpid != 0 && octets.len() >= ADDRESSES {
-        octets.splice(ADDRESSES..ADDRESSES, record.tpid.to_be_bytes().into_iter().chain(record.tci.to_be_bytes()));
+        octets.splice(
+            ADDRESSES..ADDRESSES,
+            record
+                .tpid
+                .to_be_bytes()
+                .into_iter()
+                .chain(record.tci.to_be_bytes()),
+        );
         length += 4;
     }
-    ControlFrame { time: record.time, length, octets }
+    ControlFrame {
+        time: record.time,
+        length,
+        octets,
+    }
 }
 
 fn flow(key: u32, state: &FlowState) -> Flow {
     Flow {
         run: (key >> 16) as u16,
         flow: key as u16,
-        priority: u8::try_from(state.priority).ok().filter(|priority| *priority < 8),
+        priority: u8::try_from(state.priority)
+            .ok()
+            .filter(|priority| *priority < 8),
         lowest: !state.not_lowest,
         next: state.next,
         distinct: state.distinct,

@@ -19,7 +19,8 @@ use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
 use pfc_ebpf::maps::{
-    ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState, Port, PortCounters, WindowCounters, name,
+    ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState,
+    Port, PortCounters, WindowCounters, name,
 };
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, OutOfRange};
@@ -104,11 +105,17 @@ impl PauseView {
     /// # Panics
     /// Above 8.
     pub fn state(&self, class: usize) -> PauseState {
-        assert!(class < CLASSES, "there are eight priorities and the whole link, found class {class}");
+        assert!(
+            class < CLASSES,
+            "there are eight priorities and the whole link, found class {class}"
+        );
         let word = |index| self.0.load(class * WORDS_OF_PAUSE + index);
         // In the order opposite to the program's writes: who sees the end of a pause sees its beginning.
         let until = word(0);
-        PauseState { until, since: word(1) }
+        PauseState {
+            until,
+            since: word(1),
+        }
     }
 }
 
@@ -155,7 +162,10 @@ impl Account {
             sizes,
             configured: Config::default(),
             sole: true,
-            used: Sizes { flows: 0, windows: 0 },
+            used: Sizes {
+                flows: 0,
+                windows: 0,
+            },
         })
     }
 
@@ -170,7 +180,12 @@ impl Account {
     ///
     /// Frames that arrive meanwhile are not counted.
     pub fn configure(&mut self, config: &Config, flows: &[FlowConfig]) -> Result<(), XdpError> {
-        within("flows", u32::try_from(flows.len()).unwrap_or(u32::MAX), 0, self.sizes.flows)?;
+        within(
+            "flows",
+            u32::try_from(flows.len()).unwrap_or(u32::MAX),
+            0,
+            self.sizes.flows,
+        )?;
         within("windows", config.windows, 1, self.sizes.windows)?;
         if !config.verify_every.is_power_of_two() {
             return Err(XdpError::NoPowerOfTwo(config.verify_every));
@@ -178,15 +193,36 @@ impl Account {
         let quantum = LineRate::from_bits_per_second(config.line_rate)?.quantum();
         let exclusive = (config.exclusive != 0 && self.sole) as u8;
         // The program stops at another ABI, and begins by a last write that changes nothing else.
-        let config = Config { abi: 0, flows: flows.len() as u32, quantum, exclusive, ..*config };
+        let config = Config {
+            abi: 0,
+            flows: flows.len() as u32,
+            quantum,
+            exclusive,
+            ..*config
+        };
         self.config.set(0, Plain(config), 0)?;
         self.clear()?;
         for (index, flow) in flows.iter().enumerate() {
-            let word = u64::from_ne_bytes([flow.mark, flow.log_phases, flow.priority, flow._pad, 0, 0, 0, 0]);
+            let word = u64::from_ne_bytes([
+                flow.mark,
+                flow.log_phases,
+                flow.priority,
+                flow._pad,
+                0,
+                0,
+                0,
+                0,
+            ]);
             self.flows.store(index * WORDS_OF_FLOW, word);
         }
-        self.used = Sizes { flows: config.flows, windows: config.windows };
-        self.configured = Config { abi: ABI_VERSION, ..config };
+        self.used = Sizes {
+            flows: config.flows,
+            windows: config.windows,
+        };
+        self.configured = Config {
+            abi: ABI_VERSION,
+            ..config
+        };
         self.config.set(0, Plain(self.configured), 0)?;
         Ok(())
     }
@@ -194,10 +230,12 @@ impl Account {
     /// Zeroes what the last configuration used.
     fn clear(&mut self) -> Result<(), XdpError> {
         for index in 0..self.used.flows * Phase::COUNT as u32 {
-            self.counts.set(index, on_all_cpus(FlowCounters::default())?, 0)?;
+            self.counts
+                .set(index, on_all_cpus(FlowCounters::default())?, 0)?;
         }
         for index in 0..self.used.windows {
-            self.windows.set(index, on_all_cpus(WindowCounters::default())?, 0)?;
+            self.windows
+                .set(index, on_all_cpus(WindowCounters::default())?, 0)?;
         }
         self.flows.zero(0..self.used.flows as usize * WORDS_OF_FLOW);
         self.pause.zero(0..CLASSES * WORDS_OF_PAUSE);
@@ -206,8 +244,19 @@ impl Account {
         }
         self.controls.clear();
         let places = |cpu| self.controls.places(cpu);
-        let local = |cpu| Local { log_next: places(cpu).start, log_end: places(cpu).end, ..Local::default() };
-        self.port.set(0, by_cpu(|cpu| Port { local: local(cpu), counters: PortCounters::default() })?, 0)?;
+        let local = |cpu| Local {
+            log_next: places(cpu).start,
+            log_end: places(cpu).end,
+            ..Local::default()
+        };
+        self.port.set(
+            0,
+            by_cpu(|cpu| Port {
+                local: local(cpu),
+                counters: PortCounters::default(),
+            })?,
+            0,
+        )?;
         Ok(())
     }
 
@@ -229,7 +278,10 @@ impl Account {
 
     /// The same, which counts by these tracepoints what became of the frames. Where the kernel does not have them,
     /// [`Generator::uncounted`] says so.
-    pub fn generator_counting_by(&mut self, tracepoints: Tracepoints) -> Result<Arc<Generator>, XdpError> {
+    pub fn generator_counting_by(
+        &mut self,
+        tracepoints: Tracepoints,
+    ) -> Result<Arc<Generator>, XdpError> {
         if let Some(generator) = &self.generator {
             return Ok(generator.clone());
         }
@@ -253,5 +305,11 @@ fn within(what: &'static str, found: u32, min: u32, max: u32) -> Result<(), XdpE
     if (min..=max).contains(&found) {
         return Ok(());
     }
-    Err(OutOfRange { what, found: found.into(), min: min.into(), max: max.into() }.into())
+    Err(OutOfRange {
+        what,
+        found: found.into(),
+        min: min.into(),
+        max: max.into(),
+    }
+    .into())
 }

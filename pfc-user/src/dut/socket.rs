@@ -51,7 +51,11 @@ struct ControlBuffer([u8; CONTROL]);
 impl Batch {
     /// Empty buffers.
     pub fn new() -> Self {
-        Self { slots: vec![0; BATCH * SLOT], control: vec![ControlBuffer([0; CONTROL]); BATCH], truncated: 0 }
+        Self {
+            slots: vec![0; BATCH * SLOT],
+            control: vec![ControlBuffer([0; CONTROL]); BATCH],
+            truncated: 0,
+        }
     }
 }
 
@@ -61,7 +65,13 @@ impl PacketSocket {
         let index = if_nametoindex(interface)? as i32;
         // Protocol 0 receives nothing until bound, so no frame of another interface gets in.
         // SAFETY: no pointers; the result is checked.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
+        let fd = unsafe {
+            libc::socket(
+                libc::AF_PACKET,
+                libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+                0,
+            )
+        };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -69,11 +79,19 @@ impl PacketSocket {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         setsockopt(&fd, sockopt::ReceiveTimestampns, &true)?;
         setsockopt(&fd, sockopt::RcvBufForce, &RECEIVE_BUFFER)?;
-        let mut socket = Self { fd, address: [0; 6] };
+        let mut socket = Self {
+            fd,
+            address: [0; 6],
+        };
         socket.set(libc::PACKET_AUXDATA, &1i32)?;
         socket.set(libc::PACKET_IGNORE_OUTGOING, &1i32)?;
         socket.set(libc::PACKET_QDISC_BYPASS, &1i32)?;
-        let promiscuous = libc::packet_mreq { mr_ifindex: index, mr_type: libc::PACKET_MR_PROMISC as u16, mr_alen: 0, mr_address: [0; 8] };
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: index,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
         socket.set(libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
         socket.bind(index)?;
         let name: SockaddrStorage = getsockname(socket.fd.as_raw_fd())?;
@@ -89,22 +107,47 @@ impl PacketSocket {
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index;
         // SAFETY: the address outlives the call and its length is its own.
-        let result = unsafe { libc::bind(self.fd.as_raw_fd(), ptr::from_ref(&address).cast(), mem::size_of_val(&address) as u32) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let result = unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                ptr::from_ref(&address).cast(),
+                mem::size_of_val(&address) as u32,
+            )
+        };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
         // SAFETY: the value outlives the call and its length is its own; each caller passes the type of its option.
         let result = unsafe {
-            libc::setsockopt(self.fd.as_raw_fd(), libc::SOL_PACKET, option, ptr::from_ref(value).cast(), mem::size_of::<T>() as u32)
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                option,
+                ptr::from_ref(value).cast(),
+                mem::size_of::<T>() as u32,
+            )
         };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// Appends the frames that wait, in the order in which they came, a batch of them at most. True: more may be waiting.
     pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<bool> {
-        let Batch { slots, control, truncated } = batch;
-        let mut parts: Vec<IoSliceMut<'_>> = slots.chunks_exact_mut(SLOT).map(IoSliceMut::new).collect();
+        let Batch {
+            slots,
+            control,
+            truncated,
+        } = batch;
+        let mut parts: Vec<IoSliceMut<'_>> =
+            slots.chunks_exact_mut(SLOT).map(IoSliceMut::new).collect();
         let mut headers: Vec<libc::mmsghdr> = parts
             .iter_mut()
             .zip(control.iter_mut())
@@ -120,8 +163,15 @@ impl PacketSocket {
             })
             .collect();
         // SAFETY: every header points to one part and one control buffer of its own, which outlive the call.
-        let count =
-            unsafe { libc::recvmmsg(self.fd.as_raw_fd(), headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT, ptr::null_mut()) };
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                headers.as_mut_ptr(),
+                headers.len() as u32,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
         let Ok(count) = usize::try_from(count) else {
             return match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -158,7 +208,14 @@ impl PacketSocket {
         while sent < headers.len() {
             let rest = &mut headers[sent..];
             // SAFETY: every header points to one part, which outlives the call.
-            let count = unsafe { libc::sendmmsg(self.fd.as_raw_fd(), rest.as_mut_ptr(), rest.len() as u32, libc::MSG_DONTWAIT) };
+            let count = unsafe {
+                libc::sendmmsg(
+                    self.fd.as_raw_fd(),
+                    rest.as_mut_ptr(),
+                    rest.len() as u32,
+                    libc::MSG_DONTWAIT,
+                )
+            };
             match usize::try_from(count) {
                 Ok(count) => sent += count,
                 Err(_) => match io::Error::last_os_error() {
@@ -172,7 +229,10 @@ impl PacketSocket {
 
     /// Frames that the kernel dropped since the last call because the receive buffer was full.
     pub fn overruns(&self) -> io::Result<u64> {
-        let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut statistics = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
         let mut length = mem::size_of_val(&statistics) as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` octets into the structure, all of whose values are valid.
         let result = unsafe {
@@ -184,7 +244,11 @@ impl PacketSocket {
                 &mut length,
             )
         };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(statistics.tp_drops.into()) }
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(statistics.tp_drops.into())
+        }
     }
 }
 
@@ -213,7 +277,8 @@ fn read(header: &libc::msghdr, octets: &[u8]) -> Received {
             (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
                 // SAFETY: the data of this message is a tpacket_auxdata.
                 let auxiliary: libc::tpacket_auxdata = unsafe { ptr::read_unaligned(data.cast()) };
-                tag = (auxiliary.tp_status & libc::TP_STATUS_VLAN_VALID != 0).then_some((auxiliary.tp_vlan_tpid, auxiliary.tp_vlan_tci));
+                tag = (auxiliary.tp_status & libc::TP_STATUS_VLAN_VALID != 0)
+                    .then_some((auxiliary.tp_vlan_tpid, auxiliary.tp_vlan_tci));
             }
             _ => {}
         }
@@ -231,5 +296,8 @@ fn read(header: &libc::msghdr, octets: &[u8]) -> Received {
         }
         None => frame.extend_from_slice(octets),
     }
-    Received { realtime: time.as_nanos() as u64, frame }
+    Received {
+        realtime: time.as_nanos() as u64,
+        frame,
+    }
 }

@@ -18,16 +18,24 @@ impl<'a> Stop<'a> {
     pub fn install(stdin: BorrowedFd<'a>) -> nix::Result<Self> {
         let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
         signals.thread_block()?;
-        let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let is_pipe = SFlag::from_bits_truncate(fstat(stdin)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO;
-        Ok(Self { signals, stdin: is_pipe.then_some(stdin) })
+        let signals =
+            SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let is_pipe =
+            SFlag::from_bits_truncate(fstat(stdin)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO;
+        Ok(Self {
+            signals,
+            stdin: is_pipe.then_some(stdin),
+        })
     }
 
     /// What to poll: an event of any ends the process.
     pub fn events(&self) -> Vec<PollFd<'_>> {
         let mut events = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         // Asks for nothing: POLLHUP, the end of the pipe, is always told.
-        events.extend(self.stdin.map(|stdin| PollFd::new(stdin, PollFlags::empty())));
+        events.extend(
+            self.stdin
+                .map(|stdin| PollFd::new(stdin, PollFlags::empty())),
+        );
         events
     }
 }

@@ -99,6 +99,10 @@ impl MacCounter {
     /// By how much it rose over all readings; `None` where it was reset meanwhile, or never read.
     pub fn rise(&self) -> Option<u64> {
         let falls = self.values.windows(2).any(|pair| pair[1] < pair[0]);
-        if falls { None } else { Some(self.values.last()? - self.values.first()?) }
+        if falls {
+            None
+        } else {
+            Some(self.values.last()? - self.values.first()?)
+        }
     }
 }

@@ -187,7 +187,12 @@ impl LeftOut {
 
     /// Adds a span.
     pub fn add(&mut self, from: Nanos, to: Nanos) {
-        self.merge(Self { count: 1, total: to.saturating_sub(from), from, to });
+        self.merge(Self {
+            count: 1,
+            total: to.saturating_sub(from),
+            from,
+            to,
+        });
     }
 
     /// The last span added goes on from where it ended.
@@ -241,7 +246,11 @@ pub struct Counting {
 
 impl Default for Counting {
     fn default() -> Self {
-        Self { clock: Clock::Exact, verify_every: 1, exclusive: false }
+        Self {
+            clock: Clock::Exact,
+            verify_every: 1,
+            exclusive: false,
+        }
     }
 }
 
@@ -343,7 +352,12 @@ pub struct Arrival {
 
 impl From<(Nanos, u16, Phase, u32)> for Arrival {
     fn from((time, flow, phase, latency): (Nanos, u16, Phase, u32)) -> Self {
-        Self { time, flow, phase, latency }
+        Self {
+            time,
+            flow,
+            phase,
+            latency,
+        }
     }
 }
 
@@ -479,12 +493,17 @@ pub struct HookOutput {
 impl PfcEvidence {
     /// Frames of `flow` that left in `phase`.
     pub fn sent(&self, flow: u16, phase: Phase) -> Option<&FlowSent> {
-        self.sender.flows.iter().find(|sent| sent.flow == flow && sent.phase == phase)
+        self.sender
+            .flows
+            .iter()
+            .find(|sent| sent.flow == flow && sent.phase == phase)
     }
 
     /// What arrived of `flow` in `phase`.
     pub fn received(&self, flow: u16, phase: Phase) -> Option<&FlowReceived> {
-        self.received.iter().find(|received| received.flow == flow && received.phase == phase)
+        self.received
+            .iter()
+            .find(|received| received.flow == flow && received.phase == phase)
     }
 
     /// When `phase` was.

@@ -77,14 +77,19 @@ pub struct Packet {
 impl Packet {
     /// A frame of `length` octets that begins with `octets`.
     pub fn new(time: Nanos, length: u32, octets: &[u8]) -> Self {
-        Self { time, length, octets: octets.iter().map(|octet| format!("{octet:02x}")).collect() }
+        Self {
+            time,
+            length,
+            octets: octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+        }
     }
 
     /// The octets that were kept; `None` if they are not hexadecimal.
     pub fn frame(&self) -> Option<Vec<u8>> {
         let octet = |digits: &[u8]| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
         let (pairs, rest) = self.octets.as_bytes().as_chunks::<2>();
-        rest.is_empty().then(|| pairs.iter().map(|digits| octet(digits)).collect())?
+        rest.is_empty()
+            .then(|| pairs.iter().map(|digits| octet(digits)).collect())?
     }
 }
 

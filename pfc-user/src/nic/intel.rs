@@ -30,11 +30,22 @@ pub(super) const IGB: Nic = gigabit("igb");
 /// e1000e/ethtool.c, e1000_gstrings_stats.
 pub(super) const E1000E: Nic = gigabit("e1000e");
 
-const PAUSE: &[Pattern] = &[Pattern::new("rx_flow_control_xoff", XOFF), Pattern::new("rx_flow_control_xon", XON)];
+const PAUSE: &[Pattern] = &[
+    Pattern::new("rx_flow_control_xoff", XOFF),
+    Pattern::new("rx_flow_control_xon", XON),
+];
 
 /// These know PAUSE, but not PFC: with `rx-all` (RCTL.SBP and PMCF) MAC control frames come in.
 const fn gigabit(driver: &'static str) -> Nic {
-    Nic { driver, receives: Receives::WithRxAll, sends: true, counters: PAUSE, counts_with_pfc_alone: false, indications: None, lag: 0 }
+    Nic {
+        driver,
+        receives: Receives::WithRxAll,
+        sends: true,
+        counters: PAUSE,
+        counts_with_pfc_alone: false,
+        indications: None,
+        lag: 0,
+    }
 }
 
 /// i40e/i40e_ethtool.c, i40e_gstrings_pfc_stats, and the names before Linux 4.19; i40e_dcb_nl.c: indications are

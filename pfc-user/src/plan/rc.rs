@@ -48,12 +48,17 @@ impl RcPlan {
     /// How long it takes with a DUT that retries after exactly T_tr.
     pub fn least_duration(&self) -> Nanos {
         // All requests, and the silence that has to follow the last one.
-        (u64::from(self.control_drops) + u64::from(self.retry_count) + 4) * Self::transport_timer(self.timeout)
+        (u64::from(self.control_drops) + u64::from(self.retry_count) + 4)
+            * Self::transport_timer(self.timeout)
     }
 }
 
 impl Default for RcParameters {
     fn default() -> Self {
-        Self { retry_count: 2, timeout: 18, path_mtu: 1024 }
+        Self {
+            retry_count: 2,
+            timeout: 18,
+            path_mtu: 1024,
+        }
     }
 }

@@ -8,23 +8,51 @@ use crate::config::{MadTestbed, MadTransport, RcDut, RcTestbed, Span, Testbed};
 use crate::evidence;
 use crate::plan::mad::{MadPlan, MadStimulus};
 use crate::plan::rc::RcPlan;
-use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind};
+use crate::plan::{
+    FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind,
+};
 
 /// What the steps are of.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
     let mut out = String::new();
     let at = line_rate.map_or(String::new(), |rate| format!(" at {rate}"));
-    let text = format!("Dry run of plan {plan} on testbed {} ({}){at}; nothing is sent.", testbed.name, testbed.dut);
+    let text = format!(
+        "Dry run of plan {plan} on testbed {} ({}){at}; nothing is sent.",
+        testbed.name, testbed.dut
+    );
     paragraph(&mut out, "", &text);
     out
 }
 
 /// The steps of one repetition of `case`.
-pub fn steps(case: &Case, plan: &Repetition, testbed: &Testbed, line_rate: Option<LineRate>) -> String {
+pub fn steps(
+    case: &Case,
+    plan: &Repetition,
+    testbed: &Testbed,
+    line_rate: Option<LineRate>,
+) -> String {
     match (plan, testbed, line_rate) {
-        (Repetition::Pfc(plan), Testbed { pfc: Some(testbed), .. }, Some(line_rate)) => pfc(case.id, plan, &testbed.limits.at(line_rate)),
-        (Repetition::Mad(plan), Testbed { mad: Some(testbed), .. }, _) => mad(case, plan, testbed),
-        (Repetition::Rc(plan), Testbed { rc: Some(testbed), .. }, _) => rc(case, plan, testbed),
+        (
+            Repetition::Pfc(plan),
+            Testbed {
+                pfc: Some(testbed), ..
+            },
+            Some(line_rate),
+        ) => pfc(case.id, plan, &testbed.limits.at(line_rate)),
+        (
+            Repetition::Mad(plan),
+            Testbed {
+                mad: Some(testbed), ..
+            },
+            _,
+        ) => mad(case, plan, testbed),
+        (
+            Repetition::Rc(plan),
+            Testbed {
+                rc: Some(testbed), ..
+            },
+            _,
+        ) => rc(case, plan, testbed),
         _ => unreachable!("a repetition is planned only where the testbed has a table for it"),
     }
 }
@@ -37,10 +65,21 @@ pub fn mad(case: &Case, plan: &MadPlan, testbed: &MadTestbed) -> String {
         MadTransport::Ibsim { socket, host } => format!("the ibsim socket {socket} as node {host}"),
         MadTransport::Umad { device, port, .. } => format!("umad on {device} port {port}"),
     };
-    paragraph(&mut out, "      to the DUT: ", &format!("by {by}, {}, with M_Key {}", plan.route, testbed.m_key_current));
+    paragraph(
+        &mut out,
+        "      to the DUT: ",
+        &format!(
+            "by {by}, {}, with M_Key {}",
+            plan.route, testbed.m_key_current
+        ),
+    );
     if let MadStimulus::MKeyGet(bits) = plan.stimulus {
         let (dut, other) = (testbed.m_key_dut, testbed.m_key_other);
-        paragraph(&mut out, "      changed meanwhile: ", &format!("M_Key {dut}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {other}"));
+        paragraph(
+            &mut out,
+            "      changed meanwhile: ",
+            &format!("M_Key {dut}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {other}"),
+        );
     }
     for step in case.steps {
         paragraph(&mut out, "      ", step);
@@ -53,11 +92,22 @@ pub fn rc(case: &Case, plan: &RcPlan, testbed: &RcTestbed) -> String {
     let mut out = format!("{} [{}]\n", case.id, plan.name);
     let by = match &testbed.dut {
         RcDut::Sim { .. } => "the simulated requester".to_owned(),
-        RcDut::Agent { agent, port, .. } => format!("the agent at {agent}; its packets come in by {}", port.interface),
+        RcDut::Agent { agent, port, .. } => format!(
+            "the agent at {agent}; its packets come in by {}",
+            port.interface
+        ),
     };
-    paragraph(&mut out, "      the DUT: ", &format!("{by}; it sends to {}", testbed.address));
+    paragraph(
+        &mut out,
+        "      the DUT: ",
+        &format!("{by}; it sends to {}", testbed.address),
+    );
     let timer = Span(RcPlan::transport_timer(plan.timeout));
-    let text = format!("{} READ requests of {} octets, each after T_tr = {timer}", plan.requests(), plan.path_mtu);
+    let text = format!(
+        "{} READ requests of {} octets, each after T_tr = {timer}",
+        plan.requests(),
+        plan.path_mtu
+    );
     paragraph(&mut out, "      expected: ", &text);
     for step in case.steps {
         paragraph(&mut out, "      ", step);
@@ -75,17 +125,36 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
         number += 1;
         paragraph(&mut out, &format!("  {number:2}  "), &text);
     };
-    step(format!("baseline: send all flows for {} without a storm, and wait for their frames", Span(durations.baseline)));
+    step(format!(
+        "baseline: send all flows for {} without a storm, and wait for their frames",
+        Span(durations.baseline)
+    ));
     let probe = plan.probe.as_ref().map(|probe| self::probe(probe, limits));
     if plan.probe_first {
         probe.iter().cloned().for_each(&mut step);
     }
-    step(format!("storm: from the rx port send {}", storm(plan, limits)));
-    step(format!("after {} start all flows; send for {}", Span(durations.lead), Span(durations.traffic)));
-    step(format!("{} after the last frame stop the storm", Span(durations.tail)));
-    step(format!("drain: wait for what the DUT holds, at most {}", Span(durations.drain_max)));
+    step(format!(
+        "storm: from the rx port send {}",
+        storm(plan, limits)
+    ));
+    step(format!(
+        "after {} start all flows; send for {}",
+        Span(durations.lead),
+        Span(durations.traffic)
+    ));
+    step(format!(
+        "{} after the last frame stop the storm",
+        Span(durations.tail)
+    ));
+    step(format!(
+        "drain: wait for what the DUT holds, at most {}",
+        Span(durations.drain_max)
+    ));
     if durations.resume > 0 {
-        step(format!("resume: send all flows for {}, and wait for their frames", Span(durations.resume)));
+        step(format!(
+            "resume: send all flows for {}, and wait for their frames",
+            Span(durations.resume)
+        ));
     }
     if !plan.probe_first {
         probe.into_iter().for_each(&mut step);
@@ -105,8 +174,16 @@ fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
         };
         let rate: u64 = flows.iter().map(|flow| flow.rate).sum();
         let share = 100.0 * rate as f64 / limits.line_rate.bits_per_second() as f64;
-        let (flows_word, in_all) = if flows.len() == 1 { ("flow", "") } else { ("flows", " in all") };
-        let tagged = if first.pcp.is_some() { ", each tagged with its PCP" } else { "" };
+        let (flows_word, in_all) = if flows.len() == 1 {
+            ("flow", "")
+        } else {
+            ("flows", " in all")
+        };
+        let tagged = if first.pcp.is_some() {
+            ", each tagged with its PCP"
+        } else {
+            ""
+        };
         let text = format!(
             "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} ({share:.2} % of the line)",
             priorities(flows.iter().map(|flow| flow.priority)),
@@ -134,7 +211,11 @@ fn storm(plan: &RepetitionPlan, limits: &Limits) -> String {
 }
 
 fn probe(probe: &ProbePlan, limits: &Limits) -> String {
-    let xon = if probe.xon { ", then another that an XON ends" } else { "" };
+    let xon = if probe.xon {
+        ", then another that an XON ends"
+    } else {
+        ""
+    };
     format!(
         "probe: on running traffic send one XOFF for {}, {} quanta (a pause of {}){xon}; the DUT has {} to respond",
         priorities(probe.priorities.iter().copied()),
@@ -146,13 +227,21 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
 
 /// As much of a time as a reader wants: to the microsecond, from a millisecond on.
 fn about(time: Nanos) -> Span {
-    Span(if time < 1_000_000 { time } else { (time + 500) / 1000 * 1000 })
+    Span(if time < 1_000_000 {
+        time
+    } else {
+        (time + 500) / 1000 * 1000
+    })
 }
 
 /// Such as `priority 3` or `priorities 0-2 and 4-7`.
 fn priorities(priorities: impl Iterator<Item = Priority>) -> String {
     let text = ranges(priorities.map(Priority::get));
-    if text.len() == 1 { format!("priority {text}") } else { format!("priorities {text}") }
+    if text.len() == 1 {
+        format!("priority {text}")
+    } else {
+        format!("priorities {text}")
+    }
 }
 
 /// Such as `0-2, 4 and 6-7`.
@@ -162,7 +251,13 @@ fn ranges(numbers: impl Iterator<Item = u8>) -> String {
     numbers.dedup();
     let runs: Vec<String> = numbers
         .chunk_by(|left, right| left + 1 == *right)
-        .map(|run| if let [one] = run { one.to_string() } else { format!("{}-{}", run[0], run[run.len() - 1]) })
+        .map(|run| {
+            if let [one] = run {
+                one.to_string()
+            } else {
+                format!("{}-{}", run[0], run[run.len() - 1])
+            }
+        })
         .collect();
     match runs.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -189,6 +284,9 @@ mod tests {
 
     #[test]
     fn times_are_rounded_where_a_reader_does_not_care() {
-        assert_eq!([33_553_920, 1_000_000, 83_884].map(|time| about(time).to_string()), ["33.554ms", "1ms", "83.884us"]);
+        assert_eq!(
+            [33_553_920, 1_000_000, 83_884].map(|time| about(time).to_string()),
+            ["33.554ms", "1ms", "83.884us"]
+        );
     }
 }

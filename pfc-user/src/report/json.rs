@@ -74,19 +74,33 @@ struct DocumentAssertion<'a> {
 }
 
 /// Writes the report.
-pub fn write(mut out: impl Write, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> io::Result<()> {
+pub fn write(
+    mut out: impl Write,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> io::Result<()> {
     let report = Report {
         schema: SCHEMA,
-        tool: Tool { name: "validator", version: &evidence.version },
+        tool: Tool {
+            name: "validator",
+            version: &evidence.version,
+        },
         started: evidence.started,
         seconds: evidence.seconds,
         host: &evidence.host,
         testbed: &evidence.testbed,
-        preflight: evidence.preflight.as_ref().map_or_else(Vec::new, preflight::ports),
+        preflight: evidence
+            .preflight
+            .as_ref()
+            .map_or_else(Vec::new, preflight::ports),
         verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
         exit_code: exit as u8,
         interrupted: evidence.interrupted,
-        cases: results.iter().map(|result| case(result, evidence)).collect(),
+        cases: results
+            .iter()
+            .map(|result| case(result, evidence))
+            .collect(),
     };
     serde_json::to_writer_pretty(&mut out, &report)?;
     out.write_all(b"\n")
@@ -95,17 +109,30 @@ pub fn write(mut out: impl Write, evidence: &Evidence, results: &[CaseResult], e
 fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
     let mut checks: Vec<Check> = Vec::new();
     for found in &result.checks {
-        let outcome =
-            Outcome { repetition: &found.repetition, verdict: found.verdict, reason: &found.reason, assertions: &found.assertions };
+        let outcome = Outcome {
+            repetition: &found.repetition,
+            verdict: found.verdict,
+            reason: &found.reason,
+            assertions: &found.assertions,
+        };
         match checks.iter_mut().find(|check| check.check == found.check) {
             Some(check) => check.repetitions.push(outcome),
-            None => checks.push(Check { check: &found.check, verdict: found.verdict, repetitions: vec![outcome] }),
+            None => checks.push(Check {
+                check: &found.check,
+                verdict: found.verdict,
+                repetitions: vec![outcome],
+            }),
         }
     }
     for check in &mut checks {
         check.verdict = Verdict::of_parts(check.repetitions.iter().map(|outcome| outcome.verdict));
     }
-    let of_case = || evidence.cases.iter().filter(|case| case.case == result.case);
+    let of_case = || {
+        evidence
+            .cases
+            .iter()
+            .filter(|case| case.case == result.case)
+    };
     let assertions = result.assertions.iter().map(|found| DocumentAssertion {
         id: &found.id,
         verdict: found.outcome(),

@@ -24,23 +24,47 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     suite.add_property(Property::new("kernel", &evidence.host.kernel));
     // What is said of the case alone would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
-        suite.add_test_case(test_case(&result.case, "case", result.verdict, &result.reason, String::new()));
+        suite.add_test_case(test_case(
+            &result.case,
+            "case",
+            result.verdict,
+            &result.reason,
+            String::new(),
+        ));
     }
     suite.add_test_cases(result.checks.iter().map(|check| {
         let name = format!("{} [{}]", check.check, check.repetition);
-        test_case(&result.case, &name, check.verdict, &check.reason, description(check))
+        test_case(
+            &result.case,
+            &name,
+            check.verdict,
+            &check.reason,
+            description(check),
+        )
     }));
     suite
 }
 
-fn test_case(class: &str, name: &str, verdict: Verdict, reason: &str, description: String) -> TestCase {
+fn test_case(
+    class: &str,
+    name: &str,
+    verdict: Verdict,
+    reason: &str,
+    description: String,
+) -> TestCase {
     let mut status = match verdict {
         Verdict::Pass => TestCaseStatus::success(),
         Verdict::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        Verdict::Inconclusive | Verdict::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
+        Verdict::Inconclusive | Verdict::Error => {
+            TestCaseStatus::non_success(NonSuccessKind::Error)
+        }
         Verdict::Skipped | Verdict::NotApplicable => TestCaseStatus::skipped(),
     };
-    let reason = if reason.is_empty() { verdict.word() } else { reason };
+    let reason = if reason.is_empty() {
+        verdict.word()
+    } else {
+        reason
+    };
     status.set_type(verdict.word()).set_message(reason);
     if !description.is_empty() {
         status.set_description(description);
@@ -52,5 +76,9 @@ fn test_case(class: &str, name: &str, verdict: Verdict, reason: &str, descriptio
 
 /// The comparisons, one a line.
 fn description(check: &CheckResult) -> String {
-    check.assertions.iter().map(|assertion| format!("{}  {}\n", assertion.verdict, sentence(assertion))).collect()
+    check
+        .assertions
+        .iter()
+        .map(|assertion| format!("{}  {}\n", assertion.verdict, sentence(assertion)))
+        .collect()
 }

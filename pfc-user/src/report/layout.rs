@@ -22,7 +22,11 @@ pub(super) fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
         Verdict::Error => "35",
         Verdict::NotApplicable | Verdict::Skipped => "2",
     };
-    if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    if colour {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Appends `text` broken at spaces; the first line begins with `label`, the others are indented as far.

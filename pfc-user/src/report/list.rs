@@ -34,7 +34,11 @@ pub fn text(cases: &[&'static Case]) -> String {
             out.push_str("  assertions of the document, with the checks that decide them\n");
         }
         for assertion in case.assertions {
-            let checks = if assertion.checks.is_empty() { "not exercised by any step".to_owned() } else { assertion.checks.join(", ") };
+            let checks = if assertion.checks.is_empty() {
+                "not exercised by any step".to_owned()
+            } else {
+                assertion.checks.join(", ")
+            };
             paragraph(&mut out, &format!("    - {}: ", assertion.id), &checks);
         }
         out.push_str("  checks (+: beyond the document)\n");
@@ -47,7 +51,11 @@ pub fn text(cases: &[&'static Case]) -> String {
 }
 
 fn check(out: &mut String, check: &Check) {
-    out.push_str(&format!("    {}{}\n", check.id, if check.beyond { " (+)" } else { "" }));
+    out.push_str(&format!(
+        "    {}{}\n",
+        check.id,
+        if check.beyond { " (+)" } else { "" }
+    ));
     let (preconditions, depends_on) = (check.preconditions.join(", "), check.depends_on.join(", "));
     let rows = [
         ("step", check.step),
@@ -57,7 +65,10 @@ fn check(out: &mut String, check: &Check) {
         ("depends on", &depends_on),
         ("fault", check.fault),
     ];
-    for (name, value) in rows.into_iter().filter(|(_, value)| !matches!(*value, "" | "-")) {
+    for (name, value) in rows
+        .into_iter()
+        .filter(|(_, value)| !matches!(*value, "" | "-"))
+    {
         paragraph(out, &format!("      {name:11}  "), value);
     }
 }
@@ -69,5 +80,8 @@ pub fn json(cases: &[&'static Case]) -> serde_json::Result<String> {
         schema: u32,
         cases: &'a [&'static Case],
     }
-    serde_json::to_string_pretty(&List { schema: SCHEMA, cases })
+    serde_json::to_string_pretty(&List {
+        schema: SCHEMA,
+        cases,
+    })
 }

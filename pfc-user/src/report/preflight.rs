@@ -32,7 +32,9 @@ fn word(state: State) -> (&'static str, Verdict) {
 
 /// Where a port is, such as `tx: eth1 in network namespace lab`.
 fn title(port: &Port) -> String {
-    let place = port.facts.namespace.as_ref().map_or(String::new(), |name| format!(" in network namespace {name}"));
+    let place = port.facts.namespace.as_ref().map_or(String::new(), |name| {
+        format!(" in network namespace {name}")
+    });
     format!("{}: {}{place}", port.role.word(), port.facts.interface)
 }
 
@@ -40,7 +42,12 @@ fn title(port: &Port) -> String {
 pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
     let mut out = format!("testbed {} ({})\n", testbed.name, testbed.dut);
     let judged = judge(preflight);
-    let width = judged.iter().flatten().map(|item| item.what.len()).max().unwrap_or(0);
+    let width = judged
+        .iter()
+        .flatten()
+        .map(|item| item.what.len())
+        .max()
+        .unwrap_or(0);
     for (port, items) in preflight.ports.iter().zip(&judged) {
         out += &format!("\n{}\n", title(port));
         for item in items {
@@ -48,18 +55,38 @@ pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
         }
     }
     if preflight.ports.is_empty() {
-        out += "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
+        out +=
+            "\nno port of this testbed carries frames of the tester; there is nothing to look at\n";
     }
-    let count = |state| judged.iter().flatten().filter(|item| item.state == state).count();
+    let count = |state| {
+        judged
+            .iter()
+            .flatten()
+            .filter(|item| item.state == state)
+            .count()
+    };
     let exit = exit(preflight);
-    out + &format!("\n{} problems, {} unknown (exit code {})\n", count(State::Problem), count(State::Unknown), exit as u8)
+    out + &format!(
+        "\n{} problems, {} unknown (exit code {})\n",
+        count(State::Problem),
+        count(State::Unknown),
+        exit as u8
+    )
 }
 
 fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
     let (word, verdict) = word(item.state);
-    let found = if item.expected.is_empty() { item.found.clone() } else { format!("{}; expected: {}", item.found, item.expected) };
+    let found = if item.expected.is_empty() {
+        item.found.clone()
+    } else {
+        format!("{}; expected: {}", item.found, item.expected)
+    };
     let mut row = String::new();
-    paragraph(&mut row, &format!("  {word:7}  {:width$}  ", item.what), &found);
+    paragraph(
+        &mut row,
+        &format!("  {word:7}  {:width$}  ", item.what),
+        &found,
+    );
     out.push_str(&row.replacen(word, &paint(word, verdict, colour), 1));
     if !item.mend.is_empty() {
         // As one line, to be copied.
@@ -69,13 +96,29 @@ fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
 
 /// What is no good, a line each: for notes and the report of a run.
 pub fn shortfalls(preflight: &Preflight) -> Vec<String> {
-    let lines = preflight.ports.iter().zip(judge(preflight)).flat_map(|(port, items)| {
-        let bad = items.into_iter().filter(|item| item.state == State::Problem);
-        bad.map(move |item| {
-            let mend = if item.mend.is_empty() { String::new() } else { format!(" -> {}", item.mend) };
-            format!("{}: {}: {}; expected: {}{mend}", title(port), item.what, item.found, item.expected)
-        })
-    });
+    let lines = preflight
+        .ports
+        .iter()
+        .zip(judge(preflight))
+        .flat_map(|(port, items)| {
+            let bad = items
+                .into_iter()
+                .filter(|item| item.state == State::Problem);
+            bad.map(move |item| {
+                let mend = if item.mend.is_empty() {
+                    String::new()
+                } else {
+                    format!(" -> {}", item.mend)
+                };
+                format!(
+                    "{}: {}: {}; expected: {}{mend}",
+                    title(port),
+                    item.what,
+                    item.found,
+                    item.expected
+                )
+            })
+        });
     lines.collect()
 }
 
@@ -89,7 +132,12 @@ pub(super) struct Judged<'a> {
 
 /// All ports, for JSON.
 pub(super) fn ports(preflight: &Preflight) -> Vec<Judged<'_>> {
-    preflight.ports.iter().zip(judge(preflight)).map(|(port, items)| Judged { port, items }).collect()
+    preflight
+        .ports
+        .iter()
+        .zip(judge(preflight))
+        .map(|(port, items)| Judged { port, items })
+        .collect()
 }
 
 /// The same as JSON.

@@ -28,7 +28,10 @@ impl Progress<io::Stderr> {
         progress.colour = colour(&io::stderr());
         if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.set_style(ProgressStyle::with_template("{prefix} {pos}/{len} {wide_msg} {elapsed}").expect("a constant template"));
+            bar.set_style(
+                ProgressStyle::with_template("{prefix} {pos}/{len} {wide_msg} {elapsed}")
+                    .expect("a constant template"),
+            );
             progress.bar = Some(bar);
         }
         progress
@@ -38,7 +41,14 @@ impl Progress<io::Stderr> {
 impl<W: Write> Progress<W> {
     /// Lines to `out`.
     pub fn plain(out: W) -> Self {
-        Self { out, bar: None, colour: false, repetitions: 0, done: 0, repetition: String::new() }
+        Self {
+            out,
+            bar: None,
+            colour: false,
+            repetitions: 0,
+            done: 0,
+            repetition: String::new(),
+        }
     }
 
     /// Shows `event`. That nobody reads it is no reason to end a run, so that errors of the stream are ignored.
@@ -55,7 +65,11 @@ impl<W: Write> Progress<W> {
                         bar.enable_steady_tick(TICK);
                     }
                     None => {
-                        let word = if *repetitions == 1 { "repetition" } else { "repetitions" };
+                        let word = if *repetitions == 1 {
+                            "repetition"
+                        } else {
+                            "repetitions"
+                        };
                         self.line(&format!("{}: {repetitions} {word}", case.id));
                     }
                 }
@@ -64,7 +78,12 @@ impl<W: Write> Progress<W> {
                 self.repetition = format!("{name} (at least {seconds:.1} s)");
                 match &self.bar {
                     Some(bar) => bar.set_message(self.repetition.clone()),
-                    None => self.line(&format!("  {}/{} {}", self.done + 1, self.repetitions, self.repetition)),
+                    None => self.line(&format!(
+                        "  {}/{} {}",
+                        self.done + 1,
+                        self.repetitions,
+                        self.repetition
+                    )),
                 }
             }
             Event::PhaseBegins { phase } => {
@@ -79,7 +98,11 @@ impl<W: Write> Progress<W> {
                 }
             }
             Event::CaseEnds { result } => {
-                self.line(&format!("{}: {}", result.case, paint(result.verdict.word(), result.verdict, self.colour)));
+                self.line(&format!(
+                    "{}: {}",
+                    result.case,
+                    paint(result.verdict.word(), result.verdict, self.colour)
+                ));
                 if let Some(bar) = &self.bar {
                     bar.disable_steady_tick();
                     bar.finish_and_clear();

@@ -27,26 +27,52 @@ pub struct Series<'e> {
 
 /// The series of a case, by repetition and priority; only priorities with traffic.
 pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
-    case.repetitions.iter().filter_map(Repetition::pfc).flat_map(of_repetition).collect()
+    case.repetitions
+        .iter()
+        .filter_map(Repetition::pfc)
+        .flat_map(of_repetition)
+        .collect()
 }
 
 fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
     let many = STEP.checked_div(e.windows.width).unwrap_or(0).max(1) as usize;
-    let with_traffic = |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
+    let with_traffic =
+        |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
     let all = Priority::all().filter(with_traffic).map(|priority| {
         // All flows of a repetition have frames of one length.
-        let bits = e.plan.flows.first().map_or(0, |flow| LineRate::frame_bits(flow.length)) as f64;
+        let bits = e
+            .plan
+            .flows
+            .first()
+            .map_or(0, |flow| LineRate::frame_bits(flow.length)) as f64;
         let seconds = many as f64 * e.windows.width as f64 / 1e9;
         let mbits = |windows: &[[u32; 8]]| -> Vec<f64> {
-            let frames = |step: &[[u32; 8]]| step.iter().map(|window| u64::from(window[priority.index()])).sum::<u64>();
-            let mut steps: Vec<f64> =
-                windows.chunks(many).map(|step| (frames(step) as f64 * bits / seconds / 1e5).round() / 10.0).collect();
+            let frames = |step: &[[u32; 8]]| {
+                step.iter()
+                    .map(|window| u64::from(window[priority.index()]))
+                    .sum::<u64>()
+            };
+            let mut steps: Vec<f64> = windows
+                .chunks(many)
+                .map(|step| (frames(step) as f64 * bits / seconds / 1e5).round() / 10.0)
+                .collect();
             // The windows reach beyond the repetition's end.
-            steps.truncate(steps.iter().rposition(|step| *step > 0.0).map_or(0, |last| last + 1));
+            steps.truncate(
+                steps
+                    .iter()
+                    .rposition(|step| *step > 0.0)
+                    .map_or(0, |last| last + 1),
+            );
             steps
         };
         let (offered, received) = (mbits(&e.windows.offered), mbits(&e.windows.received));
-        Series { repetition: &e.plan.name, priority, step_ms: many as u64 * e.windows.width / 1_000_000, offered, received }
+        Series {
+            repetition: &e.plan.name,
+            priority,
+            step_ms: many as u64 * e.windows.width / 1_000_000,
+            offered,
+            received,
+        }
     });
     all.collect()
 }

@@ -35,12 +35,21 @@ pub struct Storm<'e> {
 
 /// The storms of a case, by repetition.
 pub fn of(case: &CaseEvidence) -> Vec<Storm<'_>> {
-    case.repetitions.iter().filter_map(Repetition::pfc).filter_map(of_repetition).collect()
+    case.repetitions
+        .iter()
+        .filter_map(Repetition::pfc)
+        .filter_map(of_repetition)
+        .collect()
 }
 
 fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
     let storm = e.storm.as_ref()?;
-    let quantile = |q| storm.histogram.quantile(q).map(|length| length.min(storm.max_gap));
+    let quantile = |q| {
+        storm
+            .histogram
+            .quantile(q)
+            .map(|length| length.min(storm.max_gap))
+    };
     Some(Storm {
         repetition: &e.plan.name,
         method: &storm.method,

@@ -5,18 +5,35 @@ use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
 use crate::evidence::Evidence;
 
 /// Verdicts in the order in which they matter to a reader.
-const ORDER: [Verdict; 6] = [Verdict::Fail, Verdict::Error, Verdict::Inconclusive, Verdict::Pass, Verdict::Skipped, Verdict::NotApplicable];
+const ORDER: [Verdict; 6] = [
+    Verdict::Fail,
+    Verdict::Error,
+    Verdict::Inconclusive,
+    Verdict::Pass,
+    Verdict::Skipped,
+    Verdict::NotApplicable,
+];
 
 /// The summary of a run: each check with its counts, everything that did not pass with its reason, and the verdict.
 pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let mut out = String::new();
-    let Evidence { version, testbed, host, seconds, .. } = evidence;
+    let Evidence {
+        version,
+        testbed,
+        host,
+        seconds,
+        ..
+    } = evidence;
     let line = format!(
         "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
         testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
     );
     paragraph(&mut out, "", &line);
-    for line in evidence.preflight.iter().flat_map(super::preflight::shortfalls) {
+    for line in evidence
+        .preflight
+        .iter()
+        .flat_map(super::preflight::shortfalls)
+    {
         paragraph(&mut out, "preflight  ", &line);
     }
     for result in results {
@@ -29,14 +46,23 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
 }
 
 fn case(out: &mut String, result: &CaseResult, colour: bool) {
-    out.push_str(&format!("{}  {}\n", result.case, paint(result.verdict.word(), result.verdict, colour)));
+    out.push_str(&format!(
+        "{}  {}\n",
+        result.case,
+        paint(result.verdict.word(), result.verdict, colour)
+    ));
     if !result.reason.is_empty() {
         paragraph(out, "  ", &result.reason);
     }
     let ids = check_ids(result);
     let width = ids.iter().map(|id| id.len()).max().unwrap_or(0);
     for id in &ids {
-        let verdicts: Vec<_> = result.checks.iter().filter(|check| check.check == *id).map(|check| check.verdict).collect();
+        let verdicts: Vec<_> = result
+            .checks
+            .iter()
+            .filter(|check| check.check == *id)
+            .map(|check| check.verdict)
+            .collect();
         out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
     }
     assertions(out, result, colour);
@@ -52,12 +78,27 @@ fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
         return;
     }
     out.push_str("  assertions of the document (values and every step: report.json)\n");
-    let width = result.assertions.iter().map(|found| found.id.len()).max().unwrap_or(0);
+    let width = result
+        .assertions
+        .iter()
+        .map(|found| found.id.len())
+        .max()
+        .unwrap_or(0);
     for found in &result.assertions {
         let word = found.outcome();
-        let word = found.verdict.map_or(word.to_owned(), |verdict| paint(word, verdict, colour));
-        let by = if found.checks.is_empty() { String::new() } else { format!("  ({})", found.checks.join(", ")) };
-        paragraph(out, &format!("      {:width$}  ", found.id), &format!("{word}{by}"));
+        let word = found
+            .verdict
+            .map_or(word.to_owned(), |verdict| paint(word, verdict, colour));
+        let by = if found.checks.is_empty() {
+            String::new()
+        } else {
+            format!("  ({})", found.checks.join(", "))
+        };
+        paragraph(
+            out,
+            &format!("      {:width$}  ", found.id),
+            &format!("{word}{by}"),
+        );
     }
 }
 
@@ -78,7 +119,13 @@ fn counts(verdicts: &[Verdict], colour: bool) -> String {
     ORDER
         .into_iter()
         .filter(|verdict| of(*verdict) > 0)
-        .map(|verdict| paint(&format!("{verdict} {}/{}", of(verdict), verdicts.len()), verdict, colour))
+        .map(|verdict| {
+            paint(
+                &format!("{verdict} {}/{}", of(verdict), verdicts.len()),
+                verdict,
+                colour,
+            )
+        })
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -93,20 +140,36 @@ struct Group<'a> {
 /// What did not pass; what is the same is said once.
 fn groups(result: &CaseResult) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for check in ORDER.into_iter().flat_map(|verdict| result.checks.iter().filter(move |check| check.verdict == verdict)) {
+    for check in ORDER.into_iter().flat_map(|verdict| {
+        result
+            .checks
+            .iter()
+            .filter(move |check| check.verdict == verdict)
+    }) {
         if check.verdict == Verdict::Pass {
             continue;
         }
         let same = |group: &&mut Group| {
             let first = group.first;
-            let alike = first.verdict == check.verdict && first.reason == check.reason && first.assertions == check.assertions;
-            let (one_check, one_repetition) = (group.checks == [check.check.as_str()], group.repetitions == [check.repetition.as_str()]);
+            let alike = first.verdict == check.verdict
+                && first.reason == check.reason
+                && first.assertions == check.assertions;
+            let (one_check, one_repetition) = (
+                group.checks == [check.check.as_str()],
+                group.repetitions == [check.repetition.as_str()],
+            );
             alike && (one_check || one_repetition)
         };
         match groups.iter_mut().find(same) {
-            Some(group) if group.checks == [check.check.as_str()] => group.repetitions.push(&check.repetition),
+            Some(group) if group.checks == [check.check.as_str()] => {
+                group.repetitions.push(&check.repetition)
+            }
             Some(group) => group.checks.push(&check.check),
-            None => groups.push(Group { first: check, checks: vec![&check.check], repetitions: vec![&check.repetition] }),
+            None => groups.push(Group {
+                first: check,
+                checks: vec![&check.check],
+                repetitions: vec![&check.repetition],
+            }),
         }
     }
     groups
@@ -115,7 +178,11 @@ fn groups(result: &CaseResult) -> Vec<Group<'_>> {
 fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
     let first = group.first;
     let all = checks > 1 && group.checks.len() == checks;
-    let names = if all { "all checks".to_owned() } else { group.checks.join(", ") };
+    let names = if all {
+        "all checks".to_owned()
+    } else {
+        group.checks.join(", ")
+    };
     let title = format!("{names} [{}]:", group.repetitions.join("; "));
     let word = first.verdict.word();
     let mut line = String::new();
@@ -124,7 +191,11 @@ fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
     if !first.reason.is_empty() {
         paragraph(out, "      ", &first.reason);
     }
-    for assertion in first.assertions.iter().filter(|assertion| assertion.verdict != Verdict::Pass) {
+    for assertion in first
+        .assertions
+        .iter()
+        .filter(|assertion| assertion.verdict != Verdict::Pass)
+    {
         let line = sentence(assertion);
         if line != first.reason {
             paragraph(out, &format!("      {}  ", assertion.verdict), &line);
@@ -134,24 +205,56 @@ fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
 
 /// What was compared, in a sentence.
 pub(super) fn sentence(assertion: &Assertion) -> String {
-    format!("{}: expected {}, found {}", assertion.what, assertion.expected, assertion.actual)
+    format!(
+        "{}: expected {}, found {}",
+        assertion.what, assertion.expected, assertion.actual
+    )
 }
 
 /// The figures of one repetition: the first that has something to explain, else the first.
 fn figures(out: &mut String, result: &CaseResult) {
-    let troubled = result.checks.iter().find(|check| matches!(check.verdict, Verdict::Fail | Verdict::Error | Verdict::Inconclusive));
-    let of = |repetition: &str| result.figures.iter().filter(|figure| figure.repetition == repetition).collect::<Vec<_>>();
-    let mut shown = troubled.map(|check| of(&check.repetition)).unwrap_or_default();
+    let troubled = result.checks.iter().find(|check| {
+        matches!(
+            check.verdict,
+            Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+        )
+    });
+    let of = |repetition: &str| {
+        result
+            .figures
+            .iter()
+            .filter(|figure| figure.repetition == repetition)
+            .collect::<Vec<_>>()
+    };
+    let mut shown = troubled
+        .map(|check| of(&check.repetition))
+        .unwrap_or_default();
     if shown.is_empty() {
-        shown = result.figures.first().map(|figure| of(&figure.repetition)).unwrap_or_default();
+        shown = result
+            .figures
+            .first()
+            .map(|figure| of(&figure.repetition))
+            .unwrap_or_default();
     }
     let Some(first) = shown.first() else { return };
     let others = result.figures.len() > shown.len();
-    let note = if others { format!(" (the other repetitions: {})", super::REPORT) } else { String::new() };
+    let note = if others {
+        format!(" (the other repetitions: {})", super::REPORT)
+    } else {
+        String::new()
+    };
     out.push_str(&format!("  figures of {}{note}\n", first.repetition));
-    let width = shown.iter().map(|figure| figure.name.chars().count()).max().unwrap_or(0);
+    let width = shown
+        .iter()
+        .map(|figure| figure.name.chars().count())
+        .max()
+        .unwrap_or(0);
     for figure in &shown {
-        paragraph(out, &format!("      {:width$}  ", figure.name), &figure.value);
+        paragraph(
+            out,
+            &format!("      {:width$}  ", figure.name),
+            &figure.value,
+        );
     }
 }
 
@@ -159,7 +262,19 @@ fn figures(out: &mut String, result: &CaseResult) {
 fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
-    let of_cases = if results.is_empty() { "no case was run".to_owned() } else { format!("cases: {}", counts(&verdicts, colour)) };
-    let interrupted = if exit == Exit::Interrupted { ", interrupted" } else { "" };
-    format!("verdict: {}{interrupted} ({of_cases}; exit code {})\n", paint(verdict.word(), verdict, colour), exit as u8)
+    let of_cases = if results.is_empty() {
+        "no case was run".to_owned()
+    } else {
+        format!("cases: {}", counts(&verdicts, colour))
+    };
+    let interrupted = if exit == Exit::Interrupted {
+        ", interrupted"
+    } else {
+        ""
+    };
+    format!(
+        "verdict: {}{interrupted} ({of_cases}; exit code {})\n",
+        paint(verdict.word(), verdict, colour),
+        exit as u8
+    )
 }

@@ -25,7 +25,9 @@ const DONT_FRAGMENT: u16 = 0x4000;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ResponseError {
     /// There is no READ request in the frame.
-    #[error("expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), found {0}")]
+    #[error(
+        "expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), found {0}"
+    )]
     NoRequest(String),
     /// The payload is not what was asked for.
     #[error("the READ asks for {asked} octets, found {found} to answer with")]
@@ -36,7 +38,9 @@ pub enum ResponseError {
         found: usize,
     },
     /// The payload does not fit a packet.
-    #[error("the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; READs of one packet alone are answered")]
+    #[error(
+        "the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; READs of one packet alone are answered"
+    )]
     TooLong(u32),
     /// The queue pair is no number of 24 bits.
     #[error("queue pair {0:#x} is no number of 24 bits")]
@@ -45,15 +49,28 @@ pub enum ResponseError {
 
 /// The frame that answers the READ request in the frame `request` with `payload`, to the requester's queue pair `queue_pair`,
 /// which a request does not tell.
-pub fn read_response(request: &[u8], queue_pair: u32, payload: &[u8]) -> Result<Vec<u8>, ResponseError> {
+pub fn read_response(
+    request: &[u8],
+    queue_pair: u32,
+    payload: &[u8],
+) -> Result<Vec<u8>, ResponseError> {
     let nothing = |what: &str| ResponseError::NoRequest(what.to_owned());
     let packet = roce::parse(request).ok_or_else(|| nothing("no whole RoCEv2 packet"))?;
     if packet.bth.opcode != RC_READ_REQUEST {
-        return Err(ResponseError::NoRequest(format!("opcode {:#04x}", packet.bth.opcode)));
+        return Err(ResponseError::NoRequest(format!(
+            "opcode {:#04x}",
+            packet.bth.opcode
+        )));
     }
-    let asked = packet.reth(request).ok_or_else(|| nothing("no RETH"))?.length;
+    let asked = packet
+        .reth(request)
+        .ok_or_else(|| nothing("no RETH"))?
+        .length;
     if asked as usize != payload.len() {
-        return Err(ResponseError::Length { asked, found: payload.len() });
+        return Err(ResponseError::Length {
+            asked,
+            found: payload.len(),
+        });
     }
     if payload.len() > MAX_PAYLOAD {
         return Err(ResponseError::TooLong(asked));
@@ -68,7 +85,15 @@ pub fn read_response(request: &[u8], queue_pair: u32, payload: &[u8]) -> Result<
     // The source port tells flows apart on the way (A17.9.2), so that one for both directions is as good as any. A checksum of
     // zero is what adapters send, over IPv6 too (RFC 6935): the ICRC covers more.
     let source = &request[packet.ip.payload..][..2];
-    frame.extend([source, &roce::UDP_PORT.to_be_bytes(), &(datagram as u16).to_be_bytes(), &[0; 2]].concat());
+    frame.extend(
+        [
+            source,
+            &roce::UDP_PORT.to_be_bytes(),
+            &(datagram as u16).to_be_bytes(),
+            &[0; 2],
+        ]
+        .concat(),
+    );
     frame.extend(transport);
     frame.extend([0; ICRC]);
     let sum = icrc(&frame).expect("a whole RoCEv2 packet was just made");
@@ -85,7 +110,8 @@ fn ethernet(request: &[u8]) -> Vec<u8> {
 
 /// The IP header of `length` octets: addresses the other way round, without options, of the request's traffic class.
 fn internet(request: &[u8], ip: &ip::Header, length: u16) -> Vec<u8> {
-    let (source, destination) = request[ip.addresses.at..][..ip.addresses.length].split_at(ip.addresses.length / 2);
+    let (source, destination) =
+        request[ip.addresses.at..][..ip.addresses.length].split_at(ip.addresses.length / 2);
     if ip.addresses.length == 32 {
         let class = &request[ip.addresses.at - 8..][..2];
         let mut header = vec![class[0], class[1] & 0xf0, 0, 0];
@@ -101,7 +127,9 @@ fn internet(request: &[u8], ip: &ip::Header, length: u16) -> Vec<u8> {
     header.extend(DONT_FRAGMENT.to_be_bytes());
     header.extend([TIME_TO_LIVE, ip::UDP, 0, 0]);
     header.extend([destination, source].concat());
-    let sum = header[..].sum(0, header.len()).expect("within its own length");
+    let sum = header[..]
+        .sum(0, header.len())
+        .expect("within its own length");
     header[10..12].copy_from_slice(&(!sum).to_be_bytes());
     header
 }

@@ -25,7 +25,12 @@ const IPV6_ADDRESSES: usize = 32;
 pub fn icrc(frame: &[u8]) -> Option<u32> {
     let packet = roce::parse(frame)?;
     let v6 = packet.ip.addresses.length == IPV6_ADDRESSES;
-    let start = packet.ip.addresses.at - if v6 { IPV6_TO_ADDRESSES } else { IPV4_TO_ADDRESSES };
+    let start = packet.ip.addresses.at
+        - if v6 {
+            IPV6_TO_ADDRESSES
+        } else {
+            IPV4_TO_ADDRESSES
+        };
     let mut octets = frame[start..at(&packet)].to_vec();
     if v6 {
         // Traffic class and flow label, all but the version.
@@ -49,7 +54,10 @@ pub fn icrc(frame: &[u8]) -> Option<u32> {
 pub fn icrc_of(frame: &[u8]) -> Option<u32> {
     let packet = roce::parse(frame)?;
     // As the FCS of Ethernet, least significant octet first.
-    frame[at(&packet)..].first_chunk().copied().map(u32::from_le_bytes)
+    frame[at(&packet)..]
+        .first_chunk()
+        .copied()
+        .map(u32::from_le_bytes)
 }
 
 /// Whether the RoCEv2 packet in `frame` is as its sender made it; `None` where there is no whole packet.

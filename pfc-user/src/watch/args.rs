@@ -105,15 +105,25 @@ pub enum AttachArg {
 fn pair(text: &str) -> Result<Pair, String> {
     match text.split_once(':') {
         Some((tx, rx)) if !tx.is_empty() && !rx.is_empty() && tx != rx && !rx.contains(':') => {
-            Ok(Pair { tx: tx.to_owned(), rx: rx.to_owned() })
+            Ok(Pair {
+                tx: tx.to_owned(),
+                rx: rx.to_owned(),
+            })
         }
-        _ => Err("expected two different interfaces, the sending one first, such as eth0:eth1".to_owned()),
+        _ => Err(
+            "expected two different interfaces, the sending one first, such as eth0:eth1"
+                .to_owned(),
+        ),
     }
 }
 
 fn listener(text: &str) -> Result<SocketAddr, String> {
-    let port = text.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    port.or_else(|_| text.parse()).map_err(|_| "expected a port, or an address and a port, such as 9477 or 192.0.2.1:9477".to_owned())
+    let port = text
+        .parse()
+        .map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    port.or_else(|_| text.parse()).map_err(|_| {
+        "expected a port, or an address and a port, such as 9477 or 192.0.2.1:9477".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -126,13 +136,22 @@ mod tests {
         assert_eq!(listener("[::1]:1").unwrap().to_string(), "[::1]:1");
         assert_eq!(listener("0.0.0.0:80").unwrap().to_string(), "0.0.0.0:80");
         for wrong in ["", "localhost:1", "70000", ":9477", "192.0.2.1"] {
-            assert!(listener(wrong).unwrap_err().contains("such as 9477"), "{wrong}");
+            assert!(
+                listener(wrong).unwrap_err().contains("such as 9477"),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn a_pair_is_of_two_ports() {
-        assert_eq!(pair("a:b"), Ok(Pair { tx: "a".into(), rx: "b".into() }));
+        assert_eq!(
+            pair("a:b"),
+            Ok(Pair {
+                tx: "a".into(),
+                rx: "b".into()
+            })
+        );
         for wrong in ["a", "a:", ":b", "a:a", "a:b:c", ""] {
             assert!(pair(wrong).is_err(), "{wrong}");
         }

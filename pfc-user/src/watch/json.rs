@@ -15,24 +15,46 @@ pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading
     let (mut total, mut rate) = (Map::new(), Map::new());
     for family in FAMILIES {
         let old = family.samples(before);
-        let old = |label: &str| old.iter().find(|sample| sample.label == label).map_or(0, |sample| sample.value);
+        let old = |label: &str| {
+            old.iter()
+                .find(|sample| sample.label == label)
+                .map_or(0, |sample| sample.value)
+        };
         let number = |value: u64| match family.unit {
             Unit::Count => json!(value),
             Unit::Nanos => json!(value as f64 / SECOND),
         };
         let per_second = |label: &str, value: u64| {
-            let rise = value.saturating_sub(old(label)) as f64 / if family.unit == Unit::Nanos { SECOND } else { 1.0 };
+            let rise = value.saturating_sub(old(label)) as f64
+                / if family.unit == Unit::Nanos {
+                    SECOND
+                } else {
+                    1.0
+                };
             json!(if seconds > 0.0 { rise / seconds } else { 0.0 })
         };
         let samples = family.samples(now);
         let (absolute, a_second) = if family.label.is_some() {
             // What was never met would make the line long.
             let met = || samples.iter().filter(|sample| sample.value > 0);
-            let absolute = met().map(|sample| (sample.label.clone(), number(sample.value))).collect();
-            let a_second = met().map(|sample| (sample.label.clone(), per_second(&sample.label, sample.value))).collect();
+            let absolute = met()
+                .map(|sample| (sample.label.clone(), number(sample.value)))
+                .collect();
+            let a_second = met()
+                .map(|sample| {
+                    (
+                        sample.label.clone(),
+                        per_second(&sample.label, sample.value),
+                    )
+                })
+                .collect();
             (Value::Object(absolute), Value::Object(a_second))
         } else {
-            samples.first().map_or((Value::Null, Value::Null), |sample| (number(sample.value), per_second("", sample.value)))
+            samples
+                .first()
+                .map_or((Value::Null, Value::Null), |sample| {
+                    (number(sample.value), per_second("", sample.value))
+                })
         };
         total.insert(family.name.to_owned(), absolute);
         rate.insert(family.name.to_owned(), a_second);
@@ -66,20 +88,53 @@ mod tests {
 
     #[test]
     fn counts_are_absolute_and_a_second() {
-        let port = PortName { interface: "eth0".to_owned(), place: "xdp driver", how: String::new() };
+        let port = PortName {
+            interface: "eth0".to_owned(),
+            place: "xdp driver",
+            how: String::new(),
+        };
         let reading = |time, frames, paused| {
             let mut counters = Counters::ZERO;
-            counters.total = Volume { frames, octets: 64 * frames };
+            counters.total = Volume {
+                frames,
+                octets: 64 * frames,
+            };
             counters.by_priority[3] = counters.total;
-            Reading { time, counters, paused: [0, 0, 0, paused, 0, 0, 0, 0, 0] }
+            Reading {
+                time,
+                counters,
+                paused: [0, 0, 0, paused, 0, 0, 0, 0, 0],
+            }
         };
-        let value = counters(&port, 2_000_000_000, &reading(1_000_000_000, 10, 0), &reading(1_500_000_000, 30, 250_000_000));
-        assert_eq!((&value["interface"], &value["elapsed_seconds"]), (&json!("eth0"), &json!(2.0)));
-        assert_eq!((&value["total"]["frames"], &value["per_second"]["frames"]), (&json!(30), &json!(40.0)));
-        assert_eq!((&value["total"]["bytes"], &value["per_second"]["bytes"]), (&json!(1920), &json!(2560.0)));
-        assert_eq!(value["total"]["priority_frames"], json!({ "3": 30 }), "what was met alone");
+        let value = counters(
+            &port,
+            2_000_000_000,
+            &reading(1_000_000_000, 10, 0),
+            &reading(1_500_000_000, 30, 250_000_000),
+        );
+        assert_eq!(
+            (&value["interface"], &value["elapsed_seconds"]),
+            (&json!("eth0"), &json!(2.0))
+        );
+        assert_eq!(
+            (&value["total"]["frames"], &value["per_second"]["frames"]),
+            (&json!(30), &json!(40.0))
+        );
+        assert_eq!(
+            (&value["total"]["bytes"], &value["per_second"]["bytes"]),
+            (&json!(1920), &json!(2560.0))
+        );
+        assert_eq!(
+            value["total"]["priority_frames"],
+            json!({ "3": 30 }),
+            "what was met alone"
+        );
         assert_eq!(value["total"]["pfc_paused_seconds"], json!({ "3": 0.25 }));
-        assert_eq!(value["per_second"]["pfc_paused_seconds"], json!({ "3": 0.5 }), "the share of the time");
+        assert_eq!(
+            value["per_second"]["pfc_paused_seconds"],
+            json!({ "3": 0.5 }),
+            "the share of the time"
+        );
         let still = counters(&port, 0, &reading(5, 1, 0), &reading(5, 1, 0));
         assert_eq!(still["per_second"]["frames"], 0.0, "no time, no rate");
     }

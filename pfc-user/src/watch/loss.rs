@@ -21,11 +21,23 @@ pub const WITHOUT_PRIORITY: usize = 8;
 /// Frames by priority of a reading, but for MAC control frames: those end at the port that they come to.
 pub fn counts(reading: &Reading) -> Counts {
     let counters = &reading.counters;
-    let untagged = [Malformed::ControlTruncated, Malformed::ControlOpcode, Malformed::ControlDestination];
-    let malformed: u64 = untagged.into_iter().map(|reason| counters.malformed[reason as usize]).sum();
+    let untagged = [
+        Malformed::ControlTruncated,
+        Malformed::ControlOpcode,
+        Malformed::ControlDestination,
+    ];
+    let malformed: u64 = untagged
+        .into_iter()
+        .map(|reason| counters.malformed[reason as usize])
+        .sum();
     let control = counters.pfc_frames + counters.pause.xoff + counters.pause.xon + malformed;
     let none = counters.no_priority.frames.saturating_sub(control);
-    std::array::from_fn(|place| counters.by_priority.get(place).map_or(none, |volume| volume.frames))
+    std::array::from_fn(|place| {
+        counters
+            .by_priority
+            .get(place)
+            .map_or(none, |volume| volume.frames)
+    })
 }
 
 /// Where the sending side was counted.
@@ -73,7 +85,11 @@ impl OwnSide {
                 self.unsent
             )
         });
-        let drops = self.sender.iter().chain(&self.receiver).map(|(counter, drops)| format!("the tester's own side: {counter} {drops}"));
+        let drops = self
+            .sender
+            .iter()
+            .chain(&self.receiver)
+            .map(|(counter, drops)| format!("the tester's own side: {counter} {drops}"));
         unsent.into_iter().chain(drops).collect()
     }
 }
@@ -191,39 +207,87 @@ fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
     match (lost, own) {
         (0, _) => None,
         (_, 0) => Some((Verdict::Loss, None)),
-        _ if lost > own => Some((Verdict::Loss, Some(format!("at most {own} of them by the tester's own side")))),
-        _ => Some((Verdict::Inconclusive, Some(format!("the tester's own side may have lost {own} frames, which may explain it")))),
+        _ if lost > own => Some((
+            Verdict::Loss,
+            Some(format!("at most {own} of them by the tester's own side")),
+        )),
+        _ => Some((
+            Verdict::Inconclusive,
+            Some(format!(
+                "the tester's own side may have lost {own} frames, which may explain it"
+            )),
+        )),
     }
 }
 
 /// The sequence numbers of a flow between which all can be told, and how many of them came; `None` for what was not seen to arrive.
 fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Row> {
-    let lowest = [received, sent].into_iter().flatten().map(|flow| flow.lowest).min()?;
-    let next = [received, sent].into_iter().flatten().map(|flow| flow.next).max()?;
+    let lowest = [received, sent]
+        .into_iter()
+        .flatten()
+        .map(|flow| flow.lowest)
+        .min()?;
+    let next = [received, sent]
+        .into_iter()
+        .flatten()
+        .map(|flow| flow.next)
+        .max()?;
     let any = received.or(sent)?;
     let (total, came) = (next - lowest, received.map_or(0, |flow| flow.distinct));
     let lost = total.saturating_sub(came);
-    let late = received.map_or(0, |flow| flow.beyond_window) + sent.map_or(0, |flow| flow.beyond_window);
+    let late =
+        received.map_or(0, |flow| flow.beyond_window) + sent.map_or(0, |flow| flow.beyond_window);
     let (verdict, reason) = if late > 0 {
-        (Verdict::Inconclusive, Some(format!("{late} frames came too late to tell duplicates from new ones, or the sender began anew")))
+        (
+            Verdict::Inconclusive,
+            Some(format!(
+                "{late} frames came too late to tell duplicates from new ones, or the sender began anew"
+            )),
+        )
     } else if let Some(missing) = missing(lost, own) {
         missing
     } else if sent.is_none() {
-        (Verdict::NoLoss, Some("exact between the first and the last that arrived: none was seen leaving".to_owned()))
+        (
+            Verdict::NoLoss,
+            Some(
+                "exact between the first and the last that arrived: none was seen leaving"
+                    .to_owned(),
+            ),
+        )
     } else {
         (Verdict::NoLoss, None)
     };
     let own_side = if late > 0 { 0 } else { own.min(lost) };
-    Some(Row { subject: Subject::Flow(any.run, any.flow), sent: total, received: came, allowance: 0, lost, own_side, verdict, reason })
+    Some(Row {
+        subject: Subject::Flow(any.run, any.flow),
+        sent: total,
+        received: came,
+        allowance: 0,
+        lost,
+        own_side,
+        verdict,
+        reason,
+    })
 }
 
 /// The judgement of each flow of test frames; `own` is what the tester's own side may have lost.
 pub fn flow_rows(received: &[Flow], sent: &[Flow], own: u64) -> Vec<Row> {
-    let find = |flows: &[Flow], key: (u16, u16)| flows.iter().find(|flow| (flow.run, flow.flow) == key).copied();
-    let mut keys: Vec<_> = received.iter().chain(sent).map(|flow| (flow.run, flow.flow)).collect();
+    let find = |flows: &[Flow], key: (u16, u16)| {
+        flows
+            .iter()
+            .find(|flow| (flow.run, flow.flow) == key)
+            .copied()
+    };
+    let mut keys: Vec<_> = received
+        .iter()
+        .chain(sent)
+        .map(|flow| (flow.run, flow.flow))
+        .collect();
     keys.sort_unstable();
     keys.dedup();
-    keys.into_iter().filter_map(|key| flow_row(find(received, key).as_ref(), find(sent, key).as_ref(), own)).collect()
+    keys.into_iter()
+        .filter_map(|key| flow_row(find(received, key).as_ref(), find(sent, key).as_ref(), own))
+        .collect()
 }
 
 /// What a row is judged by.
@@ -237,24 +301,56 @@ struct Frames {
 
 /// The judgement of frames of one kind, of which the tester's own side may have lost `own`.
 fn row(subject: Subject, frames: Frames, own: u64) -> Row {
-    let Frames { before, sent, after, received } = frames;
+    let Frames {
+        before,
+        sent,
+        after,
+        received,
+    } = frames;
     let allowance = before + after;
     let lost = sent.saturating_sub(received);
     let (verdict, reason) = if let Some(missing) = missing(lost, own) {
         missing
     } else if received > sent + allowance {
         let more = received - sent;
-        (Verdict::Inconclusive, Some(format!("{more} more received than sent: other frames arrive there, which would hide a loss")))
+        (
+            Verdict::Inconclusive,
+            Some(format!(
+                "{more} more received than sent: other frames arrive there, which would hide a loss"
+            )),
+        )
     } else if sent == 0 {
-        (Verdict::Inconclusive, Some("nothing was sent in the window".to_owned()))
+        (
+            Verdict::Inconclusive,
+            Some("nothing was sent in the window".to_owned()),
+        )
     } else if allowance >= sent {
-        (Verdict::Inconclusive, Some("as many may have been in flight as were sent: take a longer --duration".to_owned()))
+        (
+            Verdict::Inconclusive,
+            Some(
+                "as many may have been in flight as were sent: take a longer --duration".to_owned(),
+            ),
+        )
     } else if allowance > 0 {
-        (Verdict::NoLoss, Some(format!("beyond the allowance of {allowance} frames in flight")))
+        (
+            Verdict::NoLoss,
+            Some(format!(
+                "beyond the allowance of {allowance} frames in flight"
+            )),
+        )
     } else {
         (Verdict::NoLoss, None)
     };
-    Row { subject, sent, received, allowance, lost, own_side: own.min(lost), verdict, reason }
+    Row {
+        subject,
+        sent,
+        received,
+        allowance,
+        lost,
+        own_side: own.min(lost),
+        verdict,
+        reason,
+    }
 }
 
 /// A priority whose frames may have arrived under none: how many of them did cannot be told.
@@ -265,7 +361,12 @@ fn without_its_tag(row: Row, rx: &str) -> Row {
     let reason = format!(
         "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} rxvlan off`, or --attach tc, which counts them"
     );
-    Row { own_side: 0, verdict: Verdict::Inconclusive, reason: Some(reason), ..row }
+    Row {
+        own_side: 0,
+        verdict: Verdict::Inconclusive,
+        reason: Some(reason),
+        ..row
+    }
 }
 
 /// The judgement by counts: of each priority, or of all frames where the sender's count has none.
@@ -287,11 +388,22 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
             let places = if egress { 0..window.sent.len() } else { 0..8 };
             let rows = places.filter_map(|place| {
                 let frames = frames(&|counts: &Counts| counts[place]);
-                let subject = if place < 8 { Subject::Priority(place as u8) } else { Subject::NoPriority };
+                let subject = if place < 8 {
+                    Subject::Priority(place as u8)
+                } else {
+                    Subject::NoPriority
+                };
                 let any = frames.before + frames.sent + frames.after + frames.received > 0;
                 any.then(|| row(subject, frames, if egress { own } else { of_driver }))
             });
-            rows.map(|row| if window.tags_hidden { without_its_tag(row, rx) } else { row }).collect()
+            rows.map(|row| {
+                if window.tags_hidden {
+                    without_its_tag(row, rx)
+                } else {
+                    row
+                }
+            })
+            .collect()
         }
     }
 }
@@ -300,14 +412,22 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
 fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
     let explained = rows.iter().filter(|row| row.own_side > 0);
     let lost: u64 = explained.map(|row| row.lost).sum();
-    (lost > bound).then(|| format!("{lost} frames are missing in all, at most {bound} of them by the tester's own side"))
+    (lost > bound).then(|| {
+        format!(
+            "{lost} frames are missing in all, at most {bound} of them by the tester's own side"
+        )
+    })
 }
 
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut rows = count_rows(rx, window);
     let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
-    let mut notes = if flows { window.own_of_flows.notes(tx) } else { window.own.notes(tx) };
+    let mut notes = if flows {
+        window.own_of_flows.notes(tx)
+    } else {
+        window.own.notes(tx)
+    };
     if window.for_the_device > 0 && window.sender != Sender::Egress {
         let frames = window.for_the_device;
         notes
@@ -318,21 +438,46 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         notes.push(format!("{frames} test frames were of more flows than can be told apart: judged by priority alone, not by stamps"));
     } else {
         // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
-        rows.extend(flow_rows(&window.flows_received, &window.flows_sent, window.own_of_flows.bound()));
+        rows.extend(flow_rows(
+            &window.flows_received,
+            &window.flows_sent,
+            window.own_of_flows.bound(),
+        ));
     }
     // Frames without a priority are often for the device itself (ARP, LLDP): they say something only where there are no others.
-    let any = rows.iter().any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
-    let relevant = rows.iter().filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
-    let (flows, counts): (Vec<_>, Vec<_>) = relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
+    let any = rows
+        .iter()
+        .any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
+    let relevant = rows
+        .iter()
+        .filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
+    let (flows, counts): (Vec<_>, Vec<_>) =
+        relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
     let (verdict, reason) = if let Some(disturbed) = &window.disturbed {
         (Verdict::Inconclusive, Some(disturbed.clone()))
     } else {
         match counts.iter().chain(&flows).map(|row| row.verdict).max() {
-            None => (Verdict::Inconclusive, Some("nothing was sent in the window".to_owned())),
+            None => (
+                Verdict::Inconclusive,
+                Some("nothing was sent in the window".to_owned()),
+            ),
             Some(Verdict::Inconclusive) => {
-                let of_counts = window.own.bound() + if window.sender == Sender::Egress { 0 } else { window.for_the_device };
-                let beyond = beyond(&counts, of_counts).or_else(|| beyond(&flows, window.own_of_flows.bound()));
-                (if beyond.is_some() { Verdict::Loss } else { Verdict::Inconclusive }, beyond)
+                let of_counts = window.own.bound()
+                    + if window.sender == Sender::Egress {
+                        0
+                    } else {
+                        window.for_the_device
+                    };
+                let beyond = beyond(&counts, of_counts)
+                    .or_else(|| beyond(&flows, window.own_of_flows.bound()));
+                (
+                    if beyond.is_some() {
+                        Verdict::Loss
+                    } else {
+                        Verdict::Inconclusive
+                    },
+                    beyond,
+                )
             }
             Some(verdict) => (verdict, None),
         }
@@ -340,25 +485,48 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let sender = match &window.sender {
         Sender::Egress => format!("what {tx} sent was counted at tcx egress"),
         Sender::DriverByPriority { counters } => {
-            format!("what {tx} sent was counted by its driver ({counters}): frames left that did not pass tcx egress")
+            format!(
+                "what {tx} sent was counted by its driver ({counters}): frames left that did not pass tcx egress"
+            )
         }
         Sender::Driver { counter } => {
-            format!("what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tcx egress")
+            format!(
+                "what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tcx egress"
+            )
         }
     };
-    Report { tx: tx.to_owned(), rx: rx.to_owned(), sender, notes, rows, verdict, reason }
+    Report {
+        tx: tx.to_owned(),
+        rx: rx.to_owned(),
+        sender,
+        notes,
+        rows,
+        verdict,
+        reason,
+    }
 }
 
 /// Counters of a driver by priority, by the names that drivers have for them: mlx5, mlx4, bnxt.
 pub fn driver_priorities(counters: &[(String, u64)]) -> Option<(&'static str, [u64; 8])> {
     type Name = fn(usize) -> String;
     let names: [(&'static str, Name); 3] = [
-        ("tx_prioN_packets", |priority| format!("tx_prio{priority}_packets")),
-        ("tx_prio_N_packets", |priority| format!("tx_prio_{priority}_packets")),
-        ("tx_packets_priN", |priority| format!("tx_packets_pri{priority}")),
+        ("tx_prioN_packets", |priority| {
+            format!("tx_prio{priority}_packets")
+        }),
+        ("tx_prio_N_packets", |priority| {
+            format!("tx_prio_{priority}_packets")
+        }),
+        ("tx_packets_priN", |priority| {
+            format!("tx_packets_pri{priority}")
+        }),
     ];
     names.into_iter().find_map(|(shown, name)| {
-        let value = |priority| counters.iter().find(|(found, _)| *found == name(priority)).map(|(_, value)| *value);
+        let value = |priority| {
+            counters
+                .iter()
+                .find(|(found, _)| *found == name(priority))
+                .map(|(_, value)| *value)
+        };
         let all: Vec<u64> = (0..8).map_while(value).collect();
         Some((shown, all.try_into().ok()?))
     })

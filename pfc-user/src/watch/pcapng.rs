@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pfc_ebpf::watch::HEADERS;
 
@@ -25,12 +27,26 @@ impl<W: Write> Capture<W> {
     pub fn begin(out: W, interfaces: &[&str]) -> io::Result<Self> {
         let mut writer = PcapNgWriter::new(out).map_err(io::Error::other)?;
         for name in interfaces {
-            let options = vec![InterfaceDescriptionOption::IfName(Cow::Borrowed(name)), InterfaceDescriptionOption::IfTsResol(9)];
-            let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: HEADERS as u32 + 4, options };
-            writer.write_block(&block.into_block()).map_err(io::Error::other)?;
+            let options = vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                InterfaceDescriptionOption::IfTsResol(9),
+            ];
+            let block = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: HEADERS as u32 + 4,
+                options,
+            };
+            writer
+                .write_block(&block.into_block())
+                .map_err(io::Error::other)?;
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
-        Ok(Self { writer, boot: now.saturating_sub(Duration::from_nanos(clock::now())) })
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_err(io::Error::other)?;
+        Ok(Self {
+            writer,
+            boot: now.saturating_sub(Duration::from_nanos(clock::now())),
+        })
     }
 
     /// Adds frames of the interface at that place, and makes sure that they are in the file.
@@ -43,8 +59,14 @@ impl<W: Write> Capture<W> {
                 data: Cow::Borrowed(&frame.octets),
                 options: Vec::new(),
             };
-            self.writer.write_block(&block.into_block()).map_err(io::Error::other)?;
+            self.writer
+                .write_block(&block.into_block())
+                .map_err(io::Error::other)?;
         }
-        if frames.is_empty() { Ok(()) } else { self.writer.get_mut().flush() }
+        if frames.is_empty() {
+            Ok(())
+        } else {
+            self.writer.get_mut().flush()
+        }
     }
 }

@@ -21,14 +21,27 @@ pub fn render(ports: &[Labelled]) -> String {
     let mut text = String::new();
     for family in FAMILIES {
         // Infallible: a string.
-        let _ = writeln!(text, "# HELP validator_{}_total {}", family.name, family.help);
+        let _ = writeln!(
+            text,
+            "# HELP validator_{}_total {}",
+            family.name, family.help
+        );
         let _ = writeln!(text, "# TYPE validator_{}_total counter", family.name);
         for Labelled { labels, reading } in ports {
             for sample in family.samples(reading) {
                 let own = family.label.map(|name| (name, sample.label.clone()));
-                let labels: Vec<_> =
-                    labels.iter().cloned().chain(own).map(|(name, value)| format!("{name}=\"{}\"", escaped(&value))).collect();
-                let _ = write!(text, "validator_{}_total{{{}}} ", family.name, labels.join(","));
+                let labels: Vec<_> = labels
+                    .iter()
+                    .cloned()
+                    .chain(own)
+                    .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)))
+                    .collect();
+                let _ = write!(
+                    text,
+                    "validator_{}_total{{{}}} ",
+                    family.name,
+                    labels.join(",")
+                );
                 let _ = match family.unit {
                     Unit::Count => writeln!(text, "{}", sample.value),
                     Unit::Nanos => writeln!(text, "{}", seconds(sample.value)),
@@ -45,7 +58,10 @@ fn seconds(nanos: u64) -> String {
 }
 
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -56,8 +72,16 @@ mod tests {
 
     /// A port of which every family has a sample above 0, and a name with all that has to be escaped.
     fn port() -> Labelled {
-        let volume = |frames| Volume { frames, octets: 100 * frames };
-        let mut counters = Counters { total: volume(1001), no_priority: volume(2), double_tagged: 3, ..Counters::ZERO };
+        let volume = |frames| Volume {
+            frames,
+            octets: 100 * frames,
+        };
+        let mut counters = Counters {
+            total: volume(1001),
+            no_priority: volume(2),
+            double_tagged: 3,
+            ..Counters::ZERO
+        };
         counters.by_priority = std::array::from_fn(|priority| volume(10 + priority as u64));
         counters.by_dscp[26] = volume(20);
         counters.by_pcp[5] = volume(21);
@@ -69,9 +93,23 @@ mod tests {
         counters.pfc[3] = ClassCounters { xoff: 54, xon: 55 };
         (counters.roce, counters.roce_ce) = (volume(56), 57);
         counters.by_opcode[usize::from(crate::watch::metrics::CNP)] = 58;
-        (counters.stamped, counters.flows_lost, counters.controls_lost) = (59, 60, u64::MAX);
-        let labels = vec![("interface", "e\"t\\h\n0".to_owned()), ("direction", "receive".to_owned())];
-        Labelled { labels, reading: Reading { time: 0, counters, paused: [0, 0, 0, 1_000_000_001, 0, 0, 0, 0, 7] } }
+        (
+            counters.stamped,
+            counters.flows_lost,
+            counters.controls_lost,
+        ) = (59, 60, u64::MAX);
+        let labels = vec![
+            ("interface", "e\"t\\h\n0".to_owned()),
+            ("direction", "receive".to_owned()),
+        ];
+        Labelled {
+            labels,
+            reading: Reading {
+                time: 0,
+                counters,
+                paused: [0, 0, 0, 1_000_000_001, 0, 0, 0, 0, 7],
+            },
+        }
     }
 
     #[test]
@@ -88,10 +126,30 @@ mod tests {
     fn names_are_those_of_counters_in_base_units() {
         for family in FAMILIES {
             let words: Vec<_> = family.name.split('_').collect();
-            assert!(words.iter().all(|word| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_lowercase())), "{}", family.name);
-            assert_eq!(family.unit == Unit::Nanos, words.last() == Some(&"seconds"), "{}", family.name);
-            assert!(!words.iter().any(|word| ["octets", "total", "count", "nanos", "ms", "bits"].contains(word)), "{}", family.name);
-            assert!(!family.help.contains(['\\', '\n']), "it would have to be escaped: {}", family.help);
+            assert!(
+                words.iter().all(|word| !word.is_empty()
+                    && word.chars().all(|letter| letter.is_ascii_lowercase())),
+                "{}",
+                family.name
+            );
+            assert_eq!(
+                family.unit == Unit::Nanos,
+                words.last() == Some(&"seconds"),
+                "{}",
+                family.name
+            );
+            assert!(
+                !words
+                    .iter()
+                    .any(|word| ["octets", "total", "count", "nanos", "ms", "bits"].contains(word)),
+                "{}",
+                family.name
+            );
+            assert!(
+                !family.help.contains(['\\', '\n']),
+                "it would have to be escaped: {}",
+                family.help
+            );
         }
     }
 }

@@ -25,7 +25,9 @@ pub type Scrape = oneshot::Sender<String>;
 pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
         let Ok((stream, _)) = listener.accept().await else {
             // Such as no descriptors left; not to spin on.
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -46,16 +48,30 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
         Ok(_) => {
             let (reply, text) = oneshot::channel();
             match scrapes.send(reply).await {
-                Ok(()) => text.await.map_or(("503 Service Unavailable", String::new()), |text| ("200 OK", text)),
+                Ok(()) => text
+                    .await
+                    .map_or(("503 Service Unavailable", String::new()), |text| {
+                        ("200 OK", text)
+                    }),
                 Err(_) => ("503 Service Unavailable", String::new()),
             }
         }
         Err(status) => (status, format!("{status}\n")),
     };
-    let kind = if status.starts_with("200") { CONTENT_TYPE } else { "text/plain; charset=utf-8" };
-    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let kind = if status.starts_with("200") {
+        CONTENT_TYPE
+    } else {
+        "text/plain; charset=utf-8"
+    };
+    let allow = if status.starts_with("405") {
+        "Allow: GET, HEAD\r\n"
+    } else {
+        ""
+    };
     let length = body.len();
-    let mut reply = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n");
+    let mut reply = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
+    );
     if request(&head) != Ok(Method::Head) {
         reply.push_str(&body);
     }
@@ -95,10 +111,15 @@ fn request(head: &[u8]) -> Result<Method, &'static str> {
     if head.len() > LONGEST {
         return Err("431 Request Header Fields Too Large");
     }
-    let end = head.windows(4).position(|end| end == b"\r\n\r\n").ok_or(BAD)?;
+    let end = head
+        .windows(4)
+        .position(|end| end == b"\r\n\r\n")
+        .ok_or(BAD)?;
     let text = std::str::from_utf8(&head[..end]).map_err(|_| BAD)?;
     let mut words = text.lines().next().ok_or(BAD)?.split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next()) else {
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
         return Err(BAD);
     };
     if !version.starts_with("HTTP/1.") {
@@ -122,15 +143,39 @@ mod tests {
     #[test]
     fn requests_are_answered_by_what_they_are() {
         let status = |text: &str| request(text.as_bytes());
-        assert_eq!(status("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(Method::Get));
-        assert_eq!(status("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n"), Ok(Method::Head));
+        assert_eq!(
+            status("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
+            Ok(Method::Get)
+        );
+        assert_eq!(
+            status("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n"),
+            Ok(Method::Head)
+        );
         assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), Err("404 Not Found"));
-        assert_eq!(status("POST /metrics HTTP/1.1\r\n\r\n"), Err("405 Method Not Allowed"));
-        assert_eq!(status("GET /metrics HTTP/2\r\n\r\n"), Err("505 HTTP Version Not Supported"));
-        for bad in ["", "\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics HTTP/1.1 x\r\n\r\n", "GET /metrics HTTP/1.1\r\n"] {
+        assert_eq!(
+            status("POST /metrics HTTP/1.1\r\n\r\n"),
+            Err("405 Method Not Allowed")
+        );
+        assert_eq!(
+            status("GET /metrics HTTP/2\r\n\r\n"),
+            Err("505 HTTP Version Not Supported")
+        );
+        for bad in [
+            "",
+            "\r\n\r\n",
+            "GET /metrics\r\n\r\n",
+            "GET /metrics HTTP/1.1 x\r\n\r\n",
+            "GET /metrics HTTP/1.1\r\n",
+        ] {
             assert_eq!(status(bad), Err("400 Bad Request"), "{bad:?}");
         }
-        assert_eq!(request(b"GET /\xff HTTP/1.1\r\n\r\n"), Err("400 Bad Request"));
-        assert_eq!(request(&[b'a'; LONGEST + 1]), Err("431 Request Header Fields Too Large"));
+        assert_eq!(
+            request(b"GET /\xff HTTP/1.1\r\n\r\n"),
+            Err("400 Bad Request")
+        );
+        assert_eq!(
+            request(&[b'a'; LONGEST + 1]),
+            Err("431 Request Header Fields Too Large")
+        );
     }
 }

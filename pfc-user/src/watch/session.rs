@@ -41,7 +41,10 @@ enum End {
 
 /// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in each case.
 pub fn main(args: &WatchArgs) -> Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no event loop")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no event loop")?;
     runtime.block_on(watch(args))
 }
 
@@ -56,7 +59,11 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     // Before anything is looked at, so that no change falls between.
     let mut events = pin!(link::events().context("cannot be told of changes of links")?);
     let listener = match args.prometheus {
-        Some(address) => Some(TcpListener::bind(address).await.with_context(|| format!("--prometheus: cannot listen on {address}"))?),
+        Some(address) => Some(
+            TcpListener::bind(address)
+                .await
+                .with_context(|| format!("--prometheus: cannot listen on {address}"))?,
+        ),
         None => None,
     };
     let mut output = Output::new(args.json);
@@ -64,21 +71,35 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let mut ports = Ports::attach(args, &mut output)?;
     let mut capture = match &args.pcap {
         Some(path) => {
-            let file = File::create(path).with_context(|| format!("--pcap: cannot write {}", path.display()))?;
-            Some(Capture::begin(BufWriter::new(file), &ports.names()).context("--pcap: cannot write")?)
+            let file = File::create(path)
+                .with_context(|| format!("--pcap: cannot write {}", path.display()))?;
+            Some(
+                Capture::begin(BufWriter::new(file), &ports.names())
+                    .context("--pcap: cannot write")?,
+            )
         }
         None => None,
     };
     let (scrapes, mut scraped) = mpsc::channel(1);
     if let Some(listener) = listener {
-        output.event(0, "", "listening", &format!("metrics: http://{}/metrics", listener.local_addr()?))?;
+        output.event(
+            0,
+            "",
+            "listening",
+            &format!("metrics: http://{}/metrics", listener.local_addr()?),
+        )?;
         tokio::spawn(server::serve(listener, scrapes));
     }
     let mut window = match args.loss.as_ref().zip(drops) {
         Some((pair, drops)) => {
             let prelude = Prelude::begin(pair, &ports, drops)?;
             let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
-            output.event(ports.elapsed(), "", "before-window", "looking at what is sent before the window opens (--max-latency)")?;
+            output.event(
+                ports.elapsed(),
+                "",
+                "before-window",
+                "looking at what is sent before the window opens (--max-latency)",
+            )?;
             Loss::Opens(opens, prelude)
         }
         None => Loss::None,
@@ -87,9 +108,15 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let mut drain = every(DRAIN);
     let begins = |ports: &Ports, output: &mut Output| -> Result<Option<Instant>> {
         output.event(ports.elapsed(), "", "watching", &ports.described())?;
-        Ok(args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0)))
+        Ok(args
+            .duration
+            .map(|duration| Instant::now() + Duration::from_nanos(duration.0)))
     };
-    let mut end = if matches!(window, Loss::None) { begins(&ports, &mut output)? } else { None };
+    let mut end = if matches!(window, Loss::None) {
+        begins(&ports, &mut output)?
+    } else {
+        None
+    };
     let why = loop {
         let due = window.due();
         tokio::select! {
@@ -120,7 +147,12 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let mut hurried = false;
     let report = match window {
         Loss::Open(window) => {
-            output.event(ports.elapsed(), "", "window-closed", "the window is closed; waiting for what is on its way, for 2 s at most")?;
+            output.event(
+                ports.elapsed(),
+                "",
+                "window-closed",
+                "the window is closed; waiting for what is on its way, for 2 s at most",
+            )?;
             let hurry = async {
                 signals.next().await;
                 hurried = true;
@@ -167,7 +199,11 @@ impl Loss {
         Ok(match self {
             Self::Opens(_, prelude) => {
                 let (window, lag) = prelude.open(ports)?;
-                if lag.is_zero() { Self::Open(window) } else { Self::Settles(Instant::now() + lag, window) }
+                if lag.is_zero() {
+                    Self::Open(window)
+                } else {
+                    Self::Settles(Instant::now() + lag, window)
+                }
             }
             Self::Settles(_, mut window) => {
                 window.settle()?;
@@ -193,7 +229,11 @@ struct Signals([Signal; 3]);
 impl Signals {
     fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be waited for");
-        Ok(Self([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]))
+        Ok(Self([
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ]))
     }
 
     /// Ends with the next of them.

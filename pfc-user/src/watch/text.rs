@@ -20,26 +20,43 @@ struct Change<'a> {
 
 impl<'a> Change<'a> {
     fn new(before: &'a Reading, now: &'a Reading) -> Self {
-        Self { before, now, seconds: now.time.saturating_sub(before.time) as f64 / SECOND }
+        Self {
+            before,
+            now,
+            seconds: now.time.saturating_sub(before.time) as f64 / SECOND,
+        }
     }
 
     /// How much a second.
     fn rate(&self, number: impl Fn(&Reading) -> u64) -> f64 {
         let rise = number(self.now).saturating_sub(number(self.before)) as f64;
-        if self.seconds > 0.0 { rise / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            rise / self.seconds
+        } else {
+            0.0
+        }
     }
 
     fn frames(&self, volume: impl Fn(&Reading) -> Volume) -> String {
-        format!("{}frame/s", scaled(self.rate(|reading| volume(reading).frames)))
+        format!(
+            "{}frame/s",
+            scaled(self.rate(|reading| volume(reading).frames))
+        )
     }
 
     fn bits(&self, volume: impl Fn(&Reading) -> Volume) -> String {
-        format!("{}bit/s", scaled(self.rate(|reading| 8 * volume(reading).octets)))
+        format!(
+            "{}bit/s",
+            scaled(self.rate(|reading| 8 * volume(reading).octets))
+        )
     }
 
     /// Share of the time in which a class was paused.
     fn paused(&self, class: usize) -> String {
-        format!("{:.1} %", (self.rate(|reading| reading.paused[class]) / SECOND * 100.0).min(100.0))
+        format!(
+            "{:.1} %",
+            (self.rate(|reading| reading.paused[class]) / SECOND * 100.0).min(100.0)
+        )
     }
 }
 
@@ -77,7 +94,11 @@ fn malformed(reading: &Reading) -> u64 {
 pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> String {
     let change = Change::new(before, now);
     let total = |reading: &Reading| reading.counters.total;
-    let mut parts = vec![format!("{:>8}  {port}", clock(elapsed)), change.frames(total), change.bits(total)];
+    let mut parts = vec![
+        format!("{:>8}  {port}", clock(elapsed)),
+        change.frames(total),
+        change.bits(total),
+    ];
     for priority in 0..8 {
         let volume = |reading: &Reading| reading.counters.by_priority[priority];
         if volume(now).frames > 0 {
@@ -86,18 +107,40 @@ pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) ->
     }
     let class = |name: String, index: usize, counts: &dyn Fn(&Reading) -> ClassCounters| {
         met(&counts(now)).then(|| {
-            let rate = |number: fn(ClassCounters) -> u64| scaled(change.rate(|reading| number(counts(reading))));
-            format!("{name} {}XOFF/s {}XON/s paused {}", rate(|class| class.xoff), rate(|class| class.xon), change.paused(index))
+            let rate = |number: fn(ClassCounters) -> u64| {
+                scaled(change.rate(|reading| number(counts(reading))))
+            };
+            format!(
+                "{name} {}XOFF/s {}XON/s paused {}",
+                rate(|class| class.xoff),
+                rate(|class| class.xon),
+                change.paused(index)
+            )
         })
     };
-    parts.extend((0..8).filter_map(|priority| class(format!("PFC {priority}"), priority, &|reading| reading.counters.pfc[priority])));
-    parts.extend(class("PAUSE".to_owned(), 8, &|reading| reading.counters.pause));
+    parts.extend((0..8).filter_map(|priority| {
+        class(format!("PFC {priority}"), priority, &|reading| {
+            reading.counters.pfc[priority]
+        })
+    }));
+    parts.extend(class("PAUSE".to_owned(), 8, &|reading| {
+        reading.counters.pause
+    }));
     if now.counters.roce.frames > 0 {
-        parts.push(format!("RoCEv2 {}", change.frames(|reading| reading.counters.roce)));
-        parts.push(format!("CNP {}/s", scaled(change.rate(|reading| reading.counters.by_opcode[usize::from(CNP)]))));
+        parts.push(format!(
+            "RoCEv2 {}",
+            change.frames(|reading| reading.counters.roce)
+        ));
+        parts.push(format!(
+            "CNP {}/s",
+            scaled(change.rate(|reading| reading.counters.by_opcode[usize::from(CNP)]))
+        ));
     }
     if now.counters.by_ecn[3] > 0 {
-        parts.push(format!("CE {}/s", scaled(change.rate(|reading| reading.counters.by_ecn[3]))));
+        parts.push(format!(
+            "CE {}/s",
+            scaled(change.rate(|reading| reading.counters.by_ecn[3]))
+        ));
     }
     if malformed(now) > 0 {
         parts.push(format!("malformed {}/s", scaled(change.rate(malformed))));
@@ -105,14 +148,27 @@ pub fn line(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) ->
     parts.join(" | ")
 }
 
-fn counted(name: &str, now: Volume, change: &Change, volume: impl Fn(&Reading) -> Volume) -> String {
+fn counted(
+    name: &str,
+    now: Volume,
+    change: &Change,
+    volume: impl Fn(&Reading) -> Volume,
+) -> String {
     let (frames, bits) = (change.frames(&volume), change.bits(&volume));
-    format!("  {name:<28} {:>16} {:>18} {frames:>17} {bits:>16}", now.frames, now.octets)
+    format!(
+        "  {name:<28} {:>16} {:>18} {frames:>17} {bits:>16}",
+        now.frames, now.octets
+    )
 }
 
 fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> String {
     let total = change.now.paused[class] as f64 / SECOND;
-    format!("  {name:<28} {:>11} XOFF {:>10} XON {total:>14.6} s paused {:>9} now", counts.xoff, counts.xon, change.paused(class))
+    format!(
+        "  {name:<28} {:>11} XOFF {:>10} XON {total:>14.6} s paused {:>9} now",
+        counts.xoff,
+        counts.xon,
+        change.paused(class)
+    )
 }
 
 /// All that a port has counted, with rates since `before`. A heading, then rows of what was met.
@@ -120,7 +176,10 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
     let change = Change::new(before, now);
     let counters = &now.counters;
     let mut lines = vec![format!("{port}, {}, {}", port.how, clock(elapsed))];
-    lines.push(format!("  {:<28} {:>16} {:>18} {:>17} {:>16}", "", "frames", "octets", "", ""));
+    lines.push(format!(
+        "  {:<28} {:>16} {:>18} {:>17} {:>16}",
+        "", "frames", "octets", "", ""
+    ));
     let mut row = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
         if volume(now).frames > 0 || name == "all" {
             lines.push(counted(name, volume(now), &change, volume));
@@ -128,14 +187,20 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
     };
     row("all", &|reading| reading.counters.total);
     for priority in 0..8 {
-        row(&format!("priority {priority}"), &|reading| reading.counters.by_priority[priority]);
+        row(&format!("priority {priority}"), &|reading| {
+            reading.counters.by_priority[priority]
+        });
     }
     row("no priority", &|reading| reading.counters.no_priority);
     for dscp in 0..64 {
-        row(&format!("DSCP {dscp}"), &|reading| reading.counters.by_dscp[dscp]);
+        row(&format!("DSCP {dscp}"), &|reading| {
+            reading.counters.by_dscp[dscp]
+        });
     }
     for pcp in 0..8 {
-        row(&format!("VLAN, PCP {pcp}"), &|reading| reading.counters.by_pcp[pcp]);
+        row(&format!("VLAN, PCP {pcp}"), &|reading| {
+            reading.counters.by_pcp[pcp]
+        });
     }
     row("RoCEv2", &|reading| reading.counters.roce);
     for opcode in 0..=255u8 {
@@ -143,25 +208,66 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
         if frames(now) > 0 {
             let name = format!("  {}", operation(opcode));
             let rate = format!("{}frame/s", scaled(change.rate(frames)));
-            lines.push(format!("  {name:<28} {:>16} {:>18} {rate:>17}", frames(now), ""));
+            lines.push(format!(
+                "  {name:<28} {:>16} {:>18} {rate:>17}",
+                frames(now),
+                ""
+            ));
         }
     }
-    let mut pauses: Vec<_> = (0..8).map(|priority| (format!("PFC priority {priority}"), priority, counters.pfc[priority])).collect();
+    let mut pauses: Vec<_> = (0..8)
+        .map(|priority| {
+            (
+                format!("PFC priority {priority}"),
+                priority,
+                counters.pfc[priority],
+            )
+        })
+        .collect();
     pauses.push(("PAUSE (802.3x)".to_owned(), 8, counters.pause));
-    lines.extend(pauses.iter().filter(|(_, _, counts)| met(counts)).map(|(name, class, counts)| paused(name, *class, *counts, &change)));
-    let ecn: Vec<_> =
-        ECN.iter().zip(counters.by_ecn).filter(|(_, frames)| *frames > 0).map(|(name, frames)| format!("{name} {frames}")).collect();
-    let wrong = Malformed::ALL.into_iter().zip(counters.malformed).filter(|(_, frames)| *frames > 0);
-    let wrong: Vec<_> = wrong.map(|(why, frames)| format!("{} {frames}", reason(why))).collect();
-    let single = |name: &str, frames: u64| if frames > 0 { vec![format!("{name} {frames}")] } else { Vec::new() };
+    lines.extend(
+        pauses
+            .iter()
+            .filter(|(_, _, counts)| met(counts))
+            .map(|(name, class, counts)| paused(name, *class, *counts, &change)),
+    );
+    let ecn: Vec<_> = ECN
+        .iter()
+        .zip(counters.by_ecn)
+        .filter(|(_, frames)| *frames > 0)
+        .map(|(name, frames)| format!("{name} {frames}"))
+        .collect();
+    let wrong = Malformed::ALL
+        .into_iter()
+        .zip(counters.malformed)
+        .filter(|(_, frames)| *frames > 0);
+    let wrong: Vec<_> = wrong
+        .map(|(why, frames)| format!("{} {frames}", reason(why)))
+        .collect();
+    let single = |name: &str, frames: u64| {
+        if frames > 0 {
+            vec![format!("{name} {frames}")]
+        } else {
+            Vec::new()
+        }
+    };
     for (name, values) in [
         ("ECN", ecn),
         ("malformed", wrong),
         ("two VLAN tags", single("frames", counters.double_tagged)),
-        ("PFC without a priority", single("frames", counters.pfc_empty)),
+        (
+            "PFC without a priority",
+            single("frames", counters.pfc_empty),
+        ),
         ("test frames", single("frames", counters.stamped)),
-        ("test frames beyond 1024 flows", single("frames", counters.flows_lost)),
-        ("missing in the capture", single("frames", counters.controls_lost)),
+        (
+            "test frames beyond 1024 flows",
+            single("frames", counters.flows_lost),
+        ),
+        (
+            "missing in the capture",
+            single("frames", counters.controls_lost),
+        ),
     ] {
         if !values.is_empty() {
             lines.push(format!("  {name:<28} {}", values.join(", ")));
@@ -172,13 +278,22 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
 
 /// The judgement of loss.
 pub fn loss(report: &Report) -> Vec<String> {
-    let mut lines = vec![format!("loss from {} to {}: {}", report.tx, report.rx, report.verdict.word())];
+    let mut lines = vec![format!(
+        "loss from {} to {}: {}",
+        report.tx,
+        report.rx,
+        report.verdict.word()
+    )];
     lines.extend(report.reason.iter().map(|reason| format!("  {reason}")));
     lines.push(format!("  {}", report.sender));
     lines.extend(report.notes.iter().map(|note| format!("  {note}")));
     if !report.rows.is_empty() {
-        let [sent, received, lost, own, flight] = ["sent", "received", "lost", "own side", "in flight"];
-        lines.push(format!("  {:<20} {sent:>14} {received:>14} {lost:>12} {own:>10} {flight:>10}  verdict", ""));
+        let [sent, received, lost, own, flight] =
+            ["sent", "received", "lost", "own side", "in flight"];
+        lines.push(format!(
+            "  {:<20} {sent:>14} {received:>14} {lost:>12} {own:>10} {flight:>10}  verdict",
+            ""
+        ));
     }
     lines.extend(report.rows.iter().map(loss_row));
     lines
@@ -191,11 +306,31 @@ fn loss_row(row: &Row) -> String {
         Subject::All => "all frames".to_owned(),
         Subject::Flow(run, flow) => format!("run {run} flow {flow}"),
     };
-    let exact = if row.allowance == 0 { "exact".to_owned() } else { format!("<= {}", row.allowance) };
-    let lost = if row.allowance > 0 && row.lost > 0 { format!(">= {}", row.lost) } else { row.lost.to_string() };
-    let own = if row.own_side > 0 { format!("<= {}", row.own_side) } else { "0".to_owned() };
-    let reason = row.reason.as_deref().map_or(String::new(), |reason| format!(": {reason}"));
-    format!("  {subject:<20} {:>14} {:>14} {lost:>12} {own:>10} {exact:>10}  {}{reason}", row.sent, row.received, row.verdict.word())
+    let exact = if row.allowance == 0 {
+        "exact".to_owned()
+    } else {
+        format!("<= {}", row.allowance)
+    };
+    let lost = if row.allowance > 0 && row.lost > 0 {
+        format!(">= {}", row.lost)
+    } else {
+        row.lost.to_string()
+    };
+    let own = if row.own_side > 0 {
+        format!("<= {}", row.own_side)
+    } else {
+        "0".to_owned()
+    };
+    let reason = row
+        .reason
+        .as_deref()
+        .map_or(String::new(), |reason| format!(": {reason}"));
+    format!(
+        "  {subject:<20} {:>14} {:>14} {lost:>12} {own:>10} {exact:>10}  {}{reason}",
+        row.sent,
+        row.received,
+        row.verdict.word()
+    )
 }
 
 #[cfg(test)]
@@ -206,25 +341,42 @@ mod tests {
     use crate::watch::loss::Verdict;
 
     fn port() -> PortName {
-        PortName { interface: "eth0".to_owned(), place: "xdp driver", how: "priority by PCP".to_owned() }
+        PortName {
+            interface: "eth0".to_owned(),
+            place: "xdp driver",
+            how: "priority by PCP".to_owned(),
+        }
     }
 
     fn reading(time: Nanos) -> Reading {
-        Reading { time, counters: Counters::ZERO, paused: [0; 9] }
+        Reading {
+            time,
+            counters: Counters::ZERO,
+            paused: [0; 9],
+        }
     }
 
     /// Half a second in which much happens.
     fn busy() -> (Reading, Reading) {
         let (before, mut now) = (reading(0), reading(500_000_000));
-        let volume = Volume { frames: 1000, octets: 64_000 };
+        let volume = Volume {
+            frames: 1000,
+            octets: 64_000,
+        };
         now.counters.total = volume;
         now.counters.by_priority[3] = volume;
         now.counters.by_dscp[26] = volume;
         now.counters.by_ecn = [990, 0, 0, 10];
         now.counters.pfc[3] = ClassCounters { xoff: 5, xon: 1 };
         now.paused[3] = 250_000_000;
-        now.counters.roce = Volume { frames: 20, octets: 2000 };
-        (now.counters.by_opcode[usize::from(CNP)], now.counters.by_opcode[0x0c]) = (2, 18);
+        now.counters.roce = Volume {
+            frames: 20,
+            octets: 2000,
+        };
+        (
+            now.counters.by_opcode[usize::from(CNP)],
+            now.counters.by_opcode[0x0c],
+        ) = (2, 18);
         now.counters.malformed[Malformed::Ipv4Checksum as usize] = 3;
         (before, now)
     }
@@ -237,14 +389,20 @@ mod tests {
             "   1.5 s  eth0 (xdp driver) | 2.00 kframe/s | 1.02 Mbit/s | prio 3 2.00 kframe/s | \
              PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | CE 20.0 /s | malformed 6.00 /s"
         );
-        assert_eq!(line(&port(), 0, &reading(0), &reading(0)), "   0.0 s  eth0 (xdp driver) | 0 frame/s | 0 bit/s");
+        assert_eq!(
+            line(&port(), 0, &reading(0), &reading(0)),
+            "   0.0 s  eth0 (xdp driver) | 0 frame/s | 0 bit/s"
+        );
     }
 
     #[test]
     fn a_table_has_a_row_for_all_that_was_met_and_none_else() {
         let (before, now) = busy();
         let lines = table(&port(), 500_000_000, &before, &now);
-        let words: Vec<_> = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let words: Vec<_> = lines
+            .iter()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
         let expected = [
             "eth0 (xdp driver), priority by PCP, 0.5 s",
             "frames octets",
@@ -286,7 +444,10 @@ mod tests {
             verdict: Verdict::Loss,
             reason: Some("in all".to_owned()),
         };
-        let words: Vec<_> = loss(&report).iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let words: Vec<_> = loss(&report)
+            .iter()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
         let expected = [
             "loss from a to b: loss",
             "in all",
@@ -302,7 +463,22 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits_and_a_prefix() {
-        let shown = [0.0, 0.5, 9.994, 12.34, 999.4, 1234.0, 56_789_000.0, 98_765_432_100.0].map(scaled);
-        assert_eq!(shown, ["0 ", "0.50 ", "9.99 ", "12.3 ", "999 ", "1.23 k", "56.8 M", "98.8 G"]);
+        let shown = [
+            0.0,
+            0.5,
+            9.994,
+            12.34,
+            999.4,
+            1234.0,
+            56_789_000.0,
+            98_765_432_100.0,
+        ]
+        .map(scaled);
+        assert_eq!(
+            shown,
+            [
+                "0 ", "0.50 ", "9.99 ", "12.3 ", "999 ", "1.23 k", "56.8 M", "98.8 G"
+            ]
+        );
     }
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use validator::agent::backend::Backend;
-use validator::agent::protocol::{Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, Request, State};
+use validator::agent::protocol::{
+    Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, Request, State,
+};
 use validator::agent::server::{self, ServerOptions};
 
 /// Longer than any test: a time-out that must not be what ends it.
@@ -50,11 +52,23 @@ pub struct Fake {
 }
 
 pub fn device() -> Device {
-    Device { name: "fake0".into(), backend: "simulated".into(), apm: Some(false), active_mtu: 1024 }
+    Device {
+        name: "fake0".into(),
+        backend: "simulated".into(),
+        apm: Some(false),
+        active_mtu: 1024,
+    }
 }
 
 pub fn attributes() -> QueuePair {
-    QueuePair { state: State::Rts, path_mtu: 1024, retry_count: 2, timeout: 18, psn: 0x123456, retries_left: Some(2) }
+    QueuePair {
+        state: State::Rts,
+        path_mtu: 1024,
+        retry_count: 2,
+        timeout: 18,
+        psn: 0x123456,
+        retries_left: Some(2),
+    }
 }
 
 pub fn open_channel() -> OpenChannel {
@@ -75,15 +89,28 @@ pub fn open() -> String {
 }
 
 pub fn channel() -> Channel {
-    Channel { queue_pair: 0x17, address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), attributes: attributes() }
+    Channel {
+        queue_pair: 0x17,
+        address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+        attributes: attributes(),
+    }
 }
 
 pub fn read() -> Read {
-    Read { work_request: u64::MAX, address: 0x0099_9000, r_key: 0x12345, length: 1024 }
+    Read {
+        work_request: u64::MAX,
+        address: 0x0099_9000,
+        r_key: 0x12345,
+        length: 1024,
+    }
 }
 
 pub fn completion() -> Completion {
-    Completion { work_request: u64::MAX, status: 12, vendor_error: 0x81 }
+    Completion {
+        work_request: u64::MAX,
+        status: 12,
+        vendor_error: 0x81,
+    }
 }
 
 impl Fake {
@@ -101,7 +128,12 @@ impl Backend for Fake {
 
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Failure> {
         self.call(Call::Open(channel.clone()));
-        self.script.lock().unwrap().open.take().map_or_else(|| Ok(self::channel()), Err)
+        self.script
+            .lock()
+            .unwrap()
+            .open
+            .take()
+            .map_or_else(|| Ok(self::channel()), Err)
     }
 
     fn post_read(&mut self, read: &Read) -> Result<(), Failure> {
@@ -139,7 +171,12 @@ impl Drop for Fake {
 }
 
 /// Makes backends, and where they tell what they are asked.
-pub fn maker(script: &Arc<Mutex<Script>>) -> (impl FnMut() -> Result<Box<dyn Backend>, Failure> + Send + use<>, Receiver<Call>) {
+pub fn maker(
+    script: &Arc<Mutex<Script>>,
+) -> (
+    impl FnMut() -> Result<Box<dyn Backend>, Failure> + Send + use<>,
+    Receiver<Call>,
+) {
     let (calls, heard) = mpsc::channel();
     let script = script.clone();
     let make = move || {
@@ -147,7 +184,11 @@ pub fn maker(script: &Arc<Mutex<Script>>) -> (impl FnMut() -> Result<Box<dyn Bac
             return Err(failure);
         }
         let _ = calls.send(Call::Made);
-        Ok(Box::new(Fake { calls: calls.clone(), script: script.clone(), polling: false }) as Box<dyn Backend>)
+        Ok(Box::new(Fake {
+            calls: calls.clone(),
+            script: script.clone(),
+            polling: false,
+        }) as Box<dyn Backend>)
     };
     (make, heard)
 }
@@ -168,13 +209,22 @@ impl Served {
         let script = Arc::new(Mutex::new(Script::default()));
         let (make, calls) = maker(&script);
         let (stop, stopped) = oneshot::channel();
-        let options = ServerOptions { token: token.map(str::to_owned), idle };
+        let options = ServerOptions {
+            token: token.map(str::to_owned),
+            idle,
+        };
         let serve = move || {
             server::serve(listener, options, make, async {
                 let _ = stopped.await;
             })
         };
-        Self { address, script, calls, stop: Some(stop), thread: Some(thread::spawn(serve)) }
+        Self {
+            address,
+            script,
+            calls,
+            stop: Some(stop),
+            thread: Some(thread::spawn(serve)),
+        }
     }
 
     /// Without a token, and never idle too long.
@@ -225,7 +275,10 @@ impl Raw {
     /// One that has been welcomed.
     pub fn welcome(served: &Served) -> Self {
         let mut raw = Self::connect(served);
-        assert_eq!(raw.ask(r#"{"ask":"hello","version":1,"token":null}"#)["answer"], "welcome");
+        assert_eq!(
+            raw.ask(r#"{"ask":"hello","version":1,"token":null}"#)["answer"],
+            "welcome"
+        );
         raw
     }
 
@@ -267,6 +320,10 @@ pub fn frame(message: &[u8]) -> Vec<u8> {
 #[track_caller]
 pub fn assert_failed(answer: &Value, kind: FailureKind, message: &str) {
     assert_eq!(answer["answer"], "failed", "{answer}");
-    assert_eq!(answer["kind"], serde_json::to_value(kind).unwrap(), "{answer}");
+    assert_eq!(
+        answer["kind"],
+        serde_json::to_value(kind).unwrap(),
+        "{answer}"
+    );
     assert_eq!(answer["message"], message, "{answer}");
 }

@@ -16,13 +16,19 @@ const SOON: Duration = Duration::from_secs(2);
 fn the_right_token_is_welcome() {
     let served = Served::new(Some("secret"), NEVER);
     let welcome = Raw::connect(&served).ask(HELLO);
-    assert_eq!((welcome["answer"].as_str(), welcome["version"].as_u64()), (Some("welcome"), Some(1)));
+    assert_eq!(
+        (welcome["answer"].as_str(), welcome["version"].as_u64()),
+        (Some("welcome"), Some(1))
+    );
     assert_eq!(welcome["device"]["name"], "fake0");
 }
 
 #[test]
 fn without_a_token_of_its_own_the_agent_takes_any() {
-    assert_eq!(Raw::connect(&Served::open()).ask(HELLO)["answer"], "welcome");
+    assert_eq!(
+        Raw::connect(&Served::open()).ask(HELLO)["answer"],
+        "welcome"
+    );
 }
 
 #[test]
@@ -43,7 +49,8 @@ fn another_version_is_told_both() {
     let served = Served::new(Some("secret"), NEVER);
     let mut raw = Raw::connect(&served);
     let answer = raw.ask(r#"{"ask":"hello","version":7,"token":"secret","more":[]}"#);
-    let message = "the tester speaks version 7 of the protocol, the agent 1: use the same release for both";
+    let message =
+        "the tester speaks version 7 of the protocol, the agent 1: use the same release for both";
     assert_failed(&answer, FailureKind::Version, message);
     raw.ended();
     assert_eq!(served.rest(), []);
@@ -53,7 +60,11 @@ fn another_version_is_told_both() {
 fn hello_comes_first() {
     let served = Served::open();
     let mut raw = Raw::connect(&served);
-    assert_failed(&raw.ask(r#"{"ask":"query"}"#), FailureKind::Request, "expected Hello first");
+    assert_failed(
+        &raw.ask(r#"{"ask":"query"}"#),
+        FailureKind::Request,
+        "expected Hello first",
+    );
     raw.ended();
     assert_eq!(served.rest(), []);
 }
@@ -61,7 +72,8 @@ fn hello_comes_first() {
 #[test]
 fn an_adapter_that_cannot_be_opened_is_told() {
     let served = Served::open();
-    served.script.lock().unwrap().make = Some(Failure::new(FailureKind::NoDevice, "no RDMA device"));
+    served.script.lock().unwrap().make =
+        Some(Failure::new(FailureKind::NoDevice, "no RDMA device"));
     let mut raw = Raw::connect(&served);
     assert_failed(&raw.ask(HELLO), FailureKind::NoDevice, "no RDMA device");
     raw.ended();
@@ -73,11 +85,22 @@ fn an_adapter_that_cannot_be_opened_is_told() {
 fn garbage_ends_the_connection() {
     let served = Served::open();
     let start = "a message that is no request: ";
-    for garbage in
-        [&b""[..], b"GET / HTTP/1.1", b"{}", b"[1]", br#"{"ask":"frobnicate"}"#, br#"{"ask":"hello"}"#, b"\xff\xfe", &[b'['; 60_000]]
-    {
+    for garbage in [
+        &b""[..],
+        b"GET / HTTP/1.1",
+        b"{}",
+        b"[1]",
+        br#"{"ask":"frobnicate"}"#,
+        br#"{"ask":"hello"}"#,
+        b"\xff\xfe",
+        &[b'['; 60_000],
+    ] {
         for welcomed in [false, true] {
-            let mut raw = if welcomed { Raw::welcome(&served) } else { Raw::connect(&served) };
+            let mut raw = if welcomed {
+                Raw::welcome(&served)
+            } else {
+                Raw::connect(&served)
+            };
             raw.send(garbage);
             let answer = raw.answer();
             let message = answer["message"].as_str().unwrap();
@@ -95,14 +118,21 @@ fn a_message_that_is_too_long_ends_the_connection() {
         let mut raw = Raw::welcome(&served);
         raw.0.write_all(&length.to_be_bytes()).unwrap();
         raw.0.write_all(&[b' '; 1000]).unwrap();
-        assert_failed(&raw.answer(), FailureKind::Request, "a message of more than 65536 octets");
+        assert_failed(
+            &raw.answer(),
+            FailureKind::Request,
+            "a message of more than 65536 octets",
+        );
         raw.ended();
     }
     // The longest that may be does not.
     let mut raw = Raw::welcome(&served);
     let close = r#"{"ask":"close"}"#;
     let longest = format!("{close}{}", " ".repeat(MAX_MESSAGE - close.len()));
-    assert_eq!(raw.ask(&longest)["message"], "there is no channel: open one first");
+    assert_eq!(
+        raw.ask(&longest)["message"],
+        "there is no channel: open one first"
+    );
 }
 
 #[test]
@@ -130,6 +160,11 @@ fn an_idle_client_loses_its_channel() {
     // Before the server ends.
     assert_eq!(
         [served.call(), served.call(), served.call(), served.call()],
-        [Call::Made, Call::Open(open_channel()), Call::Close, Call::Dropped]
+        [
+            Call::Made,
+            Call::Open(open_channel()),
+            Call::Close,
+            Call::Dropped
+        ]
     );
 }

@@ -30,14 +30,27 @@ struct Line {
 
 fn validator(line: &str, token: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
-    command.arg("agent").args(line.split_whitespace()).env_remove(TOKEN_VARIABLE).stdin(Stdio::null());
-    command.envs(token.map(|token| (TOKEN_VARIABLE, token))).output().unwrap()
+    command
+        .arg("agent")
+        .args(line.split_whitespace())
+        .env_remove(TOKEN_VARIABLE)
+        .stdin(Stdio::null());
+    command
+        .envs(token.map(|token| (TOKEN_VARIABLE, token)))
+        .output()
+        .unwrap()
 }
 
 #[track_caller]
 fn assert_usage(output: &Output, message: &str) {
-    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("validator: {message}\n"));
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("validator: {message}\n")
+    );
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(2), &b""[..])
+    );
 }
 
 /// Standard output; where a signal is to come as soon as it has said `ready`, that comes then, to this thread.
@@ -57,21 +70,28 @@ impl io::Write for Out {
 /// Not a test of its own: the process of those below.
 #[test]
 fn agent_on_the_fake() {
-    let Ok(line) = std::env::var(ARGUMENTS) else { return };
+    let Ok(line) = std::env::var(ARGUMENTS) else {
+        return;
+    };
     let args = Line::parse_from(format!("agent {line}").split_whitespace()).args;
     let (mut make, calls) = maker(&Arc::new(Mutex::new(Script::default())));
     let open = |selection: &Selection| {
         eprintln!("{selection:?}");
         make()
     };
-    let at_once = std::env::var(AT_ONCE).ok().map(|name| name.parse().unwrap());
+    let at_once = std::env::var(AT_ONCE)
+        .ok()
+        .map(|name| name.parse().unwrap());
     process::run(&args, open, Out(at_once)).unwrap();
     println!("{:?}", calls.try_iter().collect::<Vec<_>>());
 }
 
 fn agent_on_the_fake_with(line: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "process::agent_on_the_fake", "--nocapture"]).env(ARGUMENTS, line).env_remove(TOKEN_VARIABLE);
+    command
+        .args(["--exact", "process::agent_on_the_fake", "--nocapture"])
+        .env(ARGUMENTS, line)
+        .env_remove(TOKEN_VARIABLE);
     command.stdin(Stdio::null());
     command
 }
@@ -98,7 +118,11 @@ impl Process {
             assert!(stdout.read_line(&mut line).unwrap() > 0, "it has ended");
         }
         let address = line.split("ready: ").last().unwrap().trim().to_owned();
-        Self { child, address, stdout }
+        Self {
+            child,
+            address,
+            stdout,
+        }
     }
 
     /// Sends a signal; what it then says on standard output and has said on standard error.
@@ -106,7 +130,12 @@ impl Process {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
         let (mut out, mut err) = (String::new(), String::new());
         self.stdout.read_to_string(&mut out).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
         assert!(self.child.wait().unwrap().success(), "{err}");
         (out, err)
     }
@@ -132,9 +161,15 @@ fn beyond_loopback_it_needs_a_token() {
 
 #[test]
 fn a_token_that_is_none_is_told() {
-    assert_usage(&validator("--listen 0.0.0.0:0", Some(" ")), "VALIDATOR_TOKEN: expected a token, found nothing");
+    assert_usage(
+        &validator("--listen 0.0.0.0:0", Some(" ")),
+        "VALIDATOR_TOKEN: expected a token, found nothing",
+    );
     let missing = "the token cannot be read from /no/file: No such file or directory (os error 2)";
-    assert_usage(&validator("--listen 0.0.0.0:0 --token-file /no/file", Some("t")), missing);
+    assert_usage(
+        &validator("--listen 0.0.0.0:0 --token-file /no/file", Some("t")),
+        missing,
+    );
 }
 
 #[cfg(not(feature = "verbs"))]
@@ -148,23 +183,43 @@ fn without_verbs_it_says_how_to_get_them() {
 #[test]
 fn a_signal_ends_it_and_frees_the_channel() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let process = Process::start("--listen 127.0.0.1:0 --device d0 --port 2 --gid-index 3", None);
+        let process = Process::start(
+            "--listen 127.0.0.1:0 --device d0 --port 2 --gid-index 3",
+            None,
+        );
         let mut agent = Agent::connect(process.address.as_str(), None, NEVER).unwrap();
         agent.open(&open_channel()).unwrap();
         let (out, err) = process.end(signal);
         // Opened once to see whether it can be.
-        let calls = [Call::Made, Call::Dropped, Call::Made, Call::Open(open_channel()), Call::Close, Call::Dropped];
+        let calls = [
+            Call::Made,
+            Call::Dropped,
+            Call::Made,
+            Call::Open(open_channel()),
+            Call::Close,
+            Call::Dropped,
+        ];
         assert!(out.contains(&format!("{calls:?}\n")), "{out}");
-        assert!(err.contains("Selection { device: Some(\"d0\"), port: Some(2), gid_index: Some(3) }\n"), "{err}");
+        assert!(
+            err.contains("Selection { device: Some(\"d0\"), port: Some(2), gid_index: Some(3) }\n"),
+            "{err}"
+        );
     }
 }
 
 #[test]
 fn a_signal_right_after_ready_is_in_time() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let output = agent_on_the_fake_with("--listen 127.0.0.1:0").env(AT_ONCE, signal.as_str()).output().unwrap();
+        let output = agent_on_the_fake_with("--listen 127.0.0.1:0")
+            .env(AT_ONCE, signal.as_str())
+            .output()
+            .unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && out.contains("[Made, Dropped]\n"), "{}: {out}", output.status);
+        assert!(
+            output.status.success() && out.contains("[Made, Dropped]\n"),
+            "{}: {out}",
+            output.status
+        );
     }
 }
 
@@ -174,10 +229,19 @@ fn the_token_comes_from_the_file_or_the_environment() {
     let file = folder.path().join("token");
     fs::write(&file, "  from the file\n").unwrap();
     let name = Path::new(&file).to_str().unwrap();
-    for (line, token) in [(String::new(), "from the environment"), (format!("--token-file {name}"), "from the file")] {
-        let process = Process::start(&format!("--listen 127.0.0.1:0 {line}"), Some("from the environment"));
+    for (line, token) in [
+        (String::new(), "from the environment"),
+        (format!("--token-file {name}"), "from the file"),
+    ] {
+        let process = Process::start(
+            &format!("--listen 127.0.0.1:0 {line}"),
+            Some("from the environment"),
+        );
         let error = Agent::connect(process.address.as_str(), None, NEVER).unwrap_err();
-        assert_eq!(error.failure().map(|failure| failure.kind), Some(FailureKind::Token));
+        assert_eq!(
+            error.failure().map(|failure| failure.kind),
+            Some(FailureKind::Token)
+        );
         Agent::connect(process.address.as_str(), Some(token), NEVER).unwrap();
         process.end(Signal::SIGTERM);
     }
@@ -191,5 +255,8 @@ fn an_address_that_is_taken_is_told() {
     let mut make = make;
     let args = Line::parse_from(format!("agent {taken}").split_whitespace()).args;
     let error = process::run(&args, |_: &Selection| make(), io::sink()).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot listen on {}", process.address));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {}", process.address)
+    );
 }

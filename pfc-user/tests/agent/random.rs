@@ -16,7 +16,9 @@ impl Random {
     }
 
     fn octets(&mut self, most: usize) -> Vec<u8> {
-        (0..self.below(most + 1)).map(|_| self.below(256) as u8).collect()
+        (0..self.below(most + 1))
+            .map(|_| self.below(256) as u8)
+            .collect()
     }
 }
 
@@ -40,7 +42,9 @@ fn octets_without_frames() {
 
 #[test]
 fn frames_of_octets() {
-    all_are_survived(2, |random| (0..3).flat_map(|_| frame(&random.octets(200))).collect());
+    all_are_survived(2, |random| {
+        (0..3).flat_map(|_| frame(&random.octets(200))).collect()
+    });
 }
 
 #[test]
@@ -55,7 +59,10 @@ fn requests_with_octets_changed() {
         r#"{"ask":"close"}"#,
     ];
     all_are_survived(3, |random| {
-        let mut octets: Vec<u8> = requests.iter().flat_map(|request| frame(request.as_bytes())).collect();
+        let mut octets: Vec<u8> = requests
+            .iter()
+            .flat_map(|request| frame(request.as_bytes()))
+            .collect();
         for _ in 0..random.below(4) {
             let index = random.below(octets.len());
             octets[index] = b"\0\xff\"{}[],:019-eE"[random.below(15)];

@@ -21,12 +21,24 @@ fn a_second_client_is_told_to_go_away() {
     let mut first = Raw::welcome(&served);
     let mut second = Raw::connect(&served);
     let message = "the agent has a client already: wait until that one is done, or end it";
-    assert_failed(&second.ask(r#"{"ask":"hello","version":1,"token":null}"#), FailureKind::Request, message);
+    assert_failed(
+        &second.ask(r#"{"ask":"hello","version":1,"token":null}"#),
+        FailureKind::Request,
+        message,
+    );
     second.ended();
     // The first has not noticed.
     assert_eq!(first.ask(&open())["answer"], "opened");
     drop(first);
-    expect(&served, &[Call::Made, Call::Open(open_channel()), Call::Close, Call::Dropped]);
+    expect(
+        &served,
+        &[
+            Call::Made,
+            Call::Open(open_channel()),
+            Call::Close,
+            Call::Dropped,
+        ],
+    );
     Raw::welcome(&served);
 }
 
@@ -50,12 +62,24 @@ fn one_after_the_other_is_no_second() {
 #[test]
 fn a_client_that_vanishes_frees_its_channel() {
     let served = Served::open();
-    let vanish: [fn(Raw); 3] = [drop, |raw| raw.0.shutdown(Shutdown::Write).unwrap(), |mut raw| raw.send(b"\0")];
+    let vanish: [fn(Raw); 3] = [
+        drop,
+        |raw| raw.0.shutdown(Shutdown::Write).unwrap(),
+        |mut raw| raw.send(b"\0"),
+    ];
     for vanish in vanish {
         let mut raw = Raw::welcome(&served);
         assert_eq!(raw.ask(&open())["answer"], "opened");
         vanish(raw);
-        expect(&served, &[Call::Made, Call::Open(open_channel()), Call::Close, Call::Dropped]);
+        expect(
+            &served,
+            &[
+                Call::Made,
+                Call::Open(open_channel()),
+                Call::Close,
+                Call::Dropped,
+            ],
+        );
     }
 }
 
@@ -65,7 +89,10 @@ fn a_client_that_vanishes_in_poll_frees_its_channel() {
     let mut raw = Raw::welcome(&served);
     assert_eq!(raw.ask(&open())["answer"], "opened");
     raw.send(POLL.as_bytes());
-    expect(&served, &[Call::Made, Call::Open(open_channel()), Call::Poll]);
+    expect(
+        &served,
+        &[Call::Made, Call::Open(open_channel()), Call::Poll],
+    );
     drop(raw);
     expect(&served, &[Call::Close, Call::Dropped]);
 }
@@ -76,7 +103,10 @@ fn the_end_of_the_server_frees_the_channel() {
     let mut raw = Raw::welcome(&served);
     assert_eq!(raw.ask(&open())["answer"], "opened");
     raw.send(POLL.as_bytes());
-    expect(&served, &[Call::Made, Call::Open(open_channel()), Call::Poll]);
+    expect(
+        &served,
+        &[Call::Made, Call::Open(open_channel()), Call::Poll],
+    );
     assert_eq!(served.rest(), [Call::Close, Call::Dropped]);
     raw.ended();
 }
@@ -87,8 +117,15 @@ fn a_request_before_the_answer_ends_the_connection() {
     let mut raw = Raw::welcome(&served);
     assert_eq!(raw.ask(&open())["answer"], "opened");
     raw.send(POLL.as_bytes());
-    expect(&served, &[Call::Made, Call::Open(open_channel()), Call::Poll]);
-    assert_failed(&raw.ask(r#"{"ask":"query"}"#), FailureKind::Request, "a request before the last one was answered");
+    expect(
+        &served,
+        &[Call::Made, Call::Open(open_channel()), Call::Poll],
+    );
+    assert_failed(
+        &raw.ask(r#"{"ask":"query"}"#),
+        FailureKind::Request,
+        "a request before the last one was answered",
+    );
     raw.ended();
     expect(&served, &[Call::Close, Call::Dropped]);
 }
@@ -101,7 +138,12 @@ fn a_completion_ends_the_wait() {
     let mut raw = Raw::welcome(&served);
     raw.ask(&open());
     assert_eq!(raw.ask(POLL)["completions"][0]["status"], 12);
-    assert_eq!(raw.ask(r#"{"ask":"poll","wait_ms":0}"#)["completions"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        raw.ask(r#"{"ask":"poll","wait_ms":0}"#)["completions"]
+            .as_array()
+            .map(Vec::len),
+        Some(0)
+    );
 }
 
 #[test]
@@ -109,24 +151,59 @@ fn what_comes_out_of_order_is_refused_and_the_connection_lives_on() {
     let served = Served::open();
     let mut raw = Raw::welcome(&served);
     let read = r#"{"ask":"post-read","work_request":1,"address":0,"r_key":0,"length":1024}"#;
-    let without = [read, r#"{"ask":"poll","wait_ms":0}"#, r#"{"ask":"query"}"#, r#"{"ask":"close"}"#];
+    let without = [
+        read,
+        r#"{"ask":"poll","wait_ms":0}"#,
+        r#"{"ask":"query"}"#,
+        r#"{"ask":"close"}"#,
+    ];
     for request in without {
-        assert_failed(&raw.ask(request), FailureKind::Request, "there is no channel: open one first");
+        assert_failed(
+            &raw.ask(request),
+            FailureKind::Request,
+            "there is no channel: open one first",
+        );
     }
     assert_eq!(raw.ask(&open())["answer"], "opened");
-    assert_failed(&raw.ask(&open()), FailureKind::Request, "there is a channel already: close it first");
+    assert_failed(
+        &raw.ask(&open()),
+        FailureKind::Request,
+        "there is a channel already: close it first",
+    );
     let hello = r#"{"ask":"hello","version":1,"token":null}"#;
-    assert_failed(&raw.ask(hello), FailureKind::Request, "Hello was said already");
+    assert_failed(
+        &raw.ask(hello),
+        FailureKind::Request,
+        "Hello was said already",
+    );
     let long = r#"{"ask":"poll","wait_ms":10001}"#;
-    assert_failed(&raw.ask(long), FailureKind::Request, "expected a wait of at most 10000 ms, found 10001");
+    assert_failed(
+        &raw.ask(long),
+        FailureKind::Request,
+        "expected a wait of at most 10000 ms, found 10001",
+    );
     assert_eq!(raw.ask(r#"{"ask":"close"}"#)["answer"], "closed");
     for request in without {
-        assert_failed(&raw.ask(request), FailureKind::Request, "there is no channel: open one first");
+        assert_failed(
+            &raw.ask(request),
+            FailureKind::Request,
+            "there is no channel: open one first",
+        );
     }
     assert_eq!(raw.ask(&open())["answer"], "opened");
     // Nothing of what was refused has reached the backend; that with the channel left open is closed.
     let opened = Call::Open(open_channel());
-    assert_eq!(served.rest(), [Call::Made, opened.clone(), Call::Close, opened, Call::Close, Call::Dropped]);
+    assert_eq!(
+        served.rest(),
+        [
+            Call::Made,
+            opened.clone(),
+            Call::Close,
+            opened,
+            Call::Close,
+            Call::Dropped
+        ]
+    );
 }
 
 #[test]
@@ -144,12 +221,36 @@ fn values_that_no_queue_pair_can_have_are_refused() {
     let served = Served::open();
     let mut raw = Raw::welcome(&served);
     for (right, wrong, message) in [
-        (r#""path_mtu":1024"#, r#""path_mtu":1500"#, "path MTU: expected 256, 512, 1024, 2048 or 4096, found 1500"),
-        (r#""retry_count":2"#, r#""retry_count":8"#, "retry count: expected 0 to 7, found 8"),
-        (r#""timeout":18"#, r#""timeout":32"#, "local ACK time-out: expected 0 to 31, found 32"),
-        (r#""remote_queue_pair":17"#, r#""remote_queue_pair":16777216"#, "remote queue pair: expected below 0x1000000, found 16777216"),
-        (r#""psn":1193046"#, r#""psn":16777216"#, "PSN: expected below 0x1000000, found 16777216"),
-        (r#""remote_psn":6636321"#, r#""remote_psn":4294967295"#, "remote PSN: expected below 0x1000000, found 4294967295"),
+        (
+            r#""path_mtu":1024"#,
+            r#""path_mtu":1500"#,
+            "path MTU: expected 256, 512, 1024, 2048 or 4096, found 1500",
+        ),
+        (
+            r#""retry_count":2"#,
+            r#""retry_count":8"#,
+            "retry count: expected 0 to 7, found 8",
+        ),
+        (
+            r#""timeout":18"#,
+            r#""timeout":32"#,
+            "local ACK time-out: expected 0 to 31, found 32",
+        ),
+        (
+            r#""remote_queue_pair":17"#,
+            r#""remote_queue_pair":16777216"#,
+            "remote queue pair: expected below 0x1000000, found 16777216",
+        ),
+        (
+            r#""psn":1193046"#,
+            r#""psn":16777216"#,
+            "PSN: expected below 0x1000000, found 16777216",
+        ),
+        (
+            r#""remote_psn":6636321"#,
+            r#""remote_psn":4294967295"#,
+            "remote PSN: expected below 0x1000000, found 4294967295",
+        ),
     ] {
         let request = open().replace(&format!(",{right}"), &format!(",{wrong}"));
         assert_failed(&raw.ask(&request), FailureKind::Request, message);
@@ -157,7 +258,8 @@ fn values_that_no_queue_pair_can_have_are_refused() {
     // The largest of all can be.
     let mut largest = open_channel();
     (largest.path_mtu, largest.retry_count, largest.timeout) = (4096, 7, 31);
-    (largest.remote_queue_pair, largest.psn, largest.remote_psn) = (0xff_ffff, 0xff_ffff, 0xff_ffff);
+    (largest.remote_queue_pair, largest.psn, largest.remote_psn) =
+        (0xff_ffff, 0xff_ffff, 0xff_ffff);
     largest.check().unwrap();
 }
 

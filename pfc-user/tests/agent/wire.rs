@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use validator::agent::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Response, State, VERSION};
+use validator::agent::protocol::{
+    Failure, FailureKind, MAX_MESSAGE, Request, Response, State, VERSION,
+};
 
 use super::fake::{attributes, channel, completion, device, open_channel, read};
 
@@ -21,8 +23,20 @@ fn the_version_is_that_of_these_messages() {
 
 #[test]
 fn requests() {
-    golden(&Request::Hello { version: 1, token: Some("t".into()) }, r#"{"ask":"hello","version":1,"token":"t"}"#);
-    golden(&Request::Hello { version: 1, token: None }, r#"{"ask":"hello","version":1,"token":null}"#);
+    golden(
+        &Request::Hello {
+            version: 1,
+            token: Some("t".into()),
+        },
+        r#"{"ask":"hello","version":1,"token":"t"}"#,
+    );
+    golden(
+        &Request::Hello {
+            version: 1,
+            token: None,
+        },
+        r#"{"ask":"hello","version":1,"token":null}"#,
+    );
     golden(
         &Request::Open(open_channel()),
         r#"{"ask":"open","path_mtu":1024,"retry_count":2,"timeout":18,"remote":"192.0.2.1","remote_queue_pair":17,"psn":1193046,"remote_psn":6636321}"#,
@@ -31,7 +45,10 @@ fn requests() {
         &Request::PostRead(read()),
         r#"{"ask":"post-read","work_request":18446744073709551615,"address":10063872,"r_key":74565,"length":1024}"#,
     );
-    golden(&Request::Poll { wait_ms: 500 }, r#"{"ask":"poll","wait_ms":500}"#);
+    golden(
+        &Request::Poll { wait_ms: 500 },
+        r#"{"ask":"poll","wait_ms":500}"#,
+    );
     golden(&Request::Query, r#"{"ask":"query"}"#);
     golden(&Request::Close, r#"{"ask":"close"}"#);
 }
@@ -39,7 +56,10 @@ fn requests() {
 #[test]
 fn responses() {
     golden(
-        &Response::Welcome { version: 1, device: device() },
+        &Response::Welcome {
+            version: 1,
+            device: device(),
+        },
         r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","apm":false,"active_mtu":1024}}"#,
     );
     golden(
@@ -48,7 +68,9 @@ fn responses() {
     );
     golden(&Response::Posted, r#"{"answer":"posted"}"#);
     golden(
-        &Response::Completions { completions: vec![completion()] },
+        &Response::Completions {
+            completions: vec![completion()],
+        },
         r#"{"answer":"completions","completions":[{"work_request":18446744073709551615,"status":12,"vendor_error":129}]}"#,
     );
     golden(
@@ -56,7 +78,10 @@ fn responses() {
         r#"{"answer":"queue-pair","state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"psn":1193046,"retries_left":2}"#,
     );
     golden(&Response::Closed, r#"{"answer":"closed"}"#);
-    golden(&Response::Failed(Failure::new(FailureKind::NoDevice, "none")), r#"{"answer":"failed","kind":"no-device","message":"none"}"#);
+    golden(
+        &Response::Failed(Failure::new(FailureKind::NoDevice, "none")),
+        r#"{"answer":"failed","kind":"no-device","message":"none"}"#,
+    );
 }
 
 #[test]

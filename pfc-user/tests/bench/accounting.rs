@@ -28,7 +28,10 @@ pub struct Accounting {
 }
 
 fn sum(octets: &[u8]) -> u32 {
-    octets.chunks(2).map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low))).sum()
+    octets
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)))
+        .sum()
 }
 
 fn udp_checksum_is_right(frame: &[u8]) -> bool {
@@ -41,7 +44,13 @@ fn udp_checksum_is_right(frame: &[u8]) -> bool {
 }
 
 impl Accounting {
-    pub fn new(plan: &RepetitionPlan, line_rate: LineRate, epoch: Nanos, window: Nanos, storm_mac: [u8; 6]) -> Self {
+    pub fn new(
+        plan: &RepetitionPlan,
+        line_rate: LineRate,
+        epoch: Nanos,
+        window: Nanos,
+        storm_mac: [u8; 6],
+    ) -> Self {
         Self {
             epoch,
             window,
@@ -69,7 +78,11 @@ impl Accounting {
     }
 
     pub fn received(&self, phase: Phase) -> u64 {
-        self.flows.iter().filter(|((_, of), _)| *of == phase).map(|(_, flow)| flow.frames).sum()
+        self.flows
+            .iter()
+            .filter(|((_, of), _)| *of == phase)
+            .map(|(_, flow)| flow.frames)
+            .sum()
     }
 
     pub fn flows(&self) -> Vec<FlowReceived> {
@@ -128,27 +141,31 @@ impl Accounting {
     }
 
     fn test_frame(&mut self, time: Nanos, frame: &[u8]) {
-        let stamp = Stamp::parse(frame[STAMP_AT..STAMP_AT + LEN].try_into().unwrap()).expect("no fault damages the stamp");
+        let stamp = Stamp::parse(frame[STAMP_AT..STAMP_AT + LEN].try_into().unwrap())
+            .expect("no fault damages the stamp");
         self.port.test_frames += 1;
         let latency = time - stamp.time;
-        let flow = self.flows.entry((stamp.flow, stamp.phase)).or_insert_with(|| FlowReceived {
-            flow: stamp.flow,
-            phase: stamp.phase,
-            frames: 0,
-            octets: 0,
-            duplicate: 0,
-            reordered: 0,
-            beyond_window: 0,
-            verified: None,
-            corrupt: 0,
-            remarked: 0,
-            untagged: 0,
-            first: time,
-            last: time,
-            latency_max: 0,
-            latency_mean: 0,
-            latency: [0; 32],
-        });
+        let flow = self
+            .flows
+            .entry((stamp.flow, stamp.phase))
+            .or_insert_with(|| FlowReceived {
+                flow: stamp.flow,
+                phase: stamp.phase,
+                frames: 0,
+                octets: 0,
+                duplicate: 0,
+                reordered: 0,
+                beyond_window: 0,
+                verified: None,
+                corrupt: 0,
+                remarked: 0,
+                untagged: 0,
+                first: time,
+                last: time,
+                latency_max: 0,
+                latency_mean: 0,
+                latency: [0; 32],
+            });
         let index = usize::from(stamp.flow);
         if self.seen.insert((stamp.flow, stamp.sequence)) {
             flow.frames += 1;
@@ -157,7 +174,8 @@ impl Accounting {
                 flow.reordered += 1;
             }
             self.next[index] = self.next[index].max(stamp.sequence + 1);
-            self.windows[((time - self.epoch) / self.window) as usize][self.priorities[index].index()] += 1;
+            self.windows[((time - self.epoch) / self.window) as usize]
+                [self.priorities[index].index()] += 1;
         } else {
             flow.duplicate += 1;
         }
@@ -166,7 +184,12 @@ impl Accounting {
         flow.last = time;
         flow.latency_max = flow.latency_max.max(latency);
         if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
-            self.arrivals.push(Arrival { time, flow: stamp.flow, phase: stamp.phase, latency: latency.min(u64::from(u32::MAX)) as u32 });
+            self.arrivals.push(Arrival {
+                time,
+                flow: stamp.flow,
+                phase: stamp.phase,
+                latency: latency.min(u64::from(u32::MAX)) as u32,
+            });
         }
     }
 }

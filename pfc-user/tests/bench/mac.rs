@@ -25,7 +25,13 @@ pub enum Driver {
 }
 
 // Each file of tests compiles this module anew, and few use all of it.
-const _: [Driver; 5] = [Driver::I40e, Driver::Mlx5 { enabled: 0 }, Driver::DcbAlone, Driver::Standard, Driver::Silent];
+const _: [Driver; 5] = [
+    Driver::I40e,
+    Driver::Mlx5 { enabled: 0 },
+    Driver::DcbAlone,
+    Driver::Standard,
+    Driver::Silent,
+];
 
 #[derive(Clone, Debug, Default)]
 struct Counts {
@@ -43,8 +49,14 @@ pub struct Mac {
 impl Mac {
     pub fn new(driver: Driver, port: &str, alive: &Alive) -> Self {
         let counts = Rc::new(RefCell::new(Counts::default()));
-        let reader = Box::new(Reader { counts: counts.clone(), driver });
-        Self { counts, log: MacLog::begin(reader, port, port, alive) }
+        let reader = Box::new(Reader {
+            counts: counts.clone(),
+            driver,
+        });
+        Self {
+            counts,
+            log: MacLog::begin(reader, port, port, alive),
+        }
     }
 
     /// Counts the frame if it is one of MAC control; whether it is.
@@ -59,7 +71,11 @@ impl Mac {
                 for class in (0..8).filter(|class| frame[17] & 1 << class != 0) {
                     let paused = frame[18 + 2 * class..20 + 2 * class] != [0, 0];
                     let counts = &mut *counts;
-                    let side = if paused { &mut counts.xoff } else { &mut counts.xon };
+                    let side = if paused {
+                        &mut counts.xoff
+                    } else {
+                        &mut counts.xon
+                    };
                     side[class] += 1;
                 }
             }
@@ -82,32 +98,64 @@ impl MacReader for Reader {
     fn read(&mut self) -> Result<Reading, LinkError> {
         let counts = self.counts.borrow();
         let both = |class: usize| counts.xoff[class] + counts.xon[class];
-        let pfc = |enabled| Some(Pfc { enabled, capacity: 8, requests: [0; 8], indications: std::array::from_fn(both) });
+        let pfc = |enabled| {
+            Some(Pfc {
+                enabled,
+                capacity: 8,
+                requests: [0; 8],
+                indications: std::array::from_fn(both),
+            })
+        };
         let named = |name: &str, value: u64| (name.to_owned(), value);
         let (driver, private) = match self.driver {
             Driver::I40e => {
                 let by_class = (0..8).flat_map(|class| {
                     let name = |kind: &str| format!("port.rx_priority_{class}_{kind}_rx");
-                    [(name("xon"), counts.xon[class]), (name("xoff"), counts.xoff[class])]
+                    [
+                        (name("xon"), counts.xon[class]),
+                        (name("xoff"), counts.xoff[class]),
+                    ]
                 });
-                ("i40e", by_class.chain([named("port.link_xoff_rx", counts.pause), named("port.link_xon_rx", 0)]).collect())
+                (
+                    "i40e",
+                    by_class
+                        .chain([
+                            named("port.link_xoff_rx", counts.pause),
+                            named("port.link_xon_rx", 0),
+                        ])
+                        .collect(),
+                )
             }
             Driver::Mlx5 { enabled } => {
-                let shown = (0..8).filter(|class| enabled & 1 << class != 0).flat_map(|class| {
-                    // A microsecond of pause at the least for each XOFF.
-                    [(format!("rx_prio{class}_pause"), both(class)), (format!("rx_prio{class}_pause_duration"), counts.xoff[class])]
-                });
+                let shown = (0..8)
+                    .filter(|class| enabled & 1 << class != 0)
+                    .flat_map(|class| {
+                        // A microsecond of pause at the least for each XOFF.
+                        [
+                            (format!("rx_prio{class}_pause"), both(class)),
+                            (format!("rx_prio{class}_pause_duration"), counts.xoff[class]),
+                        ]
+                    });
                 ("mlx5_core", shown.collect())
             }
             Driver::DcbAlone | Driver::Standard | Driver::Silent => ("unheard-of", Vec::new()),
         };
         let pfc = match self.driver {
             // Its indications are XOFF alone.
-            Driver::I40e => pfc(0).map(|pfc| Pfc { indications: counts.xoff, ..pfc }),
+            Driver::I40e => pfc(0).map(|pfc| Pfc {
+                indications: counts.xoff,
+                ..pfc
+            }),
             Driver::Mlx5 { enabled } => {
                 // What is not enabled is not counted.
                 pfc(enabled).map(|pfc| Pfc {
-                    indications: std::array::from_fn(|class| if enabled & 1 << class == 0 { 0 } else { both(class) }),
+                    indications: std::array::from_fn(|class| {
+                        if enabled & 1 << class == 0 {
+                            0
+                        } else {
+                            both(class)
+                        }
+                    }),
                     ..pfc
                 })
             }
@@ -116,9 +164,18 @@ impl MacReader for Reader {
         };
         let frames = counts.pause + (0..8).map(both).sum::<u64>();
         let mac_control = match self.driver {
-            Driver::Standard => FrameCounts { received: Some(frames), sent: None },
+            Driver::Standard => FrameCounts {
+                received: Some(frames),
+                sent: None,
+            },
             _ => FrameCounts::default(),
         };
-        Ok(Reading { driver: driver.into(), private, pause: FrameCounts::default(), mac_control, pfc })
+        Ok(Reading {
+            driver: driver.into(),
+            private,
+            pause: FrameCounts::default(),
+            mac_control,
+            pfc,
+        })
     }
 }

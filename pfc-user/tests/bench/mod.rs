@@ -31,11 +31,19 @@ const RX: usize = 1;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Short, but long enough for the windows of 100 ms and the pauses of 33.5 ms at 1 Gbit/s.
-pub const DURATIONS: Durations =
-    Durations { baseline: 150 * MS, lead: 20 * MS, traffic: 400 * MS, tail: 50 * MS, resume: 50 * MS, drain_max: 500 * MS };
+pub const DURATIONS: Durations = Durations {
+    baseline: 150 * MS,
+    lead: 20 * MS,
+    traffic: 400 * MS,
+    tail: 50 * MS,
+    resume: 50 * MS,
+    drain_max: 500 * MS,
+};
 
 pub fn priorities(list: &[u8]) -> Vec<Priority> {
-    list.iter().map(|number| Priority::new(*number).unwrap()).collect()
+    list.iter()
+        .map(|number| Priority::new(*number).unwrap())
+        .collect()
 }
 
 pub fn case(id: &str) -> &'static PfcCase {
@@ -54,8 +62,14 @@ pub fn surroundings() -> Surroundings {
 /// A repetition of a case with these lossless priorities, and the storm on some of them where named.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
-    let ask =
-        Ask { lossless: &lossless, storm: storm.as_deref(), durations: DURATIONS, frame: 1024, quanta: Quanta::MAX, interval: 11 * MS };
+    let ask = Ask {
+        lossless: &lossless,
+        storm: storm.as_deref(),
+        durations: DURATIONS,
+        frame: 1024,
+        quanta: Quanta::MAX,
+        interval: 11 * MS,
+    };
     (case(id).plan)(&surroundings(), &ask).unwrap()
 }
 
@@ -76,19 +90,30 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
-pub fn run_blind(plan: &RepetitionPlan, faults: &[Fault], driver: mac::Driver, alive: &mut Alive) -> PfcEvidence {
+pub fn run_blind(
+    plan: &RepetitionPlan,
+    faults: &[Fault],
+    driver: mac::Driver,
+    alive: &mut Alive,
+) -> PfcEvidence {
     run_behind(plan, faults, Some((driver, alive)))
 }
 
 // Each file of tests compiles this module anew, and few use all of it.
 const _: fn(&RepetitionPlan, &[Fault], mac::Driver, &mut Alive) -> PfcEvidence = run_blind;
 
-fn run_behind(plan: &RepetitionPlan, faults: &[Fault], macs: Option<(mac::Driver, &mut Alive)>) -> PfcEvidence {
+fn run_behind(
+    plan: &RepetitionPlan,
+    faults: &[Fault],
+    macs: Option<(mac::Driver, &mut Alive)>,
+) -> PfcEvidence {
     let (driver, alive) = macs.unzip();
     let mut unused = Alive::default();
     let alive = alive.unwrap_or(&mut unused);
     let mut lossless = Priorities::default();
-    plan.lossless.iter().for_each(|priority| lossless.insert(*priority));
+    plan.lossless
+        .iter()
+        .for_each(|priority| lossless.insert(*priority));
     let config = SwitchConfig::new(limits().line_rate, lossless);
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
@@ -96,7 +121,11 @@ fn run_behind(plan: &RepetitionPlan, faults: &[Fault], macs: Option<(mac::Driver
         source_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
         destination_ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
     };
-    let templates = plan.flows.iter().map(|flow| FrameTemplate::new(flow, &addresses).unwrap()).collect();
+    let templates = plan
+        .flows
+        .iter()
+        .map(|flow| FrameTemplate::new(flow, &addresses).unwrap())
+        .collect();
     let now = 1_000 * MS;
     let mut bench = VirtualBench {
         now,
@@ -112,11 +141,22 @@ fn run_behind(plan: &RepetitionPlan, faults: &[Fault], macs: Option<(mac::Driver
         rx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
-        macs: driver.map(|driver| [mac::Mac::new(driver, "tx", alive), mac::Mac::new(driver, "rx", &Alive::default())]),
+        macs: driver.map(|driver| {
+            [
+                mac::Mac::new(driver, "tx", alive),
+                mac::Mac::new(driver, "rx", &Alive::default()),
+            ]
+        }),
     };
     let mut done = Stimulus::default();
-    stimulate::run(&mut bench, plan, limits().pause_time(plan.storm.quanta), limits().max_response, &mut done)
-        .unwrap_or_else(|stop| panic!("{stop:?}"));
+    stimulate::run(
+        &mut bench,
+        plan,
+        limits().pause_time(plan.storm.quanta),
+        limits().max_response,
+        &mut done,
+    )
+    .unwrap_or_else(|stop| panic!("{stop:?}"));
     bench.evidence(done, alive)
 }
 
@@ -152,7 +192,8 @@ fn pfc(classes: &[Priority], quanta: Quanta) -> Vec<u8> {
     frame[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
     for class in classes {
         frame[17] |= 1 << class.get();
-        frame[18 + 2 * class.index()..20 + 2 * class.index()].copy_from_slice(&quanta.0.to_be_bytes());
+        frame[18 + 2 * class.index()..20 + 2 * class.index()]
+            .copy_from_slice(&quanta.0.to_be_bytes());
     }
     frame
 }
@@ -174,7 +215,11 @@ impl VirtualBench<'_> {
             {
                 continue;
             }
-            let side = if departure.port == RX { &mut self.rx } else { &mut self.tx };
+            let side = if departure.port == RX {
+                &mut self.rx
+            } else {
+                &mut self.tx
+            };
             side.receive(departure.at, &departure.frame);
         }
     }
@@ -187,8 +232,19 @@ impl VirtualBench<'_> {
         };
         let storm = self.storm.as_ref().map(|storm| storm.next);
         // A pause of the tx port that runs out lets flows go on without an event of their own.
-        let expiry = self.tx.pauses().iter().map(|pause| pause.until).filter(|until| *until > self.now).min();
-        [due, storm, self.switch.next_event(), expiry].into_iter().flatten().min().unwrap_or(deadline).clamp(self.now, deadline)
+        let expiry = self
+            .tx
+            .pauses()
+            .iter()
+            .map(|pause| pause.until)
+            .filter(|until| *until > self.now)
+            .min();
+        [due, storm, self.switch.next_event(), expiry]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(deadline)
+            .clamp(self.now, deadline)
     }
 
     fn pass_until(&mut self, deadline: Nanos) {
@@ -196,7 +252,11 @@ impl VirtualBench<'_> {
             self.now = self.next(deadline);
             self.switch.advance(self.now);
             self.deliver();
-            if self.storm.as_ref().is_some_and(|storm| storm.next <= self.now) {
+            if self
+                .storm
+                .as_ref()
+                .is_some_and(|storm| storm.next <= self.now)
+            {
                 self.storm_frame();
             }
             self.traffic();
@@ -210,7 +270,10 @@ impl VirtualBench<'_> {
         let interval = self.plan.storm.interval;
         let now = self.now;
         let storm = self.storm.as_mut().unwrap();
-        let departure = Departure { before: now, after: now };
+        let departure = Departure {
+            before: now,
+            after: now,
+        };
         let report = storm.report.get_or_insert_with(|| StormReport {
             method: "virtual".into(),
             frames: 0,
@@ -232,10 +295,19 @@ impl VirtualBench<'_> {
 
     fn traffic(&mut self) {
         let now = self.now;
-        let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else { return };
-        for (priority, stood) in Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses())) {
+        let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else {
+            return;
+        };
+        for (priority, stood) in
+            Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
+        {
             if !stood.is_empty() {
-                self.history.withheld(Withheld { priority, phase: burst.phase, from: stood.start, to: stood.end });
+                self.history.withheld(Withheld {
+                    priority,
+                    phase: burst.phase,
+                    from: stood.start,
+                    to: stood.end,
+                });
             }
         }
         while let Some(index) = self.pacer.as_mut().and_then(Pacer::pop) {
@@ -250,28 +322,50 @@ impl VirtualBench<'_> {
         let flow: &FlowPlan = &self.plan.flows[index];
         let mut frame = Vec::new();
         self.templates[index].copy_to(&mut frame);
-        let stamp = Stamp { run: 1, flow: flow.id, phase, sequence: self.sequences[index], time: self.now };
+        let stamp = Stamp {
+            run: 1,
+            flow: flow.id,
+            phase,
+            sequence: self.sequences[index],
+            time: self.now,
+        };
         self.templates[index].stamp(&mut frame, &stamp);
         self.sequences[index] += 1;
         let now = self.now;
-        match self.sent.iter_mut().find(|sent| sent.flow == flow.id && sent.phase == phase) {
+        match self
+            .sent
+            .iter_mut()
+            .find(|sent| sent.flow == flow.id && sent.phase == phase)
+        {
             Some(sent) => {
                 sent.frames += 1;
                 sent.last = now;
             }
-            None => self.sent.push(FlowSent { flow: flow.id, phase, frames: 1, first: now, last: now }),
+            None => self.sent.push(FlowSent {
+                flow: flow.id,
+                phase,
+                frames: 1,
+                first: now,
+                last: now,
+            }),
         }
         self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
         self.switch.ingress(TX, now, frame);
     }
 
     fn evidence(mut self, done: Stimulus, alive: &mut Alive) -> PfcEvidence {
-        let seen = self.macs.is_none().then(|| "every frame is seen".to_owned());
+        let seen = self
+            .macs
+            .is_none()
+            .then(|| "every frame is seen".to_owned());
         let now = self.now;
         let macs = self.macs.take().into_iter().flatten();
         // What the rx port's counters are is its own.
         let (name, mut other) = (&self.plan.name, Alive::default());
-        let macs = macs.zip([alive, &mut other]).map(|(mac, alive)| mac.finish(now, name, alive)).collect();
+        let macs = macs
+            .zip([alive, &mut other])
+            .map(|(mac, alive)| mac.finish(now, name, alive))
+            .collect();
         let facts = |name: &str| PortFacts {
             interface: name.into(),
             driver: "virtual".into(),
@@ -282,7 +376,12 @@ impl VirtualBench<'_> {
             pfc_visible: seen.clone(),
         };
         let dut = DutReport {
-            model_drops: self.switch.drops().iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
+            model_drops: self
+                .switch
+                .drops()
+                .iter()
+                .map(|(reason, count)| (reason.to_string(), *count))
+                .collect(),
             xoff_sent: self.switch.xoff_sent(),
             ..DutReport::default()
         };
@@ -290,7 +389,11 @@ impl VirtualBench<'_> {
             counting: Counting::default(),
             plan: self.plan.clone(),
             limits: limits(),
-            ports: Ports { tx: facts("tx"), rx: facts("rx"), watchdog: Some("off".into()) },
+            ports: Ports {
+                tx: facts("tx"),
+                rx: facts("rx"),
+                watchdog: Some("off".into()),
+            },
             phases: done.phases,
             sender: SenderReport {
                 method: "virtual".into(),
@@ -301,15 +404,27 @@ impl VirtualBench<'_> {
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
-            windows: Windows { epoch: self.rx.epoch(), width: WINDOW, offered: self.offered, received: self.rx.windows() },
+            windows: Windows {
+                epoch: self.rx.epoch(),
+                width: WINDOW,
+                offered: self.offered,
+                received: self.rx.windows(),
+            },
             storm: done.storm,
             probes: done.probes,
-            arrivals: Arrivals { records: self.rx.arrivals(), lost: 0 },
+            arrivals: Arrivals {
+                records: self.rx.arrivals(),
+                lost: 0,
+            },
             tx_port: self.tx.port(),
             rx_port: self.rx.port(),
             offences: Vec::new(),
             mac: macs,
-            accounting: vec![DropCounter { place: "wire".into(), counter: "lost".into(), rise: 0 }],
+            accounting: vec![DropCounter {
+                place: "wire".into(),
+                counter: "lost".into(),
+                rise: 0,
+            }],
             dut: Some(dut),
             hooks: Vec::new(),
             interrupted: false,
@@ -332,7 +447,11 @@ impl Bench for VirtualBench<'_> {
             .plan
             .flows
             .iter()
-            .map(|flow| Paced { priority: flow.priority, rate: flow.rate, bits: LineRate::frame_bits(flow.length) })
+            .map(|flow| Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits: LineRate::frame_bits(flow.length),
+            })
             .collect();
         let mut pacer = Pacer::new(&flows, limits().line_rate, limits().max_burst).unwrap();
         pacer.start(burst.from, burst.load);
@@ -348,7 +467,12 @@ impl Bench for VirtualBench<'_> {
     }
 
     fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let sent: u64 = self.sent.iter().filter(|sent| sent.phase == phase).map(|sent| sent.frames).sum();
+        let sent: u64 = self
+            .sent
+            .iter()
+            .filter(|sent| sent.phase == phase)
+            .map(|sent| sent.frames)
+            .sum();
         while self.rx.received(phase) < sent && self.now < deadline {
             self.pass_until((self.now + MS).min(deadline));
         }
@@ -360,18 +484,28 @@ impl Bench for VirtualBench<'_> {
             StormKind::Pfc(priorities) => pfc(priorities, self.plan.storm.quanta),
             StormKind::Pause => pause(self.plan.storm.quanta),
         };
-        self.storm = Some(RunningStorm { next: self.now, frame, report: None });
+        self.storm = Some(RunningStorm {
+            next: self.now,
+            frame,
+            report: None,
+        });
         Ok(())
     }
 
     fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        self.storm.take().and_then(|storm| storm.report).ok_or(Stop::Interrupted)
+        self.storm
+            .take()
+            .and_then(|storm| storm.report)
+            .ok_or(Stop::Interrupted)
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
         self.switch.ingress(RX, self.now, pfc(priorities, quanta));
         self.deliver();
-        Ok(Departure { before: self.now, after: self.now })
+        Ok(Departure {
+            before: self.now,
+            after: self.now,
+        })
     }
 
     fn announce(&mut self, phase: &'static str) {

@@ -44,8 +44,16 @@ pub fn need_root(test: &str) -> bool {
 
 /// Whether `tool` is there: `scapy`, or a program in `PATH` or in the system's folders; where not, `test` is noted as skipped.
 pub fn need_tool(test: &str, tool: &str) -> bool {
-    let found = if tool == "scapy" { imports("scapy").unwrap_or(false) } else { in_path(tool) };
-    need(test, found, &format!("needs {tool}, which `cargo xtask setup` installs"))
+    let found = if tool == "scapy" {
+        imports("scapy").unwrap_or(false)
+    } else {
+        in_path(tool)
+    };
+    need(
+        test,
+        found,
+        &format!("needs {tool}, which `cargo xtask setup` installs"),
+    )
 }
 
 /// The first and the last of the CPUs that the test may use; where there is one only, `test` is noted as skipped.
@@ -60,7 +68,11 @@ pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
 
 /// Whether the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as skipped.
 pub fn need_full(test: &str) -> bool {
-    need(test, env::var_os("VALIDATOR_FULL").is_some(), "long; run by `cargo xtask test --full`")
+    need(
+        test,
+        env::var_os("VALIDATOR_FULL").is_some(),
+        "long; run by `cargo xtask test --full`",
+    )
 }
 
 fn need(test: &str, met: bool, reason: &str) -> bool {
@@ -71,13 +83,18 @@ fn need(test: &str, met: bool, reason: &str) -> bool {
 }
 
 fn imports(module: &str) -> io::Result<bool> {
-    let status = Command::new(PYTHON).args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status()?;
+    let status = Command::new(PYTHON)
+        .args(["-c", &format!("import {module}")])
+        .stderr(Stdio::null())
+        .status()?;
     Ok(status.success())
 }
 
 fn in_path(tool: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|folder| folder.join(tool).is_file())
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .any(|folder| folder.join(tool).is_file())
 }
 
 // Each file of tests compiles this module anew, and few use all of it.

@@ -16,24 +16,49 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     let before = threads(end)?;
     // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
-    let said = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().context("unshare")?;
-    ensure!(said.status.success(), "no threaded NAPI (Linux 5.12) of {end}: {}", String::from_utf8_lossy(&said.stderr).trim());
-    let thread: Vec<Pid> = threads(end)?.into_iter().filter(|thread| !before.contains(thread)).collect();
-    let [thread] = thread[..] else { bail!("expected one new thread of NAPI of {end}, found {}", thread.len()) };
+    let said = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .output()
+        .context("unshare")?;
+    ensure!(
+        said.status.success(),
+        "no threaded NAPI (Linux 5.12) of {end}: {}",
+        String::from_utf8_lossy(&said.stderr).trim()
+    );
+    let thread: Vec<Pid> = threads(end)?
+        .into_iter()
+        .filter(|thread| !before.contains(thread))
+        .collect();
+    let [thread] = thread[..] else {
+        bail!(
+            "expected one new thread of NAPI of {end}, found {}",
+            thread.len()
+        )
+    };
     let mut cpus = CpuSet::new();
     cpus.set(cpu)?;
-    sched_setaffinity(thread, &cpus).with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))?;
+    sched_setaffinity(thread, &cpus)
+        .with_context(|| format!("the thread of NAPI of {end} cannot be pinned to CPU {cpu}"))?;
     Ok(thread)
 }
 
 /// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.
 fn threads(end: &str) -> Result<Vec<Pid>> {
     let name = format!("napi/{end}-");
-    ensure!(name.len() < TASK_COMM_LEN, "the kernel cuts names of threads: {end} is too long");
+    ensure!(
+        name.len() < TASK_COMM_LEN,
+        "the kernel cuts names of threads: {end} is too long"
+    );
     let mut threads = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
         // It may have ended meanwhile.
         if fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm.starts_with(&name)) {
             threads.push(Pid::from_raw(pid));

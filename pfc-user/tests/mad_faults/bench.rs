@@ -47,7 +47,10 @@ pub fn switch() -> NodeConfig {
 }
 
 pub fn adapter() -> NodeConfig {
-    NodeConfig { kind: NodeKind::ChannelAdapter, ..switch() }
+    NodeConfig {
+        kind: NodeKind::ChannelAdapter,
+        ..switch()
+    }
 }
 
 /// A journal of one run.
@@ -57,7 +60,11 @@ pub struct Kept {
 }
 
 impl KeyJournal for Kept {
-    fn remember(&mut self, found: &Protection, _answer_time: Duration) -> anyhow::Result<Protection> {
+    fn remember(
+        &mut self,
+        found: &Protection,
+        _answer_time: Duration,
+    ) -> anyhow::Result<Protection> {
         Ok(*self.original.get_or_insert(*found))
     }
     fn forget(&mut self) -> anyhow::Result<()> {
@@ -80,14 +87,21 @@ impl Bench {
 
     pub fn on(transport: Box<dyn Transport>) -> Self {
         let config = MadTestbed {
-            transport: MadTransport::Sim { faults: Vec::new(), args: Vec::new() },
+            transport: MadTransport::Sim {
+                faults: Vec::new(),
+                args: Vec::new(),
+            },
             route: Route::Directed("0,1".parse().unwrap()),
             m_key_current: MKey(0),
             m_key_dut: M_KEY_DUT,
             m_key_other: M_KEY_OTHER,
             timeout: TIMEOUT.as_nanos() as u64,
         };
-        Self { config, requester: Requester::new(transport, 1), journal: Kept::default() }
+        Self {
+            config,
+            requester: Requester::new(transport, 1),
+            journal: Kept::default(),
+        }
     }
 
     /// One repetition, which the user wishes to stop before the request with that index; with the bench's own journal where there
@@ -120,14 +134,31 @@ impl Bench {
 
     /// All repetitions of a case.
     pub fn case(&mut self, case: &str) -> Vec<MadEvidence> {
-        (0..planning::plan(case, &self.config).len()).map(|index| self.repetition(case, index, None, None).0).collect()
+        (0..planning::plan(case, &self.config).len())
+            .map(|index| self.repetition(case, index, None, None).0)
+            .collect()
     }
 }
 
 pub fn simulated(dut: NodeConfig, faults: &[Fault]) -> Simulated {
-    let tester = NodeConfig { lid: Lid(1), guid: 1, ..adapter() };
-    let tester = Sma::new(NodeConfig { m_key: MKey(0), m_key_protect_bits: 0, port_state: dut.port_state, ..tester }, Vec::new());
-    Simulated::new(Fabric { tester, dut: Sma::new(dut, faults.to_vec()) })
+    let tester = NodeConfig {
+        lid: Lid(1),
+        guid: 1,
+        ..adapter()
+    };
+    let tester = Sma::new(
+        NodeConfig {
+            m_key: MKey(0),
+            m_key_protect_bits: 0,
+            port_state: dut.port_state,
+            ..tester
+        },
+        Vec::new(),
+    );
+    Simulated::new(Fabric {
+        tester,
+        dut: Sma::new(dut, faults.to_vec()),
+    })
 }
 
 /// A check's outcome: the repetition's short name and the check.
@@ -141,27 +172,49 @@ pub struct Outcome {
 
 /// Judges repetitions of a case; the outcomes after a round trip through JSON are the same.
 pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
-    let table = &CASES.iter().find(|known| known.case.id == case).unwrap().case;
+    let table = &CASES
+        .iter()
+        .find(|known| known.case.id == case)
+        .unwrap()
+        .case;
     let judged = |evidence: &MadEvidence| {
         let judged = judge(table, evidence);
         // The other case has megabytes of it, and a test of its own.
         if case == KEYS {
-            let again: MadEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
+            let again: MadEvidence =
+                serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
             assert_eq!((&again, &judge(table, &again)), (evidence, &judged));
         }
         judged.checks
     };
-    let name = |repetition: &str| repetition.replace("blocks-0-to-767", "table").replace("protect-bits", "bits");
+    let name = |repetition: &str| {
+        repetition
+            .replace("blocks-0-to-767", "table")
+            .replace("protect-bits", "bits")
+    };
     let checks = repetitions.iter().flat_map(judged);
     checks
-        .map(|check| Outcome { name: name(&check.repetition), check: check.check, verdict: check.verdict, reason: check.reason })
+        .map(|check| Outcome {
+            name: name(&check.repetition),
+            check: check.check,
+            verdict: check.verdict,
+            reason: check.reason,
+        })
         .collect()
 }
 
 /// The whole case's verdict, with its assertions.
 pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator::case::CaseResult {
-    let repetitions = repetitions.iter().map(|evidence| Repetition::Mad(Box::new(evidence.clone()))).collect();
-    cases::judge_case(&CaseEvidence { case: case.into(), repetitions, omitted: Vec::new(), error: None })
+    let repetitions = repetitions
+        .iter()
+        .map(|evidence| Repetition::Mad(Box::new(evidence.clone())))
+        .collect();
+    cases::judge_case(&CaseEvidence {
+        case: case.into(),
+        repetitions,
+        omitted: Vec::new(),
+        error: None,
+    })
 }
 
 /// Both cases, each on a DUT that has just been switched on.

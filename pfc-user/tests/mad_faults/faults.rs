@@ -15,12 +15,29 @@ const FOUND: MKey = MKey(0x0123_4567_89ab_cdef);
 
 /// Every fault, and the checks that fail for it: repetition and check.
 const EXPECTED: &[(&str, &[&str])] = &[
-    ("answers-wrong-key", &["bits-2 no-answer", "bits-3 no-answer"]),
+    (
+        "answers-wrong-key",
+        &["bits-2 no-answer", "bits-3 no-answer"],
+    ),
     ("shows-key", &["bits-1 other-key-value"]),
     ("hides-key", &["bits-0 other-key-value"]),
-    ("no-violations", &["bits-2 one-violation", "bits-3 one-violation"]),
-    ("counts-twice", &["bits-2 one-violation", "bits-3 one-violation"]),
-    ("counts-good-key", &["bits-0 no-violation", "bits-1 no-violation", "bits-2 one-violation", "bits-3 one-violation"]),
+    (
+        "no-violations",
+        &["bits-2 one-violation", "bits-3 one-violation"],
+    ),
+    (
+        "counts-twice",
+        &["bits-2 one-violation", "bits-3 one-violation"],
+    ),
+    (
+        "counts-good-key",
+        &[
+            "bits-0 no-violation",
+            "bits-1 no-violation",
+            "bits-2 one-violation",
+            "bits-3 one-violation",
+        ],
+    ),
     (
         "ignores-key-set",
         &[
@@ -34,11 +51,31 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-3 own-key-value",
         ],
     ),
-    ("ignores-protect-bits", &["bits-1 key-set", "bits-2 key-set", "bits-3 key-set"]),
-    ("refuses-its-key", &["bits-2 own-key-answered", "bits-3 own-key-answered"]),
-    ("refuses-other-key", &["bits-0 other-key-answered", "bits-1 other-key-answered"]),
-    ("forgets-key", &["bits-0 own-key-value", "bits-1 own-key-value", "bits-2 own-key-value", "bits-3 own-key-value"]),
-    ("locks-out", &["bits-2 dut-key-answered", "bits-3 dut-key-answered"]),
+    (
+        "ignores-protect-bits",
+        &["bits-1 key-set", "bits-2 key-set", "bits-3 key-set"],
+    ),
+    (
+        "refuses-its-key",
+        &["bits-2 own-key-answered", "bits-3 own-key-answered"],
+    ),
+    (
+        "refuses-other-key",
+        &["bits-0 other-key-answered", "bits-1 other-key-answered"],
+    ),
+    (
+        "forgets-key",
+        &[
+            "bits-0 own-key-value",
+            "bits-1 own-key-value",
+            "bits-2 own-key-value",
+            "bits-3 own-key-value",
+        ],
+    ),
+    (
+        "locks-out",
+        &["bits-2 dut-key-answered", "bits-3 dut-key-answered"],
+    ),
     (
         "keeps-key",
         &[
@@ -59,34 +96,103 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("lft-get-status", &["table get-status"]),
     ("lft-set-status", &["table set-status"]),
     ("lft-one-block=0", &["table set-status", "table get-status"]),
-    ("lft-one-block=500", &["table set-status", "table get-status"]),
-    ("lft-one-block=767", &["table set-status", "table get-status"]),
-    ("lft-attribute", &["table set-attribute", "table get-attribute"]),
-    ("lft-modifier", &["table set-modifier", "table get-modifier"]),
+    (
+        "lft-one-block=500",
+        &["table set-status", "table get-status"],
+    ),
+    (
+        "lft-one-block=767",
+        &["table set-status", "table get-status"],
+    ),
+    (
+        "lft-attribute",
+        &["table set-attribute", "table get-attribute"],
+    ),
+    (
+        "lft-modifier",
+        &["table set-modifier", "table get-modifier"],
+    ),
     ("lft-data", &["table get-data"]),
     ("no-random-fdb", &["table random-fdb-cap"]),
-    ("twice", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
-    ("other-tid", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
-    ("truncated", &["table single-answer", "bits-0 single-answer", "bits-1 single-answer", "bits-2 single-answer", "bits-3 single-answer"]),
+    (
+        "twice",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
+    (
+        "other-tid",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
+    (
+        "truncated",
+        &[
+            "table single-answer",
+            "bits-0 single-answer",
+            "bits-1 single-answer",
+            "bits-2 single-answer",
+            "bits-3 single-answer",
+        ],
+    ),
     ("silent=node-info", &["table node-info"]),
     ("silent=switch-info", &["table switch-info"]),
-    ("silent=port-info", &["table port-state", "bits-0 port-state", "bits-1 port-state", "bits-2 port-state", "bits-3 port-state"]),
-    ("silent=linear-forwarding-table", &["table set-answered", "table get-answered"]),
+    (
+        "silent=port-info",
+        &[
+            "table port-state",
+            "bits-0 port-state",
+            "bits-1 port-state",
+            "bits-2 port-state",
+            "bits-3 port-state",
+        ],
+    ),
+    (
+        "silent=linear-forwarding-table",
+        &["table set-answered", "table get-answered"],
+    ),
 ];
 
 /// On a DUT that has a key already.
-const EXPECTED_WITH_KEY: &[(&str, &[&str])] = &[("one-key", &["bits-0 restored", "bits-1 restored", "bits-2 restored", "bits-3 restored"])];
+const EXPECTED_WITH_KEY: &[(&str, &[&str])] = &[(
+    "one-key",
+    &[
+        "bits-0 restored",
+        "bits-1 restored",
+        "bits-2 restored",
+        "bits-3 restored",
+    ],
+)];
 
 /// Faults that nothing can be said of: the DUT does not answer, or not while it is waited for.
 const UNDECIDED: &[(&str, &str)] = &[
-    ("silent", "nothing shows that the DUT can be reached by path 0,1"),
+    (
+        "silent",
+        "nothing shows that the DUT can be reached by path 0,1",
+    ),
     ("late", "a longer `timeout` of the testbed is needed"),
-    ("drops=1", "nothing shows that the DUT can be reached by path 0,1"),
+    (
+        "drops=1",
+        "nothing shows that the DUT can be reached by path 0,1",
+    ),
     ("busy=1000", "BUSY 3 times"),
 ];
 
 fn with(outcomes: &[Outcome], verdict: Verdict) -> BTreeSet<String> {
-    outcomes.iter().filter(|outcome| outcome.verdict == verdict).map(|outcome| format!("{} {}", outcome.name, outcome.check)).collect()
+    outcomes
+        .iter()
+        .filter(|outcome| outcome.verdict == verdict)
+        .map(|outcome| format!("{} {}", outcome.name, outcome.check))
+        .collect()
 }
 
 fn run(fault: &str) -> Vec<Outcome> {
@@ -94,23 +200,45 @@ fn run(fault: &str) -> Vec<Outcome> {
 }
 
 fn with_key() -> NodeConfig {
-    NodeConfig { m_key: FOUND, m_key_protect_bits: 1, m_key_lease_period: 60, ..switch() }
+    NodeConfig {
+        m_key: FOUND,
+        m_key_protect_bits: 1,
+        m_key_lease_period: 60,
+        ..switch()
+    }
 }
 
 /// Checks that have no subject in a subcase.
 fn has_no_subject(outcome: &Outcome) -> bool {
     match outcome.name.as_str() {
-        "bits-0" | "bits-1" => ["no-answer", "dut-key-answered", "one-violation"].contains(&outcome.check.as_str()),
-        "bits-2" | "bits-3" => ["other-key-answered", "other-key-value", "no-violation"].contains(&outcome.check.as_str()),
+        "bits-0" | "bits-1" => {
+            ["no-answer", "dut-key-answered", "one-violation"].contains(&outcome.check.as_str())
+        }
+        "bits-2" | "bits-3" => ["other-key-answered", "other-key-value", "no-violation"]
+            .contains(&outcome.check.as_str()),
         _ => false,
     }
 }
 
 #[test]
 fn a_switch_without_faults_passes_every_check() {
-    for (dut, key) in [(switch(), MKey(0)), (with_key(), FOUND), (NodeConfig { m_key_protect_bits: 3, ..with_key() }, FOUND)] {
+    for (dut, key) in [
+        (switch(), MKey(0)),
+        (with_key(), FOUND),
+        (
+            NodeConfig {
+                m_key_protect_bits: 3,
+                ..with_key()
+            },
+            FOUND,
+        ),
+    ] {
         for outcome in both(&dut, key, &[]) {
-            let expected = if has_no_subject(&outcome) { Verdict::NotApplicable } else { Verdict::Pass };
+            let expected = if has_no_subject(&outcome) {
+                Verdict::NotApplicable
+            } else {
+                Verdict::Pass
+            };
             assert_eq!(outcome.verdict, expected, "{outcome:?}");
         }
     }
@@ -120,7 +248,15 @@ fn a_switch_without_faults_passes_every_check() {
 fn a_channel_adapter_passes_what_is_about_it() {
     for outcome in both(&adapter(), MKey(0), &[]) {
         let not_applicable = outcome.name == "table" || has_no_subject(&outcome);
-        assert_eq!(outcome.verdict, if not_applicable { Verdict::NotApplicable } else { Verdict::Pass }, "{outcome:?}");
+        assert_eq!(
+            outcome.verdict,
+            if not_applicable {
+                Verdict::NotApplicable
+            } else {
+                Verdict::Pass
+            },
+            "{outcome:?}"
+        );
         if outcome.name == "table" {
             assert!(outcome.reason.contains("ChannelAdapter"), "{outcome:?}");
         }
@@ -133,23 +269,50 @@ fn each_fault_fails_exactly_its_checks() {
         exactly(fault, &run(fault), expected);
     }
     for (fault, expected) in EXPECTED_WITH_KEY {
-        exactly(fault, &both(&with_key(), FOUND, &[fault.parse().unwrap()]), expected);
+        exactly(
+            fault,
+            &both(&with_key(), FOUND, &[fault.parse().unwrap()]),
+            expected,
+        );
     }
 }
 
 fn exactly(fault: &str, outcomes: &[Outcome], expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
-    let reasons: Vec<_> = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Fail).collect();
-    assert_eq!(with(outcomes, Verdict::Fail), expected, "{fault}: {reasons:#?}");
-    assert!(reasons.iter().all(|outcome| outcome.reason.contains("expected")), "{fault}: {reasons:#?}");
+    let reasons: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| outcome.verdict == Verdict::Fail)
+        .collect();
+    assert_eq!(
+        with(outcomes, Verdict::Fail),
+        expected,
+        "{fault}: {reasons:#?}"
+    );
+    assert!(
+        reasons
+            .iter()
+            .all(|outcome| outcome.reason.contains("expected")),
+        "{fault}: {reasons:#?}"
+    );
     // What depends on a failed check is skipped, and nothing else is.
-    for outcome in outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Skipped) {
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| outcome.verdict == Verdict::Skipped)
+    {
         let case = if outcome.name == "table" { TABLE } else { KEYS };
         let case = CASES.iter().find(|known| known.case.id == case).unwrap();
-        let check = case.case.checks.iter().find(|check| check.id == outcome.check).unwrap();
+        let check = case
+            .case
+            .checks
+            .iter()
+            .find(|check| check.id == outcome.check)
+            .unwrap();
         let failed = |on: &&str| {
             let same = |other: &&Outcome| other.name == outcome.name && other.check == **on;
-            outcomes.iter().filter(same).any(|other| matches!(other.verdict, Verdict::Fail | Verdict::Skipped))
+            outcomes
+                .iter()
+                .filter(same)
+                .any(|other| matches!(other.verdict, Verdict::Fail | Verdict::Skipped))
         };
         assert!(check.depends_on.iter().any(failed), "{fault}: {outcome:?}");
     }
@@ -175,18 +338,29 @@ fn what_cannot_be_reached_is_inconclusive() {
 #[test]
 fn a_violation_that_is_not_cleared_is_not_counted_twice() {
     let outcomes = run("keeps-violations");
-    assert_eq!(with(&outcomes, Verdict::Inconclusive), BTreeSet::from(["bits-3 one-violation".to_owned()]));
+    assert_eq!(
+        with(&outcomes, Verdict::Inconclusive),
+        BTreeSet::from(["bits-3 one-violation".to_owned()])
+    );
 }
 
 #[test]
 fn every_fault_of_the_catalogue_is_here() {
     let recovered = ["busy", "drops"];
     for entry in Fault::CATALOGUE {
-        let is_here = |list: &[(&str, &[&str])]| list.iter().any(|(fault, _)| fault.split('=').next() == Some(entry.name));
-        let undecided = UNDECIDED.iter().any(|(fault, _)| fault.split('=').next() == Some(entry.name));
+        let is_here = |list: &[(&str, &[&str])]| {
+            list.iter()
+                .any(|(fault, _)| fault.split('=').next() == Some(entry.name))
+        };
+        let undecided = UNDECIDED
+            .iter()
+            .any(|(fault, _)| fault.split('=').next() == Some(entry.name));
         // Of a DUT that no subnet manager has configured.
         let undecided = undecided || entry.name == "refuses-lid-0";
-        let found = is_here(EXPECTED) || is_here(EXPECTED_WITH_KEY) || undecided || recovered.contains(&entry.name);
+        let found = is_here(EXPECTED)
+            || is_here(EXPECTED_WITH_KEY)
+            || undecided
+            || recovered.contains(&entry.name);
         assert!(found, "{}", entry.name);
     }
 }
@@ -195,14 +369,23 @@ fn every_fault_of_the_catalogue_is_here() {
 fn the_fault_that_a_table_names_fails_that_check() {
     for case in &CASES {
         for check in case.case.checks {
-            let mut named = EXPECTED.iter().chain(EXPECTED_WITH_KEY).filter(|(fault, _)| *fault == check.fault);
+            let mut named = EXPECTED
+                .iter()
+                .chain(EXPECTED_WITH_KEY)
+                .filter(|(fault, _)| *fault == check.fault);
             let fails = |(_, checks): &(&str, &[&str])| {
                 checks.iter().any(|line| {
                     let (repetition, failing) = line.split_once(' ').unwrap();
                     failing == check.id && (repetition == "table") == (case.case.id == TABLE)
                 })
             };
-            assert!(named.any(fails), "{} {} by {}", case.case.id, check.id, check.fault);
+            assert!(
+                named.any(fails),
+                "{} {} by {}",
+                case.case.id,
+                check.id,
+                check.fault
+            );
         }
     }
 }

@@ -18,11 +18,24 @@ use validator::evidence::mad::{MadEvidence, Purpose};
 
 use super::bench::{Bench, KEYS, M_KEY_OTHER, TABLE, both, outcomes, result, simulated, switch};
 
-const FOUND: Protection = Protection { m_key: MKey(0x0123_4567_89ab_cdef), protect_bits: 2, lease_period: 300 };
+const FOUND: Protection = Protection {
+    m_key: MKey(0x0123_4567_89ab_cdef),
+    protect_bits: 2,
+    lease_period: 300,
+};
 
 fn with_key() -> NodeConfig {
-    let Protection { m_key, protect_bits, lease_period } = FOUND;
-    NodeConfig { m_key, m_key_protect_bits: protect_bits, m_key_lease_period: lease_period, ..switch() }
+    let Protection {
+        m_key,
+        protect_bits,
+        lease_period,
+    } = FOUND;
+    NodeConfig {
+        m_key,
+        m_key_protect_bits: protect_bits,
+        m_key_lease_period: lease_period,
+        ..switch()
+    }
 }
 
 /// What the DUT has, as a Get with the key shows it.
@@ -30,7 +43,11 @@ fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection
     let route = Route::Directed("0,1".parse().unwrap());
     let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
     request.set_m_key(key);
-    match requester.exchange(request, &route, Duration::from_secs(1)).unwrap().outcome {
+    match requester
+        .exchange(request, &route, Duration::from_secs(1))
+        .unwrap()
+        .outcome
+    {
         Outcome::Answered { smp, .. } => Protection::of(&smp.decode::<PortInfo>().unwrap()),
         other => panic!("{other:?}"),
     }
@@ -39,12 +56,19 @@ fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection
 /// All but the subjects that a subcase has not.
 fn all_pass(case: &str, repetitions: &[MadEvidence]) {
     for outcome in outcomes(case, repetitions) {
-        assert!(matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable), "{outcome:?}");
+        assert!(
+            matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable),
+            "{outcome:?}"
+        );
     }
 }
 
 fn of(evidence: &MadEvidence, purpose: Purpose) -> usize {
-    evidence.exchanges.iter().filter(|exchange| exchange.purpose == purpose).count()
+    evidence
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.purpose == purpose)
+        .count()
 }
 
 #[test]
@@ -55,16 +79,32 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
         all_pass(KEYS, &repetitions);
         assert_eq!(of(&repetitions[0], Purpose::DutPort), 1 + times, "{fault}");
         let figures = result(KEYS, &repetitions).figures;
-        let requests = figures.iter().find(|figure| figure.name == "requests").unwrap();
-        assert!(requests.value.contains(&format!("{times} answered BUSY")), "{requests:?}");
+        let requests = figures
+            .iter()
+            .find(|figure| figure.name == "requests")
+            .unwrap();
+        assert!(
+            requests.value.contains(&format!("{times} answered BUSY")),
+            "{requests:?}"
+        );
     }
     for fault in ["drops=10", "drops=7", "drops=5"] {
         for outcome in both(&switch(), MKey(0), &[fault.parse().unwrap()]) {
-            assert!(matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable), "{fault}: {outcome:?}");
+            assert!(
+                matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable),
+                "{fault}: {outcome:?}"
+            );
         }
     }
     let repetitions = Bench::new(switch(), &["drops=10".parse().unwrap()]).case(TABLE);
-    assert_eq!(repetitions[0].exchanges.iter().filter(|exchange| exchange.answer.is_none()).count(), 171);
+    assert_eq!(
+        repetitions[0]
+            .exchanges
+            .iter()
+            .filter(|exchange| exchange.answer.is_none())
+            .count(),
+        171
+    );
 }
 
 /// A DUT whose requests with M_KEY_OTHER are lost, so many of them.
@@ -82,10 +122,21 @@ fn loses_wrong_keys(mut count: u32) -> Bench {
 
 #[test]
 fn violations_0_through_a_lost_request_are_tried_again() {
-    for (lost, attempts, verdict) in [(0, 1, Verdict::Pass), (1, 2, Verdict::Pass), (2, 3, Verdict::Pass), (3, 3, Verdict::Fail)] {
+    for (lost, attempts, verdict) in [
+        (0, 1, Verdict::Pass),
+        (1, 2, Verdict::Pass),
+        (2, 3, Verdict::Pass),
+        (3, 3, Verdict::Fail),
+    ] {
         let mut bench = loses_wrong_keys(lost);
         let (evidence, _) = bench.repetition(KEYS, 2, None, None);
-        assert_eq!((of(&evidence, Purpose::OtherKey), of(&evidence, Purpose::DutKey)), (attempts, attempts));
+        assert_eq!(
+            (
+                of(&evidence, Purpose::OtherKey),
+                of(&evidence, Purpose::DutKey)
+            ),
+            (attempts, attempts)
+        );
         for outcome in outcomes(KEYS, std::slice::from_ref(&evidence)) {
             let expected = match outcome.check.as_str() {
                 "one-violation" => verdict,
@@ -102,7 +153,10 @@ fn violations_0_through_a_lost_request_are_tried_again() {
     let (mut evidence, _) = loses_wrong_keys(3).repetition(KEYS, 2, None, None);
     evidence.exchanges.retain(|exchange| exchange.attempt < 3);
     let outcomes = outcomes(KEYS, &[evidence]);
-    let one = outcomes.iter().find(|outcome| outcome.check == "one-violation").unwrap();
+    let one = outcomes
+        .iter()
+        .find(|outcome| outcome.check == "one-violation")
+        .unwrap();
     assert_eq!(one.verdict, Verdict::Inconclusive, "{one:?}");
 }
 
@@ -125,7 +179,8 @@ impl Transport for LosesAnswers {
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
         loop {
             match self.inner.receive(deadline)? {
-                Some(received) if Smp::parse(&received.octets).is_ok_and(|smp| (self.lost)(&smp)) => {}
+                Some(received)
+                    if Smp::parse(&received.octets).is_ok_and(|smp| (self.lost)(&smp)) => {}
                 other => return Ok(other),
             }
         }
@@ -141,17 +196,27 @@ impl Transport for LosesAnswers {
 #[test]
 fn a_set_whose_answer_is_lost_is_not_lost() {
     // Each answer of a subcase in turn, those to Sets among them.
-    for dut in [switch(), with_key()].map(|dut| NodeConfig { master_sm_lid: Lid(0), ..dut }) {
+    for dut in [switch(), with_key()].map(|dut| NodeConfig {
+        master_sm_lid: Lid(0),
+        ..dut
+    }) {
         for victim in 0..11 {
             let mut count = 0;
             let lost = Box::new(move |_: &Smp| {
                 count += 1;
                 count == victim + 1
             });
-            let mut bench = Bench::on(Box::new(LosesAnswers { inner: simulated(dut.clone(), &[]), lost }));
+            let mut bench = Bench::on(Box::new(LosesAnswers {
+                inner: simulated(dut.clone(), &[]),
+                lost,
+            }));
             bench.config.m_key_current = dut.m_key;
             let (evidence, _) = bench.repetition(KEYS, 3, None, None);
-            let unanswered = evidence.exchanges.iter().filter(|exchange| exchange.answer.is_none()).count();
+            let unanswered = evidence
+                .exchanges
+                .iter()
+                .filter(|exchange| exchange.answer.is_none())
+                .count();
             assert!(unanswered >= 2, "{victim}: {unanswered}");
             all_pass(KEYS, &[evidence]);
             assert_eq!(shown(&mut bench.requester, dut.m_key).m_key, dut.m_key);
@@ -173,13 +238,21 @@ fn key_bits_and_lease_are_as_they_were_after_each_subcase() {
 #[test]
 fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
     for (dut, key) in [(switch(), MKey(0)), (with_key(), FOUND.m_key)] {
-        let found = Protection { m_key: key, protect_bits: dut.m_key_protect_bits, lease_period: dut.m_key_lease_period };
+        let found = Protection {
+            m_key: key,
+            protect_bits: dut.m_key_protect_bits,
+            lease_period: dut.m_key_lease_period,
+        };
         let mut whole = 0;
         for stop in 0.. {
             let mut bench = Bench::new(dut.clone(), &[]);
             bench.config.m_key_current = key;
             let (evidence, _) = bench.repetition(KEYS, 2, None, Some(stop));
-            assert_eq!(shown(&mut bench.requester, key), found, "stopped before request {stop}");
+            assert_eq!(
+                shown(&mut bench.requester, key),
+                found,
+                "stopped before request {stop}"
+            );
             if !evidence.interrupted {
                 all_pass(KEYS, &[evidence]);
                 break;
@@ -189,7 +262,9 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
             for outcome in outcomes(KEYS, &[evidence]) {
                 let expected = match outcome.check.as_str() {
                     "restored" if was_changed => Verdict::Pass,
-                    "other-key-answered" | "other-key-value" | "no-violation" => Verdict::NotApplicable,
+                    "other-key-answered" | "other-key-value" | "no-violation" => {
+                        Verdict::NotApplicable
+                    }
                     _ => Verdict::Inconclusive,
                 };
                 assert_eq!(outcome.verdict, expected, "{stop}: {outcome:?}");
@@ -204,7 +279,11 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
-    fn remember(&mut self, found: &Protection, _answer_time: Duration) -> anyhow::Result<Protection> {
+    fn remember(
+        &mut self,
+        found: &Protection,
+        _answer_time: Duration,
+    ) -> anyhow::Result<Protection> {
         self.0.borrow_mut().push(format!("remember {found}"));
         Ok(*found)
     }
@@ -249,15 +328,24 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     let told = |dut: NodeConfig, faults: &[&str], current: MKey| {
         let mut told = Told::default();
         let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
-        let transport = TellsOfSets { inner: simulated(dut, &faults), told: told.clone() };
+        let transport = TellsOfSets {
+            inner: simulated(dut, &faults),
+            told: told.clone(),
+        };
         let mut bench = Bench::on(Box::new(transport));
         bench.config.m_key_current = current;
         let (_, events) = bench.repetition(KEYS, 3, Some(&mut told), None);
-        let notes: Vec<_> = events.into_iter().filter(|event| matches!(event, Event::Note(_))).collect();
+        let notes: Vec<_> = events
+            .into_iter()
+            .filter(|event| matches!(event, Event::Note(_)))
+            .collect();
         (told.0.take(), notes)
     };
     let (list, notes) = told(with_key(), &[], FOUND.m_key);
-    assert_eq!(list, [&*format!("remember {FOUND}"), "set", "set", "set", "forget"]);
+    assert_eq!(
+        list,
+        [&*format!("remember {FOUND}"), "set", "set", "set", "forget"]
+    );
     assert!(notes.is_empty(), "{notes:?}");
 
     // The key is not back: the note stays, and the user is told.
@@ -266,20 +354,49 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     assert_eq!(notes.len(), 1, "{notes:?}");
 
     // The DUT has another key than the testbed says: nothing is set.
-    let (list, _) = told(NodeConfig { m_key_protect_bits: 0, ..with_key() }, &[], MKey(7));
+    let (list, _) = told(
+        NodeConfig {
+            m_key_protect_bits: 0,
+            ..with_key()
+        },
+        &[],
+        MKey(7),
+    );
     assert_eq!(list, Vec::<String>::new());
 }
 
 #[test]
 fn what_a_transport_cannot_show_is_said() {
-    let transport = TellsOfSets { inner: simulated(switch(), &["twice".parse().unwrap()]), told: Told::default() };
+    let transport = TellsOfSets {
+        inner: simulated(switch(), &["twice".parse().unwrap()]),
+        told: Told::default(),
+    };
     let repetitions = Bench::on(Box::new(transport)).case(KEYS);
     let result = result(KEYS, &repetitions);
-    assert!(result.figures.iter().any(|figure| figure.name == "not visible"));
-    let silence = result.checks.iter().find(|check| check.check == "no-answer" && check.verdict == Verdict::Pass).unwrap();
-    assert!(silence.assertions.iter().any(|assertion| assertion.actual.contains("could not be seen")), "{silence:?}");
+    assert!(
+        result
+            .figures
+            .iter()
+            .any(|figure| figure.name == "not visible")
+    );
+    let silence = result
+        .checks
+        .iter()
+        .find(|check| check.check == "no-answer" && check.verdict == Verdict::Pass)
+        .unwrap();
+    assert!(
+        silence
+            .assertions
+            .iter()
+            .any(|assertion| assertion.actual.contains("could not be seen")),
+        "{silence:?}"
+    );
 
-    let mut evidence = Bench::on(Box::new(TellsOfSets { inner: simulated(switch(), &[]), told: Told::default() })).case(KEYS);
+    let mut evidence = Bench::on(Box::new(TellsOfSets {
+        inner: simulated(switch(), &[]),
+        told: Told::default(),
+    }))
+    .case(KEYS);
     for outcome in outcomes(KEYS, &evidence.split_off(0)) {
         if outcome.check == "single-answer" {
             assert_eq!(outcome.verdict, Verdict::NotApplicable, "{outcome:?}");
@@ -298,13 +415,32 @@ fn a_refused_packet_is_an_error_and_not_a_time_out() {
     let mut bench = Bench::on(Box::new(transport));
     bench.config.m_key_current = FOUND.m_key;
     let (evidence, _) = bench.repetition(KEYS, 2, None, None);
-    assert!(evidence.error().is_some_and(|error| error.contains("refused")), "{:?}", evidence.error);
+    assert!(
+        evidence
+            .error()
+            .is_some_and(|error| error.contains("refused")),
+        "{:?}",
+        evidence.error
+    );
     // What was decided before stays, and what was not names the error.
     let outcomes = outcomes(KEYS, &[evidence]);
-    let of = |check: &str| outcomes.iter().find(|outcome| outcome.check == check).unwrap();
-    assert_eq!(["port-state", "key-set", "restored"].map(|check| of(check).verdict), [Verdict::Pass; 3], "{outcomes:#?}");
+    let of = |check: &str| {
+        outcomes
+            .iter()
+            .find(|outcome| outcome.check == check)
+            .unwrap()
+    };
+    assert_eq!(
+        ["port-state", "key-set", "restored"].map(|check| of(check).verdict),
+        [Verdict::Pass; 3],
+        "{outcomes:#?}"
+    );
     for check in ["own-key-answered", "no-answer", "one-violation"] {
-        assert!(of(check).verdict == Verdict::Inconclusive && of(check).reason.contains("refused"), "{:?}", of(check));
+        assert!(
+            of(check).verdict == Verdict::Inconclusive && of(check).reason.contains("refused"),
+            "{:?}",
+            of(check)
+        );
     }
     assert_eq!(shown(&mut bench.requester, FOUND.m_key), FOUND);
 }
@@ -343,17 +479,34 @@ impl Transport for Woken {
 
 #[test]
 fn a_wait_that_is_interrupted_leaves_the_dut_as_it_was() {
-    let dut = NodeConfig { master_sm_lid: Lid(0), ..with_key() };
+    let dut = NodeConfig {
+        master_sm_lid: Lid(0),
+        ..with_key()
+    };
     // Answers up to the silence after the wrong key, and that silence; what is restored is not cut short.
     for waits in 3..16 {
-        let mut bench = Bench::on(Box::new(Woken { inner: simulated(dut.clone(), &[]), waits, is_heard: false }));
+        let mut bench = Bench::on(Box::new(Woken {
+            inner: simulated(dut.clone(), &[]),
+            waits,
+            is_heard: false,
+        }));
         bench.config.m_key_current = FOUND.m_key;
         let (evidence, _) = bench.repetition(KEYS, 3, None, None);
         bench.requester.transport().set_wake(None);
-        assert_eq!(shown(&mut bench.requester, FOUND.m_key), FOUND, "interrupted in wait {waits}");
+        assert_eq!(
+            shown(&mut bench.requester, FOUND.m_key),
+            FOUND,
+            "interrupted in wait {waits}"
+        );
         let was_set = of(&evidence, Purpose::Restored) > 0;
         let outcomes = outcomes(KEYS, &[evidence]);
-        let restored = outcomes.iter().find(|outcome| outcome.check == "restored").unwrap();
-        assert!(was_set && restored.verdict == Verdict::Pass, "interrupted in wait {waits}: {restored:?}");
+        let restored = outcomes
+            .iter()
+            .find(|outcome| outcome.check == "restored")
+            .unwrap();
+        assert!(
+            was_set && restored.verdict == Verdict::Pass,
+            "interrupted in wait {waits}: {restored:?}"
+        );
     }
 }

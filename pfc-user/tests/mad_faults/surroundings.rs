@@ -10,68 +10,163 @@ use validator::evidence::mad::{MadEvidence, Octets, Packet, Purpose, Stray};
 use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, outcomes, result, switch};
 
 fn all_inconclusive(outcomes: &[Outcome], reason: &str) {
-    for outcome in outcomes.iter().filter(|outcome| outcome.check != "single-answer" && outcome.verdict != Verdict::NotApplicable) {
-        assert!(outcome.verdict == Verdict::Inconclusive && outcome.reason.contains(reason), "{outcome:?}");
+    for outcome in outcomes.iter().filter(|outcome| {
+        outcome.check != "single-answer" && outcome.verdict != Verdict::NotApplicable
+    }) {
+        assert!(
+            outcome.verdict == Verdict::Inconclusive && outcome.reason.contains(reason),
+            "{outcome:?}"
+        );
     }
 }
 
 #[test]
 fn a_link_that_is_down_is_inconclusive() {
-    let outcomes = both(&NodeConfig { port_state: 1, ..switch() }, MKey(0), &[]);
-    assert_eq!(outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Inconclusive).count(), outcomes.len() - 12);
-    all_inconclusive(&outcomes, "PortState of the tester: expected Initialized, Armed or Active, found Down");
+    let outcomes = both(
+        &NodeConfig {
+            port_state: 1,
+            ..switch()
+        },
+        MKey(0),
+        &[],
+    );
+    assert_eq!(
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.verdict == Verdict::Inconclusive)
+            .count(),
+        outcomes.len() - 12
+    );
+    all_inconclusive(
+        &outcomes,
+        "PortState of the tester: expected Initialized, Armed or Active, found Down",
+    );
 }
 
 #[test]
 fn initialized_and_armed_will_do() {
     for port_state in [2, 3] {
-        for outcome in both(&NodeConfig { port_state, ..switch() }, MKey(0), &[]) {
-            assert!(matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable), "{outcome:?}");
+        for outcome in both(
+            &NodeConfig {
+                port_state,
+                ..switch()
+            },
+            MKey(0),
+            &[],
+        ) {
+            assert!(
+                matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable),
+                "{outcome:?}"
+            );
         }
     }
 }
 
 #[test]
 fn a_linear_forwarding_table_makes_it_not_applicable() {
-    let repetitions = Bench::new(NodeConfig { linear_fdb_cap: 1024, ..switch() }, &[]).case(TABLE);
+    let repetitions = Bench::new(
+        NodeConfig {
+            linear_fdb_cap: 1024,
+            ..switch()
+        },
+        &[],
+    )
+    .case(TABLE);
     let result = result(TABLE, &repetitions);
     assert_eq!(result.verdict, Verdict::NotApplicable);
-    assert!(result.checks.iter().all(|check| check.reason.contains("LinearFDBCap is 1024")));
+    assert!(
+        result
+            .checks
+            .iter()
+            .all(|check| check.reason.contains("LinearFDBCap is 1024"))
+    );
     assert_eq!(step(&result, "7").verdict, Verdict::NotApplicable);
-    assert!(repetitions[0].exchanges.iter().all(|exchange| exchange.purpose != Purpose::SetBlock), "nothing was written");
+    assert!(
+        repetitions[0]
+            .exchanges
+            .iter()
+            .all(|exchange| exchange.purpose != Purpose::SetBlock),
+        "nothing was written"
+    );
 }
 
 fn step<'r>(result: &'r CaseResult, number: &str) -> &'r validator::case::StepResult {
-    result.steps.iter().find(|step| step.step == number).unwrap()
+    result
+        .steps
+        .iter()
+        .find(|step| step.step == number)
+        .unwrap()
 }
 
 #[test]
 fn every_step_is_told_with_what_was_found() {
     let table = result(TABLE, &Bench::new(switch(), &[]).case(TABLE));
     let numbers: Vec<_> = table.steps.iter().map(|step| step.step.clone()).collect();
-    let expected: Vec<_> = ["init 1".to_owned()].into_iter().chain((1..=16).map(|number| number.to_string())).collect();
+    let expected: Vec<_> = ["init 1".to_owned()]
+        .into_iter()
+        .chain((1..=16).map(|number| number.to_string()))
+        .collect();
     assert_eq!(numbers, expected);
-    for (number, found) in
-        [("2", "NumPorts = 4"), ("5", "LinearFDBCap = 0"), ("6", "RandomFDBCap = 1024"), ("10", "sent 768"), ("16", "768 blocks")]
-    {
-        assert!(step(&table, number).found.contains(found), "{:?}", step(&table, number));
+    for (number, found) in [
+        ("2", "NumPorts = 4"),
+        ("5", "LinearFDBCap = 0"),
+        ("6", "RandomFDBCap = 1024"),
+        ("10", "sent 768"),
+        ("16", "768 blocks"),
+    ] {
+        assert!(
+            step(&table, number).found.contains(found),
+            "{:?}",
+            step(&table, number)
+        );
     }
-    let not_exercised: Vec<_> =
-        table.assertions.iter().filter(|assertion| assertion.verdict.is_none()).map(|assertion| &assertion.id[..]).collect();
-    assert_eq!(not_exercised, ["v1c14-024.1.1#10.01", "v1c14-024.1.1#10.02", "v1c14-024.1.1#10.05", "v1c14-024.1.1#10.06"]);
+    let not_exercised: Vec<_> = table
+        .assertions
+        .iter()
+        .filter(|assertion| assertion.verdict.is_none())
+        .map(|assertion| &assertion.id[..])
+        .collect();
+    assert_eq!(
+        not_exercised,
+        [
+            "v1c14-024.1.1#10.01",
+            "v1c14-024.1.1#10.02",
+            "v1c14-024.1.1#10.05",
+            "v1c14-024.1.1#10.06"
+        ]
+    );
 
     let keys = result(KEYS, &Bench::new(switch(), &[]).case(KEYS));
     for (subcase, last) in [(0, "4"), (1, "4"), (2, "6"), (3, "6")] {
         let name = format!("protect-bits-{subcase}");
-        let numbers: Vec<_> = keys.steps.iter().filter(|step| step.repetition == name).map(|step| step.step.as_str()).collect();
-        let first = ["init 1", "init 2", "init 3", "1.1", "1.2", "1.3", "1.4", "2", "3", "4"];
-        let more: &[&str] = if last == "6" { &["5", "6", "end"] } else { &["end"] };
+        let numbers: Vec<_> = keys
+            .steps
+            .iter()
+            .filter(|step| step.repetition == name)
+            .map(|step| step.step.as_str())
+            .collect();
+        let first = [
+            "init 1", "init 2", "init 3", "1.1", "1.2", "1.3", "1.4", "2", "3", "4",
+        ];
+        let more: &[&str] = if last == "6" {
+            &["5", "6", "end"]
+        } else {
+            &["end"]
+        };
         assert_eq!(numbers, [&first[..], more].concat());
     }
     for step in table.steps.iter().chain(&keys.steps) {
-        assert!(step.verdict == Verdict::Pass && !step.found.is_empty(), "{step:?}");
+        assert!(
+            step.verdict == Verdict::Pass && !step.found.is_empty(),
+            "{step:?}"
+        );
     }
-    assert!(keys.assertions.iter().all(|assertion| assertion.verdict == Some(Verdict::Pass) && !assertion.comparisons.is_empty()));
+    assert!(
+        keys.assertions
+            .iter()
+            .all(|assertion| assertion.verdict == Some(Verdict::Pass)
+                && !assertion.comparisons.is_empty())
+    );
 }
 
 #[test]
@@ -79,31 +174,57 @@ fn stored_evidence_gives_the_same_results_again() {
     for fault in [None, Some("lft-one-block"), Some("drops")] {
         let faults: Vec<_> = fault.iter().map(|fault| fault.parse().unwrap()).collect();
         let repetitions = Bench::new(switch(), &faults).case(TABLE);
-        let again: Vec<MadEvidence> = serde_json::from_str(&serde_json::to_string(&repetitions).unwrap()).unwrap();
-        assert_eq!((result(TABLE, &again), again), (result(TABLE, &repetitions), repetitions), "{fault:?}");
+        let again: Vec<MadEvidence> =
+            serde_json::from_str(&serde_json::to_string(&repetitions).unwrap()).unwrap();
+        assert_eq!(
+            (result(TABLE, &again), again),
+            (result(TABLE, &repetitions), repetitions),
+            "{fault:?}"
+        );
     }
 }
 
 #[test]
 fn steps_that_were_not_reached_say_so() {
-    let result = result(TABLE, &Bench::new(switch(), &["silent=switch-info".parse().unwrap()]).case(TABLE));
-    for (number, verdict) in
-        [("3", Verdict::Pass), ("4", Verdict::Fail), ("7", Verdict::Skipped), ("10", Verdict::Skipped), ("16", Verdict::Skipped)]
-    {
-        assert_eq!(step(&result, number).verdict, verdict, "{:?}", step(&result, number));
+    let result = result(
+        TABLE,
+        &Bench::new(switch(), &["silent=switch-info".parse().unwrap()]).case(TABLE),
+    );
+    for (number, verdict) in [
+        ("3", Verdict::Pass),
+        ("4", Verdict::Fail),
+        ("7", Verdict::Skipped),
+        ("10", Verdict::Skipped),
+        ("16", Verdict::Skipped),
+    ] {
+        assert_eq!(
+            step(&result, number).verdict,
+            verdict,
+            "{:?}",
+            step(&result, number)
+        );
     }
 }
 
 #[test]
 fn a_time_out_above_10_s_is_not_waited_for() {
     // 4.096 us * 2 * 2^21 is 17 s.
-    let repetitions = Bench::new(NodeConfig { subnet_timeout: 21, ..switch() }, &[]).case(KEYS);
+    let repetitions = Bench::new(
+        NodeConfig {
+            subnet_timeout: 21,
+            ..switch()
+        },
+        &[],
+    )
+    .case(KEYS);
     for outcome in outcomes(KEYS, &repetitions) {
         let silent = ["bits-2", "bits-3"].contains(&outcome.name.as_str());
         let expected = match outcome.check.as_str() {
             "no-answer" | "dut-key-answered" | "one-violation" if silent => Verdict::Inconclusive,
             "no-answer" | "dut-key-answered" | "one-violation" => Verdict::NotApplicable,
-            "other-key-answered" | "other-key-value" | "no-violation" if silent => Verdict::NotApplicable,
+            "other-key-answered" | "other-key-value" | "no-violation" if silent => {
+                Verdict::NotApplicable
+            }
             _ => Verdict::Pass,
         };
         assert_eq!(outcome.verdict, expected, "{outcome:?}");
@@ -111,51 +232,103 @@ fn a_time_out_above_10_s_is_not_waited_for() {
             assert!(outcome.reason.contains("RespTimeValue"), "{outcome:?}");
         }
     }
-    assert!(repetitions.iter().skip(2).all(|evidence| evidence.exchanges.iter().all(|exchange| exchange.purpose != Purpose::OtherKey)));
+    assert!(repetitions.iter().skip(2).all(|evidence| {
+        evidence
+            .exchanges
+            .iter()
+            .all(|exchange| exchange.purpose != Purpose::OtherKey)
+    }));
 }
 
 #[test]
 fn a_wrong_key_in_the_testbed_is_not_the_dut_s_fault() {
     for bits in 0..=3 {
-        let dut = NodeConfig { m_key: MKey(5), m_key_protect_bits: bits, ..switch() };
+        let dut = NodeConfig {
+            m_key: MKey(5),
+            m_key_protect_bits: bits,
+            ..switch()
+        };
         for current in [MKey(0), MKey(6)] {
             let outcomes = both(&dut, current, &[]);
-            let fails: Vec<_> = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Fail).collect();
+            let fails: Vec<_> = outcomes
+                .iter()
+                .filter(|outcome| outcome.verdict == Verdict::Fail)
+                .collect();
             assert!(fails.is_empty(), "bits {bits}: {fails:#?}");
             for check in ["key-set", "set-status"] {
-                let outcome = outcomes.iter().find(|outcome| outcome.check == check).unwrap();
-                assert_eq!(outcome.verdict, Verdict::Inconclusive, "bits {bits}: {outcome:?}");
-                assert!(outcome.reason.contains("m_key_current"), "bits {bits}: {outcome:?}");
+                let outcome = outcomes
+                    .iter()
+                    .find(|outcome| outcome.check == check)
+                    .unwrap();
+                assert_eq!(
+                    outcome.verdict,
+                    Verdict::Inconclusive,
+                    "bits {bits}: {outcome:?}"
+                );
+                assert!(
+                    outcome.reason.contains("m_key_current"),
+                    "bits {bits}: {outcome:?}"
+                );
             }
         }
     }
 }
 
 fn quiet(case: &str, index: usize) -> MadEvidence {
-    Bench::new(NodeConfig { master_sm_lid: Lid(0), ..switch() }, &[]).repetition(case, index, None, None).0
+    Bench::new(
+        NodeConfig {
+            master_sm_lid: Lid(0),
+            ..switch()
+        },
+        &[],
+    )
+    .repetition(case, index, None, None)
+    .0
 }
 
 fn verdict_with(evidence: &MadEvidence, check: &str) -> Verdict {
-    outcomes(KEYS, std::slice::from_ref(evidence)).into_iter().find(|outcome| outcome.check == check).unwrap().verdict
+    outcomes(KEYS, std::slice::from_ref(evidence))
+        .into_iter()
+        .find(|outcome| outcome.check == check)
+        .unwrap()
+        .verdict
 }
 
 #[test]
 fn a_response_to_the_wrong_key_fails_whatever_its_tid_and_however_late() {
     let good = quiet(KEYS, 2);
-    let wrong = good.exchanges.iter().find(|exchange| exchange.purpose == Purpose::OtherKey).unwrap();
+    let wrong = good
+        .exchanges
+        .iter()
+        .find(|exchange| exchange.purpose == Purpose::OtherKey)
+        .unwrap();
     let request = Smp::parse(&wrong.request.0).unwrap();
     for tid in [request.tid().0, 0xdead_beef, 1] {
         for at in [wrong.sent, wrong.deadline] {
             let mut response = request.response(ib_mad::mad::Status::OK);
             response.set_tid(ib_mad::mad::Tid(tid));
             let mut evidence = good.clone();
-            evidence.strays.push(Stray { packet: Packet { at, octets: response.octets().into() }, of_earlier: false });
-            assert_eq!(verdict_with(&evidence, "no-answer"), Verdict::Fail, "TID {tid:#x} at {at}");
+            evidence.strays.push(Stray {
+                packet: Packet {
+                    at,
+                    octets: response.octets().into(),
+                },
+                of_earlier: false,
+            });
+            assert_eq!(
+                verdict_with(&evidence, "no-answer"),
+                Verdict::Fail,
+                "TID {tid:#x} at {at}"
+            );
         }
     }
     // A shorter wait than the DUT may take proves nothing.
     let mut evidence = good.clone();
-    let wrong = evidence.exchanges.iter_mut().find(|exchange| exchange.purpose == Purpose::OtherKey).unwrap();
+    let wrong = evidence
+        .exchanges
+        .iter_mut()
+        .find(|exchange| exchange.purpose == Purpose::OtherKey)
+        .unwrap();
     wrong.deadline -= 1;
     assert_eq!(verdict_with(&evidence, "no-answer"), Verdict::Inconclusive);
 }
@@ -167,13 +340,34 @@ fn what_others_send_is_only_reported() {
     let mut smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &Route::Lid(Lid(1)));
     smp.set_tid(ib_mad::mad::Tid(0xffff));
     for smp in [smp.clone(), smp.response(ib_mad::mad::Status::OK)] {
-        evidence.strays.push(Stray { packet: Packet { at, octets: smp.octets().into() }, of_earlier: false });
+        evidence.strays.push(Stray {
+            packet: Packet {
+                at,
+                octets: smp.octets().into(),
+            },
+            of_earlier: false,
+        });
     }
-    evidence.strays.push(Stray { packet: Packet { at, octets: Octets(vec![1; 12]) }, of_earlier: false });
+    evidence.strays.push(Stray {
+        packet: Packet {
+            at,
+            octets: Octets(vec![1; 12]),
+        },
+        of_earlier: false,
+    });
     let result = result(KEYS, &[evidence]);
     assert_eq!(result.verdict, Verdict::Pass, "{result:?}");
-    let figure = |name: &str| result.figures.iter().find(|figure| figure.name == name).map(|figure| figure.value.clone());
-    assert!(figure("SMPs that are not the tester's affair").is_some_and(|value| value.starts_with("2, the first Get(NodeInfo)")));
+    let figure = |name: &str| {
+        result
+            .figures
+            .iter()
+            .find(|figure| figure.name == name)
+            .map(|figure| figure.value.clone())
+    };
+    assert!(
+        figure("SMPs that are not the tester's affair")
+            .is_some_and(|value| value.starts_with("2, the first Get(NodeInfo)"))
+    );
     assert_eq!(figure("packets that are no SMP"), Some("1".into()));
 }
 
@@ -181,11 +375,22 @@ fn what_others_send_is_only_reported() {
 fn trap_256_is_recorded() {
     let mut bench = Bench::new(switch(), &[]);
     let (evidence, _) = bench.repetition(KEYS, 3, None, None);
-    let trap = evidence.strays.iter().find_map(|stray| Smp::parse(&stray.packet.octets.0).ok()).unwrap();
+    let trap = evidence
+        .strays
+        .iter()
+        .find_map(|stray| Smp::parse(&stray.packet.octets.0).ok())
+        .unwrap();
     let notice: Notice = trap.decode().unwrap();
-    assert_eq!(notice.bad_m_key().as_ref().map(BadMKey::m_key), Some(super::bench::M_KEY_OTHER));
+    assert_eq!(
+        notice.bad_m_key().as_ref().map(BadMKey::m_key),
+        Some(super::bench::M_KEY_OTHER)
+    );
     let result = result(KEYS, &[evidence]);
-    let figure = result.figures.iter().find(|figure| figure.name == "trap 256").unwrap();
+    let figure = result
+        .figures
+        .iter()
+        .find(|figure| figure.name == "trap 256")
+        .unwrap();
     assert!(figure.value.starts_with("1, "), "{figure:?}");
 }
 
@@ -198,19 +403,41 @@ fn evidence_that_contradicts_its_plan_is_an_error() {
         result(KEYS, &[evidence]).verdict
     };
     assert_eq!(change(&|_| {}), Verdict::Pass);
-    assert_eq!(change(&|evidence| evidence.plan.m_key_other = M_KEY_DUT.0), Verdict::Error);
-    assert_eq!(change(&|evidence| evidence.plan.m_key_other = 1), Verdict::Error);
-    assert_eq!(change(&|evidence| evidence.exchanges.swap(3, 4)), Verdict::Error);
-    assert_eq!(change(&|evidence| evidence.exchanges[2].request.0[3] = 2), Verdict::Error);
-    assert_eq!(change(&|evidence| evidence.exchanges[2].request.0.truncate(64)), Verdict::Error);
-    assert_eq!(change(&|evidence| evidence.exchanges[2].answer.as_mut().unwrap().octets.0[15] ^= 1), Verdict::Error);
+    assert_eq!(
+        change(&|evidence| evidence.plan.m_key_other = M_KEY_DUT.0),
+        Verdict::Error
+    );
+    assert_eq!(
+        change(&|evidence| evidence.plan.m_key_other = 1),
+        Verdict::Error
+    );
+    assert_eq!(
+        change(&|evidence| evidence.exchanges.swap(3, 4)),
+        Verdict::Error
+    );
+    assert_eq!(
+        change(&|evidence| evidence.exchanges[2].request.0[3] = 2),
+        Verdict::Error
+    );
+    assert_eq!(
+        change(&|evidence| evidence.exchanges[2].request.0.truncate(64)),
+        Verdict::Error
+    );
+    assert_eq!(
+        change(&|evidence| evidence.exchanges[2].answer.as_mut().unwrap().octets.0[15] ^= 1),
+        Verdict::Error
+    );
 
     let table = quiet(TABLE, 0);
     let mut fewer = table.clone();
     fewer.exchanges.pop();
     assert_eq!(result(TABLE, &[fewer]).verdict, Verdict::Inconclusive);
     let mut gap = table;
-    let block = gap.exchanges.iter().position(|exchange| exchange.purpose == Purpose::SetBlock).unwrap();
+    let block = gap
+        .exchanges
+        .iter()
+        .position(|exchange| exchange.purpose == Purpose::SetBlock)
+        .unwrap();
     gap.exchanges.remove(block + 7);
     assert_eq!(result(TABLE, &[gap]).verdict, Verdict::Error);
 }

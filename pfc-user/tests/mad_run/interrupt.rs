@@ -13,7 +13,8 @@ use crate::{Ended, Folder, common};
 const M_KEY_DUT: u64 = 0x1111_2222_3333_4444;
 /// The DUT's own key before the run.
 const ORIGINAL: u64 = 0xabcd;
-const KEYS: &str = "m_key_dut = \"0x1111222233334444\"\nm_key_other = \"0x5\"\nm_key_current = \"0xabcd\"\n";
+const KEYS: &str =
+    "m_key_dut = \"0x1111222233334444\"\nm_key_other = \"0x5\"\nm_key_current = \"0xabcd\"\n";
 const DUT: &str = "--m-key 0xabcd --protect-bits 1 --lease 30 --response-time-value 19";
 
 /// Waits until the DUT has the test's key with M_KeyProtectBits 2: a silence of two seconds is awaited then.
@@ -21,17 +22,27 @@ fn wait_for_the_test_key(fabric: &Fabric, folder: &Path) {
     let begin = Instant::now();
     loop {
         let printed = fabric.port_info(folder, M_KEY_DUT);
-        if printed.is_some_and(|printed| field(&printed, "Mkey") == format!("{M_KEY_DUT:#018x}") && field(&printed, "ProtectBits") == "2") {
+        if printed.is_some_and(|printed| {
+            field(&printed, "Mkey") == format!("{M_KEY_DUT:#018x}")
+                && field(&printed, "ProtectBits") == "2"
+        }) {
             return;
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "the test's key was not set");
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "the test's key was not set"
+        );
     }
 }
 
 fn start(folder: &Folder, fabric: &Fabric) -> Child {
     let testbed = folder.file("t.toml", &fabric.testbed(KEYS));
     let mut run = folder.command(&testbed, "--case mad.c14-016-get");
-    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     wait_for_the_test_key(fabric, folder.0.path());
     run
 }
@@ -58,8 +69,16 @@ fn ctrl_c_restores_the_dut_and_reports() {
     let report = folder.report();
     let case = crate::case(&report, "mad.c14-016-get");
     assert_eq!(case["verdict"], "inconclusive");
-    assert!(crate::checks(case, "inconclusive").contains("no-answer [protect-bits-3]"), "{}", ended.stdout);
-    assert!(crate::checks(case, "pass").contains("other-key-value [protect-bits-1]"), "{}", ended.stdout);
+    assert!(
+        crate::checks(case, "inconclusive").contains("no-answer [protect-bits-3]"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        crate::checks(case, "pass").contains("other-key-value [protect-bits-1]"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -75,6 +94,9 @@ fn after_kill_9_the_next_run_unlocks_the_dut() {
     assert_eq!(fabric.port_info(folder.0.path(), ORIGINAL), None);
     let testbed = folder.file("t.toml", &fabric.testbed(KEYS));
     let ended = folder.run(&testbed, "--case mad.c14-024-10-01");
-    assert!(ended.stderr.contains("M_Key"), "the later run says what it put back: {ended:?}");
+    assert!(
+        ended.stderr.contains("M_Key"),
+        "the later run says what it put back: {ended:?}"
+    );
     assert_as_before(&fabric, folder.0.path());
 }

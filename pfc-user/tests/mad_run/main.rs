@@ -22,11 +22,17 @@ const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/testbeds/sim.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A folder for a run: testbed files in, results out.
-struct Folder(TempDir, #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+struct Folder(
+    TempDir,
+    #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>,
+);
 
 impl Folder {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap(), ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+        Self(
+            tempfile::tempdir().unwrap(),
+            ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
@@ -42,7 +48,12 @@ impl Folder {
     /// `validator run` with these arguments, separated by spaces.
     fn command(&self, testbed: &Path, arguments: &str) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.arg("run").arg("--testbed").arg(testbed).arg("--out").arg(self.out());
+        command
+            .arg("run")
+            .arg("--testbed")
+            .arg(testbed)
+            .arg("--out")
+            .arg(self.out());
         command.args(arguments.split(' ')).stdin(Stdio::null());
         command
     }
@@ -52,7 +63,8 @@ impl Folder {
     }
 
     fn report(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.out().join("report.json")).unwrap()).unwrap()
+        serde_json::from_str(&std::fs::read_to_string(self.out().join("report.json")).unwrap())
+            .unwrap()
     }
 }
 
@@ -67,22 +79,41 @@ struct Ended {
 impl Ended {
     fn of(output: Output) -> Self {
         let text = |octets| String::from_utf8(octets).unwrap();
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
 fn case<'r>(report: &'r Value, id: &str) -> &'r Value {
-    report["cases"].as_array().unwrap().iter().find(|case| case["case"] == id).unwrap_or_else(|| panic!("no {id} in {report}"))
+    report["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|case| case["case"] == id)
+        .unwrap_or_else(|| panic!("no {id} in {report}"))
 }
 
 /// `check [repetition]` of a case with that verdict.
 fn checks(case: &Value, verdict: &str) -> BTreeSet<String> {
     let of = |check: &Value| {
         let name = check["check"].as_str().unwrap().to_owned();
-        let with = check["repetitions"].as_array().unwrap().iter().filter(|repetition| repetition["verdict"] == verdict);
-        with.map(|repetition| format!("{name} [{}]", repetition["repetition"].as_str().unwrap())).collect::<Vec<_>>()
+        let with = check["repetitions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|repetition| repetition["verdict"] == verdict);
+        with.map(|repetition| format!("{name} [{}]", repetition["repetition"].as_str().unwrap()))
+            .collect::<Vec<_>>()
     };
-    case["checks"].as_array().unwrap().iter().flat_map(of).collect()
+    case["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(of)
+        .collect()
 }
 
 fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {

@@ -18,6 +18,8 @@ fn stock_ibsim_gets_the_verdicts_that_it_deserves() {
     assert_eq!(table["verdict"], "not-applicable");
     let keys = case(&report, "mad.c14-016-get");
     let accepted_and_not_done = ["key-set", "own-key-value"];
-    let failing = accepted_and_not_done.iter().flat_map(|check| (0..4).map(move |bits| format!("{check} [protect-bits-{bits}]")));
+    let failing = accepted_and_not_done
+        .iter()
+        .flat_map(|check| (0..4).map(move |bits| format!("{check} [protect-bits-{bits}]")));
     assert_eq!(checks(keys, "fail"), failing.collect(), "{ended:?}");
 }

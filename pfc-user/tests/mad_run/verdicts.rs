@@ -16,91 +16,194 @@ fn a_good_agent_passes_and_every_step_and_assertion_is_reported() {
     for id in ["mad.c14-024-10-01", "mad.c14-016-get"] {
         let case = case(&report, id);
         assert_eq!(case["verdict"], "pass");
-        assert!(checks(case, "fail").is_empty() && checks(case, "inconclusive").is_empty() && checks(case, "skipped").is_empty());
+        assert!(
+            checks(case, "fail").is_empty()
+                && checks(case, "inconclusive").is_empty()
+                && checks(case, "skipped").is_empty()
+        );
         for step in case["steps"].as_array().unwrap() {
-            assert!(step["verdict"] == "pass" && !step["found"].as_str().unwrap().is_empty(), "{step}");
+            assert!(
+                step["verdict"] == "pass" && !step["found"].as_str().unwrap().is_empty(),
+                "{step}"
+            );
         }
     }
 
     let table = case(&report, "mad.c14-024-10-01");
     let steps: Vec<String> = (1..=16).map(|step| step.to_string()).collect();
-    assert_eq!(numbers(table, "blocks-0-to-767"), ["init 1".to_owned()].into_iter().chain(steps).collect::<Vec<_>>());
+    assert_eq!(
+        numbers(table, "blocks-0-to-767"),
+        ["init 1".to_owned()]
+            .into_iter()
+            .chain(steps)
+            .collect::<Vec<_>>()
+    );
     let outcome = |case: &Value, verdict: &str| -> BTreeSet<String> {
-        let with = case["assertions"].as_array().unwrap().iter().filter(|assertion| assertion["verdict"] == verdict);
-        with.map(|assertion| assertion["id"].as_str().unwrap().to_owned()).collect()
+        let with = case["assertions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|assertion| assertion["verdict"] == verdict);
+        with.map(|assertion| assertion["id"].as_str().unwrap().to_owned())
+            .collect()
     };
-    let of = |numbers: [&str; 4]| numbers.map(|number| format!("v1c14-024.1.1#{number}")).into_iter().collect::<BTreeSet<_>>();
-    assert_eq!(outcome(table, "not-exercised"), of(["10.01", "10.02", "10.05", "10.06"]));
-    assert_eq!(outcome(table, "pass"), set(["v1c13-024#07", "v1c14-024.1.1#10.03", "v1c14-024.1.1#10.04"]));
+    let of = |numbers: [&str; 4]| {
+        numbers
+            .map(|number| format!("v1c14-024.1.1#{number}"))
+            .into_iter()
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(
+        outcome(table, "not-exercised"),
+        of(["10.01", "10.02", "10.05", "10.06"])
+    );
+    assert_eq!(
+        outcome(table, "pass"),
+        set(["v1c13-024#07", "v1c14-024.1.1#10.03", "v1c14-024.1.1#10.04"])
+    );
 
     let keys = case(&report, "mad.c14-016-get");
-    let of = ["v1c14-016#01.01", "v1c14-016#02.01", "v1c14-016#03.01", "v1c14-016#04.01", "v1c14-029#01.01", "v1c14-029#01.02"];
+    let of = [
+        "v1c14-016#01.01",
+        "v1c14-016#02.01",
+        "v1c14-016#03.01",
+        "v1c14-016#04.01",
+        "v1c14-029#01.01",
+        "v1c14-029#01.02",
+    ];
     assert_eq!(outcome(keys, "pass"), set(of));
     for assertion in keys["assertions"].as_array().unwrap() {
         let comparisons = assertion["comparisons"].as_array().unwrap();
         assert!(!comparisons.is_empty(), "{assertion}");
-        assert!(comparisons.iter().all(|one| one["expected"].is_string() && one["actual"].is_string()));
+        assert!(
+            comparisons
+                .iter()
+                .all(|one| one["expected"].is_string() && one["actual"].is_string())
+        );
     }
 
-    let again = Ended::of(std::process::Command::new(PROGRAM).args(["judge", "--format", "json"]).arg(folder.out()).output().unwrap());
-    assert_eq!((again.code, serde_json::from_str::<Value>(&again.stdout).unwrap()), (Some(0), report));
+    let again = Ended::of(
+        std::process::Command::new(PROGRAM)
+            .args(["judge", "--format", "json"])
+            .arg(folder.out())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(
+        (
+            again.code,
+            serde_json::from_str::<Value>(&again.stdout).unwrap()
+        ),
+        (Some(0), report)
+    );
 }
 
 /// Numbers of the steps of one repetition, in their order.
 fn numbers(case: &Value, repetition: &str) -> Vec<String> {
-    let of = case["steps"].as_array().unwrap().iter().filter(|step| step["repetition"] == repetition);
-    of.map(|step| step["step"].as_str().unwrap().to_owned()).collect()
+    let of = case["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|step| step["repetition"] == repetition);
+    of.map(|step| step["step"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn a_channel_adapter_has_no_forwarding_table_to_test() {
     let folder = Folder::new();
-    let ended = folder.run(Path::new(SIM), "--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.args=[\"--node\",\"ca\"]");
+    let ended = folder.run(
+        Path::new(SIM),
+        "--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.args=[\"--node\",\"ca\"]",
+    );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report = folder.report();
-    assert_eq!(case(&report, "mad.c14-024-10-01")["verdict"], "not-applicable");
+    assert_eq!(
+        case(&report, "mad.c14-024-10-01")["verdict"],
+        "not-applicable"
+    );
     assert_eq!(case(&report, "mad.c14-016-get")["verdict"], "pass");
 }
 
 /// What fails with a fault: `check [repetition]` of both cases.
 fn failing(fault: &str) -> BTreeSet<String> {
     let folder = Folder::new();
-    let ended = folder.run(Path::new(SIM), &format!("--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.faults=[\"{fault}\"]"));
+    let ended = folder.run(
+        Path::new(SIM),
+        &format!(
+            "--plan mad --set testbed.mad.timeout=200ms --set testbed.mad.faults=[\"{fault}\"]"
+        ),
+    );
     assert_eq!(ended.code, Some(1), "{ended:?}");
     report_failing(&folder.report())
 }
 
 fn report_failing(report: &Value) -> BTreeSet<String> {
-    ["mad.c14-024-10-01", "mad.c14-016-get"].into_iter().flat_map(|id| checks(case(report, id), "fail")).collect()
+    ["mad.c14-024-10-01", "mad.c14-016-get"]
+        .into_iter()
+        .flat_map(|id| checks(case(report, id), "fail"))
+        .collect()
 }
 
 #[test]
 fn faults_are_found_over_the_socket_too() {
-    assert_eq!(failing("shows-key"), set(["other-key-value [protect-bits-1]"]));
-    assert_eq!(failing("lft-one-block=500"), set(["get-status [blocks-0-to-767]", "set-status [blocks-0-to-767]"]));
-    assert_eq!(failing("counts-twice"), set(["one-violation [protect-bits-2]", "one-violation [protect-bits-3]"]));
-    assert_eq!(failing("answers-wrong-key"), set(["no-answer [protect-bits-2]", "no-answer [protect-bits-3]"]));
+    assert_eq!(
+        failing("shows-key"),
+        set(["other-key-value [protect-bits-1]"])
+    );
+    assert_eq!(
+        failing("lft-one-block=500"),
+        set([
+            "get-status [blocks-0-to-767]",
+            "set-status [blocks-0-to-767]"
+        ])
+    );
+    assert_eq!(
+        failing("counts-twice"),
+        set([
+            "one-violation [protect-bits-2]",
+            "one-violation [protect-bits-3]"
+        ])
+    );
+    assert_eq!(
+        failing("answers-wrong-key"),
+        set(["no-answer [protect-bits-2]", "no-answer [protect-bits-3]"])
+    );
 }
 
 #[test]
 fn without_a_table_the_cases_are_not_applicable() {
     let folder = Folder::new();
-    let bridge = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/testbeds/bridge.toml");
+    let bridge = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../configs/testbeds/bridge.toml"
+    );
     let ended = folder.run(Path::new(bridge), "--plan mad");
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.stdout.contains("the testbed has no table [mad]"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("the testbed has no table [mad]"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
 fn what_cannot_be_reached_is_refused_before_anything_is_sent() {
     let folder = Folder::new();
     for (lines, message) in [
-        ("transport = \"ibsim\"\nsocket = \"nobody-is-here\"\nhost = \"Hca1\"", "nobody-is-here"),
+        (
+            "transport = \"ibsim\"\nsocket = \"nobody-is-here\"\nhost = \"Hca1\"",
+            "nobody-is-here",
+        ),
         ("transport = \"umad\"\ndevice = \"mlx5_77\"", "mlx5_77"),
     ] {
         let testbed = folder.file("t.toml", &format!("name = \"t\"\n[mad]\n{lines}\n"));
         let ended = folder.run(&testbed, "--plan mad");
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(2), ""),
+            "{ended:?}"
+        );
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
     }
 }
@@ -111,7 +214,12 @@ fn a_dry_run_shows_the_steps_and_sends_nothing() {
     let testbed = folder.file("t.toml", "name = \"t\"\n[mad]\ntransport = \"ibsim\"\nsocket = \"nobody-is-here\"\nhost = \"Hca1\"\n");
     let ended = folder.run(&testbed, "--plan mad --dry-run");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for text in ["mad.c14-016-get [protect-bits-3]", "nobody-is-here", "M_KeyProtectBits 3", "path 0,1"] {
+    for text in [
+        "mad.c14-016-get [protect-bits-3]",
+        "nobody-is-here",
+        "M_KeyProtectBits 3",
+        "path 0,1",
+    ] {
         assert!(ended.stdout.contains(text), "{text} in {}", ended.stdout);
     }
 }

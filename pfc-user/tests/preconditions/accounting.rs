@@ -7,11 +7,15 @@ fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
     for (what, drop) in [
         ("a drop of the tester", (|e| lost_by_tester(e, 2)) as Tamper),
         ("overruns of the simulated DUT", |e| dut(e).overruns = 2),
-        ("refused sends of the simulated DUT", |e| dut(e).send_errors = 2),
+        ("refused sends of the simulated DUT", |e| {
+            dut(e).send_errors = 2
+        }),
     ] {
         for (case, ..) in REPETITIONS {
-            let touched: Vec<&str> =
-                every_check(case).into_iter().filter(|check| !["no-pfc-on-lossy", "no-mac-control-forwarded"].contains(check)).collect();
+            let touched: Vec<&str> = every_check(case)
+                .into_iter()
+                .filter(|check| !["no-pfc-on-lossy", "no-mac-control-forwarded"].contains(check))
+                .collect();
             let expected = all(&touched, INCONCLUSIVE, "drops on the tester's own side: ");
             tampered(&format!("{what} without a loss"), case, drop, &expected);
             let explained = |e: &mut PfcEvidence| {
@@ -26,8 +30,22 @@ fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
         lost_by_tester(e, 2);
         lose(e, Role::Background, Phase::Storm, 3);
     };
-    let rest = ["paused", "delivered", "resume", "response", "xon", "no-duplicate", "no-reorder", "no-corruption", "no-remark"];
-    let mut expected = all(&rest, INCONCLUSIVE, "drops on the tester's own side: rx port eth2 rx_missed_errors +2");
+    let rest = [
+        "paused",
+        "delivered",
+        "resume",
+        "response",
+        "xon",
+        "no-duplicate",
+        "no-reorder",
+        "no-corruption",
+        "no-remark",
+    ];
+    let mut expected = all(
+        &rest,
+        INCONCLUSIVE,
+        "drops on the tester's own side: rx port eth2 rx_missed_errors +2",
+    );
     expected.push(("background", FAIL, "frames of flow 1"));
     tampered("more loss than explained", SINGLE, more, &expected);
     let spread = |e: &mut PfcEvidence| {
@@ -37,22 +55,52 @@ fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
             received(e, flow, phase).frames -= 1;
         }
     };
-    tampered("more loss than explained, in several flows", SINGLE, spread, &expected);
+    tampered(
+        "more loss than explained, in several flows",
+        SINGLE,
+        spread,
+        &expected,
+    );
 }
 
 #[test]
 fn a_loss_in_the_baseline_is_the_devices_own() {
-    tampered("a lossy loss", SINGLE, |e| lose(e, Role::Background, Phase::Baseline, 1), &[("background", FAIL, "phase Baseline")]);
+    tampered(
+        "a lossy loss",
+        SINGLE,
+        |e| lose(e, Role::Background, Phase::Baseline, 1),
+        &[("background", FAIL, "phase Baseline")],
+    );
     let lossless = [
         ("delivered", FAIL, "phase Baseline"),
         ("resume", SKIPPED, "`delivered`"),
         ("response", SKIPPED, "`resume`"),
         ("xon", SKIPPED, "`response`"),
     ];
-    tampered("a lossless loss", SINGLE, |e| lose(e, Role::Test, Phase::Baseline, 1), &lossless);
-    tampered("an isolated loss", MULTI, |e| lose(e, Role::Isolation, Phase::Baseline, 1), &[("isolation", FAIL, "phase Baseline")]);
-    tampered("a loss in case 3", LOSSY, |e| lose(e, Role::Test, Phase::Baseline, 1), &[("test-traffic", FAIL, "phase Baseline")]);
-    tampered("a loss in case 4", GLOBAL, |e| lose(e, Role::Test, Phase::Baseline, 1), &[("no-loss", FAIL, "phase Baseline")]);
+    tampered(
+        "a lossless loss",
+        SINGLE,
+        |e| lose(e, Role::Test, Phase::Baseline, 1),
+        &lossless,
+    );
+    tampered(
+        "an isolated loss",
+        MULTI,
+        |e| lose(e, Role::Isolation, Phase::Baseline, 1),
+        &[("isolation", FAIL, "phase Baseline")],
+    );
+    tampered(
+        "a loss in case 3",
+        LOSSY,
+        |e| lose(e, Role::Test, Phase::Baseline, 1),
+        &[("test-traffic", FAIL, "phase Baseline")],
+    );
+    tampered(
+        "a loss in case 4",
+        GLOBAL,
+        |e| lose(e, Role::Test, Phase::Baseline, 1),
+        &[("no-loss", FAIL, "phase Baseline")],
+    );
 }
 
 #[test]
@@ -62,8 +110,15 @@ fn every_phase_of_every_flow_is_accounted_for() {
         for FlowSent { flow, phase, .. } in evidence.sender.flows.clone() {
             let mut tampered = evidence.clone();
             received(&mut tampered, flow, phase).frames -= 1;
-            let failed: Vec<_> = results(case, &tampered).into_iter().filter(|result| result.verdict == FAIL).collect();
-            assert_eq!(failed.len(), 1, "{case}: a frame of flow {flow} lost in phase {phase:?}: {failed:#?}");
+            let failed: Vec<_> = results(case, &tampered)
+                .into_iter()
+                .filter(|result| result.verdict == FAIL)
+                .collect();
+            assert_eq!(
+                failed.len(),
+                1,
+                "{case}: a frame of flow {flow} lost in phase {phase:?}: {failed:#?}"
+            );
         }
     }
 }
@@ -77,7 +132,17 @@ fn a_flow_that_never_arrived_proves_nothing_by_its_silence() {
         e.arrivals.records.retain(|arrival| arrival.flow != flow);
     };
     let words = "nothing was received in the baseline, so that a count of zero proves nothing: flow 0 (DSCP 3)";
-    let mut expected = all(&["paused", "no-duplicate", "no-reorder", "no-corruption", "no-remark"], INCONCLUSIVE, words);
+    let mut expected = all(
+        &[
+            "paused",
+            "no-duplicate",
+            "no-reorder",
+            "no-corruption",
+            "no-remark",
+        ],
+        INCONCLUSIVE,
+        words,
+    );
     expected.push(("delivered", FAIL, "received: expected"));
     expected.extend(all(&["resume", "response", "xon"], SKIPPED, ""));
     tampered("a dead flow", SINGLE, dead, &expected);
@@ -88,7 +153,12 @@ fn what_the_sender_missed_decides_nothing() {
     // (what is done, words, also for checks that have to see a frame of the stormed flow)
     let slow = |e: &mut PfcEvidence| {
         // 2 % low, and nothing lost.
-        for sent in e.sender.flows.iter_mut().filter(|sent| sent.phase == Phase::Storm) {
+        for sent in e
+            .sender
+            .flows
+            .iter_mut()
+            .filter(|sent| sent.phase == Phase::Storm)
+        {
             sent.frames -= sent.frames / 50;
         }
         let sent = e.sender.flows.clone();
@@ -105,15 +175,55 @@ fn what_the_sender_missed_decides_nothing() {
     let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
     let tampers: [(&str, Tamper, &str); 4] = [
         ("2 % low", slow, "missed its rate in phase Storm"),
-        ("above the target", fast, "missed its rate in phase Baseline"),
-        ("a refused frame", refused, "the kernel refused 1 frames of the sender"),
-        ("a large burst", burst, "the sender's largest burst was 4.000 ms, at most 4.000 ms is allowed"),
+        (
+            "above the target",
+            fast,
+            "missed its rate in phase Baseline",
+        ),
+        (
+            "a refused frame",
+            refused,
+            "the kernel refused 1 frames of the sender",
+        ),
+        (
+            "a large burst",
+            burst,
+            "the sender's largest burst was 4.000 ms, at most 4.000 ms is allowed",
+        ),
     ];
     for (what, tamper, words) in tampers {
-        tampered(what, SINGLE, tamper, &all(&["paused", "background", "resume"], INCONCLUSIVE, words));
-        tampered(what, MULTI, tamper, &all(&["paused", "background", "isolation", "resume"], INCONCLUSIVE, words));
-        tampered(what, LOSSY, tamper, &all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, words));
-        tampered(what, GLOBAL, tamper, &all(&["no-loss", "throughput"], INCONCLUSIVE, words));
+        tampered(
+            what,
+            SINGLE,
+            tamper,
+            &all(&["paused", "background", "resume"], INCONCLUSIVE, words),
+        );
+        tampered(
+            what,
+            MULTI,
+            tamper,
+            &all(
+                &["paused", "background", "isolation", "resume"],
+                INCONCLUSIVE,
+                words,
+            ),
+        );
+        tampered(
+            what,
+            LOSSY,
+            tamper,
+            &all(
+                &["test-traffic", "background", "no-dip"],
+                INCONCLUSIVE,
+                words,
+            ),
+        );
+        tampered(
+            what,
+            GLOBAL,
+            tamper,
+            &all(&["no-loss", "throughput"], INCONCLUSIVE, words),
+        );
     }
     // The largest burst and one frame beside the target are allowed.
     let just = |e: &mut PfcEvidence| {
@@ -129,11 +239,20 @@ fn what_the_sender_missed_decides_nothing() {
 fn a_flow_of_which_nothing_left_in_the_storm_is_not_judged_by_it() {
     let none = |e: &mut PfcEvidence| {
         let flow = flow(e, Role::Test);
-        e.sender.flows.retain(|sent| sent.flow != flow || sent.phase != Phase::Storm);
-        e.received.retain(|received| received.flow != flow || received.phase != Phase::Storm);
-        e.arrivals.records.retain(|arrival| arrival.flow != flow || arrival.phase != Phase::Storm);
+        e.sender
+            .flows
+            .retain(|sent| sent.flow != flow || sent.phase != Phase::Storm);
+        e.received
+            .retain(|received| received.flow != flow || received.phase != Phase::Storm);
+        e.arrivals
+            .records
+            .retain(|arrival| arrival.flow != flow || arrival.phase != Phase::Storm);
     };
-    let mut expected = all(&["paused", "background", "resume"], INCONCLUSIVE, "rate: no storm-phase frame of flow 0 (DSCP 3) left");
+    let mut expected = all(
+        &["paused", "background", "resume"],
+        INCONCLUSIVE,
+        "rate: no storm-phase frame of flow 0 (DSCP 3) left",
+    );
     expected.push(("delivered", INCONCLUSIVE, "none left the tester"));
     tampered("no storm-phase frame", SINGLE, none, &expected);
     // More than was sent is no DUT's doing.
@@ -141,12 +260,18 @@ fn a_flow_of_which_nothing_left_in_the_storm_is_not_judged_by_it() {
         let flow = flow(e, Role::Background);
         received(e, flow, Phase::Storm).frames += 1;
     };
-    tampered("more than was sent", SINGLE, more, &[("background", INCONCLUSIVE, "more than the sender knows of")]);
+    tampered(
+        "more than was sent",
+        SINGLE,
+        more,
+        &[("background", INCONCLUSIVE, "more than the sender knows of")],
+    );
 }
 
 #[test]
 fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else() {
-    let beyond = |by: u64| move |e: &mut PfcEvidence| e.sender.after_xoff[3] = e.limits.headroom + by;
+    let beyond =
+        |by: u64| move |e: &mut PfcEvidence| e.sender.after_xoff[3] = e.limits.headroom + by;
     let long = |by: u64| {
         move |e: &mut PfcEvidence| {
             let flow = flow(e, Role::Test);
@@ -163,7 +288,12 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
             Box::new(beyond(0)) as Box<dyn Fn(&mut PfcEvidence)>,
             "octets of priority 3 left after the DUT's XOFF, its headroom is 1048576",
         ),
-        ("a long storm", Box::new(long(1)), Box::new(long(0)), "longer than max_residence"),
+        (
+            "a long storm",
+            Box::new(long(1)),
+            Box::new(long(0)),
+            "longer than max_residence",
+        ),
     ] {
         tampered(what, SINGLE, &excused, &[]);
         let lost = |tamper: &dyn Fn(&mut PfcEvidence), role| {
@@ -172,10 +302,25 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
             lose(&mut evidence, role, Phase::Storm, 1);
             evidence
         };
-        expect(&format!("{what}, with a loss"), SINGLE, &lost(&excused, Role::Test), &[("delivered", INCONCLUSIVE, words)]);
-        expect(&format!("just not {what}, with a loss"), SINGLE, &lost(&kept, Role::Test), &failed);
+        expect(
+            &format!("{what}, with a loss"),
+            SINGLE,
+            &lost(&excused, Role::Test),
+            &[("delivered", INCONCLUSIVE, words)],
+        );
+        expect(
+            &format!("just not {what}, with a loss"),
+            SINGLE,
+            &lost(&kept, Role::Test),
+            &failed,
+        );
         let lossy = [("background", FAIL, "phase Storm")];
-        expect(&format!("{what}, with a lossy loss"), SINGLE, &lost(&excused, Role::Background), &lossy);
+        expect(
+            &format!("{what}, with a lossy loss"),
+            SINGLE,
+            &lost(&excused, Role::Background),
+            &lossy,
+        );
     }
     // A long storm is no reason to lose what was sent before or after it.
     let before = |e: &mut PfcEvidence| {
@@ -184,23 +329,43 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
     };
     failed.pop();
     failed.push(("delivered", FAIL, "phase Baseline"));
-    tampered("a long storm, with a loss before it", SINGLE, before, &failed);
+    tampered(
+        "a long storm, with a loss before it",
+        SINGLE,
+        before,
+        &failed,
+    );
     let probe = |e: &mut PfcEvidence| {
         long(1)(e);
         lose(e, Role::Test, Phase::Probe, 1);
     };
-    tampered("a long storm, with a loss after it", SINGLE, probe, &[("response", FAIL, "phase Probe"), ("xon", SKIPPED, "")]);
+    tampered(
+        "a long storm, with a loss after it",
+        SINGLE,
+        probe,
+        &[("response", FAIL, "phase Probe"), ("xon", SKIPPED, "")],
+    );
     let not_honoured = |e: &mut PfcEvidence| {
         beyond(1)(e);
         lose(e, Role::Test, Phase::Probe, 1);
     };
-    tampered("a loss in the probe with XOFF not honoured", SINGLE, not_honoured, &[("response", INCONCLUSIVE, "octets of priority 3")]);
+    tampered(
+        "a loss in the probe with XOFF not honoured",
+        SINGLE,
+        not_honoured,
+        &[("response", INCONCLUSIVE, "octets of priority 3")],
+    );
     // The lossless flows of the other cases.
     let background = |e: &mut PfcEvidence| {
         beyond(1)(e);
         lose(e, Role::Background, Phase::Storm, 1);
     };
-    tampered("a lossless loss in case 3", LOSSY, background, &[("background", INCONCLUSIVE, "octets of priority 3")]);
+    tampered(
+        "a lossless loss in case 3",
+        LOSSY,
+        background,
+        &[("background", INCONCLUSIVE, "octets of priority 3")],
+    );
 }
 
 #[test]
@@ -209,52 +374,148 @@ fn a_stall_of_the_simulated_device_excuses_losses_when_more_came_in_than_its_hea
     let fills = |e: &PfcEvidence| e.limits.headroom * 16;
     let stalled = |by: Nanos| {
         move |e: &mut PfcEvidence| {
-            let stall = Stall { from: 0, to: fills(e) + by };
+            let stall = Stall {
+                from: 0,
+                to: fills(e) + by,
+            };
             dut(e).stalls.push(stall);
             lose(e, Role::Test, Phase::Storm, 1);
         }
     };
     let mut failed = AFTER_DELIVERED.to_vec();
     failed.push(("delivered", FAIL, "phase Storm"));
-    tampered("a stall that fills the headroom", SINGLE, stalled(0), &failed);
-    tampered("a longer stall", SINGLE, stalled(16), &[("delivered", INCONCLUSIVE, "the simulated DUT stalled for 16.777 ms")]);
+    tampered(
+        "a stall that fills the headroom",
+        SINGLE,
+        stalled(0),
+        &failed,
+    );
+    tampered(
+        "a longer stall",
+        SINGLE,
+        stalled(16),
+        &[(
+            "delivered",
+            INCONCLUSIVE,
+            "the simulated DUT stalled for 16.777 ms",
+        )],
+    );
     // Eight flows share a priority in case 4: together an eighth of the line.
     let shared = |by: Nanos| {
         move |e: &mut PfcEvidence| {
-            let stall = Stall { from: 0, to: 4 * fills(e) + by };
+            let stall = Stall {
+                from: 0,
+                to: 4 * fills(e) + by,
+            };
             dut(e).stalls.push(stall);
             let flow = flow_of(e, 3);
             received(e, flow, Phase::Storm).frames -= 1;
         }
     };
-    tampered("a stall in case 4", GLOBAL, shared(0), &[("no-loss", FAIL, "phase Storm")]);
-    tampered("a longer stall in case 4", GLOBAL, shared(64), &[("no-loss", INCONCLUSIVE, "the simulated DUT stalled for 67.1")]);
+    tampered(
+        "a stall in case 4",
+        GLOBAL,
+        shared(0),
+        &[("no-loss", FAIL, "phase Storm")],
+    );
+    tampered(
+        "a longer stall in case 4",
+        GLOBAL,
+        shared(64),
+        &[(
+            "no-loss",
+            INCONCLUSIVE,
+            "the simulated DUT stalled for 67.1",
+        )],
+    );
 }
 
 #[test]
 fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
-    tampered("a lossless priority withheld", LOSSY, |e| withhold(e, 3, 100 * MS), &[]);
-    let lossy = all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, "missed its rate in phase Storm");
-    tampered("a lossy priority withheld", LOSSY, |e| withhold(e, 5, 100 * MS), &lossy);
+    tampered(
+        "a lossless priority withheld",
+        LOSSY,
+        |e| withhold(e, 3, 100 * MS),
+        &[],
+    );
+    let lossy = all(
+        &["test-traffic", "background", "no-dip"],
+        INCONCLUSIVE,
+        "missed its rate in phase Storm",
+    );
+    tampered(
+        "a lossy priority withheld",
+        LOSSY,
+        |e| withhold(e, 5, 100 * MS),
+        &lossy,
+    );
     // An eighth of the link for a quarter of the time: 3.1 % of what was to be sent.
-    tampered("withheld at full load", GLOBAL, |e| withhold(e, 3, 100 * MS), &[("throughput", FAIL, "0.96")]);
-    tampered("withheld at full load, shortly", GLOBAL, |e| withhold(e, 3, 20 * MS), &[]);
+    tampered(
+        "withheld at full load",
+        GLOBAL,
+        |e| withhold(e, 3, 100 * MS),
+        &[("throughput", FAIL, "0.96")],
+    );
+    tampered(
+        "withheld at full load, shortly",
+        GLOBAL,
+        |e| withhold(e, 3, 20 * MS),
+        &[],
+    );
     // What was withheld before the data began was not offered.
     let lead = |e: &mut PfcEvidence| {
         let data = e.span(Phase::Storm).unwrap();
         let priority = Priority::new(3).unwrap();
-        e.sender.withheld.push(Withheld { priority, phase: Phase::Storm, from: data.from - 100 * MS, to: data.from });
+        e.sender.withheld.push(Withheld {
+            priority,
+            phase: Phase::Storm,
+            from: data.from - 100 * MS,
+            to: data.from,
+        });
     };
     tampered("withheld before the data", GLOBAL, lead, &[]);
     // What was not listed counts by its sum, where it is known to have been in the phase.
     let unlisted = |e: &mut PfcEvidence, span: Nanos, early: Nanos| {
         withhold(e, 3, span);
-        let Withheld { priority, phase, from, to } = e.sender.withheld.pop().unwrap();
-        let spans = LeftOut { count: 9, total: to - from, from: from - early, to: to + 200 * MS };
-        e.sender.withheld_left_out.push(WithheldLeftOut { priority, phase, spans });
+        let Withheld {
+            priority,
+            phase,
+            from,
+            to,
+        } = e.sender.withheld.pop().unwrap();
+        let spans = LeftOut {
+            count: 9,
+            total: to - from,
+            from: from - early,
+            to: to + 200 * MS,
+        };
+        e.sender.withheld_left_out.push(WithheldLeftOut {
+            priority,
+            phase,
+            spans,
+        });
     };
-    tampered("withheld and not listed", LOSSY, |e| unlisted(e, 100 * MS, 0), &[]);
-    tampered("withheld and not listed, at full load", GLOBAL, |e| unlisted(e, 100 * MS, 0), &[("throughput", FAIL, "0.96")]);
-    let unknown = all(&["test-traffic", "background", "no-dip"], INCONCLUSIVE, "it is not known how long flow");
-    tampered("withheld and not listed, perhaps before the data", LOSSY, |e| unlisted(e, 100 * MS, 1), &unknown);
+    tampered(
+        "withheld and not listed",
+        LOSSY,
+        |e| unlisted(e, 100 * MS, 0),
+        &[],
+    );
+    tampered(
+        "withheld and not listed, at full load",
+        GLOBAL,
+        |e| unlisted(e, 100 * MS, 0),
+        &[("throughput", FAIL, "0.96")],
+    );
+    let unknown = all(
+        &["test-traffic", "background", "no-dip"],
+        INCONCLUSIVE,
+        "it is not known how long flow",
+    );
+    tampered(
+        "withheld and not listed, perhaps before the data",
+        LOSSY,
+        |e| unlisted(e, 100 * MS, 1),
+        &unknown,
+    );
 }

@@ -8,8 +8,14 @@ use super::*;
 
 /// A repetition on a switch with this fault, or none, with ports of that driver.
 fn run_blind(case: &str, fault: &str, driver: Driver, alive: &mut Alive) -> PfcEvidence {
-    let (_, lossless, storm) = REPETITIONS.into_iter().find(|(id, ..)| *id == case).unwrap();
-    let faults: Vec<Fault> = fault.split_terminator(' ').map(|fault| fault.parse().unwrap()).collect();
+    let (_, lossless, storm) = REPETITIONS
+        .into_iter()
+        .find(|(id, ..)| *id == case)
+        .unwrap();
+    let faults: Vec<Fault> = fault
+        .split_terminator(' ')
+        .map(|fault| fault.parse().unwrap())
+        .collect();
     bench::run_blind(&bench::plan(case, lossless, storm), &faults, driver, alive)
 }
 
@@ -37,21 +43,49 @@ fn counters_shown_alive_that_stay_pass() {
         let evidence = lossy("", driver);
         expect(&format!("{driver:?}"), LOSSY, &evidence, &[]);
         let results = results(LOSSY, &evidence);
-        let said = results.iter().find(|result| result.check == ON_LOSSY).unwrap();
-        assert!(said.assertions.iter().all(|assertion| assertion.what.contains("by the MAC of tx (")), "{said:?}");
-        assert!(said.assertions.iter().all(|assertion| assertion.actual.contains(", which counts: ")), "{said:?}");
+        let said = results
+            .iter()
+            .find(|result| result.check == ON_LOSSY)
+            .unwrap();
+        assert!(
+            said.assertions
+                .iter()
+                .all(|assertion| assertion.what.contains("by the MAC of tx (")),
+            "{said:?}"
+        );
+        assert!(
+            said.assertions
+                .iter()
+                .all(|assertion| assertion.actual.contains(", which counts: ")),
+            "{said:?}"
+        );
     }
 }
 
 #[test]
 fn a_rise_on_a_lossy_priority_fails_where_the_driver_tells_xoff_apart() {
-    let unclear = (FORWARDED, INCONCLUSIVE, "a MAC's counters do not tell whose they are");
+    let unclear = (
+        FORWARDED,
+        INCONCLUSIVE,
+        "a MAC's counters do not tell whose they are",
+    );
     for (driver, words) in [
-        (Driver::I40e, "by the MAC of tx (i40e): expected 0, found port.rx_priority_0_xoff_rx rose by"),
-        (ALL_ENABLED, "by the MAC of tx (mlx5_core): expected 0, found rx_prio0_pause_duration rose by"),
+        (
+            Driver::I40e,
+            "by the MAC of tx (i40e): expected 0, found port.rx_priority_0_xoff_rx rose by",
+        ),
+        (
+            ALL_ENABLED,
+            "by the MAC of tx (mlx5_core): expected 0, found rx_prio0_pause_duration rose by",
+        ),
     ] {
         for fault in ["xoff-for-lossy", "forwards-control"] {
-            expect(fault, LOSSY, &lossy(fault, driver), &[(ON_LOSSY, FAIL, words), unclear]);
+            expect(
+                fault,
+                LOSSY,
+                &lossy(fault, driver),
+                &[(ON_LOSSY, FAIL, words), unclear],
+            );
         }
     }
     for (driver, words) in [
@@ -59,27 +93,68 @@ fn a_rise_on_a_lossy_priority_fails_where_the_driver_tells_xoff_apart() {
         (Driver::DcbAlone, "which counts XOFF and XON together"),
         (Driver::Standard, "no counter of priority 0 is known"),
         // Counted is only what is enabled.
-        (Driver::Mlx5 { enabled: 8 }, "not shown to count in this run"),
+        (
+            Driver::Mlx5 { enabled: 8 },
+            "not shown to count in this run",
+        ),
     ] {
-        expect("xoff-for-lossy", LOSSY, &lossy("xoff-for-lossy", driver), &[(ON_LOSSY, INCONCLUSIVE, words), unclear]);
+        expect(
+            "xoff-for-lossy",
+            LOSSY,
+            &lossy("xoff-for-lossy", driver),
+            &[(ON_LOSSY, INCONCLUSIVE, words), unclear],
+        );
     }
 }
 
 #[test]
 fn counters_that_were_not_shown_alive_decide_nothing() {
     // In case 4 a good switch asks for no pause at all.
-    for driver in [Driver::I40e, ALL_ENABLED, Driver::DcbAlone, Driver::Standard] {
+    for driver in [
+        Driver::I40e,
+        ALL_ENABLED,
+        Driver::DcbAlone,
+        Driver::Standard,
+    ] {
         let dead = run_blind(GLOBAL, "", driver, &mut Alive::default());
-        expect("dead", GLOBAL, &dead, &all(&BOTH, INCONCLUSIVE, "counters of such frames was shown to count"));
+        expect(
+            "dead",
+            GLOBAL,
+            &dead,
+            &all(
+                &BOTH,
+                INCONCLUSIVE,
+                "counters of such frames was shown to count",
+            ),
+        );
     }
     let silent = run_blind(GLOBAL, "", Driver::Silent, &mut Alive::default());
-    expect("blind", GLOBAL, &silent, &all(&BOTH, INCONCLUSIVE, "no counter of the driver unheard-of is known that counts them"));
+    expect(
+        "blind",
+        GLOBAL,
+        &silent,
+        &all(
+            &BOTH,
+            INCONCLUSIVE,
+            "no counter of the driver unheard-of is known that counts them",
+        ),
+    );
     // PFC that is enabled on another priority alone shows nothing for this one.
     let words = "not shown to count in this run";
-    expect("another setting", LOSSY, &lossy("", Driver::Mlx5 { enabled: 8 }), &all(&BOTH, INCONCLUSIVE, words));
+    expect(
+        "another setting",
+        LOSSY,
+        &lossy("", Driver::Mlx5 { enabled: 8 }),
+        &all(&BOTH, INCONCLUSIVE, words),
+    );
     // One counter of all kinds does not tell the probe's pauses from others.
     let words = "no counter of priority 0 is known";
-    expect("one counter", LOSSY, &lossy("", Driver::Standard), &all(&BOTH, INCONCLUSIVE, words));
+    expect(
+        "one counter",
+        LOSSY,
+        &lossy("", Driver::Standard),
+        &all(&BOTH, INCONCLUSIVE, words),
+    );
 }
 
 #[test]
@@ -87,27 +162,66 @@ fn a_pause_frame_of_the_storm_is_told_from_none_by_the_standard_counter_alone() 
     let evidence = |fault, driver| run_blind(GLOBAL, fault, driver, &mut shown_alive(driver));
     expect("good", GLOBAL, &evidence("", Driver::Standard), &[]);
     let unclear = |words| [(FORWARDED, INCONCLUSIVE, words)];
-    expect("PFC alive", GLOBAL, &evidence("", Driver::I40e), &unclear("0 by port.link_xoff_rx, port.link_xon_rx, not shown to count"));
-    expect("forwarded", GLOBAL, &evidence("forwards-control", Driver::I40e), &unclear("port.link_xoff_rx rose by"));
+    expect(
+        "PFC alive",
+        GLOBAL,
+        &evidence("", Driver::I40e),
+        &unclear("0 by port.link_xoff_rx, port.link_xon_rx, not shown to count"),
+    );
+    expect(
+        "forwarded",
+        GLOBAL,
+        &evidence("forwards-control", Driver::I40e),
+        &unclear("port.link_xoff_rx rose by"),
+    );
 }
 
 #[test]
 fn loss_is_the_switchs_own_only_where_the_mac_shows_that_it_asked_for_no_pause() {
     let driver = Driver::I40e;
-    let forwarded = (FORWARDED, INCONCLUSIVE, "port.rx_priority_3_xoff_rx rose by");
+    let forwarded = (
+        FORWARDED,
+        INCONCLUSIVE,
+        "port.rx_priority_3_xoff_rx rose by",
+    );
     let good = run_blind(SINGLE, "", driver, &mut Alive::default());
     expect(
         "a good switch, whose pauses nobody obeys",
         SINGLE,
         &good,
-        &[("delivered", INCONCLUSIVE, "the DUT asked for a pause, which the sender did not obey"), forwarded],
+        &[
+            (
+                "delivered",
+                INCONCLUSIVE,
+                "the DUT asked for a pause, which the sender did not obey",
+            ),
+            forwarded,
+        ],
     );
-    let failed = [("delivered", FAIL, "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it rose in")];
+    let failed = [(
+        "delivered",
+        FAIL,
+        "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it rose in",
+    )];
     let never = run_blind(SINGLE, "no-upstream-pfc", driver, &mut shown_alive(driver));
-    expect("a switch that never asks", SINGLE, &never, &[&failed[..], &AFTER_DELIVERED].concat());
+    expect(
+        "a switch that never asks",
+        SINGLE,
+        &never,
+        &[&failed[..], &AFTER_DELIVERED].concat(),
+    );
     let unshown = run_blind(SINGLE, "no-upstream-pfc", driver, &mut Alive::default());
-    let undecided = all(&["delivered", ON_LOSSY, FORWARDED], INCONCLUSIVE, "counters of such frames was shown to count");
-    expect("the same, by a counter that may be dead", SINGLE, &unshown, &undecided);
+    let undecided = all(
+        &["delivered", ON_LOSSY, FORWARDED],
+        INCONCLUSIVE,
+        "counters of such frames was shown to count",
+    );
+    expect(
+        "the same, by a counter that may be dead",
+        SINGLE,
+        &unshown,
+        &undecided,
+    );
 }
 
 #[test]
@@ -121,30 +235,56 @@ fn readings_that_do_not_cover_the_repetition_are_none() {
     let cut = "do not cover the repetition";
     spoilt(|mac| mac.lag += 1, cut);
     spoilt(|mac| mac.readings[0].time += 1_000 * MS, cut);
-    spoilt(|mac| mac.error = Some("eth9 is gone".into()), "eth9 is gone");
-    spoilt(|mac| mac.port = "rx".into(), "there is no reading of its counters");
+    spoilt(
+        |mac| mac.error = Some("eth9 is gone".into()),
+        "eth9 is gone",
+    );
+    spoilt(
+        |mac| mac.port = "rx".into(),
+        "there is no reading of its counters",
+    );
     // Those that stayed; the one that rose goes on to show the others alive.
     let reset = |mac: &mut MacReport| {
-        let stayed = mac.counters.iter_mut().filter(|counter| counter.rise() == Some(0));
+        let stayed = mac
+            .counters
+            .iter_mut()
+            .filter(|counter| counter.rise() == Some(0));
         stayed.for_each(|counter| counter.values[0] += 1);
     };
     spoilt(reset, "was reset meanwhile");
     let mut fewer = good.clone();
     fewer.mac[0].counters[0].values.pop();
-    assert!(results(LOSSY, &fewer).iter().all(|result| result.verdict == Verdict::Error), "the evidence contradicts itself");
+    assert!(
+        results(LOSSY, &fewer)
+            .iter()
+            .all(|result| result.verdict == Verdict::Error),
+        "the evidence contradicts itself"
+    );
 }
 
 #[test]
 fn at_the_rx_port_too_an_xoff_for_a_lossy_priority_fails() {
     let mut evidence = lossy("", Driver::I40e);
-    let counter = evidence.mac[1].counters.iter_mut().find(|counter| counter.name == "port.rx_priority_5_xoff_rx").unwrap();
+    let counter = evidence.mac[1]
+        .counters
+        .iter_mut()
+        .find(|counter| counter.name == "port.rx_priority_5_xoff_rx")
+        .unwrap();
     *counter.values.last_mut().unwrap() += 2;
-    expect("at rx", LOSSY, &evidence, &[(ON_LOSSY, FAIL, "port.rx_priority_5_xoff_rx rose by 2")]);
+    expect(
+        "at rx",
+        LOSSY,
+        &evidence,
+        &[(ON_LOSSY, FAIL, "port.rx_priority_5_xoff_rx rose by 2")],
+    );
 }
 
 #[test]
 fn evidence_from_before_there_were_such_readings_is_read() {
     let mut value = serde_json::to_value(good(SINGLE)).unwrap();
     value.as_object_mut().unwrap().remove("mac").unwrap();
-    assert_eq!(serde_json::from_value::<PfcEvidence>(value).unwrap(), good(SINGLE));
+    assert_eq!(
+        serde_json::from_value::<PfcEvidence>(value).unwrap(),
+        good(SINGLE)
+    );
 }

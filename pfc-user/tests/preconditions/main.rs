@@ -40,10 +40,18 @@ type Asked = (&'static str, &'static [u8], Option<&'static [u8]>);
 type Tamper = fn(&mut PfcEvidence);
 
 /// The repetition of each case: lossless priorities, and those stormed where that is not the case's own choice.
-const REPETITIONS: [Asked; 4] = [(SINGLE, &[3], None), (MULTI, &[3, 4], Some(&[3])), (LOSSY, &[3], None), (GLOBAL, &[3, 4], None)];
+const REPETITIONS: [Asked; 4] = [
+    (SINGLE, &[3], None),
+    (MULTI, &[3, 4], Some(&[3])),
+    (LOSSY, &[3], None),
+    (GLOBAL, &[3, 4], None),
+];
 
 fn run(case: &str, faults: &[Fault]) -> PfcEvidence {
-    let (_, lossless, storm) = REPETITIONS.into_iter().find(|(id, ..)| *id == case).unwrap();
+    let (_, lossless, storm) = REPETITIONS
+        .into_iter()
+        .find(|(id, ..)| *id == case)
+        .unwrap();
     bench::run(&bench::plan(case, lossless, storm), faults)
 }
 
@@ -64,18 +72,34 @@ type Expected<'a> = &'a [(&'a str, Verdict, &'a str)];
 /// Expects exactly these checks not to pass. `isolation` has no subject where all lossless priorities are stormed.
 fn expect(what: &str, case: &str, evidence: &PfcEvidence, expected: Expected) {
     let results = results(case, evidence);
-    let no_subject = |result: &CheckResult| result.check == "isolation" && result.verdict == Verdict::NotApplicable;
+    let no_subject = |result: &CheckResult| {
+        result.check == "isolation" && result.verdict == Verdict::NotApplicable
+    };
     let found: BTreeMap<&str, Verdict> = results
         .iter()
         .filter(|result| result.verdict != Verdict::Pass && !no_subject(result))
         .map(|result| (result.check.as_str(), result.verdict))
         .collect();
-    let reasons: Vec<_> = results.iter().filter(|result| !result.reason.is_empty()).map(|r| format!("{}: {}", r.check, r.reason)).collect();
-    let wanted: BTreeMap<&str, Verdict> = expected.iter().map(|(check, verdict, _)| (*check, *verdict)).collect();
+    let reasons: Vec<_> = results
+        .iter()
+        .filter(|result| !result.reason.is_empty())
+        .map(|r| format!("{}: {}", r.check, r.reason))
+        .collect();
+    let wanted: BTreeMap<&str, Verdict> = expected
+        .iter()
+        .map(|(check, verdict, _)| (*check, *verdict))
+        .collect();
     assert_eq!(found, wanted, "{what} in {case}: {reasons:#?}");
     for (check, _, words) in expected {
-        let result = results.iter().find(|result| result.check == *check).unwrap();
-        assert!(result.reason.contains(words), "{what} in {case}, {check}: {:?} does not say {words:?}", result.reason);
+        let result = results
+            .iter()
+            .find(|result| result.check == *check)
+            .unwrap();
+        assert!(
+            result.reason.contains(words),
+            "{what} in {case}, {check}: {:?} does not say {words:?}",
+            result.reason
+        );
     }
 }
 
@@ -87,30 +111,56 @@ fn tampered(what: &str, case: &str, tamper: impl FnOnce(&mut PfcEvidence), expec
 }
 
 /// Each of `checks` with the same verdict and words.
-fn all<'a>(checks: &[&'a str], verdict: Verdict, words: &'a str) -> Vec<(&'a str, Verdict, &'a str)> {
-    checks.iter().map(|check| (*check, verdict, words)).collect()
+fn all<'a>(
+    checks: &[&'a str],
+    verdict: Verdict,
+    words: &'a str,
+) -> Vec<(&'a str, Verdict, &'a str)> {
+    checks
+        .iter()
+        .map(|check| (*check, verdict, words))
+        .collect()
 }
 
 /// The checks of a case in which `isolation` has a subject, or is left out.
 fn every_check(case: &str) -> Vec<&'static str> {
     let checks = bench::case(case).case.checks.iter().map(|check| check.id);
-    checks.filter(|check| case == MULTI || *check != "isolation").collect()
+    checks
+        .filter(|check| case == MULTI || *check != "isolation")
+        .collect()
 }
 
 fn flow(e: &PfcEvidence, role: Role) -> u16 {
-    e.plan.flows.iter().find(|flow| flow.role == role).unwrap().id
+    e.plan
+        .flows
+        .iter()
+        .find(|flow| flow.role == role)
+        .unwrap()
+        .id
 }
 
 fn flow_of(e: &PfcEvidence, priority: u8) -> u16 {
-    e.plan.flows.iter().find(|flow| flow.priority.get() == priority).unwrap().id
+    e.plan
+        .flows
+        .iter()
+        .find(|flow| flow.priority.get() == priority)
+        .unwrap()
+        .id
 }
 
 fn received(e: &mut PfcEvidence, flow: u16, phase: Phase) -> &mut FlowReceived {
-    e.received.iter_mut().find(|received| received.flow == flow && received.phase == phase).unwrap()
+    e.received
+        .iter_mut()
+        .find(|received| received.flow == flow && received.phase == phase)
+        .unwrap()
 }
 
 fn sent(e: &mut PfcEvidence, flow: u16, phase: Phase) -> &mut FlowSent {
-    e.sender.flows.iter_mut().find(|sent| sent.flow == flow && sent.phase == phase).unwrap()
+    e.sender
+        .flows
+        .iter_mut()
+        .find(|sent| sent.flow == flow && sent.phase == phase)
+        .unwrap()
 }
 
 /// Takes `frames` away from what arrived of the first flow with `role` in `phase`.
@@ -122,7 +172,12 @@ fn lose(e: &mut PfcEvidence, role: Role, phase: Phase, frames: u64) {
 /// A frame of the stormed priority arrives at `time`.
 fn leak(e: &mut PfcEvidence, time: Nanos) {
     let flow = flow(e, Role::Test);
-    e.arrivals.records.push(Arrival { time, flow, phase: Phase::Storm, latency: 1000 });
+    e.arrivals.records.push(Arrival {
+        time,
+        flow,
+        phase: Phase::Storm,
+        latency: 1000,
+    });
     let received = received(e, flow, Phase::Storm);
     received.first = received.first.min(time);
 }
@@ -132,7 +187,11 @@ fn at(before: Nanos, after: Nanos) -> Departure {
 }
 
 fn lost_by_tester(e: &mut PfcEvidence, rise: u64) {
-    e.accounting.push(DropCounter { place: "rx port eth2".into(), counter: "rx_missed_errors".into(), rise });
+    e.accounting.push(DropCounter {
+        place: "rx port eth2".into(),
+        counter: "rx_missed_errors".into(),
+        rise,
+    });
 }
 
 fn dut(e: &mut PfcEvidence) -> &mut DutReport {
@@ -154,27 +213,48 @@ fn blind(e: &mut PfcEvidence) {
 }
 
 /// Failures that a loss of held frames brings with it.
-const AFTER_DELIVERED: [(&str, Verdict, &str); 3] = [("resume", SKIPPED, ""), ("response", SKIPPED, ""), ("xon", SKIPPED, "")];
+const AFTER_DELIVERED: [(&str, Verdict, &str); 3] = [
+    ("resume", SKIPPED, ""),
+    ("response", SKIPPED, ""),
+    ("xon", SKIPPED, ""),
+];
 
 /// A gap of the storm during the data, and the times between which a frame may have been let go by it.
 fn with_gap(e: &mut PfcEvidence) -> (Nanos, Nanos) {
     let before = e.span(Phase::Storm).unwrap().from + 50 * MS;
     let after = before + PAUSE + 5 * MS;
-    let gap = Gap { from: before, to: after + 900 };
+    let gap = Gap {
+        from: before,
+        to: after + 900,
+    };
     let storm = e.storm.as_mut().unwrap();
     storm.gaps.push(gap);
     storm.max_gap = gap.length();
     let test = flow(e, Role::Test);
     let path = received(e, test, Phase::Baseline).latency_max;
-    (before + PAUSE - TOLERANCE, after + 900 + e.limits.max_response + path)
+    (
+        before + PAUSE - TOLERANCE,
+        after + 900 + e.limits.max_response + path,
+    )
 }
 
 /// Holds `priority` back for `span` of the storm phase, with as many frames less of each of its flows.
 fn withhold(e: &mut PfcEvidence, priority: u8, span: Nanos) {
     let data = e.span(Phase::Storm).unwrap();
     let priority = Priority::new(priority).unwrap();
-    e.sender.withheld.push(Withheld { priority, phase: Phase::Storm, from: data.from, to: data.from + span });
-    for flow in e.plan.flows.clone().iter().filter(|flow| flow.priority == priority) {
+    e.sender.withheld.push(Withheld {
+        priority,
+        phase: Phase::Storm,
+        from: data.from,
+        to: data.from + span,
+    });
+    for flow in e
+        .plan
+        .flows
+        .clone()
+        .iter()
+        .filter(|flow| flow.priority == priority)
+    {
         let sent = sent(e, flow.id, Phase::Storm);
         sent.frames -= sent.frames * span / (data.to - data.from);
         let frames = sent.frames;
@@ -195,8 +275,12 @@ fn the_same_evidence_read_from_a_file_gives_the_same_results() {
         let mut evidence = good(case);
         lose(&mut evidence, Role::Test, Phase::Storm, 3);
         lost_by_tester(&mut evidence, 2);
-        let read: PfcEvidence = serde_json::from_str(&serde_json::to_string(&evidence).unwrap()).unwrap();
+        let read: PfcEvidence =
+            serde_json::from_str(&serde_json::to_string(&evidence).unwrap()).unwrap();
         assert_eq!(read, evidence);
-        assert_eq!(judge(&bench::case(case).case, &read), judge(&bench::case(case).case, &evidence));
+        assert_eq!(
+            judge(&bench::case(case).case, &read),
+            judge(&bench::case(case).case, &evidence)
+        );
     }
 }

@@ -5,10 +5,26 @@ use super::*;
 #[test]
 fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
     let tampers: [(&str, Tamper, &str); 7] = [
-        ("an unknown watchdog", |e| e.ports.watchdog = None, "ports: it is not known that the DUT's PFC watchdog is off"),
-        ("a watchdog", |e| e.ports.watchdog = Some("on".into()), "ports: the DUT's PFC watchdog is on"),
-        ("no carrier at tx", |e| e.ports.tx.carrier = false, "ports: tx had no carrier"),
-        ("no carrier at rx", |e| e.ports.rx.carrier = false, "ports: rx had no carrier"),
+        (
+            "an unknown watchdog",
+            |e| e.ports.watchdog = None,
+            "ports: it is not known that the DUT's PFC watchdog is off",
+        ),
+        (
+            "a watchdog",
+            |e| e.ports.watchdog = Some("on".into()),
+            "ports: the DUT's PFC watchdog is on",
+        ),
+        (
+            "no carrier at tx",
+            |e| e.ports.tx.carrier = false,
+            "ports: tx had no carrier",
+        ),
+        (
+            "no carrier at rx",
+            |e| e.ports.rx.carrier = false,
+            "ports: rx had no carrier",
+        ),
         (
             "a link that changed at rx",
             |e| e.ports.rx.disturbed = Some("lost its carrier for a time".into()),
@@ -27,7 +43,12 @@ fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
     ];
     for (what, tamper, words) in tampers {
         for (case, ..) in REPETITIONS {
-            tampered(what, case, tamper, &all(&every_check(case), INCONCLUSIVE, words));
+            tampered(
+                what,
+                case,
+                tamper,
+                &all(&every_check(case), INCONCLUSIVE, words),
+            );
         }
         // Leaks and losses are explained; what was sent twice is not.
         let worse = |e: &mut PfcEvidence| {
@@ -38,16 +59,25 @@ fn ports_explain_whatever_rests_on_pauses_and_arrivals() {
             e.received[0].duplicate = 1;
         };
         let mut expected = all(&every_check(SINGLE), INCONCLUSIVE, words);
-        expected.iter_mut().filter(|(check, ..)| *check == "no-duplicate").for_each(|line| *line = ("no-duplicate", FAIL, "found 1"));
+        expected
+            .iter_mut()
+            .filter(|(check, ..)| *check == "no-duplicate")
+            .for_each(|line| *line = ("no-duplicate", FAIL, "found 1"));
         tampered(what, SINGLE, worse, &expected);
     }
-    let known = |e: &mut PfcEvidence| (e.ports.tx.speed, e.ports.rx.speed) = (Some(1_000_000_000), Some(1_000_000_000));
+    let known = |e: &mut PfcEvidence| {
+        (e.ports.tx.speed, e.ports.rx.speed) = (Some(1_000_000_000), Some(1_000_000_000))
+    };
     tampered("the speed that quanta were reckoned by", SINGLE, known, &[]);
 }
 
 #[test]
 fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
-    let unseen = all(&["no-pfc-on-lossy", "no-mac-control-forwarded"], INCONCLUSIVE, "pfc-visible: it was not shown");
+    let unseen = all(
+        &["no-pfc-on-lossy", "no-mac-control-forwarded"],
+        INCONCLUSIVE,
+        "pfc-visible: it was not shown",
+    );
     for (case, ..) in REPETITIONS {
         tampered("blind", case, blind, &unseen);
     }
@@ -56,7 +86,12 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
         e.tx_port.pfc_frames = 1;
         e.tx_port.pfc[6].xoff = 1;
     };
-    tampered("an XOFF for a lossy priority", SINGLE, xoff, &[("no-pfc-on-lossy", FAIL, "lossy priority 6")]);
+    tampered(
+        "an XOFF for a lossy priority",
+        SINGLE,
+        xoff,
+        &[("no-pfc-on-lossy", FAIL, "lossy priority 6")],
+    );
     let xon = |e: &mut PfcEvidence| {
         blind(e);
         e.tx_port.pfc_frames = 1;
@@ -69,7 +104,11 @@ fn where_pfc_of_the_device_cannot_be_seen_its_absence_proves_nothing() {
         lose(e, Role::Test, Phase::Storm, 5);
     };
     let mut expected = unseen.clone();
-    expected.push(("delivered", INCONCLUSIVE, "but it was not shown that PAUSE/PFC frames reach the program on tx"));
+    expected.push((
+        "delivered",
+        INCONCLUSIVE,
+        "but it was not shown that PAUSE/PFC frames reach the program on tx",
+    ));
     tampered("blind, with a loss", SINGLE, lost, &expected);
     let alive = |e: &mut PfcEvidence| {
         lost(e);

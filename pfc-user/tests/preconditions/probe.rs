@@ -5,13 +5,27 @@ use super::*;
 #[test]
 fn a_probe_that_was_not_measured_well_decides_nothing() {
     let both = |words| all(&["response", "xon"], INCONCLUSIVE, words);
-    tampered("no probe", SINGLE, |e| e.probes.clear(), &both("no probe was made"));
+    tampered(
+        "no probe",
+        SINGLE,
+        |e| e.probes.clear(),
+        &both("no probe was made"),
+    );
     let slow = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
-        let others = e.arrivals.records.iter_mut().filter(|arrival| arrival.flow != test && arrival.phase == Phase::Probe);
+        let others = e
+            .arrivals
+            .records
+            .iter_mut()
+            .filter(|arrival| arrival.flow != test && arrival.phase == Phase::Probe);
         others.for_each(|arrival| arrival.latency = 500_000);
     };
-    tampered("slow background", SINGLE, slow, &both("background latency round the pause frame was 0.500 ms, has to be below 0.500 ms"));
+    tampered(
+        "slow background",
+        SINGLE,
+        slow,
+        &both("background latency round the pause frame was 0.500 ms, has to be below 0.500 ms"),
+    );
     let uncertain = |e: &mut PfcEvidence| {
         for probe in &mut e.probes {
             probe.xoff.after += 500_000;
@@ -19,21 +33,49 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
             xoff.after += 500_000;
         }
     };
-    tampered("uncertain departures", SINGLE, uncertain, &both("departure is uncertain by 0.500 ms"));
+    tampered(
+        "uncertain departures",
+        SINGLE,
+        uncertain,
+        &both("departure is uncertain by 0.500 ms"),
+    );
     let silent = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
-        e.arrivals.records.retain(|arrival| arrival.flow == test || arrival.phase != Phase::Probe);
+        e.arrivals
+            .records
+            .retain(|arrival| arrival.flow == test || arrival.phase != Phase::Probe);
     };
-    tampered("no background", SINGLE, silent, &both("no background frame arrived round the pause frame"));
+    tampered(
+        "no background",
+        SINGLE,
+        silent,
+        &both("no background frame arrived round the pause frame"),
+    );
     let deaf = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
-        e.arrivals.records.retain(|arrival| arrival.flow != test || arrival.phase != Phase::Probe);
+        e.arrivals
+            .records
+            .retain(|arrival| arrival.flow != test || arrival.phase != Phase::Probe);
     };
-    tampered("no test traffic", SINGLE, deaf, &both("no frame of priority 3 arrived just before the pause frame"));
-    tampered("arrivals lost", SINGLE, |e| e.arrivals.lost = 7, &both("7 did not fit"));
+    tampered(
+        "no test traffic",
+        SINGLE,
+        deaf,
+        &both("no frame of priority 3 arrived just before the pause frame"),
+    );
+    tampered(
+        "arrivals lost",
+        SINGLE,
+        |e| e.arrivals.lost = 7,
+        &both("7 did not fit"),
+    );
     // At 100 Gbit/s the longest pause is a third of a millisecond.
     let short = |e: &mut PfcEvidence| e.limits.max_response = PAUSE;
-    let expected = all(&["response", "xon"], INCONCLUSIVE, "a pause of 33.554 ms is too short to be told from none by a max_response");
+    let expected = all(
+        &["response", "xon"],
+        INCONCLUSIVE,
+        "a pause of 33.554 ms is too short to be told from none by a max_response",
+    );
     tampered(
         "a pause shorter than max_response",
         SINGLE,
@@ -48,17 +90,29 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
     // What ignores PFC does not pass for that reason.
     let mut ignoring = run(SINGLE, &["ignores-pfc".parse().unwrap()]);
     short(&mut ignoring);
-    let found: Vec<_> =
-        results(SINGLE, &ignoring).into_iter().filter(|result| ["response", "xon"].contains(&result.check.as_str())).collect();
-    assert!(found.iter().all(|result| result.verdict == INCONCLUSIVE), "{found:#?}");
+    let found: Vec<_> = results(SINGLE, &ignoring)
+        .into_iter()
+        .filter(|result| ["response", "xon"].contains(&result.check.as_str()))
+        .collect();
+    assert!(
+        found.iter().all(|result| result.verdict == INCONCLUSIVE),
+        "{found:#?}"
+    );
 }
 
 /// Removes all that arrived from the first XOFF's response on for `span`, of every attempt: the sender stalled.
 fn stall_after_xoff(e: &mut PfcEvidence, span: Nanos) {
-    let stalls: Vec<_> = e.probes.iter().map(|probe| probe.xoff.after + e.limits.max_response).collect();
-    e.arrivals
-        .records
-        .retain(|arrival| arrival.phase != Phase::Probe || !stalls.iter().any(|from| (*from..*from + span).contains(&arrival.time)));
+    let stalls: Vec<_> = e
+        .probes
+        .iter()
+        .map(|probe| probe.xoff.after + e.limits.max_response)
+        .collect();
+    e.arrivals.records.retain(|arrival| {
+        arrival.phase != Phase::Probe
+            || !stalls
+                .iter()
+                .any(|from| (*from..*from + span).contains(&arrival.time))
+    });
 }
 
 #[test]
@@ -66,15 +120,40 @@ fn silence_of_the_sender_is_no_answer_of_the_device() {
     // A device that ignores PFC, and a sender that stood still just when the device should have.
     let mut evidence = run(SINGLE, &["ignores-pfc".parse().unwrap()]);
     stall_after_xoff(&mut evidence, PAUSE);
-    let response = results(SINGLE, &evidence).into_iter().find(|result| result.check == "response").unwrap();
+    let response = results(SINGLE, &evidence)
+        .into_iter()
+        .find(|result| result.check == "response")
+        .unwrap();
     assert_eq!(response.verdict, INCONCLUSIVE, "{}", response.reason);
-    assert!(response.reason.contains("no background frame arrived while the pause was in force"), "{}", response.reason);
+    assert!(
+        response
+            .reason
+            .contains("no background frame arrived while the pause was in force"),
+        "{}",
+        response.reason
+    );
     // Nothing was sent between XOFF and XON, so that there was nothing to let go.
     let stalled = |e: &mut PfcEvidence| {
-        let holds: Vec<_> = e.probes.iter().map(|probe| probe.xon.unwrap()).map(|(xoff, xon)| xoff.after..xon.after + 3 * MS / 2).collect();
-        e.arrivals.records.retain(|arrival| arrival.phase != Phase::Probe || !holds.iter().any(|hold| hold.contains(&arrival.time)));
+        let holds: Vec<_> = e
+            .probes
+            .iter()
+            .map(|probe| probe.xon.unwrap())
+            .map(|(xoff, xon)| xoff.after..xon.after + 3 * MS / 2)
+            .collect();
+        e.arrivals.records.retain(|arrival| {
+            arrival.phase != Phase::Probe || !holds.iter().any(|hold| hold.contains(&arrival.time))
+        });
     };
-    tampered("a sender that stood still", SINGLE, stalled, &[("xon", INCONCLUSIVE, "no background frame arrived between XOFF and XON")]);
+    tampered(
+        "a sender that stood still",
+        SINGLE,
+        stalled,
+        &[(
+            "xon",
+            INCONCLUSIVE,
+            "no background frame arrived between XOFF and XON",
+        )],
+    );
 }
 
 #[test]
@@ -82,9 +161,22 @@ fn one_attempt_measured_well_that_fails_is_a_failure() {
     let early = |e: &mut PfcEvidence| {
         let test = flow(e, Role::Test);
         let time = e.probes[1].xoff.before + PAUSE - TOLERANCE - 1;
-        e.arrivals.records.push(Arrival { time, flow: test, phase: Phase::Probe, latency: 1000 });
+        e.arrivals.records.push(Arrival {
+            time,
+            flow: test,
+            phase: Phase::Probe,
+            latency: 1000,
+        });
     };
-    tampered("one early frame", SINGLE, early, &[("response", FAIL, "1, the first 33.550 ms after the XOFF"), ("xon", SKIPPED, "")]);
+    tampered(
+        "one early frame",
+        SINGLE,
+        early,
+        &[
+            ("response", FAIL, "1, the first 33.550 ms after the XOFF"),
+            ("xon", SKIPPED, ""),
+        ],
+    );
     // In an attempt that was not measured well it says nothing.
     let unsure = |e: &mut PfcEvidence| {
         early(e);
@@ -94,9 +186,16 @@ fn one_attempt_measured_well_that_fails_is_a_failure() {
     let late = |e: &mut PfcEvidence| {
         let (_, xon) = e.probes[2].xon.unwrap();
         let test = flow(e, Role::Test);
-        e.arrivals.records.retain(|arrival| arrival.flow != test || !(xon.before..=xon.after + MS).contains(&arrival.time));
+        e.arrivals.records.retain(|arrival| {
+            arrival.flow != test || !(xon.before..=xon.after + MS).contains(&arrival.time)
+        });
     };
-    tampered("one XON without effect", SINGLE, late, &[("xon", FAIL, "expected within 1.000 ms")]);
+    tampered(
+        "one XON without effect",
+        SINGLE,
+        late,
+        &[("xon", FAIL, "expected within 1.000 ms")],
+    );
 }
 
 #[test]
@@ -106,16 +205,33 @@ fn each_priority_of_a_probe_answers_for_itself() {
     for priority in [3, 4] {
         let mut late = good.clone();
         let flow = flow_of(&late, priority);
-        let xons: Vec<_> = late.probes.iter().map(|probe| probe.xon.unwrap().1).collect();
-        late.arrivals
-            .records
-            .retain(|arrival| arrival.flow != flow || !xons.iter().any(|xon| (xon.before..=xon.after + MS).contains(&arrival.time)));
-        expect("an XON that one priority ignores", MULTI, &late, &[("xon", FAIL, &format!("first frame of priority {priority}"))]);
+        let xons: Vec<_> = late
+            .probes
+            .iter()
+            .map(|probe| probe.xon.unwrap().1)
+            .collect();
+        late.arrivals.records.retain(|arrival| {
+            arrival.flow != flow
+                || !xons
+                    .iter()
+                    .any(|xon| (xon.before..=xon.after + MS).contains(&arrival.time))
+        });
+        expect(
+            "an XON that one priority ignores",
+            MULTI,
+            &late,
+            &[("xon", FAIL, &format!("first frame of priority {priority}"))],
+        );
         let mut gone = good.clone();
         let end = gone.probes[0].xoff.after + MS;
-        gone.arrivals.records.retain(|arrival| arrival.flow != flow || arrival.phase != Phase::Probe || arrival.time < end);
+        gone.arrivals.records.retain(|arrival| {
+            arrival.flow != flow || arrival.phase != Phase::Probe || arrival.time < end
+        });
         let words = format!("frames of priority {priority} after the quanta");
-        let expected = [("response", INCONCLUSIVE, words.as_str()), ("xon", INCONCLUSIVE, "arrived just before the pause frame")];
+        let expected = [
+            ("response", INCONCLUSIVE, words.as_str()),
+            ("xon", INCONCLUSIVE, "arrived just before the pause frame"),
+        ];
         expect("one priority that does not go on", MULTI, &gone, &expected);
     }
 }

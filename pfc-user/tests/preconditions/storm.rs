@@ -5,20 +5,37 @@ use pfc_ebpf::maps::Clock;
 
 #[test]
 fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
-    let no_leak = all(&ON_THE_STORM, INCONCLUSIVE, "storm-continuity: the storm had 1 gaps above its pause time of 33.554 ms");
+    let no_leak = all(
+        &ON_THE_STORM,
+        INCONCLUSIVE,
+        "storm-continuity: the storm had 1 gaps above its pause time of 33.554 ms",
+    );
     tampered("a gap", SINGLE, |e| _ = with_gap(e), &no_leak);
     for (what, edge) in [("first", 0), ("last", 1)] {
         let inside = |e: &mut PfcEvidence| {
             let (from, to) = with_gap(e);
             leak(e, [from, to][edge]);
         };
-        tampered(&format!("a leak at the {what} excused nanosecond"), SINGLE, inside, &no_leak);
+        tampered(
+            &format!("a leak at the {what} excused nanosecond"),
+            SINGLE,
+            inside,
+            &no_leak,
+        );
         let outside = |e: &mut PfcEvidence| {
             let (from, to) = with_gap(e);
             leak(e, [from - 1, to + 1][edge]);
         };
-        let failed = [("paused", FAIL, "1 (1 unexcused"), ("background", INCONCLUSIVE, "storm-continuity")];
-        tampered(&format!("a leak beyond the {what} excused nanosecond"), SINGLE, outside, &failed);
+        let failed = [
+            ("paused", FAIL, "1 (1 unexcused"),
+            ("background", INCONCLUSIVE, "storm-continuity"),
+        ];
+        tampered(
+            &format!("a leak beyond the {what} excused nanosecond"),
+            SINGLE,
+            outside,
+            &failed,
+        );
     }
     // What left the simulated DUT late may have been let go before the storm went on.
     let late = |lateness| {
@@ -29,7 +46,12 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
         }
     };
     tampered("a leak explained by lateness", SINGLE, late(500), &no_leak);
-    tampered("a leak not explained", SINGLE, late(499), &[("paused", FAIL, "unexcused"), no_leak[1]]);
+    tampered(
+        "a leak not explained",
+        SINGLE,
+        late(499),
+        &[("paused", FAIL, "unexcused"), no_leak[1]],
+    );
     // Where one reading of the clock served several frames, the longest latency of the baseline may be a tick longer.
     let batched = |beyond: Nanos| {
         move |e: &mut PfcEvidence| {
@@ -38,8 +60,18 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
             leak(e, to + beyond);
         }
     };
-    tampered("a leak explained by the clock", SINGLE, batched(10 * MS), &no_leak);
-    tampered("a leak later than a tick", SINGLE, batched(10 * MS + 1), &[("paused", FAIL, "unexcused"), no_leak[1]]);
+    tampered(
+        "a leak explained by the clock",
+        SINGLE,
+        batched(10 * MS),
+        &no_leak,
+    );
+    tampered(
+        "a leak later than a tick",
+        SINGLE,
+        batched(10 * MS + 1),
+        &[("paused", FAIL, "unexcused"), no_leak[1]],
+    );
 }
 
 #[test]
@@ -49,13 +81,25 @@ fn gaps_that_are_not_listed_excuse_all_that_they_may_have_let_go() {
             let (from, to) = with_gap(e);
             let storm = e.storm.as_mut().unwrap();
             let gap = storm.gaps.pop().unwrap();
-            storm.gaps_left_out = LeftOut { count: 2, total: 2 * gap.length(), from: gap.from, to: gap.to + 100 * MS };
+            storm.gaps_left_out = LeftOut {
+                count: 2,
+                total: 2 * gap.length(),
+                from: gap.from,
+                to: gap.to + 100 * MS,
+            };
             if let Some(beyond) = leaks {
-                leak(e, if beyond < 0 { from } else { to + 100 * MS }.strict_add_signed(beyond));
+                leak(
+                    e,
+                    if beyond < 0 { from } else { to + 100 * MS }.strict_add_signed(beyond),
+                );
             }
         }
     };
-    let no_leak = all(&ON_THE_STORM, INCONCLUSIVE, "storm-continuity: the storm had 2 gaps above its pause time of 33.554 ms");
+    let no_leak = all(
+        &ON_THE_STORM,
+        INCONCLUSIVE,
+        "storm-continuity: the storm had 2 gaps above its pause time of 33.554 ms",
+    );
     tampered("gaps", SINGLE, unlisted(None), &no_leak);
     tampered("a leak within", SINGLE, unlisted(Some(0)), &no_leak);
     let failed = [("paused", FAIL, "1 (1 unexcused"), no_leak[1]];
@@ -66,14 +110,24 @@ fn gaps_that_are_not_listed_excuse_all_that_they_may_have_let_go() {
 #[test]
 fn without_a_gap_a_single_frame_is_a_leak_until_the_last_pause_runs_out() {
     let last = |e: &PfcEvidence| e.storm.as_ref().unwrap().last.before + PAUSE - TOLERANCE;
-    tampered("a leak", SINGLE, |e| leak(e, last(e) - 1), &[("paused", FAIL, "1 (1 unexcused")]);
+    tampered(
+        "a leak",
+        SINGLE,
+        |e| leak(e, last(e) - 1),
+        &[("paused", FAIL, "1 (1 unexcused")],
+    );
     tampered("a frame after the storm", SINGLE, |e| leak(e, last(e)), &[]);
     // The counters know of an arrival of which no record is left.
     let forgotten = |e: &mut PfcEvidence| {
         leak(e, last(e) - 1);
         e.arrivals.records.pop();
     };
-    tampered("a leak without a record", SINGLE, forgotten, &[("paused", INCONCLUSIVE, "their records are missing")]);
+    tampered(
+        "a leak without a record",
+        SINGLE,
+        forgotten,
+        &[("paused", INCONCLUSIVE, "their records are missing")],
+    );
 }
 
 #[test]
@@ -87,10 +141,29 @@ fn a_gap_below_the_pause_time_by_less_than_the_tolerance_is_one() {
         }
     };
     tampered("a short gap", SINGLE, gap(PAUSE - TOLERANCE, false), &[]);
-    let narrow = all(&ON_THE_STORM, INCONCLUSIVE, "by the tolerance of the DUT's clock");
-    tampered("a narrow gap", SINGLE, gap(PAUSE - TOLERANCE + 1, false), &narrow);
-    tampered("a narrow gap with a leak", SINGLE, gap(PAUSE - TOLERANCE + 1, true), &narrow);
-    tampered("a short gap with a leak", SINGLE, gap(PAUSE - TOLERANCE, true), &[("paused", FAIL, "unexcused")]);
+    let narrow = all(
+        &ON_THE_STORM,
+        INCONCLUSIVE,
+        "by the tolerance of the DUT's clock",
+    );
+    tampered(
+        "a narrow gap",
+        SINGLE,
+        gap(PAUSE - TOLERANCE + 1, false),
+        &narrow,
+    );
+    tampered(
+        "a narrow gap with a leak",
+        SINGLE,
+        gap(PAUSE - TOLERANCE + 1, true),
+        &narrow,
+    );
+    tampered(
+        "a short gap with a leak",
+        SINGLE,
+        gap(PAUSE - TOLERANCE, true),
+        &[("paused", FAIL, "unexcused")],
+    );
 }
 
 #[test]
@@ -110,13 +183,27 @@ fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
             let data = e.span(Phase::Storm).unwrap();
             e.storm.as_mut().unwrap().last = at(data.to - 2 * PAUSE, data.to - 2 * PAUSE);
         };
-        tampered("a storm that ended early", case, ended, &all(checks, INCONCLUSIVE, "the storm ended before the traffic"));
-        tampered("a storm that ended too early", case, long_ended, &all(checks, INCONCLUSIVE, "the storm ended before the traffic"));
+        tampered(
+            "a storm that ended early",
+            case,
+            ended,
+            &all(checks, INCONCLUSIVE, "the storm ended before the traffic"),
+        );
+        tampered(
+            "a storm that ended too early",
+            case,
+            long_ended,
+            &all(checks, INCONCLUSIVE, "the storm ended before the traffic"),
+        );
         let none = |e: &mut PfcEvidence| {
             let storm = e.storm.as_mut().unwrap();
             (storm.frames, storm.errors, storm.first, storm.last) = (0, 40, at(0, 0), at(0, 0));
         };
-        let mut nothing_left = all(checks, INCONCLUSIVE, "not one frame of the storm left, 40 were refused");
+        let mut nothing_left = all(
+            checks,
+            INCONCLUSIVE,
+            "not one frame of the storm left, 40 were refused",
+        );
         nothing_left.push(("no-mac-control-forwarded", INCONCLUSIVE, "none left"));
         tampered("no storm", case, none, &nothing_left);
     }
@@ -129,24 +216,66 @@ fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
             }
         }
     };
-    tampered("a storm that began just in time", SINGLE, late_start(0, false), &[]);
-    let late = all(&ON_THE_STORM, INCONCLUSIVE, "the storm did not begin by max_response before the traffic");
-    tampered("a storm that began late", SINGLE, late_start(1, false), &late);
-    tampered("a storm that began late, with a leak", SINGLE, late_start(1, true), &late);
+    tampered(
+        "a storm that began just in time",
+        SINGLE,
+        late_start(0, false),
+        &[],
+    );
+    let late = all(
+        &ON_THE_STORM,
+        INCONCLUSIVE,
+        "the storm did not begin by max_response before the traffic",
+    );
+    tampered(
+        "a storm that began late",
+        SINGLE,
+        late_start(1, false),
+        &late,
+    );
+    tampered(
+        "a storm that began late, with a leak",
+        SINGLE,
+        late_start(1, true),
+        &late,
+    );
 }
 
 #[test]
 fn a_storm_that_was_not_shown_to_arrive_proves_nothing_by_its_lack_of_effect() {
-    for (case, checks) in [(LOSSY, &["test-traffic", "background", "no-dip"][..]), (GLOBAL, &["no-loss", "throughput"])] {
+    for (case, checks) in [
+        (LOSSY, &["test-traffic", "background", "no-dip"][..]),
+        (GLOBAL, &["no-loss", "throughput"]),
+    ] {
         let unshown = |words| all(checks, INCONCLUSIVE, words);
-        tampered("no probe", case, |e| e.probes.clear(), &unshown("storm-arrival: it was not shown that pause frames of the rx port"));
-        tampered("arrivals lost", case, |e| e.arrivals.lost = 1, &unshown("1 records of the probe did not fit"));
+        tampered(
+            "no probe",
+            case,
+            |e| e.probes.clear(),
+            &unshown("storm-arrival: it was not shown that pause frames of the rx port"),
+        );
+        tampered(
+            "arrivals lost",
+            case,
+            |e| e.arrivals.lost = 1,
+            &unshown("1 records of the probe did not fit"),
+        );
         let short = |e: &mut PfcEvidence| e.limits.max_response = PAUSE / 2;
-        tampered("a pause too short to see", case, short, &unshown("too short to be told from none"));
+        tampered(
+            "a pause too short to see",
+            case,
+            short,
+            &unshown("too short to be told from none"),
+        );
         // One attempt that shows it is enough.
         tampered("two attempts lost", case, |e| e.probes.truncate(1), &[]);
         let ignores = run(case, &["ignores-pfc".parse().unwrap()]);
-        expect("PFC ignored", case, &ignores, &unshown("a lossless priority did not stop for one"));
+        expect(
+            "PFC ignored",
+            case,
+            &ignores,
+            &unshown("a lossless priority did not stop for one"),
+        );
         // A loss needs no proof that the storm arrived.
         let lost = |e: &mut PfcEvidence| {
             e.probes.clear();
@@ -164,19 +293,27 @@ fn the_figures_say_how_the_storm_was_sent_and_how_long_its_gaps_were() {
         let mut evidence = good(SINGLE);
         tamper(evidence.storm.as_mut().unwrap());
         let figures = judge(&bench::case(SINGLE).case, &evidence).figures;
-        figures.into_iter().find(|figure| figure.name == name).map(|figure| figure.value)
+        figures
+            .into_iter()
+            .find(|figure| figure.name == name)
+            .map(|figure| figure.value)
     };
     let fill: fn(&mut StormReport) = |storm| {
         storm.method = "2 senders".into();
         (storm.frames, storm.errors, storm.max_gap) = (1000, 3, 40_000_000);
         storm.histogram = GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]);
-        storm.gaps = vec![Gap { from: 1, to: 40_000_001 }];
+        storm.gaps = vec![Gap {
+            from: 1,
+            to: 40_000_001,
+        }];
     };
-    assert_eq!(figure(fill, "storm frames").unwrap(), "1000, 3 more were refused");
+    assert_eq!(
+        figure(fill, "storm frames").unwrap(),
+        "1000, 3 more were refused"
+    );
     assert_eq!(figure(fill, "storm sent by").unwrap(), "2 senders");
     // 50 ms is where a bucket ends: no gap was above the largest.
-    let expected =
-        "p50 10.500 ms, p99 11.000 ms, p99.9 40.000 ms, max 40.000 ms, 119.2 % of the pause time 33.554 ms; 1 above the shortest pause";
+    let expected = "p50 10.500 ms, p99 11.000 ms, p99.9 40.000 ms, max 40.000 ms, 119.2 % of the pause time 33.554 ms; 1 above the shortest pause";
     assert_eq!(figure(fill, "gaps of the storm").unwrap(), expected);
     let none: fn(&mut StormReport) = |storm| {
         storm.histogram = GapHistogram::default();

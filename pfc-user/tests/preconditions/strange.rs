@@ -20,8 +20,13 @@ impl Random {
 fn numbers<'v>(value: &'v mut serde_json::Value, found: &mut Vec<&'v mut serde_json::Value>) {
     match value {
         serde_json::Value::Number(_) => found.push(value),
-        serde_json::Value::Array(list) => list.iter_mut().take(3).for_each(|item| numbers(item, found)),
-        serde_json::Value::Object(members) => members.values_mut().for_each(|member| numbers(member, found)),
+        serde_json::Value::Array(list) => list
+            .iter_mut()
+            .take(3)
+            .for_each(|item| numbers(item, found)),
+        serde_json::Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| numbers(member, found)),
         _ => {}
     }
 }
@@ -35,14 +40,28 @@ fn count_numbers(value: &serde_json::Value) -> usize {
 
 #[test]
 fn numbers_that_no_tester_measures_never_end_in_a_panic() {
-    let extremes = [0, 1, 2, u64::from(u32::MAX), 1 << 38, 1 << 48, 1 << 53, (1 << 60) - 1, 1 << 60, 1 << 63, u64::MAX - 1, u64::MAX];
+    let extremes = [
+        0,
+        1,
+        2,
+        u64::from(u32::MAX),
+        1 << 38,
+        1 << 48,
+        1 << 53,
+        (1 << 60) - 1,
+        1 << 60,
+        1 << 63,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let (mut judged, mut contradictions) = (0, 0);
     for (case, ..) in REPETITIONS {
         let mut evidence = good(case);
         // Lists that are empty in good evidence have numbers too.
         with_gap(&mut evidence);
-        evidence.storm.as_mut().unwrap().histogram = GapHistogram(vec![(11 * MS, 100), (12 * MS, 3), (40 * MS, 1)]);
+        evidence.storm.as_mut().unwrap().histogram =
+            GapHistogram(vec![(11 * MS, 100), (12 * MS, 3), (40 * MS, 1)]);
         evidence.sender.stalls.push(Stall { from: 1, to: 2 });
         withhold(&mut evidence, 3, MS);
         dut(&mut evidence).stalls.push(Stall { from: 1, to: 2 });
@@ -57,9 +76,15 @@ fn numbers_that_no_tester_measures_never_end_in_a_panic() {
         evidence.windows.received.truncate(120);
         let whole = serde_json::to_value(&evidence).unwrap();
         let count = count_numbers(&whole);
-        let mut tampers: Vec<Vec<(usize, u64)>> =
-            (0..count).flat_map(|index| extremes.iter().map(move |value| vec![(index, *value)])).filter(|_| random.below(4) == 0).collect();
-        tampers.extend((0..300).map(|_| (0..3).map(|_| (random.below(count), extremes[random.below(extremes.len())])).collect()));
+        let mut tampers: Vec<Vec<(usize, u64)>> = (0..count)
+            .flat_map(|index| extremes.iter().map(move |value| vec![(index, *value)]))
+            .filter(|_| random.below(4) == 0)
+            .collect();
+        tampers.extend((0..300).map(|_| {
+            (0..3)
+                .map(|_| (random.below(count), extremes[random.below(extremes.len())]))
+                .collect()
+        }));
         for tamper in tampers {
             let mut value = whole.clone();
             let mut found = Vec::new();
@@ -68,10 +93,19 @@ fn numbers_that_no_tester_measures_never_end_in_a_panic() {
                 *found[*index] = (*number).into();
             }
             // A number that does not fit its type is refused when the file is read.
-            let Ok(strange) = serde_json::from_value::<PfcEvidence>(value) else { continue };
+            let Ok(strange) = serde_json::from_value::<PfcEvidence>(value) else {
+                continue;
+            };
             judged += 1;
-            contradictions += usize::from(results(case, &strange).iter().all(|result| result.verdict == Verdict::Error));
+            contradictions += usize::from(
+                results(case, &strange)
+                    .iter()
+                    .all(|result| result.verdict == Verdict::Error),
+            );
         }
     }
-    assert!(judged > 1000 && contradictions > 100 && contradictions < judged, "{contradictions} contradictions of {judged}");
+    assert!(
+        judged > 1000 && contradictions > 100 && contradictions < judged,
+        "{contradictions} contradictions of {judged}"
+    );
 }

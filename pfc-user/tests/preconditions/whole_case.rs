@@ -14,48 +14,131 @@ fn an_interrupted_repetition_is_not_judged() {
             e.interrupted = true;
             leak(e, e.span(Phase::Storm).unwrap().from + MS);
         };
-        tampered("interrupted", case, interrupted, &all(&every_check_with_isolation(case), INCONCLUSIVE, "the repetition was interrupted"));
+        tampered(
+            "interrupted",
+            case,
+            interrupted,
+            &all(
+                &every_check_with_isolation(case),
+                INCONCLUSIVE,
+                "the repetition was interrupted",
+            ),
+        );
     }
 }
 
 fn every_check_with_isolation(case: &str) -> Vec<&'static str> {
-    bench::case(case).case.checks.iter().map(|check| check.id).collect()
+    bench::case(case)
+        .case
+        .checks
+        .iter()
+        .map(|check| check.id)
+        .collect()
 }
 
 #[test]
 fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
     for (case, ..) in REPETITIONS {
-        let first = |tamper: fn(&mut FlowReceived)| move |e: &mut PfcEvidence| tamper(&mut e.received[0]);
-        tampered("a duplicate", case, first(|flow| flow.duplicate = 1), &[("no-duplicate", FAIL, "found 1")]);
-        tampered("a late frame", case, first(|flow| flow.reordered = 1), &[("no-reorder", FAIL, "found 1")]);
-        tampered("a wrong checksum", case, first(|flow| flow.corrupt = 1), &[("no-corruption", FAIL, "found 1")]);
-        tampered("a re-mark", case, first(|flow| flow.remarked = 1), &[("no-remark", FAIL, "found 1")]);
-        let beyond = all(&["no-duplicate", "no-reorder"], INCONCLUSIVE, "too far behind");
-        tampered("a frame beyond the window", case, first(|flow| flow.beyond_window = 1), &beyond);
+        let first =
+            |tamper: fn(&mut FlowReceived)| move |e: &mut PfcEvidence| tamper(&mut e.received[0]);
+        tampered(
+            "a duplicate",
+            case,
+            first(|flow| flow.duplicate = 1),
+            &[("no-duplicate", FAIL, "found 1")],
+        );
+        tampered(
+            "a late frame",
+            case,
+            first(|flow| flow.reordered = 1),
+            &[("no-reorder", FAIL, "found 1")],
+        );
+        tampered(
+            "a wrong checksum",
+            case,
+            first(|flow| flow.corrupt = 1),
+            &[("no-corruption", FAIL, "found 1")],
+        );
+        tampered(
+            "a re-mark",
+            case,
+            first(|flow| flow.remarked = 1),
+            &[("no-remark", FAIL, "found 1")],
+        );
+        let beyond = all(
+            &["no-duplicate", "no-reorder"],
+            INCONCLUSIVE,
+            "too far behind",
+        );
+        tampered(
+            "a frame beyond the window",
+            case,
+            first(|flow| flow.beyond_window = 1),
+            &beyond,
+        );
         let untagged = first(|flow| (flow.remarked, flow.untagged) = (9, 9));
-        tampered("no tags", case, untagged, &[("no-remark", INCONCLUSIVE, "9: removed by the DUT, or by VLAN offload")]);
+        tampered(
+            "no tags",
+            case,
+            untagged,
+            &[(
+                "no-remark",
+                INCONCLUSIVE,
+                "9: removed by the DUT, or by VLAN offload",
+            )],
+        );
         let both = first(|flow| (flow.remarked, flow.untagged) = (10, 9));
-        tampered("no tags and a re-mark", case, both, &[("no-remark", FAIL, "found 1")]);
-        for (what, reason) in [("stamp", Malformed::Stamp), ("header", Malformed::Ipv4Checksum)] {
+        tampered(
+            "no tags and a re-mark",
+            case,
+            both,
+            &[("no-remark", FAIL, "found 1")],
+        );
+        for (what, reason) in [
+            ("stamp", Malformed::Stamp),
+            ("header", Malformed::Ipv4Checksum),
+        ] {
             let damage = |e: &mut PfcEvidence| e.rx_port.malformed.push((reason, 1));
-            tampered(&format!("a damaged {what}"), case, damage, &[("no-corruption", FAIL, "found 1")]);
+            tampered(
+                &format!("a damaged {what}"),
+                case,
+                damage,
+                &[("no-corruption", FAIL, "found 1")],
+            );
         }
-        tampered("storm frames at tx", case, |e| e.tx_port.own_control = 1, &[("no-mac-control-forwarded", FAIL, "found 1")]);
-        tampered("XOFF at rx", case, |e| e.rx_port.pfc[7].xoff = 2, &[("no-pfc-on-lossy", FAIL, "found 2")]);
+        tampered(
+            "storm frames at tx",
+            case,
+            |e| e.tx_port.own_control = 1,
+            &[("no-mac-control-forwarded", FAIL, "found 1")],
+        );
+        tampered(
+            "XOFF at rx",
+            case,
+            |e| e.rx_port.pfc[7].xoff = 2,
+            &[("no-pfc-on-lossy", FAIL, "found 2")],
+        );
     }
 }
 
 fn case_evidence(repetitions: Vec<PfcEvidence>) -> CaseEvidence {
     CaseEvidence {
         case: SINGLE.into(),
-        repetitions: repetitions.into_iter().map(|done| Repetition::Pfc(Box::new(done))).collect(),
+        repetitions: repetitions
+            .into_iter()
+            .map(|done| Repetition::Pfc(Box::new(done)))
+            .collect(),
         omitted: Vec::new(),
         error: None,
     }
 }
 
 fn omitted(not_applicable: bool) -> Omitted {
-    Omitted { name: "lossless 7".into(), reason: "no DSCP is mapped to priority 7".into(), not_applicable }
+    Omitted {
+        name: "lossless 7".into(),
+        reason: "no DSCP is mapped to priority 7".into(),
+        not_applicable,
+    }
 }
 
 #[test]
@@ -67,35 +150,69 @@ fn what_was_left_out_and_what_went_wrong_shows_in_the_case_and_the_exit_code() {
     };
     let whole = case_evidence(vec![good(SINGLE)]);
     let (result, exit) = judged(&whole);
-    assert_eq!((result.verdict, exit, result.reason.as_str()), (Verdict::Pass, Exit::Passed, ""));
+    assert_eq!(
+        (result.verdict, exit, result.reason.as_str()),
+        (Verdict::Pass, Exit::Passed, "")
+    );
 
     let mut part = whole.clone();
     part.omitted = vec![omitted(true)];
     let (result, exit) = judged(&part);
     assert_eq!((result.verdict, exit), (Verdict::Pass, Exit::Passed));
-    let left_out: Vec<_> = result.checks.iter().filter(|check| check.repetition == "lossless 7").collect();
+    let left_out: Vec<_> = result
+        .checks
+        .iter()
+        .filter(|check| check.repetition == "lossless 7")
+        .collect();
     assert_eq!(left_out.len(), bench::case(SINGLE).case.checks.len());
-    assert!(left_out.iter().all(|check| check.verdict == Verdict::NotApplicable && check.reason == "no DSCP is mapped to priority 7"));
+    assert!(
+        left_out
+            .iter()
+            .all(|check| check.verdict == Verdict::NotApplicable
+                && check.reason == "no DSCP is mapped to priority 7")
+    );
 
     part.omitted = vec![omitted(false)];
     let (result, exit) = judged(&part);
     assert_eq!((result.verdict, exit), (INCONCLUSIVE, Exit::Undecided));
     assert_eq!(result.check("paused"), Some(INCONCLUSIVE));
 
-    let (result, exit) = judged(&CaseEvidence { repetitions: Vec::new(), omitted: vec![omitted(true)], ..whole.clone() });
-    assert_eq!((result.verdict, exit), (Verdict::NotApplicable, Exit::Undecided));
+    let (result, exit) = judged(&CaseEvidence {
+        repetitions: Vec::new(),
+        omitted: vec![omitted(true)],
+        ..whole.clone()
+    });
+    assert_eq!(
+        (result.verdict, exit),
+        (Verdict::NotApplicable, Exit::Undecided)
+    );
 
     let error = Some("lossless 4: the sender died".to_owned());
-    let (result, exit) = judged(&CaseEvidence { error: error.clone(), ..whole.clone() });
-    assert_eq!((result.verdict, exit, Some(result.reason)), (Verdict::Error, Exit::Undecided, error.clone()));
+    let (result, exit) = judged(&CaseEvidence {
+        error: error.clone(),
+        ..whole.clone()
+    });
+    assert_eq!(
+        (result.verdict, exit, Some(result.reason)),
+        (Verdict::Error, Exit::Undecided, error.clone())
+    );
     let mut leaking = good(SINGLE);
     let data = leaking.span(Phase::Storm).unwrap();
     leak(&mut leaking, data.from + MS);
-    let (result, exit) = judged(&CaseEvidence { error: error.clone(), ..case_evidence(vec![good(SINGLE), leaking]) });
-    assert_eq!((result.verdict, exit, Some(&result.reason)), (FAIL, Exit::Failed, error.as_ref()));
+    let (result, exit) = judged(&CaseEvidence {
+        error: error.clone(),
+        ..case_evidence(vec![good(SINGLE), leaking])
+    });
+    assert_eq!(
+        (result.verdict, exit, Some(&result.reason)),
+        (FAIL, Exit::Failed, error.as_ref())
+    );
     assert_eq!(Exit::of(&[result], true), Exit::Interrupted);
 
-    let (result, exit) = judged(&CaseEvidence { case: "pfc.unheard-of".into(), ..whole });
+    let (result, exit) = judged(&CaseEvidence {
+        case: "pfc.unheard-of".into(),
+        ..whole
+    });
     assert_eq!((result.verdict, exit), (Verdict::Error, Exit::Undecided));
     assert!(result.reason.contains("pfc.unheard-of"));
     assert_eq!(Exit::of(&[], false), Exit::Undecided);

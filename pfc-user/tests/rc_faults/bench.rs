@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use pfc_ebpf::responder::SNAP_LEN;
 use pfc_ebpf::wire::roce;
-use validator::agent::protocol::{self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read};
+use validator::agent::protocol::{
+    self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read,
+};
 use validator::case::{Case, CheckResult, Judged, Verdict};
 use validator::cases::rc::live::answer_to;
 use validator::cases::rc::stimulate::{self, Bench, Losses, Stop, Surroundings};
@@ -25,7 +27,11 @@ pub fn case() -> &'static Case {
 }
 
 pub fn plan(retry_count: u8, timeout: u8, path_mtu: u16) -> RcPlan {
-    planning::plan(&RcParameters { retry_count, timeout, path_mtu })
+    planning::plan(&RcParameters {
+        retry_count,
+        timeout,
+        path_mtu,
+    })
 }
 
 /// The document's own.
@@ -152,7 +158,13 @@ impl Virtual {
     pub fn try_run(&mut self, plan: &RcPlan) -> anyhow::Result<RcEvidence> {
         let mut device = self.model.device();
         device.apm = device.apm.filter(|_| !self.no_flag);
-        let surroundings = Surroundings { device, apm: self.apm, port: "veth0 (driver)".into(), tester: TESTER, seed: 7 };
+        let surroundings = Surroundings {
+            device,
+            apm: self.apm,
+            port: "veth0 (driver)".into(),
+            tester: TESTER,
+            seed: 7,
+        };
         let evidence = stimulate::run(self, plan, surroundings);
         assert_eq!(self.opened, self.closed, "each channel is given back");
         evidence
@@ -181,7 +193,11 @@ impl Virtual {
             let of_test = self.in_test().then_some(self.seen);
             let takes = |(number, takes)| if of_test == Some(number) { takes } else { 0 };
             let arrives = self.now + self.late.map_or(0, takes);
-            let packet = Packet::new(arrives, frame.len() as u32, &frame[..frame.len().min(SNAP_LEN)]);
+            let packet = Packet::new(
+                arrives,
+                frame.len() as u32,
+                &frame[..frame.len().min(SNAP_LEN)],
+            );
             self.last_request = Some(packet.clone());
             self.packets.push(packet);
             if let Some((number, after)) = self.early
@@ -198,15 +214,26 @@ impl Virtual {
         if self.early.is_some() {
             completions.retain(|completion| completion.status != 12);
             let early = self.early_at.take_if(|at| *at <= self.now);
-            completions.extend(early.map(|_| protocol::Completion { work_request: 1, status: 12, vendor_error: 0 }));
+            completions.extend(early.map(|_| protocol::Completion {
+                work_request: 1,
+                status: 12,
+                vendor_error: 0,
+            }));
         }
         let shown_at = self.now + self.completion_takes;
-        self.hidden.extend(completions.into_iter().map(|completion| (shown_at, completion)));
+        self.hidden.extend(
+            completions
+                .into_iter()
+                .map(|completion| (shown_at, completion)),
+        );
     }
 
     /// Stands still, if it is to at this.
     fn stand_still(&mut self, at: At) {
-        if let Some((_, _, length)) = self.stall.take_if(|(when, from, _)| *when == at && self.now >= *from) {
+        if let Some((_, _, length)) = self
+            .stall
+            .take_if(|(when, from, _)| *when == at && self.now >= *from)
+        {
             let end = self.now + length;
             self.pump();
             self.complete();
@@ -221,10 +248,16 @@ impl Virtual {
 
     fn taken(&mut self) -> Vec<protocol::Completion> {
         self.complete();
-        let shown = self.hidden.extract_if(.., |(time, _)| *time <= self.now).map(|(_, completion)| completion);
+        let shown = self
+            .hidden
+            .extract_if(.., |(time, _)| *time <= self.now)
+            .map(|(_, completion)| completion);
         let completions: Vec<protocol::Completion> = shown.collect();
         // A DUT that never gives up has none but of what was answered.
-        completions.into_iter().filter(|completion| self.endless.is_none() || completion.status == 0).collect()
+        completions
+            .into_iter()
+            .filter(|completion| self.endless.is_none() || completion.status == 0)
+            .collect()
     }
 
     /// Lets time pass until `end`, or the first completion.
@@ -272,7 +305,9 @@ impl Bench for Virtual {
         if late.is_some_and(|late| self.seen == late) {
             return Ok(Vec::new());
         }
-        let arrived = self.packets.extract_if(.., |packet| packet.time <= self.now);
+        let arrived = self
+            .packets
+            .extract_if(.., |packet| packet.time <= self.now);
         let mut arrived: Vec<Packet> = arrived.collect();
         if late.is_some_and(|late| self.seen > late) {
             arrived.reverse();
@@ -281,12 +316,21 @@ impl Bench for Virtual {
     }
 
     fn losses(&mut self) -> Result<Losses, Stop> {
-        let drops = if self.in_test() { self.drops.clone() } else { Vec::new() };
-        Ok(Losses { records: self.lost, drops })
+        let drops = if self.in_test() {
+            self.drops.clone()
+        } else {
+            Vec::new()
+        };
+        Ok(Losses {
+            records: self.lost,
+            drops,
+        })
     }
 
     fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop> {
-        let Some(answer) = answer_to(request, queue_pair) else { return Ok(None) };
+        let Some(answer) = answer_to(request, queue_pair) else {
+            return Ok(None);
+        };
         if !self.mute {
             self.model.receive(self.now, &answer);
         }
@@ -310,9 +354,14 @@ impl Bench for Virtual {
         self.now += EXCHANGE;
         self.stand_still(At::Posting);
         if self.refuses_flush && read.work_request == 2 {
-            return Err(Stop::Refused(Failure { kind: FailureKind::Verbs, message: "ibv_post_send: invalid argument".into() }));
+            return Err(Stop::Refused(Failure {
+                kind: FailureKind::Verbs,
+                message: "ibv_post_send: invalid argument".into(),
+            }));
         }
-        self.model.post_read(self.now, read).map_err(Stop::Refused)?;
+        self.model
+            .post_read(self.now, read)
+            .map_err(Stop::Refused)?;
         self.pump();
         self.stand_still(At::Posted);
         Ok(())
@@ -323,7 +372,11 @@ impl Bench for Virtual {
             return Err(Stop::Interrupted);
         }
         if let Some(left) = &mut self.breaks_after {
-            *left = left.checked_sub(1).ok_or_else(|| Stop::Failed(anyhow::anyhow!("the agent gave no answer: connection reset")))?;
+            *left = left.checked_sub(1).ok_or_else(|| {
+                Stop::Failed(anyhow::anyhow!(
+                    "the agent gave no answer: connection reset"
+                ))
+            })?;
         }
         self.now += EXCHANGE;
         let mut completions = self.pass(self.now + wait);
@@ -335,7 +388,10 @@ impl Bench for Virtual {
             && let Some(last) = self.last_request.clone()
             && self.now >= last.time + period
         {
-            let again = Packet { time: last.time + period, ..last };
+            let again = Packet {
+                time: last.time + period,
+                ..last
+            };
             self.last_request = Some(again.clone());
             self.packets.push(again);
         }
@@ -366,16 +422,25 @@ impl Bench for Virtual {
 /// Judges; stored evidence gives the same verdicts again.
 pub fn judged(evidence: &RcEvidence) -> Judged {
     let judged = judge(case(), evidence);
-    let again: RcEvidence = serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
+    let again: RcEvidence =
+        serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
     assert_eq!((&again, &judge(case(), &again)), (evidence, &judged));
     assert_eq!(judged.steps.len(), case().steps.len());
     judged
 }
 
 pub fn with(checks: &[CheckResult], verdict: Verdict) -> Vec<&str> {
-    checks.iter().filter(|result| result.verdict == verdict).map(|result| result.check.as_str()).collect()
+    checks
+        .iter()
+        .filter(|result| result.verdict == verdict)
+        .map(|result| result.check.as_str())
+        .collect()
 }
 
 pub fn check<'j>(judged: &'j Judged, id: &str) -> &'j CheckResult {
-    judged.checks.iter().find(|result| result.check == id).unwrap()
+    judged
+        .checks
+        .iter()
+        .find(|result| result.check == id)
+        .unwrap()
 }

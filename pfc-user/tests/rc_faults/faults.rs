@@ -39,7 +39,11 @@ const NO_VERDICT: [&str; 3] = ["no-neighbour", "refuses-state", "apm"];
 
 /// Checks that a DUT of that retry count gives no subject.
 fn without_subject(retry_count: u8) -> &'static [&'static str] {
-    if retry_count == 0 { &["interval", "retry-count"] } else { &[] }
+    if retry_count == 0 {
+        &["interval", "retry-count"]
+    } else {
+        &[]
+    }
 }
 
 #[test]
@@ -52,9 +56,16 @@ fn a_requester_without_faults_passes_every_check() {
     for plan in plans {
         let judged = judged(&Virtual::new(&[]).run(&plan));
         for result in &judged.checks {
-            let expected =
-                if without_subject(plan.retry_count).contains(&result.check.as_str()) { Verdict::NotApplicable } else { Verdict::Pass };
-            assert_eq!(result.verdict, expected, "{}: {}: {}", plan.name, result.check, result.reason);
+            let expected = if without_subject(plan.retry_count).contains(&result.check.as_str()) {
+                Verdict::NotApplicable
+            } else {
+                Verdict::Pass
+            };
+            assert_eq!(
+                result.verdict, expected,
+                "{}: {}: {}",
+                plan.name, result.check, result.reason
+            );
         }
         for step in &judged.steps {
             let expected = match (plan.retry_count, step.step.as_str()) {
@@ -72,17 +83,32 @@ fn each_fault_fails_exactly_its_checks() {
     for (fault, expected) in EXPECTED {
         for plan in [of_document(), plan(3, 14, 256), plan(7, 8, 4096)] {
             let judged = judged(&Virtual::new(&[fault]).run(&plan));
-            assert_eq!(with(&judged.checks, Verdict::Fail), *expected, "{fault}, {}: {:#?}", plan.name, judged.checks);
+            assert_eq!(
+                with(&judged.checks, Verdict::Fail),
+                *expected,
+                "{fault}, {}: {:#?}",
+                plan.name,
+                judged.checks
+            );
             for result in &judged.checks {
-                let on = case().checks.iter().find(|check| check.id == result.check).unwrap().depends_on;
+                let on = case()
+                    .checks
+                    .iter()
+                    .find(|check| check.id == result.check)
+                    .unwrap()
+                    .depends_on;
                 let depends = on.iter().any(|on| expected.contains(on));
                 match result.verdict {
                     // What depends on a failed check is skipped, and nothing else is.
                     Verdict::Skipped => assert!(depends, "{fault}: {result:?}"),
                     // What another check says already has no subject here.
-                    Verdict::NotApplicable => assert!(result.reason.contains("says so"), "{fault}: {result:?}"),
+                    Verdict::NotApplicable => {
+                        assert!(result.reason.contains("says so"), "{fault}: {result:?}")
+                    }
                     Verdict::Pass => assert!(!depends, "{fault}: {result:?}"),
-                    Verdict::Fail => assert!(result.reason.contains("expected"), "{fault}: {result:?}"),
+                    Verdict::Fail => {
+                        assert!(result.reason.contains("expected"), "{fault}: {result:?}")
+                    }
                     other => panic!("{fault}: {other}: {result:?}"),
                 }
             }
@@ -101,7 +127,12 @@ fn a_retry_count_of_one_leaves_no_room_for_a_retry_less() {
         ("bad-icrc", 0, &["same-request"]),
     ] {
         let judged = judged(&Virtual::new(&[fault]).run(&plan(retry_count, 18, 1024)));
-        assert_eq!(with(&judged.checks, Verdict::Fail), expected, "{fault}: {:#?}", judged.checks);
+        assert_eq!(
+            with(&judged.checks, Verdict::Fail),
+            expected,
+            "{fault}: {:#?}",
+            judged.checks
+        );
     }
 }
 
@@ -110,8 +141,17 @@ fn every_fault_of_the_catalogue_is_here() {
     for entry in Fault::CATALOGUE {
         let expected = EXPECTED.iter().find(|(fault, _)| *fault == entry.name);
         match expected {
-            Some((_, checks)) => assert!(checks.contains(&entry.fails), "{} says it fails {}", entry.name, entry.fails),
-            None => assert!(NO_VERDICT.contains(&entry.name) && entry.fails.is_empty(), "{}", entry.name),
+            Some((_, checks)) => assert!(
+                checks.contains(&entry.fails),
+                "{} says it fails {}",
+                entry.name,
+                entry.fails
+            ),
+            None => assert!(
+                NO_VERDICT.contains(&entry.name) && entry.fails.is_empty(),
+                "{}",
+                entry.name
+            ),
         }
     }
 }
@@ -125,7 +165,12 @@ fn the_fault_that_the_table_names_fails_that_check() {
             continue;
         }
         let named = EXPECTED.iter().find(|(fault, _)| *fault == check.fault);
-        assert!(named.is_some_and(|(_, checks)| checks.contains(&check.id)), "{} by {}", check.id, check.fault);
+        assert!(
+            named.is_some_and(|(_, checks)| checks.contains(&check.id)),
+            "{} by {}",
+            check.id,
+            check.fault
+        );
     }
 }
 
@@ -136,7 +181,12 @@ fn a_dut_that_never_gives_up_fails_and_the_test_ends() {
     bench.endless = Some(RcPlan::transport_timer(14));
     let evidence = bench.run(&plan);
     let judged = judged(&evidence);
-    assert_eq!(with(&judged.checks, Verdict::Fail), ["requests", "one-completion", "qp-error"], "{:#?}", judged.checks);
+    assert_eq!(
+        with(&judged.checks, Verdict::Fail),
+        ["requests", "one-completion", "qp-error"],
+        "{:#?}",
+        judged.checks
+    );
     let test = evidence.test.unwrap();
     assert!(test.packets.len() > 30, "{}", test.packets.len());
 }
@@ -144,36 +194,93 @@ fn a_dut_that_never_gives_up_fails_and_the_test_ends() {
 #[test]
 fn values_are_told() {
     let judged = judged(&Virtual::new(&[]).run(&of_document()));
-    let step = |number: &str| &judged.steps.iter().find(|step| step.step == number).unwrap().found;
+    let step = |number: &str| {
+        &judged
+            .steps
+            .iter()
+            .find(|step| step.step == number)
+            .unwrap()
+            .found
+    };
     assert_eq!(step("4"), "T_tr = 4.096 us * 2^18 = 1073.742 ms");
     assert_eq!(step("6"), "3 transmissions");
-    assert!(step("6.1").ends_with("at 0.000 ms, 1073.742 ms, 2147.484 ms"), "{}", step("6.1"));
-    assert!(step("6.3").contains("opcode 0x0c, R_Key 0x12345, VA 0x999000, length 1024"), "{}", step("6.3"));
-    assert!(step("6.7").contains("1 left") && step("6.7").ends_with("0 left"), "{}", step("6.7"));
+    assert!(
+        step("6.1").ends_with("at 0.000 ms, 1073.742 ms, 2147.484 ms"),
+        "{}",
+        step("6.1")
+    );
+    assert!(
+        step("6.3").contains("opcode 0x0c, R_Key 0x12345, VA 0x999000, length 1024"),
+        "{}",
+        step("6.3")
+    );
+    assert!(
+        step("6.7").contains("1 left") && step("6.7").ends_with("0 left"),
+        "{}",
+        step("6.7")
+    );
     assert!(step("12").contains("status: 12"), "{}", step("12"));
-    assert!(step("13").ends_with("given back in state Error"), "{}", step("13"));
+    assert!(
+        step("13").ends_with("given back in state Error"),
+        "{}",
+        step("13")
+    );
     let count = check(&judged, "retry-count");
-    assert!(count.assertions.iter().all(|comparison| !comparison.actual.contains("derived")), "{count:?}");
+    assert!(
+        count
+            .assertions
+            .iter()
+            .all(|comparison| !comparison.actual.contains("derived")),
+        "{count:?}"
+    );
 }
 
 /// Verdicts of the steps, by their numbers.
 fn steps(judged: &Judged, numbers: &[&str]) -> Vec<Verdict> {
-    numbers.iter().map(|number| judged.steps.iter().find(|step| step.step == *number).unwrap().verdict).collect()
+    numbers
+        .iter()
+        .map(|number| {
+            judged
+                .steps
+                .iter()
+                .find(|step| step.step == *number)
+                .unwrap()
+                .verdict
+        })
+        .collect()
 }
 
 #[test]
 fn a_step_fails_with_what_it_asks_for() {
     for (fault, failed, passed) in [
-        ("never-completes", &["9", "10", "11", "12"][..], &["6.1", "6.2", "6.5", "8"][..]),
+        (
+            "never-completes",
+            &["9", "10", "11", "12"][..],
+            &["6.1", "6.2", "6.5", "8"][..],
+        ),
         ("late-completion", &["9", "10", "11", "12"], &["6.2", "8"]),
         ("wrong-status", &["9", "10", "12"], &["8", "11"]),
-        ("one-retry-less", &["6.1", "6.2", "6.6", "8"], &["6.3", "6.5", "9", "12"]),
+        (
+            "one-retry-less",
+            &["6.1", "6.2", "6.6", "8"],
+            &["6.3", "6.5", "9", "12"],
+        ),
         ("keeps-count", &["6.7", "8"], &["6.1", "6.2"]),
         ("changes-psn", &["6.2"], &["6.1", "8"]),
     ] {
         let judged = judged(&Virtual::new(&[fault]).run(&of_document()));
-        assert_eq!(steps(&judged, failed), vec![Verdict::Fail; failed.len()], "{fault}: {:#?}", judged.steps);
-        assert_eq!(steps(&judged, passed), vec![Verdict::Pass; passed.len()], "{fault}: {:#?}", judged.steps);
+        assert_eq!(
+            steps(&judged, failed),
+            vec![Verdict::Fail; failed.len()],
+            "{fault}: {:#?}",
+            judged.steps
+        );
+        assert_eq!(
+            steps(&judged, passed),
+            vec![Verdict::Pass; passed.len()],
+            "{fault}: {:#?}",
+            judged.steps
+        );
     }
 }
 
@@ -186,21 +293,37 @@ fn a_completion_that_comes_early_does_not_pass() {
         bench.early = Some((3, t_tr * percent / 100));
         let judged = judged(&bench.run(&plan));
         // A retry may come after 0.95 T_tr: one that came after T_tr may have come in late by the rest.
-        let expected = if percent < 90 { Verdict::Fail } else { Verdict::Inconclusive };
-        assert_eq!(with(&judged.checks, expected), ["one-completion"], "{percent}: {:#?}", judged.checks);
+        let expected = if percent < 90 {
+            Verdict::Fail
+        } else {
+            Verdict::Inconclusive
+        };
+        assert_eq!(
+            with(&judged.checks, expected),
+            ["one-completion"],
+            "{percent}: {:#?}",
+            judged.checks
+        );
     }
     // Nor does it where the agent's word comes late, so that it is heard in time.
     let began = Virtual::new(&[]).now;
     let mut undecided = 0;
-    for (percent, at, length) in
-        (60..95).step_by(2).flat_map(|percent| (40..150).step_by(2).flat_map(move |at| [2, 8, 20].map(|length| (percent, at, length))))
-    {
+    for (percent, at, length) in (60..95).step_by(2).flat_map(|percent| {
+        (40..150)
+            .step_by(2)
+            .flat_map(move |at| [2, 8, 20].map(|length| (percent, at, length)))
+    }) {
         let mut bench = Virtual::new(&[]);
         bench.early = Some((3, t_tr * percent / 100));
         bench.stall = Some((At::Answered, began + at * t_tr / 20, length * t_tr / 20));
         let judged = judged(&bench.run(&plan));
         let verdict = check(&judged, "one-completion").verdict;
-        assert_ne!(verdict, Verdict::Pass, "{percent}, {at}, {length}: {:#?}", judged.checks);
+        assert_ne!(
+            verdict,
+            Verdict::Pass,
+            "{percent}, {at}, {length}: {:#?}",
+            judged.checks
+        );
         undecided += usize::from(verdict == Verdict::Inconclusive);
     }
     assert!(undecided > 0);

@@ -13,17 +13,33 @@ use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 /// The whole case's result.
 fn result(evidence: &RcEvidence) -> CaseResult {
     let repetitions = vec![Repetition::Rc(Box::new(evidence.clone()))];
-    cases::judge_case(&CaseEvidence { case: case().id.into(), repetitions, omitted: Vec::new(), error: None })
+    cases::judge_case(&CaseEvidence {
+        case: case().id.into(),
+        repetitions,
+        omitted: Vec::new(),
+        error: None,
+    })
 }
 
 /// All but the qualifier are inconclusive for that reason, and no step is said to have failed.
 fn all_inconclusive(evidence: &RcEvidence, reason: &str) {
     let judged = judged(evidence);
-    for result in judged.checks.iter().filter(|result| result.check != "qualifier") {
+    for result in judged
+        .checks
+        .iter()
+        .filter(|result| result.check != "qualifier")
+    {
         assert_eq!(result.verdict, Verdict::Inconclusive, "{result:?}");
         assert!(result.reason.contains(reason), "{result:?}");
     }
-    assert!(judged.steps.iter().all(|step| step.verdict != Verdict::Fail), "{:#?}", judged.steps);
+    assert!(
+        judged
+            .steps
+            .iter()
+            .all(|step| step.verdict != Verdict::Fail),
+        "{:#?}",
+        judged.steps
+    );
     assert_eq!(result(evidence).verdict, Verdict::Inconclusive);
 }
 
@@ -35,7 +51,10 @@ fn a_dut_that_migrates_paths_is_not_applicable() {
         let evidence = bench.run(&of_document());
         assert_eq!(bench.opened, 0);
         let judged = judged(&evidence);
-        assert_eq!(with(&judged.checks, Verdict::NotApplicable).len(), judged.checks.len());
+        assert_eq!(
+            with(&judged.checks, Verdict::NotApplicable).len(),
+            judged.checks.len()
+        );
         assert_eq!(result(&evidence).verdict, Verdict::NotApplicable);
     }
 }
@@ -46,7 +65,14 @@ fn the_testbed_has_the_last_word_on_path_migration() {
     bench.apm = Some(false);
     let result = result(&bench.run(&of_document()));
     assert_eq!(result.verdict, Verdict::Pass, "{result:#?}");
-    assert_eq!(result.assertions.iter().map(|assertion| assertion.outcome()).collect::<Vec<_>>(), ["pass", "pass"]);
+    assert_eq!(
+        result
+            .assertions
+            .iter()
+            .map(|assertion| assertion.outcome())
+            .collect::<Vec<_>>(),
+        ["pass", "pass"]
+    );
 }
 
 #[test]
@@ -55,7 +81,10 @@ fn where_nobody_says_anything_of_path_migration_it_is_asked_for() {
     bench.no_flag = true;
     let evidence = bench.run(&of_document());
     all_inconclusive(&evidence, "write `apm = false`");
-    assert_eq!(check(&judged(&evidence), "qualifier").verdict, Verdict::Inconclusive);
+    assert_eq!(
+        check(&judged(&evidence), "qualifier").verdict,
+        Verdict::Inconclusive
+    );
 }
 
 #[test]
@@ -69,7 +98,10 @@ fn a_dead_path_is_inconclusive() {
     let mut bench = Virtual::new(&[]);
     bench.deaf = true;
     let evidence = bench.run(&of_document());
-    all_inconclusive(&evidence, "no packet of the positive control came in at veth0 (driver)");
+    all_inconclusive(
+        &evidence,
+        "no packet of the positive control came in at veth0 (driver)",
+    );
     // The test could show no more.
     assert_eq!(bench.opened, 1);
 }
@@ -85,9 +117,14 @@ fn success_without_a_packet_fails_the_control_alone() {
 
 #[test]
 fn an_agent_that_cannot_bring_a_queue_pair_up_is_an_error() {
-    let error = Virtual::new(&["refuses-state"]).try_run(&of_document()).unwrap_err();
+    let error = Virtual::new(&["refuses-state"])
+        .try_run(&of_document())
+        .unwrap_err();
     let words = validator::run::in_words(&error);
-    assert!(words.contains("the DUT's side failed: cannot bring the queue pair to RTR"), "{words}");
+    assert!(
+        words.contains("the DUT's side failed: cannot bring the queue pair to RTR"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -106,11 +143,30 @@ fn packets_without_a_record_are_inconclusive() {
         let mut bench = Virtual::new(&[]);
         bench.unrecorded = vec![lost];
         let judged = judged(&bench.run(&of_document()));
-        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{:#?}", judged.checks);
-        let of_packets = ["requests", "single-packet", "same-request", "interval", "retry-count", "one-completion"];
+        assert_eq!(
+            with(&judged.checks, Verdict::Fail),
+            [] as [&str; 0],
+            "{:#?}",
+            judged.checks
+        );
+        let of_packets = [
+            "requests",
+            "single-packet",
+            "same-request",
+            "interval",
+            "retry-count",
+            "one-completion",
+        ];
         assert_eq!(with(&judged.checks, Verdict::Inconclusive), of_packets);
-        assert!(check(&judged, "requests").reason.contains("1 packets came of which there is no record"));
-        assert_eq!(with(&judged.checks, Verdict::Pass), ["qualifier", "path-alive", "status", "qp-error", "flush"]);
+        assert!(
+            check(&judged, "requests")
+                .reason
+                .contains("1 packets came of which there is no record")
+        );
+        assert_eq!(
+            with(&judged.checks, Verdict::Pass),
+            ["qualifier", "path-alive", "status", "qp-error", "flush"]
+        );
     }
 }
 
@@ -120,7 +176,12 @@ fn drops_on_the_testers_side_are_inconclusive() {
     bench.drops = vec![("rx_missed_errors".into(), 1)];
     let judged = judged(&bench.run(&of_document()));
     assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0]);
-    assert!(check(&judged, "requests").reason.contains("rx_missed_errors rose by 1"), "{judged:#?}");
+    assert!(
+        check(&judged, "requests")
+            .reason
+            .contains("rx_missed_errors rose by 1"),
+        "{judged:#?}"
+    );
 }
 
 #[test]
@@ -144,7 +205,12 @@ fn a_dut_that_hides_its_counter_has_it_derived() {
     bench.hides_counter = true;
     let judged = judged(&bench.run(&of_document()));
     assert_eq!(check(&judged, "retry-count").verdict, Verdict::Pass);
-    assert!(check(&judged, "retry-count").assertions.iter().all(|comparison| comparison.actual.contains("derived")));
+    assert!(
+        check(&judged, "retry-count")
+            .assertions
+            .iter()
+            .all(|comparison| comparison.actual.contains("derived"))
+    );
 }
 
 #[test]
@@ -153,30 +219,56 @@ fn a_tester_that_stood_still_does_not_blame_the_dut() {
     let t_tr = RcPlan::transport_timer(14);
     let began = Virtual::new(&[]).now;
     let mut undecided = BTreeSet::new();
-    let stalls = (0..220).step_by(3).flat_map(|at| [1, 10, 25, 50, 120, 200, 600].map(|length| (at, length)));
+    let stalls = (0..220)
+        .step_by(3)
+        .flat_map(|at| [1, 10, 25, 50, 120, 200, 600].map(|length| (at, length)));
     for (stands, (at, length)) in stalls.flat_map(|stall| At::ALL.map(|stands| (stands, stall))) {
         let mut bench = Virtual::new(&[]);
         // Longer than one question, so that an answer without it can be late.
         bench.completion_takes = 3_000_000;
         bench.stall = Some((stands, began + at * t_tr / 20, length * t_tr / 20));
         let judged = judged(&bench.run(&plan));
-        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{stands:?}, {at}, {length}: {:#?}", judged.checks);
+        assert_eq!(
+            with(&judged.checks, Verdict::Fail),
+            [] as [&str; 0],
+            "{stands:?}, {at}, {length}: {:#?}",
+            judged.checks
+        );
         let inconclusive = with(&judged.checks, Verdict::Inconclusive);
         let short = length == 1 && stands != At::Answered;
-        assert!(!short || inconclusive.is_empty(), "{stands:?}, {at}: {:#?}", judged.checks);
+        assert!(
+            !short || inconclusive.is_empty(),
+            "{stands:?}, {at}: {:#?}",
+            judged.checks
+        );
         undecided.extend(inconclusive.into_iter().map(str::to_owned));
     }
     // What rests on the tester's own times, and nothing else.
-    assert_eq!(undecided, BTreeSet::from(["path-alive", "retry-count", "one-completion"].map(str::to_owned)));
+    assert_eq!(
+        undecided,
+        BTreeSet::from(["path-alive", "retry-count", "one-completion"].map(str::to_owned))
+    );
 }
 
 #[test]
 fn attributes_that_were_not_taken_are_inconclusive() {
     for (shows, reason) in [
-        ((|shown| shown.retry_count = 1) as fn(&mut validator::agent::protocol::QueuePair), "retry count 2 was asked for, and 1 is shown"),
-        (|shown| shown.path_mtu = 512, "path MTU 1024 was asked for, and 512 is shown"),
-        (|shown| shown.timeout = 0, "time-out 18 was asked for, and 0 is shown"),
-        (|shown| shown.timeout = 17, "time-out 18 was asked for, and 17 is shown"),
+        (
+            (|shown| shown.retry_count = 1) as fn(&mut validator::agent::protocol::QueuePair),
+            "retry count 2 was asked for, and 1 is shown",
+        ),
+        (
+            |shown| shown.path_mtu = 512,
+            "path MTU 1024 was asked for, and 512 is shown",
+        ),
+        (
+            |shown| shown.timeout = 0,
+            "time-out 18 was asked for, and 0 is shown",
+        ),
+        (
+            |shown| shown.timeout = 17,
+            "time-out 18 was asked for, and 17 is shown",
+        ),
     ] {
         let mut bench = Virtual::new(&[]);
         bench.shows = Some(shows);
@@ -190,13 +282,20 @@ fn an_answer_that_is_not_right_blames_nobody() {
     let mut bench = Virtual::new(&[]);
     bench.mute = true;
     let mut evidence = bench.run(&of_document());
-    assert_eq!(with(&judged(&evidence).checks, Verdict::Fail), ["path-alive"]);
+    assert_eq!(
+        with(&judged(&evidence).checks, Verdict::Fail),
+        ["path-alive"]
+    );
     let answer = &mut evidence.control.as_mut().unwrap().answers[0].octets;
     let at = answer.len() - 1;
     answer.replace_range(at.., if answer.ends_with('0') { "1" } else { "0" });
     let judged = judged(&evidence);
     assert_eq!(check(&judged, "path-alive").verdict, Verdict::Inconclusive);
-    assert!(check(&judged, "path-alive").reason.contains("the ICRC is wrong"));
+    assert!(
+        check(&judged, "path-alive")
+            .reason
+            .contains("the ICRC is wrong")
+    );
 }
 
 #[test]
@@ -205,7 +304,11 @@ fn a_queue_pair_in_error_that_takes_no_read_fails_the_flush() {
     bench.refuses_flush = true;
     let judged = judged(&bench.run(&of_document()));
     assert_eq!(with(&judged.checks, Verdict::Fail), ["flush"]);
-    assert!(check(&judged, "flush").reason.contains("ibv_post_send: invalid argument"));
+    assert!(
+        check(&judged, "flush")
+            .reason
+            .contains("ibv_post_send: invalid argument")
+    );
 }
 
 #[test]
@@ -234,16 +337,29 @@ fn a_packet_that_comes_in_late_does_not_blame_the_dut() {
             let mut bench = Virtual::new(&[]);
             bench.late = Some((number, t_tr * percent / 100));
             let judged = judged(&bench.run(&of_document()));
-            assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{number}, {percent}: {:#?}", judged.checks);
+            assert_eq!(
+                with(&judged.checks, Verdict::Fail),
+                [] as [&str; 0],
+                "{number}, {percent}: {:#?}",
+                judged.checks
+            );
             if percent > 5 {
-                assert_eq!(check(&judged, undecided).verdict, Verdict::Inconclusive, "{number}, {percent}: {:#?}", judged.checks);
+                assert_eq!(
+                    check(&judged, undecided).verdict,
+                    Verdict::Inconclusive,
+                    "{number}, {percent}: {:#?}",
+                    judged.checks
+                );
             }
         }
     }
     // One that comes in late does not excuse a timer that is too short each time.
     let mut bench = Virtual::new(&["short-timeout"]);
     bench.late = Some((2, t_tr / 5));
-    assert_eq!(with(&judged(&bench.run(&of_document())).checks, Verdict::Fail), ["interval", "one-completion"]);
+    assert_eq!(
+        with(&judged(&bench.run(&of_document())).checks, Verdict::Fail),
+        ["interval", "one-completion"]
+    );
 }
 
 #[test]
@@ -253,15 +369,43 @@ fn records_that_come_late_do_not_contradict() {
         bench.hides_counter = true;
         bench.record_late = Some(late);
         let evidence = bench.run(&of_document());
-        assert!(evidence.test.as_ref().unwrap().packets.is_sorted_by_key(|packet| packet.time));
-        assert_eq!(result(&evidence).verdict, Verdict::Pass, "{late}: {:#?}", result(&evidence));
+        assert!(
+            evidence
+                .test
+                .as_ref()
+                .unwrap()
+                .packets
+                .is_sorted_by_key(|packet| packet.time)
+        );
+        assert_eq!(
+            result(&evidence).verdict,
+            Verdict::Pass,
+            "{late}: {:#?}",
+            result(&evidence)
+        );
     }
     let mut bench = Virtual::new(&[]);
     bench.record_of_control = true;
     let evidence = bench.run(&of_document());
-    assert_eq!(evidence.test.as_ref().map(|test| (test.packets.len(), test.foreign)), Some((3, 1)));
-    assert_eq!(result(&evidence).verdict, Verdict::Pass, "{:#?}", result(&evidence));
-    assert!(judged(&evidence).figures.iter().any(|figure| figure.name == "packets for another queue pair in the test"));
+    assert_eq!(
+        evidence
+            .test
+            .as_ref()
+            .map(|test| (test.packets.len(), test.foreign)),
+        Some((3, 1))
+    );
+    assert_eq!(
+        result(&evidence).verdict,
+        Verdict::Pass,
+        "{:#?}",
+        result(&evidence)
+    );
+    assert!(
+        judged(&evidence)
+            .figures
+            .iter()
+            .any(|figure| figure.name == "packets for another queue pair in the test")
+    );
 }
 
 #[test]
@@ -274,9 +418,17 @@ fn an_answer_without_completions_that_comes_after_the_end_is_not_the_last() {
         bench.run(&plan)
     };
     let good = run(None);
-    let (answered, flushed) = (good.control.unwrap().answers[0].time, good.flush.unwrap().posted);
+    let (answered, flushed) = (
+        good.control.unwrap().answers[0].time,
+        good.flush.unwrap().posted,
+    );
     for from in [answered, flushed] {
         let judged = judged(&run(Some((At::Answered, from + 1, 60 * t_tr))));
-        assert_eq!(with(&judged.checks, Verdict::Fail), [] as [&str; 0], "{:#?}", judged.checks);
+        assert_eq!(
+            with(&judged.checks, Verdict::Fail),
+            [] as [&str; 0],
+            "{:#?}",
+            judged.checks
+        );
     }
 }

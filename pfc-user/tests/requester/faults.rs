@@ -19,9 +19,21 @@ fn changes(fault: &str, change: impl FnOnce(&mut Outcome)) {
 #[test]
 fn without_a_fault_it_conforms() {
     let good = Outcome::of(&[]);
-    assert_eq!(good.requests.iter().map(|request| request.0).collect::<Vec<_>>(), [0, 1000, 2000]);
-    assert_eq!((good.left, good.completions), (vec![Some(2), Some(1), Some(0)], vec![(3000, 12)]));
-    assert_eq!((good.state, good.flush, good.control, good.apm), (State::Error, (0, vec![5]), vec![0], Some(false)));
+    assert_eq!(
+        good.requests
+            .iter()
+            .map(|request| request.0)
+            .collect::<Vec<_>>(),
+        [0, 1000, 2000]
+    );
+    assert_eq!(
+        (good.left, good.completions),
+        (vec![Some(2), Some(1), Some(0)], vec![(3000, 12)])
+    );
+    assert_eq!(
+        (good.state, good.flush, good.control, good.apm),
+        (State::Error, (0, vec![5]), vec![0], Some(false))
+    );
     assert_eq!(good.icrc, [true; 3]);
 }
 
@@ -63,15 +75,39 @@ fn requests_are_wrong() {
             request.2.address = READ.address + 1024 * retry as u64;
         }
     });
-    changes("wrong-opcode", |outcome| outcome.requests.iter_mut().for_each(|request| request.3 = 0x0a));
-    changes("wrong-r-key", |outcome| outcome.requests.iter_mut().for_each(|request| request.2.r_key = !READ.r_key));
-    changes("wrong-length", |outcome| outcome.requests.iter_mut().for_each(|request| request.2.length = 1020));
+    changes("wrong-opcode", |outcome| {
+        outcome
+            .requests
+            .iter_mut()
+            .for_each(|request| request.3 = 0x0a)
+    });
+    changes("wrong-r-key", |outcome| {
+        outcome
+            .requests
+            .iter_mut()
+            .for_each(|request| request.2.r_key = !READ.r_key)
+    });
+    changes("wrong-length", |outcome| {
+        outcome
+            .requests
+            .iter_mut()
+            .for_each(|request| request.2.length = 1020)
+    });
     changes("bad-icrc", |outcome| outcome.icrc = vec![false; 3]);
     changes("two-packets", |outcome| {
         let halves = |(time, psn, reth, opcode)| {
-            let first = pfc_ebpf::wire::roce::Reth { length: 512, ..reth };
-            let second = pfc_ebpf::wire::roce::Reth { address: reth.address + 512, ..first };
-            [(time, psn, first, opcode), (time, (psn + 1) & 0xff_ffff, second, opcode)]
+            let first = pfc_ebpf::wire::roce::Reth {
+                length: 512,
+                ..reth
+            };
+            let second = pfc_ebpf::wire::roce::Reth {
+                address: reth.address + 512,
+                ..first
+            };
+            [
+                (time, psn, first, opcode),
+                (time, (psn + 1) & 0xff_ffff, second, opcode),
+            ]
         };
         outcome.requests = outcome.requests.iter().copied().flat_map(halves).collect();
         outcome.icrc = vec![true; 6];
@@ -82,11 +118,17 @@ fn requests_are_wrong() {
 #[test]
 fn times_are_wrong() {
     changes("short-timeout", |outcome| {
-        outcome.requests.iter_mut().for_each(|request| request.0 /= 2);
+        outcome
+            .requests
+            .iter_mut()
+            .for_each(|request| request.0 /= 2);
         outcome.completions[0].0 = 1500;
     });
     changes("long-timeout", |outcome| {
-        outcome.requests.iter_mut().for_each(|request| request.0 *= 5);
+        outcome
+            .requests
+            .iter_mut()
+            .for_each(|request| request.0 *= 5);
         outcome.completions[0].0 = 15_000;
     });
     changes("late-completion", |outcome| outcome.completions[0].0 = 8000);
@@ -94,7 +136,9 @@ fn times_are_wrong() {
 
 #[test]
 fn completions_and_the_state_are_wrong() {
-    changes("two-completions", |outcome| outcome.completions = vec![(3000, 12); 2]);
+    changes("two-completions", |outcome| {
+        outcome.completions = vec![(3000, 12); 2]
+    });
     changes("wrong-status", |outcome| outcome.completions[0].1 = 10);
     changes("wrong-status=22", |outcome| outcome.completions[0].1 = 22);
     changes("reports-success", |outcome| outcome.completions[0].1 = 0);
@@ -112,10 +156,20 @@ fn completions_and_the_state_are_wrong() {
 #[test]
 fn a_channel_is_refused() {
     for (fault, kind, message) in [
-        (Fault::NoNeighbour, FailureKind::Neighbour, "no MAC address for 192.0.2.2 (fault no-neighbour)"),
-        (Fault::RefusesState, FailureKind::State, "cannot bring the queue pair to RTR: fault refuses-state"),
+        (
+            Fault::NoNeighbour,
+            FailureKind::Neighbour,
+            "no MAC address for 192.0.2.2 (fault no-neighbour)",
+        ),
+        (
+            Fault::RefusesState,
+            FailureKind::State,
+            "cannot bring the queue pair to RTR: fault refuses-state",
+        ),
     ] {
-        let error = Model::new(adapter(), &[fault]).open(0, &wanted(2, 14)).unwrap_err();
+        let error = Model::new(adapter(), &[fault])
+            .open(0, &wanted(2, 14))
+            .unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (kind, message));
     }
 }
@@ -125,7 +179,9 @@ fn every_fault_of_the_catalogue_has_an_effect() {
     let good = Outcome::of(&[]);
     for entry in Fault::CATALOGUE {
         let fault: Fault = entry.name.parse().unwrap();
-        let refused = Model::new(adapter(), &[fault]).open(0, &wanted(2, 14)).is_err();
+        let refused = Model::new(adapter(), &[fault])
+            .open(0, &wanted(2, 14))
+            .is_err();
         assert!(refused || Outcome::of(&[fault]) != good, "{fault}");
     }
 }

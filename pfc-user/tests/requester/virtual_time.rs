@@ -12,7 +12,12 @@ use validator::plan::rc::RcPlan;
 
 pub const TESTER_QUEUE_PAIR: u32 = 0xabcdef;
 pub const FIRST_PSN: u32 = 0xffffff;
-pub const READ: Read = Read { work_request: 77, address: 0x99_9000, r_key: 0x12345, length: 1024 };
+pub const READ: Read = Read {
+    work_request: 77,
+    address: 0x99_9000,
+    r_key: 0x12345,
+    length: 1024,
+};
 /// When the READ is posted.
 pub const START: Nanos = 1_000_000;
 
@@ -79,11 +84,29 @@ impl Lab {
     }
 
     pub fn on(adapter: Adapter, faults: &[Fault], wanted: &OpenChannel) -> Self {
-        let Adapter { mac, peer_mac, address, .. } = adapter;
-        let path = Path { mac, peer_mac, address, peer: wanted.remote };
+        let Adapter {
+            mac,
+            peer_mac,
+            address,
+            ..
+        } = adapter;
+        let path = Path {
+            mac,
+            peer_mac,
+            address,
+            peer: wanted.remote,
+        };
         let mut model = Model::new(adapter, faults);
         let channel = model.open(START, wanted).unwrap();
-        Self { model, channel, path, now: START, sent: Vec::new(), completed: Vec::new(), left: Vec::new() }
+        Self {
+            model,
+            channel,
+            path,
+            now: START,
+            sent: Vec::new(),
+            completed: Vec::new(),
+            left: Vec::new(),
+        }
     }
 
     /// Posts [`READ`] at [`START`], and lets everything happen that then happens by itself.
@@ -106,13 +129,19 @@ impl Lab {
             self.left.push(self.model.query().unwrap().retries_left);
         }
         let completions = self.model.completions(self.now);
-        self.completed.extend(completions.into_iter().map(|completion| (self.now, completion)));
+        self.completed.extend(
+            completions
+                .into_iter()
+                .map(|completion| (self.now, completion)),
+        );
         assert_ne!(self.model.next_event(), Some(0), "everything has left");
     }
 
     /// To the next event; false where there is none.
     pub fn step(&mut self) -> bool {
-        let Some(next) = self.model.next_event() else { return false };
+        let Some(next) = self.model.next_event() else {
+            return false;
+        };
         assert!(next > self.now, "nothing is left undone");
         // Not a moment before.
         self.now = next - 1;
@@ -155,7 +184,11 @@ impl Lab {
         let read = |(time, frame): &(Nanos, Vec<u8>)| {
             let packet = roce::parse(&frame[..]).expect("a RoCEv2 packet");
             assert_eq!(packet.at + packet.length, frame.len());
-            (*time, packet.bth, packet.reth(&frame[..]).expect("with an RETH"))
+            (
+                *time,
+                packet.bth,
+                packet.reth(&frame[..]).expect("with an RETH"),
+            )
         };
         self.sent.iter().map(read).collect()
     }
@@ -191,13 +224,36 @@ impl Outcome {
         let period = RcPlan::transport_timer(Self::TIMEOUT);
         let mut lab = Lab::unanswered(faults, Self::RETRIES, Self::TIMEOUT);
         let part = |time: Nanos| (time - START) * 1000 / period;
-        let requests = lab.requests().iter().map(|(time, bth, reth)| (part(*time), bth.psn, *reth, bth.opcode)).collect();
-        let icrc = lab.sent.iter().map(|(_, frame)| icrc_is_right(&lab.path, frame)).collect();
-        let completions = lab.completed.iter().map(|(time, completion)| (part(*time), completion.status)).collect();
-        let (sent, completed, left, state) = (lab.sent.len(), lab.completed.len(), lab.left.clone(), lab.query().state);
-        lab.post(Read { work_request: 78, ..READ });
+        let requests = lab
+            .requests()
+            .iter()
+            .map(|(time, bth, reth)| (part(*time), bth.psn, *reth, bth.opcode))
+            .collect();
+        let icrc = lab
+            .sent
+            .iter()
+            .map(|(_, frame)| icrc_is_right(&lab.path, frame))
+            .collect();
+        let completions = lab
+            .completed
+            .iter()
+            .map(|(time, completion)| (part(*time), completion.status))
+            .collect();
+        let (sent, completed, left, state) = (
+            lab.sent.len(),
+            lab.completed.len(),
+            lab.left.clone(),
+            lab.query().state,
+        );
+        lab.post(Read {
+            work_request: 78,
+            ..READ
+        });
         lab.run();
-        let statuses = lab.completed[completed..].iter().map(|(_, completion)| completion.status).collect();
+        let statuses = lab.completed[completed..]
+            .iter()
+            .map(|(_, completion)| completion.status)
+            .collect();
         Self {
             requests,
             icrc,
@@ -216,13 +272,24 @@ impl Outcome {
         let first = lab.sent.len();
         lab.step();
         let requests = lab.requests();
-        let answered = if requests.len() > first { &requests[first..] } else { &requests };
+        let answered = if requests.len() > first {
+            &requests[first..]
+        } else {
+            &requests
+        };
         for (_, bth, reth) in answered {
-            let answer = Answer { psn: bth.psn, length: reth.length as usize, ..lab.answer() };
+            let answer = Answer {
+                psn: bth.psn,
+                length: reth.length as usize,
+                ..lab.answer()
+            };
             lab.receive_answer(&answer);
         }
         lab.run();
-        lab.completed.iter().map(|(_, completion)| completion.status).collect()
+        lab.completed
+            .iter()
+            .map(|(_, completion)| completion.status)
+            .collect()
     }
 }
 

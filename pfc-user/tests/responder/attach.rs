@@ -37,19 +37,36 @@ struct Lab {
 impl Lab {
     fn new() -> Self {
         let (tester, dut) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        let end = |namespace, name, last| End { namespace, name, mac: [0x02, 0, 0, 0, 0, last] };
+        let end = |namespace, name, last| End {
+            namespace,
+            name,
+            mac: [0x02, 0, 0, 0, 0, last],
+        };
         create_veth(end(&tester, "t0", 1), end(&dut, "d0", 2), MTU).unwrap();
         let lab = Self { tester, dut };
         lab.ip(&lab.tester, &format!("address add {TESTER}/24 dev t0"));
-        lab.ip(&lab.tester, &format!("neighbour add {DUT} lladdr 02:00:00:00:00:02 dev t0"));
+        lab.ip(
+            &lab.tester,
+            &format!("neighbour add {DUT} lladdr 02:00:00:00:00:02 dev t0"),
+        );
         lab.ip(&lab.dut, &format!("address add {DUT}/24 dev d0"));
-        lab.ip(&lab.dut, &format!("neighbour add {TESTER} lladdr 02:00:00:00:00:01 dev d0"));
+        lab.ip(
+            &lab.dut,
+            &format!("neighbour add {TESTER} lladdr 02:00:00:00:00:01 dev d0"),
+        );
         lab
     }
 
     fn ip(&self, namespace: &Namespace, arguments: &str) -> String {
-        let output = namespace.run(|| Command::new("ip").args(arguments.split(' ')).output()).unwrap().unwrap();
-        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = namespace
+            .run(|| Command::new("ip").args(arguments.split(' ')).output())
+            .unwrap()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "ip {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -58,7 +75,8 @@ impl Lab {
     }
 
     fn has_program(&self) -> bool {
-        self.ip(&self.tester, "link show dev t0").contains("prog/xdp")
+        self.ip(&self.tester, "link show dev t0")
+            .contains("prog/xdp")
     }
 
     fn send(&self, frames: &[Vec<u8>]) {
@@ -74,7 +92,9 @@ pub fn records(responder: &mut Responder, count: usize) -> Vec<RecordedFrame> {
     let end = Instant::now() + PATIENCE;
     let mut records = Vec::new();
     while records.len() < count {
-        let left = end.checked_duration_since(Instant::now()).unwrap_or_else(|| panic!("{} of {count} records", records.len()));
+        let left = end
+            .checked_duration_since(Instant::now())
+            .unwrap_or_else(|| panic!("{} of {count} records", records.len()));
         responder.wait(left).unwrap();
         records.extend(responder.records().unwrap());
     }
@@ -85,16 +105,34 @@ fn requests() -> Vec<Vec<u8>> {
     let request = Request::new(QUEUE_PAIR);
     let requests = [
         request.clone(),
-        Request { tags: vec![(0x8100, 5)], ..request.clone() },
-        Request { v6: true, tags: vec![(0x88a8, 5), (0x8100, 6)], ..request.clone() },
-        Request { opcode: 0x04, payload: vec![0x33; 4096], ..request },
+        Request {
+            tags: vec![(0x8100, 5)],
+            ..request.clone()
+        },
+        Request {
+            v6: true,
+            tags: vec![(0x88a8, 5), (0x8100, 6)],
+            ..request.clone()
+        },
+        Request {
+            opcode: 0x04,
+            payload: vec![0x33; 4096],
+            ..request
+        },
     ];
     requests.iter().map(Request::octets).collect()
 }
 
 /// An echo request of so many octets, and its reply.
 fn ping(from: &Namespace, to: &str, length: usize) {
-    let open = || socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Icmp);
+    let open = || {
+        socket(
+            AddressFamily::Inet,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::Icmp,
+        )
+    };
     // Of UDP in name alone: the standard library has no type for it.
     let socket = UdpSocket::from(from.run(open).unwrap().unwrap());
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -112,17 +150,35 @@ fn ping(from: &Namespace, to: &str, length: usize) {
 fn tcp_and_ping_pass(lab: &Lab) {
     ping(&lab.dut, TESTER, 56);
     ping(&lab.tester, DUT, 4000);
-    let listener = lab.tester.run(|| TcpListener::bind((TESTER, 0))).unwrap().unwrap();
+    let listener = lab
+        .tester
+        .run(|| TcpListener::bind((TESTER, 0)))
+        .unwrap()
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let sent: Vec<u8> = (0..100_000u32).map(|at| (at * 3) as u8).collect();
     let received = std::thread::scope(|scope| {
-        scope.spawn(|| lab.dut.run(|| TcpStream::connect(address).unwrap().write_all(&sent).unwrap()).unwrap());
+        scope.spawn(|| {
+            lab.dut
+                .run(|| {
+                    TcpStream::connect(address)
+                        .unwrap()
+                        .write_all(&sent)
+                        .unwrap()
+                })
+                .unwrap()
+        });
         let (mut stream, _) = listener.accept().unwrap();
         let mut received = Vec::new();
         stream.read_to_end(&mut received).unwrap();
         received
     });
-    assert!(received == sent, "{} octets of {}", received.len(), sent.len());
+    assert!(
+        received == sent,
+        "{} octets of {}",
+        received.len(),
+        sent.len()
+    );
 }
 
 fn on_a_wire(mode: Mode, word: &str) {
@@ -132,12 +188,20 @@ fn on_a_wire(mode: Mode, word: &str) {
     assert!(lab.has_program());
     responder.configure(QUEUE_PAIR).unwrap();
     // What a neighbour of the program in the kernel gets of RoCEv2.
-    let stack = lab.tester.run(|| UdpSocket::bind((TESTER, 4791))).unwrap().unwrap();
+    let stack = lab
+        .tester
+        .run(|| UdpSocket::bind((TESTER, 4791)))
+        .unwrap()
+        .unwrap();
     stack.set_read_timeout(Some(PATIENCE)).unwrap();
 
     let frames = requests();
     lab.send(&frames);
-    let other = Request { payload: vec![0x77; 2000], ..Request::new(QUEUE_PAIR + 1) }.octets();
+    let other = Request {
+        payload: vec![0x77; 2000],
+        ..Request::new(QUEUE_PAIR + 1)
+    }
+    .octets();
     lab.send(std::slice::from_ref(&other));
     let records = records(&mut responder, frames.len());
     for (record, frame) in records.iter().zip(&frames) {
@@ -146,9 +210,18 @@ fn on_a_wire(mode: Mode, word: &str) {
     }
     let mut datagram = [0; 4096];
     let length = stack.recv(&mut datagram).unwrap();
-    assert_eq!(datagram[..length], other[42..], "untouched, and the first that came through");
+    assert_eq!(
+        datagram[..length],
+        other[42..],
+        "untouched, and the first that came through"
+    );
     tcp_and_ping_pass(&lab);
-    let Counters { dropped, lost, other, passed } = responder.counters().unwrap();
+    let Counters {
+        dropped,
+        lost,
+        other,
+        passed,
+    } = responder.counters().unwrap();
     assert_eq!((dropped, lost, other), (frames.len() as u64, 0, 1));
     assert!(passed > 4, "{passed}");
 
@@ -159,7 +232,11 @@ fn on_a_wire(mode: Mode, word: &str) {
         assert!(Instant::now() < end, "the program is still attached");
     }
     lab.send(&[Request::new(QUEUE_PAIR).octets()]);
-    assert_eq!(stack.recv(&mut datagram).unwrap(), 32, "it comes through now");
+    assert_eq!(
+        stack.recv(&mut datagram).unwrap(),
+        32,
+        "it comes through now"
+    );
 }
 
 #[test]
@@ -167,7 +244,11 @@ fn root_requests_are_dropped_on_the_wire_and_all_else_passes() {
     if !need_root("root_requests_are_dropped_on_the_wire_and_all_else_passes") {
         return;
     }
-    for (mode, word) in [(Mode::Auto, "driver"), (Mode::Driver, "driver"), (Mode::Skb, "skb")] {
+    for (mode, word) in [
+        (Mode::Auto, "driver"),
+        (Mode::Driver, "driver"),
+        (Mode::Skb, "skb"),
+    ] {
         on_a_wire(mode, word);
     }
 }
@@ -180,12 +261,21 @@ fn root_an_answer_reaches_the_requester() {
     let lab = Lab::new();
     let mut responder = lab.attach(Mode::Auto).unwrap();
     responder.configure(QUEUE_PAIR).unwrap();
-    let requester = lab.dut.run(|| UdpSocket::bind((DUT, 4791))).unwrap().unwrap();
+    let requester = lab
+        .dut
+        .run(|| UdpSocket::bind((DUT, 4791)))
+        .unwrap()
+        .unwrap();
     requester.set_read_timeout(Some(PATIENCE)).unwrap();
     lab.send(&[Request::new(QUEUE_PAIR).octets()]);
     let request = records(&mut responder, 1).remove(0);
     let answer = read_response(&request.octets, REQUESTER, &[0x42; 1024]).unwrap();
-    lab.tester.run(|| PacketSocket::open("t0")).unwrap().unwrap().send(&answer).unwrap();
+    lab.tester
+        .run(|| PacketSocket::open("t0"))
+        .unwrap()
+        .unwrap()
+        .send(&answer)
+        .unwrap();
     let mut datagram = [0; 4096];
     let (length, source) = requester.recv_from(&mut datagram).unwrap();
     assert_eq!(source.to_string(), format!("{TESTER}:{}", 0xc123));
@@ -198,11 +288,32 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
         return;
     }
     let lab = Lab::new();
-    let message = |mode| lab.attach(mode).err().expect("the port is occupied").to_string();
-    let account = lab.tester.run(|| Account::attach("t0", Mode::Skb, Sizes { flows: 1, windows: 1 })).unwrap().unwrap();
+    let message = |mode| {
+        lab.attach(mode)
+            .err()
+            .expect("the port is occupied")
+            .to_string()
+    };
+    let account = lab
+        .tester
+        .run(|| {
+            Account::attach(
+                "t0",
+                Mode::Skb,
+                Sizes {
+                    flows: 1,
+                    windows: 1,
+                },
+            )
+        })
+        .unwrap()
+        .unwrap();
     for mode in [Mode::Auto, Mode::Driver, Mode::Skb] {
         let message = message(mode);
-        assert!(message.contains("`t0` already has an XDP program, `account` (id "), "{message}");
+        assert!(
+            message.contains("`t0` already has an XDP program, `account` (id "),
+            "{message}"
+        );
     }
     assert_eq!(account.mode(), "skb");
     assert!(lab.has_program());
@@ -210,12 +321,17 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
     let end = Instant::now() + PATIENCE;
     let responder = loop {
         match lab.attach(Mode::Driver) {
-            Err(XdpError::Occupied { .. }) => assert!(Instant::now() < end, "the port is still occupied"),
+            Err(XdpError::Occupied { .. }) => {
+                assert!(Instant::now() < end, "the port is still occupied")
+            }
             other => break other.unwrap(),
         }
     };
     let message = message(Mode::Skb);
-    assert!(message.contains("`t0` already has an XDP program, `responder` (id "), "{message}");
+    assert!(
+        message.contains("`t0` already has an XDP program, `responder` (id "),
+        "{message}"
+    );
     drop(responder);
 }
 
@@ -224,6 +340,13 @@ fn root_an_interface_that_does_not_exist_is_named() {
     if !need_root("root_an_interface_that_does_not_exist_is_named") {
         return;
     }
-    let error = Namespace::new().unwrap().run(|| Responder::attach("nowhere", Mode::Auto).err()).unwrap().expect("there is none");
-    assert!(error.to_string().contains("no interface `nowhere`"), "{error}");
+    let error = Namespace::new()
+        .unwrap()
+        .run(|| Responder::attach("nowhere", Mode::Auto).err())
+        .unwrap()
+        .expect("there is none");
+    assert!(
+        error.to_string().contains("no interface `nowhere`"),
+        "{error}"
+    );
 }

@@ -18,8 +18,10 @@ const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
 /// The four requests of one READ.
 fn requests(family: &str, mtu: u32) -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/roce/read-{family}-pmtu-{mtu}.hex"));
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/golden/roce/read-{family}-pmtu-{mtu}.hex"));
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let requests: Vec<_> = text.lines().map(unhex).collect();
     assert_eq!(requests.len(), 4, "{}", path.display());
     requests
@@ -41,7 +43,14 @@ fn requests_of_rxe_are_read_and_intact() {
                     psn: 0x0a_bc00 + mtu,
                 };
                 assert_eq!(packet.bth, bth);
-                assert_eq!(packet.reth(&*frame), Some(Reth { address: 0x99_9000, r_key: 0x12345, length: mtu }));
+                assert_eq!(
+                    packet.reth(&*frame),
+                    Some(Reth {
+                        address: 0x99_9000,
+                        r_key: 0x12345,
+                        length: mtu
+                    })
+                );
                 assert_eq!(packet.at + packet.length, frame.len());
                 assert_eq!(icrc(&frame), icrc_of(&frame), "{family}, path MTU {mtu}");
                 let last = frame.last_chunk().copied().map(u32::from_le_bytes);
@@ -56,7 +65,12 @@ fn requests_of_rxe_are_read_and_intact() {
 #[test]
 fn over_ipv4_the_icrc_covers_the_identification() {
     for mtu in PATH_MTUS {
-        let sums = |family| requests(family, mtu).iter().map(|frame| icrc(frame).unwrap()).collect::<Vec<_>>();
+        let sums = |family| {
+            requests(family, mtu)
+                .iter()
+                .map(|frame| icrc(frame).unwrap())
+                .collect::<Vec<_>>()
+        };
         let mut v4 = sums("ipv4");
         v4.sort_unstable();
         v4.dedup();
@@ -74,12 +88,26 @@ fn root_requests_of_rxe_are_dropped_and_recorded() {
     responder.configure(QUEUE_PAIR).unwrap();
     let mut sent = Vec::new();
     for mtu in PATH_MTUS {
-        for frame in ["ipv4", "ipv6"].into_iter().flat_map(|family| requests(family, mtu)) {
+        for frame in ["ipv4", "ipv6"]
+            .into_iter()
+            .flat_map(|family| requests(family, mtu))
+        {
             responder.test_run(&frame, 1).unwrap();
             sent.push(frame);
         }
     }
-    let recorded: Vec<_> = responder.records().unwrap().into_iter().map(|record| record.octets).collect();
+    let recorded: Vec<_> = responder
+        .records()
+        .unwrap()
+        .into_iter()
+        .map(|record| record.octets)
+        .collect();
     assert_eq!(recorded, sent);
-    assert_eq!(responder.counters().unwrap(), Counters { dropped: sent.len() as u64, ..Counters::default() });
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            dropped: sent.len() as u64,
+            ..Counters::default()
+        }
+    );
 }

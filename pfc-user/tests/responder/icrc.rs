@@ -28,7 +28,10 @@ fn frames_of_scapy_have_the_icrc_that_we_make() {
         }
     }
     assert_eq!(v4 + v6, COUNT);
-    assert!(v4 > COUNT / 4 && v6 > COUNT / 4, "{v4} of IPv4, {v6} of IPv6");
+    assert!(
+        v4 > COUNT / 4 && v6 > COUNT / 4,
+        "{v4} of IPv4, {v6} of IPv6"
+    );
 }
 
 /// A frame whose ICRC is what we make it.
@@ -54,7 +57,13 @@ fn with_checksum(mut frame: Vec<u8>, ip: usize) -> Vec<u8> {
 /// Octets of the headers at `ip` and `bth` that may change on the way, with the bits that may.
 fn variant(v6: bool, ip: usize, bth: usize) -> Vec<(usize, u8)> {
     let mut octets = if v6 {
-        vec![(ip, 0x0f), (ip + 1, 0xff), (ip + 2, 0xff), (ip + 3, 0xff), (ip + 7, 0xff)]
+        vec![
+            (ip, 0x0f),
+            (ip + 1, 0xff),
+            (ip + 2, 0xff),
+            (ip + 3, 0xff),
+            (ip + 7, 0xff),
+        ]
     } else {
         // The checksum goes with the others.
         vec![(ip + 1, 0xff), (ip + 8, 0xff)]
@@ -66,7 +75,10 @@ fn variant(v6: bool, ip: usize, bth: usize) -> Vec<(usize, u8)> {
 #[test]
 fn each_bit_counts_unless_it_may_change_on_the_way() {
     for shape in shapes(QUEUE_PAIR) {
-        let frame = intact(&Request { payload: vec![0x5a; 8], ..shape.clone() });
+        let frame = intact(&Request {
+            payload: vec![0x5a; 8],
+            ..shape.clone()
+        });
         let ip = ethernet::parse(&*frame).unwrap().payload;
         let bth = roce::parse(&*frame).unwrap().at;
         let variant = variant(shape.v6, ip, bth);
@@ -77,13 +89,24 @@ fn each_bit_counts_unless_it_may_change_on_the_way() {
             if !shape.v6 && octet >= ip && !(ip + 10..ip + 12).contains(&octet) {
                 changed = with_checksum(changed, ip);
             }
-            let invariant = octet >= ip && !variant.iter().any(|(at, bits)| *at == octet && bits & mask != 0);
+            let invariant = octet >= ip
+                && !variant
+                    .iter()
+                    .any(|(at, bits)| *at == octet && bits & mask != 0);
             let found = is_intact(&changed);
             if invariant {
                 // No packet where a length, a version, a protocol or the IP checksum is another.
-                assert_ne!(found, Some(true), "octet {octet} bit {mask:#04x} of {shape:?}");
+                assert_ne!(
+                    found,
+                    Some(true),
+                    "octet {octet} bit {mask:#04x} of {shape:?}"
+                );
             } else if octet >= ip {
-                assert_eq!(found, Some(true), "octet {octet} bit {mask:#04x} of {shape:?}");
+                assert_eq!(
+                    found,
+                    Some(true),
+                    "octet {octet} bit {mask:#04x} of {shape:?}"
+                );
             }
         }
     }
@@ -91,18 +114,27 @@ fn each_bit_counts_unless_it_may_change_on_the_way() {
 
 #[test]
 fn addresses_and_tags_of_ethernet_and_its_padding_are_no_part() {
-    let frame = intact(&Request { tags: vec![(0x8100, 5)], ..Request::new(QUEUE_PAIR) });
+    let frame = intact(&Request {
+        tags: vec![(0x8100, 5)],
+        ..Request::new(QUEUE_PAIR)
+    });
     let mut other = frame.clone();
     other[..12].fill(0xab);
     other[14..16].fill(0x12);
     other.extend([0xff; 7]);
-    assert_eq!((icrc(&other), is_intact(&other)), (icrc(&frame), Some(true)));
+    assert_eq!(
+        (icrc(&other), is_intact(&other)),
+        (icrc(&frame), Some(true))
+    );
 }
 
 #[test]
 fn where_there_is_no_packet_there_is_no_icrc() {
     let frame = intact(&Request::new(QUEUE_PAIR));
     for frame in [&frame[..frame.len() - 1], &frame[..20], &[]] {
-        assert_eq!((icrc(frame), icrc_of(frame), is_intact(frame)), (None, None, None));
+        assert_eq!(
+            (icrc(frame), icrc_of(frame), is_intact(frame)),
+            (None, None, None)
+        );
     }
 }

@@ -29,7 +29,14 @@ fn run(responder: &Responder, frame: &[u8]) -> u32 {
 fn passes(responder: &mut Responder, frame: &[u8], what: &str) {
     responder.configure(QUEUE_PAIR).unwrap();
     assert_eq!(run(responder, frame), PASS, "{what}");
-    assert_eq!(responder.counters().unwrap(), Counters { passed: 1, ..Counters::default() }, "{what}");
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            passed: 1,
+            ..Counters::default()
+        },
+        "{what}"
+    );
     assert_eq!(responder.records().unwrap(), [], "{what}");
 }
 
@@ -51,9 +58,19 @@ fn root_a_request_of_every_shape_is_dropped_and_recorded() {
     for (record, request) in records.iter().zip(&requests) {
         assert_eq!(record.octets, request.octets());
         assert_eq!(record.length as usize, record.octets.len());
-        assert!((before..=after).contains(&record.time), "{before} {} {after}", record.time);
+        assert!(
+            (before..=after).contains(&record.time),
+            "{before} {} {after}",
+            record.time
+        );
     }
-    assert_eq!(responder.counters().unwrap(), Counters { dropped: requests.len() as u64, ..Counters::default() });
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            dropped: requests.len() as u64,
+            ..Counters::default()
+        }
+    );
     assert_eq!(responder.records().unwrap(), [], "taken already");
 }
 
@@ -64,11 +81,24 @@ fn root_packets_for_other_queue_pairs_pass() {
     }
     let mut responder = loaded();
     for place in 0..24 {
-        assert_eq!(run(&responder, &Request::new(QUEUE_PAIR ^ 1 << place).octets()), PASS);
+        assert_eq!(
+            run(&responder, &Request::new(QUEUE_PAIR ^ 1 << place).octets()),
+            PASS
+        );
     }
-    assert_eq!(responder.counters().unwrap(), Counters { other: 24, ..Counters::default() });
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            other: 24,
+            ..Counters::default()
+        }
+    );
     assert_eq!(responder.records().unwrap(), []);
-    assert_eq!(run(&responder, &Request::new(QUEUE_PAIR | 0xff << 24).octets()), DROP, "FECN, BECN and what is reserved are no part");
+    assert_eq!(
+        run(&responder, &Request::new(QUEUE_PAIR | 0xff << 24).octets()),
+        DROP,
+        "FECN, BECN and what is reserved are no part"
+    );
 }
 
 #[test]
@@ -79,13 +109,48 @@ fn root_everything_else_passes() {
     let mut responder = loaded();
     let request = Request::new(QUEUE_PAIR);
     for v6 in [false, true] {
-        let request = Request { v6, ..request.clone() };
-        passes(&mut responder, &Request { port: 4792, ..request.clone() }.octets(), "port");
-        passes(&mut responder, &Request { protocol: 6, ..request.clone() }.octets(), "TCP");
-        passes(&mut responder, &Request { tags: vec![(0x8100, 1); 3], ..request }.octets(), "three tags");
+        let request = Request {
+            v6,
+            ..request.clone()
+        };
+        passes(
+            &mut responder,
+            &Request {
+                port: 4792,
+                ..request.clone()
+            }
+            .octets(),
+            "port",
+        );
+        passes(
+            &mut responder,
+            &Request {
+                protocol: 6,
+                ..request.clone()
+            }
+            .octets(),
+            "TCP",
+        );
+        passes(
+            &mut responder,
+            &Request {
+                tags: vec![(0x8100, 1); 3],
+                ..request
+            }
+            .octets(),
+            "three tags",
+        );
     }
     for fragment in [0x2000, 0x0001, 0x1fff] {
-        passes(&mut responder, &Request { fragment, ..request.clone() }.octets(), "fragment");
+        passes(
+            &mut responder,
+            &Request {
+                fragment,
+                ..request.clone()
+            }
+            .octets(),
+            "fragment",
+        );
     }
     let mut octets = request.octets();
     octets[12..14].copy_from_slice(&[0x89, 0x15]);
@@ -95,7 +160,11 @@ fn root_everything_else_passes() {
     for shape in shapes(QUEUE_PAIR) {
         let octets = shape.octets();
         for length in 14..octets.len() {
-            passes(&mut responder, &octets[..length], &format!("{length} octets of {shape:?}"));
+            passes(
+                &mut responder,
+                &octets[..length],
+                &format!("{length} octets of {shape:?}"),
+            );
         }
     }
 }
@@ -119,10 +188,25 @@ fn root_a_new_queue_pair_begins_anew() {
         return;
     }
     let mut responder = loaded();
-    for frame in [Request::new(QUEUE_PAIR), Request::new(OTHER), Request { port: 1, ..Request::new(OTHER) }] {
+    for frame in [
+        Request::new(QUEUE_PAIR),
+        Request::new(OTHER),
+        Request {
+            port: 1,
+            ..Request::new(OTHER)
+        },
+    ] {
         run(&responder, &frame.octets());
     }
-    assert_eq!(responder.counters().unwrap(), Counters { dropped: 1, lost: 0, other: 1, passed: 1 });
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            dropped: 1,
+            lost: 0,
+            other: 1,
+            passed: 1
+        }
+    );
     responder.configure(OTHER).unwrap();
     assert_eq!(responder.counters().unwrap(), Counters::default());
     assert_eq!(responder.records().unwrap(), []);
@@ -138,14 +222,31 @@ fn root_of_a_long_frame_the_first_octets_are_kept_and_its_whole_length() {
     }
     let mut responder = loaded();
     // Round the length of a record, and beyond one page: those come in fragments.
-    for payload in [SNAP_LEN - 75, SNAP_LEN - 74, SNAP_LEN - 73, 1400, 3500, 4096, 9000] {
+    for payload in [
+        SNAP_LEN - 75,
+        SNAP_LEN - 74,
+        SNAP_LEN - 73,
+        1400,
+        3500,
+        4096,
+        9000,
+    ] {
         let payload: Vec<u8> = (0..payload).map(|at| (at * 7) as u8).collect();
-        let octets = Request { payload, ..Request::new(QUEUE_PAIR) }.octets();
+        let octets = Request {
+            payload,
+            ..Request::new(QUEUE_PAIR)
+        }
+        .octets();
         assert_eq!(run(&responder, &octets), DROP, "{} octets", octets.len());
         let record = responder.records().unwrap().remove(0);
         assert_eq!(record.length as usize, octets.len());
         assert_eq!(record.octets, octets[..octets.len().min(SNAP_LEN)]);
-        assert_eq!(run(&responder, &octets[..octets.len() - 1]), PASS, "the last octet of {} is missing", octets.len());
+        assert_eq!(
+            run(&responder, &octets[..octets.len() - 1]),
+            PASS,
+            "the last octet of {} is missing",
+            octets.len()
+        );
     }
 }
 
@@ -160,12 +261,24 @@ fn root_what_does_not_fit_is_dropped_and_counted_as_lost() {
     assert_eq!(responder.test_run(&frame, COUNT).unwrap().action, DROP);
     let counters = responder.counters().unwrap();
     let records = responder.records().unwrap().len() as u64;
-    assert_eq!((counters.dropped, counters.other, counters.passed), (u64::from(COUNT), 0, 0));
-    assert!(counters.lost > 0 && records > 500, "{counters:?}, {records} records");
+    assert_eq!(
+        (counters.dropped, counters.other, counters.passed),
+        (u64::from(COUNT), 0, 0)
+    );
+    assert!(
+        counters.lost > 0 && records > 500,
+        "{counters:?}, {records} records"
+    );
     assert_eq!(counters.dropped, records + counters.lost);
     run(&responder, &frame);
     assert_eq!(responder.records().unwrap().len(), 1, "there is room again");
-    assert_eq!(responder.counters().unwrap(), Counters { dropped: counters.dropped + 1, ..counters });
+    assert_eq!(
+        responder.counters().unwrap(),
+        Counters {
+            dropped: counters.dropped + 1,
+            ..counters
+        }
+    );
 }
 
 #[test]
@@ -196,12 +309,18 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     let mut responder = loaded();
     let mut expected = Counters::default();
     // The kernel takes none shorter than an Ethernet header here.
-    for octets in Frames::new(21, QUEUE_PAIR).filter(|octets| octets.len() >= 14).take(40_000) {
+    for octets in Frames::new(21, QUEUE_PAIR)
+        .filter(|octets| octets.len() >= 14)
+        .take(40_000)
+    {
         let mut records = Vec::new();
         let action = match roce::parse(&*octets) {
             Some(packet) if packet.bth.destination == QUEUE_PAIR => {
                 expected.dropped += 1;
-                records.push((octets.len() as u32, octets[..octets.len().min(SNAP_LEN)].to_vec()));
+                records.push((
+                    octets.len() as u32,
+                    octets[..octets.len().min(SNAP_LEN)].to_vec(),
+                ));
                 DROP
             }
             Some(_) => {
@@ -214,11 +333,21 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
             }
         };
         assert_eq!(run(&responder, &octets), action, "{}", hex(&octets));
-        let found: Vec<_> = responder.records().unwrap().into_iter().map(|record| (record.length, record.octets)).collect();
+        let found: Vec<_> = responder
+            .records()
+            .unwrap()
+            .into_iter()
+            .map(|record| (record.length, record.octets))
+            .collect();
         assert_eq!(found, records, "{}", hex(&octets));
     }
     assert_eq!(responder.counters().unwrap(), expected);
-    assert!([expected.dropped, expected.other, expected.passed].iter().all(|count| *count > 1000), "{expected:?}");
+    assert!(
+        [expected.dropped, expected.other, expected.passed]
+            .iter()
+            .all(|count| *count > 1000),
+        "{expected:?}"
+    );
 }
 
 #[test]
@@ -231,7 +360,11 @@ fn root_frames_on_several_cpus_at_once_are_each_recorded_or_lost() {
     let mut responder = loaded();
     std::thread::scope(|scope| {
         for thread in 0..THREADS as u32 {
-            let frame = Request { psn: thread, ..Request::new(QUEUE_PAIR) }.octets();
+            let frame = Request {
+                psn: thread,
+                ..Request::new(QUEUE_PAIR)
+            }
+            .octets();
             let responder = &responder;
             scope.spawn(move || assert_eq!(responder.test_run(&frame, EACH).unwrap().action, DROP));
         }

@@ -25,11 +25,20 @@ fn answered() -> Vec<(Request, Vec<u8>)> {
     let mut requests = shapes(QUEUE_PAIR);
     for length in [0, 1, 2, 3, 4, 256, 4096] {
         for v6 in [false, true] {
-            requests.push(Request { v6, length, ..Request::new(QUEUE_PAIR) });
+            requests.push(Request {
+                v6,
+                length,
+                ..Request::new(QUEUE_PAIR)
+            });
         }
     }
     let answer = |request: Request| {
-        let frame = read_response(&request.octets(), REQUESTER, &payload(request.length as usize)).unwrap();
+        let frame = read_response(
+            &request.octets(),
+            REQUESTER,
+            &payload(request.length as usize),
+        )
+        .unwrap();
         (request, frame)
     };
     requests.into_iter().map(answer).collect()
@@ -79,7 +88,10 @@ fn scapy_finds_in_an_answer_what_was_put_there() {
         return;
     }
     let answered = answered();
-    let input = answered.iter().map(|(_, frame)| hex(frame) + "\n").collect();
+    let input = answered
+        .iter()
+        .map(|(_, frame)| hex(frame) + "\n")
+        .collect();
     let output = scapy::run(&["read"], input);
     assert_eq!(output.lines().count(), answered.len());
     for ((request, frame), line) in answered.iter().zip(output.lines()) {
@@ -99,48 +111,127 @@ fn tshark_reads_an_answer_without_complaint() {
     let path = folder.path().join("answers.pcap");
     let mut file = PcapWriter::new(File::create(&path).unwrap()).unwrap();
     for (_, frame) in &answered {
-        file.write_packet(&PcapPacket::new(Duration::ZERO, frame.len() as u32, frame)).unwrap();
+        file.write_packet(&PcapPacket::new(Duration::ZERO, frame.len() as u32, frame))
+            .unwrap();
     }
     drop(file);
     let mut tshark = Command::new("tshark");
     // A checksum of zero over IPv6 is what RFC 6935 allows tunnels.
-    tshark.arg("-r").arg(&path).args(["-o", "ip.check_checksum:TRUE", "-o", "udp.ignore_ipv6_zero_checksum:TRUE"]);
+    tshark.arg("-r").arg(&path).args([
+        "-o",
+        "ip.check_checksum:TRUE",
+        "-o",
+        "udp.ignore_ipv6_zero_checksum:TRUE",
+    ]);
     tshark.args(["-T", "fields", "-E", "separator=,", "-E", "occurrence=l"]);
-    for field in ["bth.opcode", "bth.destqp", "bth.psn", "bth.padcnt", "aeth.syndrome.credit_count", "aeth.msn"] {
+    for field in [
+        "bth.opcode",
+        "bth.destqp",
+        "bth.psn",
+        "bth.padcnt",
+        "aeth.syndrome.credit_count",
+        "aeth.msn",
+    ] {
         tshark.args(["-e", &format!("infiniband.{field}")]);
     }
-    tshark.args(["-e", "ip.checksum.status", "-e", "_ws.malformed", "-e", "_ws.expert.message"]);
+    tshark.args([
+        "-e",
+        "ip.checksum.status",
+        "-e",
+        "_ws.malformed",
+        "-e",
+        "_ws.expert.message",
+    ]);
     let output = tshark.output().unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{stderr}");
     assert_eq!(stdout.lines().count(), answered.len());
     for ((request, _), line) in answered.iter().zip(stdout.lines()) {
         let padding = request.length.wrapping_neg() % 4;
         let checksum = if request.v6 { "" } else { "1" };
-        assert_eq!(line, format!("16,0x{REQUESTER:06x},{},{padding},31,1,{checksum},,", request.psn), "{request:?}");
+        assert_eq!(
+            line,
+            format!(
+                "16,0x{REQUESTER:06x},{},{padding},31,1,{checksum},,",
+                request.psn
+            ),
+            "{request:?}"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_answered_is_an_error() {
     let request = Request::new(QUEUE_PAIR);
-    let refused = |request: &Request, queue_pair, length| read_response(&request.octets(), queue_pair, &payload(length)).unwrap_err();
-    assert_eq!(refused(&request, REQUESTER, 1023), ResponseError::Length { asked: 1024, found: 1023 });
-    assert_eq!(refused(&Request { length: 4097, ..request.clone() }, REQUESTER, 4097), ResponseError::TooLong(4097));
-    assert_eq!(refused(&request, 1 << 24, 1024), ResponseError::QueuePair(1 << 24));
-    let message = refused(&Request { opcode: 0x0a, ..request.clone() }, REQUESTER, 1024).to_string();
-    assert_eq!(message, "expected a frame with a whole RoCEv2 READ request (opcode 0x0c), found opcode 0x0a");
-    let message = refused(&Request { port: 4790, ..request.clone() }, REQUESTER, 1024).to_string();
-    assert!(message.ends_with("found no whole RoCEv2 packet"), "{message}");
+    let refused = |request: &Request, queue_pair, length| {
+        read_response(&request.octets(), queue_pair, &payload(length)).unwrap_err()
+    };
+    assert_eq!(
+        refused(&request, REQUESTER, 1023),
+        ResponseError::Length {
+            asked: 1024,
+            found: 1023
+        }
+    );
+    assert_eq!(
+        refused(
+            &Request {
+                length: 4097,
+                ..request.clone()
+            },
+            REQUESTER,
+            4097
+        ),
+        ResponseError::TooLong(4097)
+    );
+    assert_eq!(
+        refused(&request, 1 << 24, 1024),
+        ResponseError::QueuePair(1 << 24)
+    );
+    let message = refused(
+        &Request {
+            opcode: 0x0a,
+            ..request.clone()
+        },
+        REQUESTER,
+        1024,
+    )
+    .to_string();
+    assert_eq!(
+        message,
+        "expected a frame with a whole RoCEv2 READ request (opcode 0x0c), found opcode 0x0a"
+    );
+    let message = refused(
+        &Request {
+            port: 4790,
+            ..request.clone()
+        },
+        REQUESTER,
+        1024,
+    )
+    .to_string();
+    assert!(
+        message.ends_with("found no whole RoCEv2 packet"),
+        "{message}"
+    );
     let mut short = request.octets();
     short[38..40].copy_from_slice(&[0, 8 + 12 + 4]);
-    let message = read_response(&short, REQUESTER, &[]).unwrap_err().to_string();
+    let message = read_response(&short, REQUESTER, &[])
+        .unwrap_err()
+        .to_string();
     assert!(message.ends_with("found no RETH"), "{message}");
 }
 
 #[test]
 fn the_requesters_state_of_migration_and_its_marks_are_kept() {
-    let mut request = Request { v6: true, ..Request::new(QUEUE_PAIR) }.octets();
+    let mut request = Request {
+        v6: true,
+        ..Request::new(QUEUE_PAIR)
+    }
+    .octets();
     // Traffic class 0x68 and a flow label; migrated.
     request[14..18].copy_from_slice(&[0x66, 0x81, 0x23, 0x45]);
     request[63] |= 0x40;

@@ -42,14 +42,20 @@ fn root_requests_of_a_virtual_machine_are_dropped_and_recorded() {
         return;
     }
     if !Path::new(DEVICE).exists() {
-        return skip(TEST, "needs /dev/net/tun, which the kernel's module tun makes");
+        return skip(
+            TEST,
+            "needs /dev/net/tun, which the kernel's module tun makes",
+        );
     }
     for (mode, word) in [(Mode::Auto, "driver"), (Mode::Skb, "skb")] {
         let namespace = Namespace::new().unwrap();
         let (mut tap, mut responder) = namespace
             .run(|| {
                 let tap = open("t0");
-                let ip = Command::new("ip").args(["link", "set", "dev", "t0", "mtu", "4500", "up"]).status().unwrap();
+                let ip = Command::new("ip")
+                    .args(["link", "set", "dev", "t0", "mtu", "4500", "up"])
+                    .status()
+                    .unwrap();
                 assert!(ip.success());
                 (tap, Responder::attach("t0", mode).unwrap())
             })
@@ -57,9 +63,16 @@ fn root_requests_of_a_virtual_machine_are_dropped_and_recorded() {
         assert_eq!(responder.mode(), word);
         responder.configure(QUEUE_PAIR).unwrap();
         let lengths = [0, 1024, 2048, 3000, 4096];
-        let frames = lengths.map(|length| Request { payload: vec![0x55; length], ..Request::new(QUEUE_PAIR) }.octets());
+        let frames = lengths.map(|length| {
+            Request {
+                payload: vec![0x55; length],
+                ..Request::new(QUEUE_PAIR)
+            }
+            .octets()
+        });
         for frame in &frames {
-            tap.write_all(&Request::new(QUEUE_PAIR + 1).octets()).unwrap();
+            tap.write_all(&Request::new(QUEUE_PAIR + 1).octets())
+                .unwrap();
             tap.write_all(frame).unwrap();
         }
         let records = records(&mut responder, frames.len());
@@ -68,6 +81,15 @@ fn root_requests_of_a_virtual_machine_are_dropped_and_recorded() {
             assert_eq!(record.octets, frame[..frame.len().min(256)], "{word}");
         }
         let counters = responder.counters().unwrap();
-        assert_eq!(counters, Counters { dropped: frames.len() as u64, lost: 0, other: frames.len() as u64, passed: 0 }, "{word}");
+        assert_eq!(
+            counters,
+            Counters {
+                dropped: frames.len() as u64,
+                lost: 0,
+                other: frames.len() as u64,
+                passed: 0
+            },
+            "{word}"
+        );
     }
 }

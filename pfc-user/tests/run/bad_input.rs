@@ -17,13 +17,18 @@ const NOBODY: u32 = 65534;
 fn refuse(lab: &Lab, arguments: &str, message: &str) {
     let refused = lab.run(&format!("run --out {} {arguments}", lab.out().display()));
     refused.assert_refused(message);
-    assert!(!lab.out().exists(), "nothing is measured, so nothing is written");
+    assert!(
+        !lab.out().exists(),
+        "nothing is measured, so nothing is written"
+    );
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_ports_that_cannot_be_used() {
-    let Some(mut lab) = Lab::new("root_ports_that_cannot_be_used") else { return };
+    let Some(mut lab) = Lab::new("root_ports_that_cannot_be_used") else {
+        return;
+    };
     let external = External::new(&mut lab);
     let tester = external.tester.clone();
     let named = format!("network namespace \"{tester}\"");
@@ -36,12 +41,17 @@ fn root_ports_that_cannot_be_used() {
     refuse(
         &lab,
         &with("testbed.ports.rx.interface=tx"),
-        &format!("{testbed}:8:12: ports.rx: port tx is used twice; tx and rx must be different ports"),
+        &format!(
+            "{testbed}:8:12: ports.rx: port tx is used twice; tx and rx must be different ports"
+        ),
     );
 
     // The speed that a veth reports means nothing.
     let text = fs::read_to_string(&testbed).unwrap();
-    let speedless = lab.file("speedless.toml", &text.replace("ports.line_rate = \"1G\"\n", ""));
+    let speedless = lab.file(
+        "speedless.toml",
+        &text.replace("ports.line_rate = \"1G\"\n", ""),
+    );
     refuse(
         &lab,
         &format!("--testbed {speedless} --plan smoke"),
@@ -49,12 +59,25 @@ fn root_ports_that_cannot_be_used() {
     );
 
     ip(&format!("-n {} link set dev p1 down", external.dut));
-    refuse(&lab, &arguments, &format!("rx in {named} has no carrier: is the cable in, and the other end up?"));
+    refuse(
+        &lab,
+        &arguments,
+        &format!("rx in {named} has no carrier: is the cable in, and the other end up?"),
+    );
     ip(&format!("-n {tester} link set dev rx down"));
-    refuse(&lab, &arguments, &format!("rx in {named} is down; set it up with `ip -n {tester} link set dev rx up`"));
+    refuse(
+        &lab,
+        &arguments,
+        &format!("rx in {named} is down; set it up with `ip -n {tester} link set dev rx up`"),
+    );
 
     let elsewhere = refuse_text(&lab, &with("testbed.ports.tx.namespace=nowhere-at-all"));
-    assert!(elsewhere.starts_with("validator: there is no network namespace \"nowhere-at-all\"; there are: "), "{elsewhere}");
+    assert!(
+        elsewhere.starts_with(
+            "validator: there is no network namespace \"nowhere-at-all\"; there are: "
+        ),
+        "{elsewhere}"
+    );
     assert!(elsewhere.contains(&tester), "{elsewhere}");
 }
 
@@ -67,31 +90,62 @@ fn refuse_text(lab: &Lab, arguments: &str) -> String {
 
 #[test]
 fn root_one_port_under_two_names_is_found_out() {
-    let Some(mut lab) = Lab::new("root_one_port_under_two_names_is_found_out") else { return };
+    let Some(mut lab) = Lab::new("root_one_port_under_two_names_is_found_out") else {
+        return;
+    };
     let external = External::new(&mut lab);
-    let text = external.testbed("[3]", "").replace("interface = \"rx\"", "interface = \"tx\"");
+    let text = external
+        .testbed("[3]", "")
+        .replace("interface = \"rx\"", "interface = \"tx\"");
     // Once by the name of the namespace, once as the place where the tool is started.
     let text = text.replacen(&format!(", namespace = \"{}\"", external.tester), "", 1);
     let testbed = lab.file("testbed.toml", &text);
-    let line = format!("netns exec {} {PROGRAM} run --testbed {testbed} --plan smoke", external.tester);
+    let line = format!(
+        "netns exec {} {PROGRAM} run --testbed {testbed} --plan smoke",
+        external.tester
+    );
     let refused = Outcome::of(lab.command("ip", &line).output().unwrap());
-    refused.assert_refused(&format!("tx in network namespace \"{}\" is both tx and rx; they must be different ports", external.tester));
+    refused.assert_refused(&format!(
+        "tx in network namespace \"{}\" is both tx and rx; they must be different ports",
+        external.tester
+    ));
 }
 
 #[test]
 fn root_another_xdp_program_is_named_and_stays() {
-    let Some(mut lab) = Lab::new("root_another_xdp_program_is_named_and_stays") else { return };
+    let Some(mut lab) = Lab::new("root_another_xdp_program_is_named_and_stays") else {
+        return;
+    };
     let external = External::new(&mut lab);
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
     let namespace = Namespace::named(&external.tester).unwrap();
     for mode in [Mode::Skb, Mode::Driver] {
-        let other = namespace.run(|| Account::attach("rx", mode, Sizes { flows: 1, windows: 1 })).unwrap().unwrap();
+        let other = namespace
+            .run(|| {
+                Account::attach(
+                    "rx",
+                    mode,
+                    Sizes {
+                        flows: 1,
+                        windows: 1,
+                    },
+                )
+            })
+            .unwrap()
+            .unwrap();
         let attached = || {
-            let links: serde_json::Value = serde_json::from_str(&ip(&format!("-n {} -d -j link show dev rx", external.tester))).unwrap();
+            let links: serde_json::Value = serde_json::from_str(&ip(&format!(
+                "-n {} -d -j link show dev rx",
+                external.tester
+            )))
+            .unwrap();
             links[0]["xdp"]["prog"]["id"].as_u64().unwrap()
         };
         let id = attached();
-        let refused = lab.run(&format!("run --out {} --testbed {testbed} --plan smoke", lab.out().display()));
+        let refused = lab.run(&format!(
+            "run --out {} --testbed {testbed} --plan smoke",
+            lab.out().display()
+        ));
         refused.assert_refused(&format!(
             "`rx` already has an XDP program, `account` (id {id}), which is not replaced; detach it, for example by `ip link set dev rx xdp off`"
         ));
@@ -104,57 +158,100 @@ fn root_another_xdp_program_is_named_and_stays() {
 
 #[test]
 fn root_without_privilege_the_capability_is_named() {
-    let Some(mut lab) = Lab::new("root_without_privilege_the_capability_is_named") else { return };
+    let Some(mut lab) = Lab::new("root_without_privilege_the_capability_is_named") else {
+        return;
+    };
     let external = External::new(&mut lab);
     // The build folder may be closed to others.
     let program = lab.path("validator");
     fs::copy(PROGRAM, &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let sim = lab.file("sim.toml", &fs::read_to_string(of_repository("configs/testbeds/sim.toml")).unwrap());
-    let here = external.testbed("[3]", "").replace(&format!(", namespace = \"{}\"", external.tester), "");
+    let sim = lab.file(
+        "sim.toml",
+        &fs::read_to_string(of_repository("configs/testbeds/sim.toml")).unwrap(),
+    );
+    let here = external
+        .testbed("[3]", "")
+        .replace(&format!(", namespace = \"{}\"", external.tester), "");
     let here = lab.file("here.toml", &here);
     let namespace = Namespace::named(&external.tester).unwrap();
     let run = |testbed: &str, more: &str| {
-        let mut command = lab.command(program.to_str().unwrap(), &format!("run --testbed {testbed} --plan smoke{more}"));
+        let mut command = lab.command(
+            program.to_str().unwrap(),
+            &format!("run --testbed {testbed} --plan smoke{more}"),
+        );
         command.uid(NOBODY).gid(NOBODY);
-        namespace.run(|| Outcome::of(command.output().unwrap())).unwrap()
+        namespace
+            .run(|| Outcome::of(command.output().unwrap()))
+            .unwrap()
     };
     let out = format!(" --out {}", lab.out().display());
     run(&sim, &out).assert_refused("cannot make a network namespace: this needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN); run with sudo");
     let refused = run(&here, &out);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
-    assert!(refused.stderr.starts_with("validator: not permitted to "), "{}", refused.stderr);
-    assert!(refused.stderr.trim_end().ends_with("run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"), "{}", refused.stderr);
-    assert_eq!(run(&sim, " --dry-run").code, Some(0), "a dry run needs no privilege");
+    assert!(
+        refused.stderr.starts_with("validator: not permitted to "),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused
+            .stderr
+            .trim_end()
+            .ends_with("run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(
+        run(&sim, " --dry-run").code,
+        Some(0),
+        "a dry run needs no privilege"
+    );
     assert!(!lab.out().exists());
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_files_and_arguments_that_make_no_sense() {
-    let Some(lab) = Lab::new("root_files_and_arguments_that_make_no_sense") else { return };
+    let Some(lab) = Lab::new("root_files_and_arguments_that_make_no_sense") else {
+        return;
+    };
     let sim = of_repository("configs/testbeds/sim.toml");
     let broken = lab.file("broken.toml", "name = \"t\"\n[dut]\nkind = sim\n");
     let refused = refuse_text(&lab, &format!("--testbed {broken} --plan smoke"));
-    assert!(refused.starts_with(&format!("validator: {broken}:3:8: ")) && refused.contains("`kind = sim`"), "{refused}");
-    let misspelt = lab.file("misspelt.toml", "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rat = \"1G\"\n");
+    assert!(
+        refused.starts_with(&format!("validator: {broken}:3:8: "))
+            && refused.contains("`kind = sim`"),
+        "{refused}"
+    );
+    let misspelt = lab.file(
+        "misspelt.toml",
+        "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rat = \"1G\"\n",
+    );
     refuse(
         &lab,
         &format!("--testbed {misspelt} --plan smoke"),
-        &format!("{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`"),
+        &format!(
+            "{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`"
+        ),
     );
     let speedless = lab.file("speedless.toml", "name = \"t\"\n[dut]\nkind = \"bridge\"\n");
     refuse(
         &lab,
         &format!("--testbed {speedless} --plan smoke"),
-        &format!("{speedless}:1:1: ports.line_rate: missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""),
+        &format!(
+            "{speedless}:1:1: ports.line_rate: missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""
+        ),
     );
     for (arguments, message) in [
         (
             "--plan smoke --set testbed.limits.load=1.5",
             "--set testbed.limits.load=1.5: limits.load: expected a share above 0 and at most 1, found 1.5",
         ),
-        ("--plan smoke --set testbed.qos.lossless=[3,3]", "--set testbed.qos.lossless=[3,3]: qos.lossless: priority 3 is listed twice"),
+        (
+            "--plan smoke --set testbed.qos.lossless=[3,3]",
+            "--set testbed.qos.lossless=[3,3]: qos.lossless: priority 3 is listed twice",
+        ),
         (
             "--plan smoke --set testbed.qos.lossless=[]",
             "--set testbed.qos.lossless=[]: qos.lossless: expected at least one priority (0 to 7), found none",
@@ -163,7 +260,10 @@ fn root_files_and_arguments_that_make_no_sense() {
             "--plan smoke --set testbed.dut.faults=[\"ignores-pcf\"]",
             "--set testbed.dut.faults=[\"ignores-pcf\"]: dut.faults[0]: no fault is called \"ignores-pcf\": see `validator dut switch --help` for all of them",
         ),
-        ("--plan speed", "--plan speed: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)"),
+        (
+            "--plan speed",
+            "--plan speed: neither a file nor a built-in plan (all, mad, pfc, rc, smoke)",
+        ),
         (
             "--case pfc.pause",
             "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get, rc.c09-142-01",
@@ -182,22 +282,42 @@ fn root_files_and_arguments_that_make_no_sense() {
             "lossless = [0, 1, 2, 3, 4, 5, 6, 7]",
             "expected 2 to 7 lossless priorities, found 8: the case is about several lossless priorities beside at least one lossy",
         ),
-        ("pause-multi-lossless", "lossless = [3, 4, 3]", "priority 3 is listed twice"),
+        (
+            "pause-multi-lossless",
+            "lossless = [3, 4, 3]",
+            "priority 3 is listed twice",
+        ),
     ] {
-        let plan = lab.file("plan.toml", &crate::lab::plan("200ms", &[(case, repetition)]));
+        let plan = lab.file(
+            "plan.toml",
+            &crate::lab::plan("200ms", &[(case, repetition)]),
+        );
         let refused = refuse_text(&lab, &format!("--testbed {sim} --plan {plan}"));
-        assert!(refused.starts_with(&format!("validator: {plan}:11:")), "{refused}");
-        assert!(refused.trim_end().ends_with(&format!("case[0].repetitions[0].lossless: {message}")), "{refused}");
+        assert!(
+            refused.starts_with(&format!("validator: {plan}:11:")),
+            "{refused}"
+        );
+        assert!(
+            refused
+                .trim_end()
+                .ends_with(&format!("case[0].repetitions[0].lossless: {message}")),
+            "{refused}"
+        );
     }
 }
 
 #[test]
 fn root_a_place_for_the_results_that_cannot_be_written() {
-    let Some(lab) = Lab::new("root_a_place_for_the_results_that_cannot_be_written") else { return };
+    let Some(lab) = Lab::new("root_a_place_for_the_results_that_cannot_be_written") else {
+        return;
+    };
     let sim = of_repository("configs/testbeds/sim.toml");
     let file = lab.file("file", "");
     // Nobody, not even root, makes a file in these.
-    for (out, reason) in [(file.as_str(), "File exists (os error 17)"), ("/proc/self", "No such file or directory (os error 2)")] {
+    for (out, reason) in [
+        (file.as_str(), "File exists (os error 17)"),
+        ("/proc/self", "No such file or directory (os error 2)"),
+    ] {
         let refused = lab.run(&format!("run --testbed {sim} --plan smoke --out {out}"));
         refused.assert_refused(&format!("{out}: cannot be written: {reason}"));
     }

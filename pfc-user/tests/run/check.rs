@@ -19,39 +19,80 @@ fn json(outcome: &Outcome) -> Value {
 
 /// The item of that name of the port with that role.
 fn item<'v>(found: &'v Value, role: &str, what: &str) -> &'v Value {
-    let port = found["ports"].as_array().unwrap().iter().find(|port| port["role"] == role).unwrap();
-    port["items"].as_array().unwrap().iter().find(|item| item["what"] == what).unwrap()
+    let port = found["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|port| port["role"] == role)
+        .unwrap();
+    port["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["what"] == what)
+        .unwrap()
 }
 
 fn facts<'v>(found: &'v Value, role: &str) -> &'v Value {
-    &found["ports"].as_array().unwrap().iter().find(|port| port["role"] == role).unwrap()["facts"]
+    &found["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|port| port["role"] == role)
+        .unwrap()["facts"]
 }
 
 /// Names and states of the items that are not `ok`.
 fn shortfalls(found: &Value) -> Vec<String> {
     let ports = found["ports"].as_array().unwrap().iter();
-    let items = ports.flat_map(|port| port["items"].as_array().unwrap().iter().map(move |item| (port, item)));
+    let items = ports.flat_map(|port| {
+        port["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(move |item| (port, item))
+    });
     let bad = items.filter(|(_, item)| item["state"] != "ok");
-    bad.map(|(port, item)| format!("{} {} {}", port["role"], item["what"], item["state"]).replace('"', "")).collect()
+    bad.map(|(port, item)| {
+        format!("{} {} {}", port["role"], item["what"], item["state"]).replace('"', "")
+    })
+    .collect()
 }
 
 /// Entries of the journal, which is the machine's.
 fn entries(setting: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir("/run/validator").into_iter().flatten().flatten().map(|entry| entry.path());
-    all.filter(|path| path.to_str().unwrap().contains(setting)).collect()
+    let all = fs::read_dir("/run/validator")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    all.filter(|path| path.to_str().unwrap().contains(setting))
+        .collect()
 }
 
 #[test]
 fn root_check_finds_what_the_ports_are() {
-    let Some(mut lab) = Lab::new("root_check_finds_what_the_ports_are") else { return };
+    let Some(mut lab) = Lab::new("root_check_finds_what_the_ports_are") else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
-    let (tester, testbed) = (&external.tester, lab.file("testbed.toml", &external.testbed("[3]", "")));
+    let (tester, testbed) = (
+        &external.tester,
+        lab.file("testbed.toml", &external.testbed("[3]", "")),
+    );
     ip(&format!("-n {tester} link set dev rx mtu 1400"));
     let checked = lab.run(&format!("check --testbed {testbed} --format json"));
     let found = json(&checked);
-    assert_eq!((checked.code, shortfalls(&found)), (Some(0), Vec::new()), "{found:#}");
-    assert_eq!((&found["schema"], &found["state"], &found["exit_code"]), (&1.into(), &"ok".into(), &0.into()));
+    assert_eq!(
+        (checked.code, shortfalls(&found)),
+        (Some(0), Vec::new()),
+        "{found:#}"
+    );
+    assert_eq!(
+        (&found["schema"], &found["state"], &found["exit_code"]),
+        (&1.into(), &"ok".into(), &0.into())
+    );
     assert_eq!(found["testbed"]["name"], "external");
     let rx = facts(&found, "rx");
     for (fact, value) in [
@@ -68,48 +109,107 @@ fn root_check_finds_what_the_ports_are() {
     ] {
         assert_eq!(rx[fact], value, "{fact}");
     }
-    assert_eq!((&rx["driver"]["name"], &rx["queues"]["rx"]), (&"veth".into(), &1.into()));
-    let vlan = rx["features"].as_array().unwrap().iter().find(|feature| feature["name"] == "rx-vlan-hw-parse").unwrap();
+    assert_eq!(
+        (&rx["driver"]["name"], &rx["queues"]["rx"]),
+        (&"veth".into(), &1.into())
+    );
+    let vlan = rx["features"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|feature| feature["name"] == "rx-vlan-hw-parse")
+        .unwrap();
     assert_eq!((&vlan["on"], &vlan["fixed"]), (&true.into(), &false.into()));
     // The DUT eats the self-test's frames.
-    let text = item(&found, "tx", "pause frames in")["found"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("none of 8 of the self-test came: a DUT between"), "{text}");
+    let text = item(&found, "tx", "pause frames in")["found"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        text.starts_with("none of 8 of the self-test came: a DUT between"),
+        "{text}"
+    );
     let attached = ip(&format!("-n {tester} -d link show"));
     assert!(!attached.contains("prog/xdp"), "{attached}");
 }
 
 #[test]
 fn root_ports_that_are_cabled_together_show_that_pause_frames_arrive() {
-    let Some(mut lab) = Lab::new("root_ports_that_are_cabled_together_show_that_pause_frames_arrive") else { return };
+    let Some(mut lab) =
+        Lab::new("root_ports_that_are_cabled_together_show_that_pause_frames_arrive")
+    else {
+        return;
+    };
     let tester = lab.namespace("loop");
-    ip(&format!("-n {tester} link add name tx numrxqueues 2 numtxqueues 2 type veth peer name rx"));
+    ip(&format!(
+        "-n {tester} link add name tx numrxqueues 2 numtxqueues 2 type veth peer name rx"
+    ));
     for port in ["tx", "rx"] {
         ip(&format!("-n {tester} link set dev {port} up"));
     }
-    let external = External { dut: tester.clone(), tester };
+    let external = External {
+        dut: tester.clone(),
+        tester,
+    };
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
     let checked = lab.run(&format!("check --testbed {testbed}"));
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stdout.contains("8 of 8 of the self-test reached the program"), "{}", checked.stdout);
-    assert!(checked.stdout.ends_with("0 problems, 0 unknown (exit code 0)\n"), "{}", checked.stdout);
+    assert!(
+        checked
+            .stdout
+            .contains("8 of 8 of the self-test reached the program"),
+        "{}",
+        checked.stdout
+    );
+    assert!(
+        checked
+            .stdout
+            .ends_with("0 problems, 0 unknown (exit code 0)\n"),
+        "{}",
+        checked.stdout
+    );
     let passive = lab.run(&format!("check --testbed {testbed} --passive"));
-    assert!(passive.stdout.contains("no self-test: it was not asked for"), "{}", passive.stdout);
+    assert!(
+        passive
+            .stdout
+            .contains("no self-test: it was not asked for"),
+        "{}",
+        passive.stdout
+    );
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_xdp_features_are_the_kernels() {
-    let Some(mut lab) = Lab::new("root_xdp_features_are_the_kernels") else { return };
+    let Some(mut lab) = Lab::new("root_xdp_features_are_the_kernels") else {
+        return;
+    };
     let external = External::new(&mut lab);
-    let (tester, dut) = (Namespace::named(&external.tester).unwrap(), Namespace::named(&external.dut).unwrap());
+    let (tester, dut) = (
+        Namespace::named(&external.tester).unwrap(),
+        Namespace::named(&external.dut).unwrap(),
+    );
     let features = || {
         let index = link::state(&tester, "tx").unwrap().index;
         tester.run(|| xdp_features(index)).unwrap().unwrap()
     };
-    assert!(features().has(XdpFeatures::BASIC | XdpFeatures::REDIRECT) && !features().has(XdpFeatures::NDO_XMIT));
-    let sizes = Sizes { flows: 1, windows: 1 };
-    let program = dut.run(|| Account::attach("p0", Mode::Driver, sizes)).unwrap().unwrap();
-    assert!(features().has(XdpFeatures::NDO_XMIT), "the other end takes redirected frames: {:?}", features().names());
+    assert!(
+        features().has(XdpFeatures::BASIC | XdpFeatures::REDIRECT)
+            && !features().has(XdpFeatures::NDO_XMIT)
+    );
+    let sizes = Sizes {
+        flows: 1,
+        windows: 1,
+    };
+    let program = dut
+        .run(|| Account::attach("p0", Mode::Driver, sizes))
+        .unwrap()
+        .unwrap();
+    assert!(
+        features().has(XdpFeatures::NDO_XMIT),
+        "the other end takes redirected frames: {:?}",
+        features().names()
+    );
     drop(program);
     let missing = tester.run(|| xdp_features(999_999)).unwrap().unwrap_err();
     assert_eq!(missing.raw_os_error(), Some(libc::ENODEV));
@@ -117,45 +217,108 @@ fn root_xdp_features_are_the_kernels() {
 
 #[test]
 fn root_what_makes_verdicts_impossible_is_a_problem() {
-    let Some(mut lab) = Lab::new("root_what_makes_verdicts_impossible_is_a_problem") else { return };
+    let Some(mut lab) = Lab::new("root_what_makes_verdicts_impossible_is_a_problem") else {
+        return;
+    };
     let external = External::new(&mut lab);
-    let (tester, testbed) = (external.tester.clone(), lab.file("testbed.toml", &external.testbed("[3]", "")));
+    let (tester, testbed) = (
+        external.tester.clone(),
+        lab.file("testbed.toml", &external.testbed("[3]", "")),
+    );
     let check = |more: &str| lab.run(&format!("check --testbed {testbed} --format json{more}"));
     let problem = |more: &str, role: &str, what: &str, found: &str, mend: &str| {
         let checked = check(more);
         let json = json(&checked);
-        assert_eq!((checked.code, &json["state"]), (Some(1), &"problem".into()), "{json:#}");
+        assert_eq!(
+            (checked.code, &json["state"]),
+            (Some(1), &"problem".into()),
+            "{json:#}"
+        );
         let item = item(&json, role, what);
-        assert_eq!((&item["state"], &item["mend"]), (&"problem".into(), &mend.into()), "{item:#}");
+        assert_eq!(
+            (&item["state"], &item["mend"]),
+            (&"problem".into(), &mend.into()),
+            "{item:#}"
+        );
         assert!(item["found"].as_str().unwrap().contains(found), "{item:#}");
     };
     let namespace = Namespace::named(&tester).unwrap();
-    let other = namespace.run(|| Account::attach("rx", Mode::Driver, Sizes { flows: 1, windows: 1 })).unwrap().unwrap();
-    problem("", "rx", "xdp program", "`account` (id ", &format!("ip netns exec {tester} ip link set dev rx xdp off"));
+    let other = namespace
+        .run(|| {
+            Account::attach(
+                "rx",
+                Mode::Driver,
+                Sizes {
+                    flows: 1,
+                    windows: 1,
+                },
+            )
+        })
+        .unwrap()
+        .unwrap();
+    problem(
+        "",
+        "rx",
+        "xdp program",
+        "`account` (id ",
+        &format!("ip netns exec {tester} ip link set dev rx xdp off"),
+    );
     drop(other);
     ip(&format!("-n {tester} link set dev tx mtu 500"));
-    problem("", "tx", "mtu", "500", &format!("ip netns exec {tester} ip link set dev tx mtu 1500"));
+    problem(
+        "",
+        "tx",
+        "mtu",
+        "500",
+        &format!("ip netns exec {tester} ip link set dev tx mtu 1500"),
+    );
     ip(&format!("-n {tester} link set dev tx mtu 1500"));
     ip(&format!("-n {} link set dev p1 down", external.dut));
-    problem("", "rx", "link", "up, without carrier", "plug in the cable, and set up the port at its other end");
+    problem(
+        "",
+        "rx",
+        "link",
+        "up, without carrier",
+        "plug in the cable, and set up the port at its other end",
+    );
     ip(&format!("-n {tester} link set dev rx down"));
-    problem("", "rx", "link", "down", &format!("ip netns exec {tester} ip link set dev rx up"));
-    let text = fs::read_to_string(&testbed).unwrap().replace("ports.line_rate = \"1G\"\n", "");
+    problem(
+        "",
+        "rx",
+        "link",
+        "down",
+        &format!("ip netns exec {tester} ip link set dev rx up"),
+    );
+    let text = fs::read_to_string(&testbed)
+        .unwrap()
+        .replace("ports.line_rate = \"1G\"\n", "");
     fs::write(&testbed, text).unwrap();
-    problem("", "tx", "speed", "a veth has none of its own", "set line_rate under [ports] in the testbed");
+    problem(
+        "",
+        "tx",
+        "speed",
+        "a veth has none of its own",
+        "set line_rate under [ports] in the testbed",
+    );
     let refused = check(" --set testbed.ports.tx.interface=eth9");
-    refused.assert_refused(&format!("there is no interface \"eth9\" in network namespace \"{tester}\"; there are: lo, tx, rx"));
+    refused.assert_refused(&format!(
+        "there is no interface \"eth9\" in network namespace \"{tester}\"; there are: lo, tx, rx"
+    ));
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_a_driver_of_which_nothing_is_known_is_unknown() {
-    let Some(mut lab) = Lab::new("root_a_driver_of_which_nothing_is_known_is_unknown") else { return };
+    let Some(mut lab) = Lab::new("root_a_driver_of_which_nothing_is_known_is_unknown") else {
+        return;
+    };
     let tester = lab.namespace("unknown");
     // Bridges are what every kernel of a tester has, and no port of one.
     for port in ["tx", "rx"] {
         ip(&format!("-n {tester} link add name {port} type bridge"));
-        ip(&format!("-n {tester} link add name {port}0 type veth peer name {port}1"));
+        ip(&format!(
+            "-n {tester} link add name {port}0 type veth peer name {port}1"
+        ));
         ip(&format!("-n {tester} link set dev {port}0 master {port}"));
         for link in [format!("{port}0"), format!("{port}1"), port.to_owned()] {
             ip(&format!("-n {tester} link set dev {link} up"));
@@ -165,20 +328,37 @@ fn root_a_driver_of_which_nothing_is_known_is_unknown() {
     for port in ["tx", "rx"] {
         link::set_feature(&namespace, port, Feature::Gro, false).unwrap();
     }
-    let external = External { dut: tester.clone(), tester };
-    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "ports.xdp = \"skb\"\n"));
+    let external = External {
+        dut: tester.clone(),
+        tester,
+    };
+    let testbed = lab.file(
+        "testbed.toml",
+        &external.testbed("[3]", "ports.xdp = \"skb\"\n"),
+    );
     let checked = lab.run(&format!("check --testbed {testbed} --format json"));
     let found = json(&checked);
-    assert_eq!((checked.code, &found["state"]), (Some(3), &"unknown".into()), "{found:#}");
-    let unknown =
-        ["tx driver unknown", "tx pause frames in unknown", "tx mac counters unknown", "rx driver unknown", "rx pause frames out unknown"];
+    assert_eq!(
+        (checked.code, &found["state"]),
+        (Some(3), &"unknown".into()),
+        "{found:#}"
+    );
+    let unknown = [
+        "tx driver unknown",
+        "tx pause frames in unknown",
+        "tx mac counters unknown",
+        "rx driver unknown",
+        "rx pause frames out unknown",
+    ];
     assert_eq!(shortfalls(&found), unknown);
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_a_fix_is_kept_until_it_is_undone() {
-    let Some(mut lab) = Lab::new("root_a_fix_is_kept_until_it_is_undone") else { return };
+    let Some(mut lab) = Lab::new("root_a_fix_is_kept_until_it_is_undone") else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let tester = Namespace::named(&external.tester).unwrap();
@@ -189,59 +369,132 @@ fn root_a_fix_is_kept_until_it_is_undone() {
     const SKB: &str = " --set testbed.ports.xdp=\"skb\"";
 
     let harmless = json(&check(""));
-    assert_eq!(item(&harmless, "tx", "gro, lro")["found"], "gro is on, behind a program in the driver; lro is off");
+    assert_eq!(
+        item(&harmless, "tx", "gro, lro")["found"],
+        "gro is on, behind a program in the driver; lro is off"
+    );
     let found = json(&check(SKB));
     assert_eq!(shortfalls(&found), ["tx gro, lro problem"], "{found:#}");
     let problem = item(&found, "tx", "gro, lro");
-    assert_eq!(problem["mend"], format!("ip netns exec {} ethtool -K tx gro off", external.tester));
-    assert!(gro() && entries("-tx-generic-receive-offload").is_empty(), "nothing is changed unless asked");
+    assert_eq!(
+        problem["mend"],
+        format!("ip netns exec {} ethtool -K tx gro off", external.tester)
+    );
+    assert!(
+        gro() && entries("-tx-generic-receive-offload").is_empty(),
+        "nothing is changed unless asked"
+    );
 
     let fixed = check(&format!("{SKB} --fix"));
     assert_eq!(fixed.code, Some(0), "{fixed:?}");
-    assert_eq!(fixed.stderr, "tx: generic-receive-offload is off until `validator check --undo`\n");
+    assert_eq!(
+        fixed.stderr,
+        "tx: generic-receive-offload is off until `validator check --undo`\n"
+    );
     assert!(!gro() && entries("-tx-generic-receive-offload").len() == 1);
     let again = check(&format!("{SKB} --fix"));
     assert_eq!(
-        (again.code, again.stderr.as_str(), entries("-tx-generic-receive-offload").len()),
+        (
+            again.code,
+            again.stderr.as_str(),
+            entries("-tx-generic-receive-offload").len()
+        ),
         (Some(0), "", 1),
         "there is nothing more to fix"
     );
 
     // A run leaves it, and says so.
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-lossy", "lossless = [3]")]));
-    let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {}{SKB}", lab.out().display()));
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-lossy", "lossless = [3]")]),
+    );
+    let run = lab.run(&format!(
+        "run --testbed {testbed} --plan {plan} --out {}{SKB}",
+        lab.out().display()
+    ));
     // What becomes of the switch is another test's subject.
     assert!(matches!(run.code, Some(0 | 1 | 3)), "{run:?}");
-    assert!(run.stderr.contains("tx: generic-receive-offload is off by `validator check --fix`, until `--undo`"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(
+            "tx: generic-receive-offload is off by `validator check --fix`, until `--undo`"
+        ),
+        "{}",
+        run.stderr
+    );
     assert!(!gro() && entries("-tx-generic-receive-offload").len() == 1);
 
     let undone = lab.run("check --undo");
-    assert_eq!((undone.code, undone.stdout.as_str()), (Some(0), "tx: generic-receive-offload is on again\n"));
+    assert_eq!(
+        (undone.code, undone.stdout.as_str()),
+        (Some(0), "tx: generic-receive-offload is on again\n")
+    );
     assert!(gro() && entries("-tx-generic-receive-offload").is_empty());
     let nothing = lab.run("check --undo");
-    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), "nothing that `validator check --fix` has set is left\n"));
+    assert_eq!(
+        (nothing.code, nothing.stdout.as_str()),
+        (
+            Some(0),
+            "nothing that `validator check --fix` has set is left\n"
+        )
+    );
 }
 
 #[test]
 fn root_a_run_keeps_what_was_found_before_it() {
-    let Some(mut lab) = Lab::new("root_a_run_keeps_what_was_found_before_it") else { return };
+    let Some(mut lab) = Lab::new("root_a_run_keeps_what_was_found_before_it") else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let tester = Namespace::named(&external.tester).unwrap();
     link::set_feature(&tester, "rx", Feature::Gro, true).unwrap();
-    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "ports.xdp = \"skb\"\n"));
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-lossy", "lossless = [3]")]));
-    let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {}", lab.out().display()));
+    let testbed = lab.file(
+        "testbed.toml",
+        &external.testbed("[3]", "ports.xdp = \"skb\"\n"),
+    );
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-lossy", "lossless = [3]")]),
+    );
+    let run = lab.run(&format!(
+        "run --testbed {testbed} --plan {plan} --out {}",
+        lab.out().display()
+    ));
     assert!(matches!(run.code, Some(0 | 1 | 3)), "{run:?}");
-    assert!(run.stderr.contains("preflight: rx: rx in network namespace"), "{}", run.stderr);
-    assert!(run.stdout.contains("\npreflight  rx: rx in network namespace"), "{}", run.stdout);
+    assert!(
+        run.stderr
+            .contains("preflight: rx: rx in network namespace"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stdout
+            .contains("\npreflight  rx: rx in network namespace"),
+        "{}",
+        run.stdout
+    );
     let evidence = report::read_evidence(&lab.out()).unwrap();
     let ports = evidence.preflight.unwrap().ports;
-    assert_eq!(ports.iter().map(|port| port.facts.interface.as_str()).collect::<Vec<_>>(), ["tx", "rx"]);
-    let written: Value = serde_json::from_str(&fs::read_to_string(lab.out().join("report.json")).unwrap()).unwrap();
-    let gro = written["preflight"][1]["items"].as_array().unwrap().iter().find(|item| item["what"] == "gro, lro").unwrap();
+    assert_eq!(
+        ports
+            .iter()
+            .map(|port| port.facts.interface.as_str())
+            .collect::<Vec<_>>(),
+        ["tx", "rx"]
+    );
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(lab.out().join("report.json")).unwrap()).unwrap();
+    let gro = written["preflight"][1]["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["what"] == "gro, lro")
+        .unwrap();
     assert_eq!(gro["state"], "problem");
     // The tool's own ports have none, and need none from the machine's journal.
-    let sim = lab.run(&format!("check --testbed {} --format json", of_repository("configs/testbeds/sim.toml")));
+    let sim = lab.run(&format!(
+        "check --testbed {} --format json",
+        of_repository("configs/testbeds/sim.toml")
+    ));
     assert_eq!((sim.code, shortfalls(&json(&sim))), (Some(0), Vec::new()));
 }

@@ -10,11 +10,16 @@ use crate::outcome::{Outcome, set};
 /// A run on an external device, with `disturb` in the middle of its storm. It fails no check, and names as the reason of what it
 /// leaves undecided, or of the error that ends it, one of `words`.
 fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External)) {
-    let Some(mut lab) = Lab::new(test) else { return };
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-    let plan = lab.file("plan.toml", &plan("1s", &[("pause-single-lossless", "lossless = [3]")]));
+    let plan = lab.file(
+        "plan.toml",
+        &plan("1s", &[("pause-single-lossless", "lossless = [3]")]),
+    );
     let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json"));
     let dut = lab.wait_for_data_in_the_storm();
     disturb(&external);
@@ -22,10 +27,23 @@ fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External))
     let report = ended.report();
     let case = report.case("pause-single-lossless");
     let reasons = format!("{}\n{}", case["reason"], report.reasons("inconclusive"));
-    assert_eq!((report.checks("fail"), ended.code), (set(&[]), Some(3)), "{}{reasons}", report.reasons("fail"));
-    assert!(words.iter().any(|words| reasons.contains(words)), "{reasons}");
+    assert_eq!(
+        (report.checks("fail"), ended.code),
+        (set(&[]), Some(3)),
+        "{}{reasons}",
+        report.reasons("fail")
+    );
+    assert!(
+        words.iter().any(|words| reasons.contains(words)),
+        "{reasons}"
+    );
     let undecided = report.checks("inconclusive");
-    assert!(["paused", "delivered", "resume"].iter().all(|check| undecided.contains(&format!("single {check}"))), "{undecided:?}");
+    assert!(
+        ["paused", "delivered", "resume"]
+            .iter()
+            .all(|check| undecided.contains(&format!("single {check}"))),
+        "{undecided:?}"
+    );
     // The device is the test's own; it may have ended for want of its port.
     let _ = kill(Pid::from_raw(dut), Signal::SIGKILL);
     lab.assert_nothing_is_left();
@@ -56,33 +74,49 @@ fn root_a_run_whose_tx_port_loses_its_carrier_is_undecided() {
 #[test]
 fn root_a_run_whose_carrier_comes_back_is_undecided() {
     let words = ["rx lost its carrier for a time"];
-    assert_undecided("root_a_run_whose_carrier_comes_back_is_undecided", &words, |external| {
-        ip(&format!("-n {} link set dev p1 down", external.dut));
-        ip(&format!("-n {} link set dev p1 up", external.dut));
-    });
+    assert_undecided(
+        "root_a_run_whose_carrier_comes_back_is_undecided",
+        &words,
+        |external| {
+            ip(&format!("-n {} link set dev p1 down", external.dut));
+            ip(&format!("-n {} link set dev p1 up", external.dut));
+        },
+    );
 }
 
 #[test]
 fn root_a_run_whose_rx_port_gets_another_mtu_is_undecided() {
     let words = ["rx got an MTU of 600 in place of 1500"];
-    assert_undecided("root_a_run_whose_rx_port_gets_another_mtu_is_undecided", &words, |external| {
-        ip(&format!("-n {} link set dev rx mtu 600", external.tester));
-    });
+    assert_undecided(
+        "root_a_run_whose_rx_port_gets_another_mtu_is_undecided",
+        &words,
+        |external| {
+            ip(&format!("-n {} link set dev rx mtu 600", external.tester));
+        },
+    );
 }
 
 #[test]
 fn root_a_run_whose_tx_port_gets_another_mtu_is_undecided() {
     let words = ["tx got an MTU of 600 in place of 1500"];
-    assert_undecided("root_a_run_whose_tx_port_gets_another_mtu_is_undecided", &words, |external| {
-        ip(&format!("-n {} link set dev tx mtu 600", external.tester));
-    });
+    assert_undecided(
+        "root_a_run_whose_tx_port_gets_another_mtu_is_undecided",
+        &words,
+        |external| {
+            ip(&format!("-n {} link set dev tx mtu 600", external.tester));
+        },
+    );
 }
 
 #[test]
 fn root_a_run_whose_rx_port_is_removed_is_undecided() {
     // As JSON has it.
     let words = [r#"no interface \"rx\""#];
-    assert_undecided("root_a_run_whose_rx_port_is_removed_is_undecided", &words, |external| {
-        ip(&format!("-n {} link del dev rx", external.tester));
-    });
+    assert_undecided(
+        "root_a_run_whose_rx_port_is_removed_is_undecided",
+        &words,
+        |external| {
+            ip(&format!("-n {} link del dev rx", external.tester));
+        },
+    );
 }

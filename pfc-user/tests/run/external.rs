@@ -25,11 +25,18 @@ impl External {
         let (tester, dut) = (lab.namespace("tester"), lab.namespace("dut"));
         for name in [&tester, &dut] {
             // No neighbour discovery between the frames that are counted; a kernel without IPv6 has none anyway.
-            let quiet = || drop(fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"));
+            let quiet = || {
+                drop(fs::write(
+                    "/proc/sys/net/ipv6/conf/default/disable_ipv6",
+                    "1",
+                ))
+            };
             Namespace::named(name).unwrap().run(quiet).unwrap();
         }
         for (near, far) in [("tx", "p0"), ("rx", "p1")] {
-            ip(&format!("-n {tester} link add name {near} type veth peer name {far} netns {dut}"));
+            ip(&format!(
+                "-n {tester} link add name {near} type veth peer name {far} netns {dut}"
+            ));
             ip(&format!("-n {tester} link set dev {near} up"));
             ip(&format!("-n {dut} link set dev {far} up"));
         }
@@ -47,10 +54,19 @@ impl External {
 
     /// Starts a simulated switch as the device; it takes frames when this returns. It ends with the lab.
     pub fn start_dut(&self, lab: &mut Lab, arguments: &str) {
-        let line = format!("netns exec {} {PROGRAM} dut switch --port p0 --port p1 {arguments}", self.dut);
-        let mut dut = lab.command("ip", &line).stdout(Stdio::piped()).spawn().unwrap();
+        let line = format!(
+            "netns exec {} {PROGRAM} dut switch --port p0 --port p1 {arguments}",
+            self.dut
+        );
+        let mut dut = lab
+            .command("ip", &line)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut ready = String::new();
-        BufReader::new(dut.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        BufReader::new(dut.stdout.as_mut().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
         lab.keep(dut);
         assert_eq!(ready, "{\"ready\":true}\n");
     }
@@ -62,16 +78,32 @@ pub fn measured(lab: &Lab) -> Vec<PfcEvidence> {
         assert_eq!(case.error, None);
         case.repetitions
     });
-    repetitions.filter_map(|repetition| repetition.pfc().cloned()).collect()
+    repetitions
+        .filter_map(|repetition| repetition.pfc().cloned())
+        .collect()
 }
 
 /// Every check passes, or could not be decided on a busy machine.
 fn assert_good(ended: &Outcome) {
     let report = ended.report();
-    assert_eq!(report.checks("fail"), set(&[]), "{}", report.reasons("fail"));
+    assert_eq!(
+        report.checks("fail"),
+        set(&[]),
+        "{}",
+        report.reasons("fail")
+    );
     assert!(matches!(ended.code, Some(0 | 3)), "{}", ended.stderr);
-    assert_eq!(report.checks("error"), set(&[]), "{}", report.reasons("error"));
-    assert!(report.checks("pass").contains("single no-remark"), "{}", report.reasons("inconclusive"));
+    assert_eq!(
+        report.checks("error"),
+        set(&[]),
+        "{}",
+        report.reasons("error")
+    );
+    assert!(
+        report.checks("pass").contains("single no-remark"),
+        "{}",
+        report.reasons("inconclusive")
+    );
 }
 
 const SINGLE_3_AND_4: &str = "lossless = [3] }, { lossless = [4]";
@@ -79,7 +111,9 @@ const SINGLE_3_AND_4: &str = "lossless = [3] }, { lossless = [4]";
 #[test]
 fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
     let test = "root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept";
-    let Some(mut lab) = Lab::new(test) else { return };
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
     let external = External::new(&mut lab);
     // Restarts the switch with the priorities asked for, and returns when it is ready.
     let configure = lab.file(
@@ -92,44 +126,103 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
             external.dut,
         ),
     );
-    let hooks = format!("hooks.configure = \"sh {configure}\"\nhooks.counters = \"echo counted; echo aside >&2; exit 5\"\n");
+    let hooks = format!(
+        "hooks.configure = \"sh {configure}\"\nhooks.counters = \"echo counted; echo aside >&2; exit 5\"\n"
+    );
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", &hooks));
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]));
-    let run = || Outcome::of(lab.start(&format!("--testbed {testbed} --plan {plan} --format json")).wait_with_output().unwrap());
-    let Some(ended) = settle::until_none_fails(test, run) else { return };
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
+    );
+    let run = || {
+        Outcome::of(
+            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
+                .wait_with_output()
+                .unwrap(),
+        )
+    };
+    let Some(ended) = settle::until_none_fails(test, run) else {
+        return;
+    };
     assert_good(&ended);
 
     let measured = measured(&lab);
     let hooks = |index: usize| -> Vec<_> {
         let hooks = measured[index].hooks.iter();
         hooks
-            .map(|output| (output.hook.as_str(), output.when.as_str(), output.status, output.stdout.as_str(), output.stderr.as_str()))
+            .map(|output| {
+                (
+                    output.hook.as_str(),
+                    output.when.as_str(),
+                    output.status,
+                    output.stdout.as_str(),
+                    output.stderr.as_str(),
+                )
+            })
             .collect()
     };
     for (index, said) in ["lossless 3\n", "lossless 4\n"].into_iter().enumerate() {
         let counters = |when| ("counters", when, 5, "counted\n", "aside\n");
-        assert_eq!(hooks(index), [("configure", "before", 0, said, ""), counters("before"), counters("after")]);
+        assert_eq!(
+            hooks(index),
+            [
+                ("configure", "before", 0, said, ""),
+                counters("before"),
+                counters("after")
+            ]
+        );
     }
     // Only a DUT whose lossless priority is the storm's stops for it.
-    assert!(measured.iter().all(|measured| measured.tx_port.pfc_frames > 0), "the DUT's own PFC was seen");
-    assert!(measured.iter().all(|measured| measured.dut.is_none()), "nothing is known of an external DUT's inside");
+    assert!(
+        measured
+            .iter()
+            .all(|measured| measured.tx_port.pfc_frames > 0),
+        "the DUT's own PFC was seen"
+    );
+    assert!(
+        measured.iter().all(|measured| measured.dut.is_none()),
+        "nothing is known of an external DUT's inside"
+    );
 }
 
 #[test]
 fn root_without_a_hook_other_sets_of_priorities_are_undecided() {
     let test = "root_without_a_hook_other_sets_of_priorities_are_undecided";
-    let Some(mut lab) = Lab::new(test) else { return };
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]));
-    let run = || Outcome::of(lab.start(&format!("--testbed {testbed} --plan {plan} --format json")).wait_with_output().unwrap());
-    let Some(ended) = settle::until_none_fails(test, run) else { return };
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", SINGLE_3_AND_4)]),
+    );
+    let run = || {
+        Outcome::of(
+            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
+                .wait_with_output()
+                .unwrap(),
+        )
+    };
+    let Some(ended) = settle::until_none_fails(test, run) else {
+        return;
+    };
     assert_good(&ended);
     assert_eq!(ended.code, Some(3));
-    let omitted: Vec<_> = ended.report().outcomes().into_iter().filter(|(_, check, _)| check.ends_with("[lossless 4]")).collect();
+    let omitted: Vec<_> = ended
+        .report()
+        .outcomes()
+        .into_iter()
+        .filter(|(_, check, _)| check.ends_with("[lossless 4]"))
+        .collect();
     assert_eq!(omitted.len(), 13, "each check of the case");
-    assert!(omitted.iter().all(|(.., verdict)| verdict == "inconclusive"), "{omitted:?}");
+    assert!(
+        omitted
+            .iter()
+            .all(|(.., verdict)| verdict == "inconclusive"),
+        "{omitted:?}"
+    );
     let reason = "the DUT's lossless priorities are 3; others need the hook `configure`";
     assert!(ended.report().reasons("inconclusive").contains(reason));
     assert_eq!(measured(&lab).len(), 1);
@@ -137,11 +230,24 @@ fn root_without_a_hook_other_sets_of_priorities_are_undecided() {
 
 #[test]
 fn root_a_hook_that_fails_is_an_error_with_what_it_said() {
-    let Some(mut lab) = Lab::new("root_a_hook_that_fails_is_an_error_with_what_it_said") else { return };
+    let Some(mut lab) = Lab::new("root_a_hook_that_fails_is_an_error_with_what_it_said") else {
+        return;
+    };
     let external = External::new(&mut lab);
-    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "hooks.configure = \"echo no such switch >&2; exit 1\"\n"));
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]));
-    let ended = lab.run(&format!("run --testbed {testbed} --plan {plan} --format json"));
+    let testbed = lab.file(
+        "testbed.toml",
+        &external.testbed(
+            "[3]",
+            "hooks.configure = \"echo no such switch >&2; exit 1\"\n",
+        ),
+    );
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
+    );
+    let ended = lab.run(&format!(
+        "run --testbed {testbed} --plan {plan} --format json"
+    ));
     assert_eq!(ended.code, Some(3));
     assert_eq!(
         ended.report().case("pause-single-lossless")["reason"],
@@ -152,10 +258,17 @@ fn root_a_hook_that_fails_is_an_error_with_what_it_said() {
 
 #[test]
 fn root_priorities_by_pcp() {
-    let Some(lab) = Lab::new("root_priorities_by_pcp") else { return };
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]));
+    let Some(lab) = Lab::new("root_priorities_by_pcp") else {
+        return;
+    };
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
+    );
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json --set testbed.qos.trust=pcp"));
+    let run = lab.start(&format!(
+        "--testbed {testbed} --plan {plan} --format json --set testbed.qos.trust=pcp"
+    ));
     assert_good(&Outcome::of(run.wait_with_output().unwrap()));
     let measured = &measured(&lab)[0];
     // Alive: frames of every priority were taken for what their tag says, and the paused one is known by it alone.
@@ -164,8 +277,13 @@ fn root_priorities_by_pcp() {
         let received = measured.received(flow.id, Phase::Baseline).unwrap();
         assert!(received.frames > 0);
     }
-    let tagged =
-        measured.windows.received.iter().fold([0; 8], |sum: [u64; 8], window| std::array::from_fn(|p| sum[p] + u64::from(window[p])));
+    let tagged = measured
+        .windows
+        .received
+        .iter()
+        .fold([0; 8], |sum: [u64; 8], window| {
+            std::array::from_fn(|p| sum[p] + u64::from(window[p]))
+        });
     assert!(tagged.iter().all(|frames| *frames > 0), "{tagged:?}");
     lab.assert_nothing_is_left();
 }
@@ -174,21 +292,36 @@ fn root_priorities_by_pcp() {
 fn root_a_remarked_pcp_is_seen() {
     let test = "root_a_remarked_pcp_is_seen";
     let Some(lab) = Lab::new(test) else { return };
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]));
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
+    );
     let testbed = of_repository("configs/testbeds/sim.toml");
     let set_arguments = "--set testbed.qos.trust=pcp --set testbed.dut.faults=[\"remarks\"]";
     settle::until_all_fail(test, &["single no-remark"], &[], |_| {
-        (lab.run(&format!("run --testbed {testbed} --plan {plan} --format json {set_arguments}")), String::new())
+        (
+            lab.run(&format!(
+                "run --testbed {testbed} --plan {plan} --format json {set_arguments}"
+            )),
+            String::new(),
+        )
     });
 }
 
 #[test]
 fn root_ipv6() {
-    let Some(lab) = Lab::new("root_ipv6") else { return };
-    let plan = lab.file("plan.toml", &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]));
+    let Some(lab) = Lab::new("root_ipv6") else {
+        return;
+    };
+    let plan = lab.file(
+        "plan.toml",
+        &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
+    );
     let addresses = "--set testbed.addresses.source_ip=2001:db8::1 --set testbed.addresses.destination_ip=2001:db8::2";
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json {addresses}"));
+    let run = lab.start(&format!(
+        "--testbed {testbed} --plan {plan} --format json {addresses}"
+    ));
     assert_good(&Outcome::of(run.wait_with_output().unwrap()));
     let measured = &measured(&lab)[0];
     assert!(measured.received(0, Phase::Baseline).unwrap().frames > 0);
@@ -198,15 +331,38 @@ fn root_ipv6() {
 #[test]
 fn root_live_frames_serve_the_cases() {
     let test = "root_live_frames_serve_the_cases";
-    let Some(mut lab) = Lab::new(test) else { return };
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
     let external = External::new(&mut lab);
-    link::set_feature(&Namespace::named(&external.dut).unwrap(), "p0", Feature::Gro, true).unwrap();
+    link::set_feature(
+        &Namespace::named(&external.dut).unwrap(),
+        "p0",
+        Feature::Gro,
+        true,
+    )
+    .unwrap();
     external.start_dut(&mut lab, "--lossless 3");
-    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "ports.sender = \"live-frames\"\n"));
-    let cases = [("pause-single-lossless", "lossless = [3]"), ("pause-lossy", "lossless = [3]"), ("global-pause", "lossless = [3]")];
+    let testbed = lab.file(
+        "testbed.toml",
+        &external.testbed("[3]", "ports.sender = \"live-frames\"\n"),
+    );
+    let cases = [
+        ("pause-single-lossless", "lossless = [3]"),
+        ("pause-lossy", "lossless = [3]"),
+        ("global-pause", "lossless = [3]"),
+    ];
     let plan = lab.file("plan.toml", &plan("200ms", &cases));
-    let run = || Outcome::of(lab.start(&format!("--testbed {testbed} --plan {plan} --format json")).wait_with_output().unwrap());
-    let Some(ended) = settle::until_none_fails(test, run) else { return };
+    let run = || {
+        Outcome::of(
+            lab.start(&format!("--testbed {testbed} --plan {plan} --format json"))
+                .wait_with_output()
+                .unwrap(),
+        )
+    };
+    let Some(ended) = settle::until_none_fails(test, run) else {
+        return;
+    };
     assert_good(&ended);
     let measured = measured(&lab);
     assert_eq!(measured.len(), 3);
@@ -214,5 +370,12 @@ fn root_live_frames_serve_the_cases() {
         assert_eq!(measured.sender.method, "live frames, 1 core");
         assert_eq!(measured.sender.errors, 0);
     }
-    assert!(measured[0].tx_port.pfc_frames > 0 && measured[0].sender.withheld.iter().any(|held| held.priority.get() == 3));
+    assert!(
+        measured[0].tx_port.pfc_frames > 0
+            && measured[0]
+                .sender
+                .withheld
+                .iter()
+                .any(|held| held.priority.get() == 3)
+    );
 }

@@ -17,7 +17,10 @@ fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
         let plan = lab.file("plan.toml", &cases_of(cases));
         let out = lab.out();
         let set_fault = format!("--set testbed.dut.faults=[\"{fault}\"]");
-        let run = lab.run(&format!("run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}", out.display()));
+        let run = lab.run(&format!(
+            "run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}",
+            out.display()
+        ));
         lab.assert_nothing_is_left();
         (run, hindrances(&out))
     });
@@ -77,13 +80,34 @@ faults! {
 
 #[test]
 fn root_a_good_switch_fails_nothing() {
-    let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else { return };
+    let Some(lab) = Lab::new("root_a_good_switch_fails_nothing") else {
+        return;
+    };
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.run(&format!("run --testbed {testbed} --plan smoke --format json"));
+    let run = lab.run(&format!(
+        "run --testbed {testbed} --plan smoke --format json"
+    ));
     let report = run.report();
-    assert_eq!(report.checks("fail"), set(&[]), "{}", report.reasons("fail"));
-    assert_eq!(report.checks("skipped"), set(&[]), "{}", report.reasons("skipped"));
+    assert_eq!(
+        report.checks("fail"),
+        set(&[]),
+        "{}",
+        report.reasons("fail")
+    );
+    assert_eq!(
+        report.checks("skipped"),
+        set(&[]),
+        "{}",
+        report.reasons("skipped")
+    );
     let verdict = report.0["verdict"].as_str().unwrap();
-    assert!(matches!((run.code, verdict), (Some(0), "pass") | (Some(3), "inconclusive")), "{verdict}, exit code {:?}", run.code);
+    assert!(
+        matches!(
+            (run.code, verdict),
+            (Some(0), "pass") | (Some(3), "inconclusive")
+        ),
+        "{verdict}, exit code {:?}",
+        run.code
+    );
     lab.assert_nothing_is_left();
 }

@@ -11,38 +11,64 @@ use crate::external::External;
 use crate::lab::{Lab, ip, of_repository, plan};
 use crate::outcome::{Outcome, Report};
 
-const MINUTE: &[(&str, &str)] = &[("pause-single-lossless", "lossless = [3]"), ("pause-lossy", "lossless = [3]")];
+const MINUTE: &[(&str, &str)] = &[
+    ("pause-single-lossless", "lossless = [3]"),
+    ("pause-lossy", "lossless = [3]"),
+];
 
 /// A run whose traffic would last a minute is sent these signals, as a terminal does: to its whole process group.
 fn interrupted_by(test: &str, signals: &[Signal]) {
     let Some(lab) = Lab::new(test) else { return };
     let plan = lab.file("plan.toml", &plan("1min", MINUTE));
-    let run = lab.start(&format!("--testbed {} --plan {plan}", of_repository("configs/testbeds/sim.toml")));
+    let run = lab.start(&format!(
+        "--testbed {} --plan {plan}",
+        of_repository("configs/testbeds/sim.toml")
+    ));
     lab.wait_for_data_in_the_storm();
     for signal in signals {
         killpg(Pid::from_raw(run.id() as i32), *signal).unwrap();
     }
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
-    assert!(ended.stdout.contains("pfc.pause-single-lossless"), "what was measured is shown: {}", ended.stdout);
+    assert!(
+        ended.stdout.contains("pfc.pause-single-lossless"),
+        "what was measured is shown: {}",
+        ended.stdout
+    );
     lab.assert_nothing_is_left();
 
     let evidence = report::read_evidence(&lab.out()).unwrap();
     assert!(evidence.interrupted);
     assert_eq!(evidence.cases.len(), 1, "no further case begins");
     let case = &evidence.cases[0];
-    assert_eq!((case.case.as_str(), &case.error), ("pfc.pause-single-lossless", &None));
+    assert_eq!(
+        (case.case.as_str(), &case.error),
+        ("pfc.pause-single-lossless", &None)
+    );
     let measured = case.repetitions[0].pfc().unwrap();
     let planned_end = measured.span(Phase::Storm).unwrap().to;
     let storm = measured.storm.as_ref().unwrap();
     assert!(storm.frames >= 3 && storm.last.after < planned_end);
-    let stopped: Vec<_> = measured.sender.flows.iter().filter(|flow| flow.phase == Phase::Storm).collect();
+    let stopped: Vec<_> = measured
+        .sender
+        .flows
+        .iter()
+        .filter(|flow| flow.phase == Phase::Storm)
+        .collect();
     assert!(!stopped.is_empty() && stopped.iter().all(|flow| flow.last < planned_end));
     assert!(measured.dut.is_some(), "the simulated DUT has reported");
-    assert!(measured.received.iter().any(|flow| flow.phase == Phase::Baseline && flow.frames > 0));
+    assert!(
+        measured
+            .received
+            .iter()
+            .any(|flow| flow.phase == Phase::Baseline && flow.frames > 0)
+    );
 
     let report = Report::read(&lab.out());
-    assert_eq!((&report.0["exit_code"], &report.0["interrupted"]), (&130.into(), &true.into()));
+    assert_eq!(
+        (&report.0["exit_code"], &report.0["interrupted"]),
+        (&130.into(), &true.into())
+    );
     assert!(lab.out().join("junit.xml").exists());
     let again = lab.run(&format!("judge {} --format json", lab.out().display()));
     assert_eq!((again.code, again.report().0), (Some(130), report.0));
@@ -50,12 +76,18 @@ fn interrupted_by(test: &str, signals: &[Signal]) {
 
 #[test]
 fn root_sigint_ends_a_run_at_once_and_what_was_measured_is_reported() {
-    interrupted_by("root_sigint_ends_a_run_at_once_and_what_was_measured_is_reported", &[Signal::SIGINT]);
+    interrupted_by(
+        "root_sigint_ends_a_run_at_once_and_what_was_measured_is_reported",
+        &[Signal::SIGINT],
+    );
 }
 
 #[test]
 fn root_a_second_sigint_changes_nothing() {
-    interrupted_by("root_a_second_sigint_changes_nothing", &[Signal::SIGINT, Signal::SIGINT]);
+    interrupted_by(
+        "root_a_second_sigint_changes_nothing",
+        &[Signal::SIGINT, Signal::SIGINT],
+    );
 }
 
 #[test]
@@ -65,7 +97,9 @@ fn root_sigterm_is_taken_like_sigint() {
 
 #[test]
 fn root_a_killed_run_leaves_nothing_and_the_next_one_works() {
-    let Some(lab) = Lab::new("root_a_killed_run_leaves_nothing_and_the_next_one_works") else { return };
+    let Some(lab) = Lab::new("root_a_killed_run_leaves_nothing_and_the_next_one_works") else {
+        return;
+    };
     let testbed = of_repository("configs/testbeds/sim.toml");
     let long = lab.file("long.toml", &plan("1min", MINUTE));
     let run = lab.start(&format!("--testbed {testbed} --plan {long}"));
@@ -75,16 +109,23 @@ fn root_a_killed_run_leaves_nothing_and_the_next_one_works() {
     lab.assert_nothing_is_left();
 
     let short = lab.file("short.toml", &plan("200ms", &MINUTE[..1]));
-    let next = lab.run(&format!("run --testbed {testbed} --plan {short} --format json"));
+    let next = lab.run(&format!(
+        "run --testbed {testbed} --plan {short} --format json"
+    ));
     assert!(matches!(next.code, Some(0 | 3)), "{next:?}");
     assert!(!next.report().outcomes().is_empty());
 }
 
 #[test]
 fn root_a_killed_dut_is_an_error_of_its_case_alone() {
-    let Some(lab) = Lab::new("root_a_killed_dut_is_an_error_of_its_case_alone") else { return };
+    let Some(lab) = Lab::new("root_a_killed_dut_is_an_error_of_its_case_alone") else {
+        return;
+    };
     let plan = lab.file("plan.toml", &plan("2s", MINUTE));
-    let run = lab.start(&format!("--testbed {} --plan {plan} --format json", of_repository("configs/testbeds/sim.toml")));
+    let run = lab.start(&format!(
+        "--testbed {} --plan {plan} --format json",
+        of_repository("configs/testbeds/sim.toml")
+    ));
     let dut = lab.wait_for_data_in_the_storm();
     kill(Pid::from_raw(dut), Signal::SIGKILL).unwrap();
     let ended = Outcome::of(run.wait_with_output().unwrap());
@@ -97,14 +138,23 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
         "lossless 3: the simulated DUT ended (signal: 9 (SIGKILL)) before the repetition did; its messages are above"
     );
     let next = report.case("pause-lossy")["verdict"].as_str().unwrap();
-    assert!(["pass", "inconclusive"].contains(&next), "the next case has a DUT of its own: {next}");
-    assert!(report.checks("fail").is_empty(), "{}", report.reasons("fail"));
+    assert!(
+        ["pass", "inconclusive"].contains(&next),
+        "the next case has a DUT of its own: {next}"
+    );
+    assert!(
+        report.checks("fail").is_empty(),
+        "{}",
+        report.reasons("fail")
+    );
     lab.assert_nothing_is_left();
 }
 
 #[test]
 fn root_an_interface_that_vanishes_is_named() {
-    let Some(mut lab) = Lab::new("root_an_interface_that_vanishes_is_named") else { return };
+    let Some(mut lab) = Lab::new("root_an_interface_that_vanishes_is_named") else {
+        return;
+    };
     let external = External::new(&mut lab);
     external.start_dut(&mut lab, "--lossless 3");
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
@@ -115,22 +165,40 @@ fn root_an_interface_that_vanishes_is_named() {
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     let report = ended.report();
-    let reason = report.case("pause-single-lossless")["reason"].as_str().unwrap().to_owned();
-    assert_eq!(report.case("pause-single-lossless")["verdict"], "error", "{reason}");
-    assert!(reason.starts_with("lossless 3: ") && reason.contains("tx"), "{reason}");
+    let reason = report.case("pause-single-lossless")["reason"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        report.case("pause-single-lossless")["verdict"],
+        "error",
+        "{reason}"
+    );
+    assert!(
+        reason.starts_with("lossless 3: ") && reason.contains("tx"),
+        "{reason}"
+    );
     println!("{reason}");
     assert!(lab.out().join("report.json").exists());
 }
 
 #[test]
 fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
-    let Some(mut lab) = Lab::new("root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next") else { return };
+    let Some(mut lab) =
+        Lab::new("root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next")
+    else {
+        return;
+    };
     let external = External::new(&mut lab);
     let namespace = Namespace::named(&external.tester).unwrap();
-    let in_frame = || ["tx", "rx"].map(|port| !link::feature(&namespace, port, Feature::RxVlan).unwrap());
+    let in_frame =
+        || ["tx", "rx"].map(|port| !link::feature(&namespace, port, Feature::RxVlan).unwrap());
     assert_eq!(in_frame(), [false, false], "the kernel's default");
     external.start_dut(&mut lab, "--lossless 3 --trust pcp");
-    let testbed = lab.file("testbed.toml", &external.testbed("[3]", "qos.trust = \"pcp\"\n"));
+    let testbed = lab.file(
+        "testbed.toml",
+        &external.testbed("[3]", "qos.trust = \"pcp\"\n"),
+    );
     let long = lab.file("long.toml", &plan("1min", MINUTE));
     let run = lab.start(&format!("--testbed {testbed} --plan {long}"));
     lab.wait_for_data_in_the_storm();
@@ -140,9 +208,17 @@ fn root_a_setting_that_a_killed_run_changed_is_put_back_by_the_next() {
     assert_eq!(in_frame(), [true, true]);
 
     let short = lab.file("short.toml", &plan("200ms", &MINUTE[..1]));
-    let next = lab.run(&format!("run --testbed {testbed} --plan {short} --format json"));
+    let next = lab.run(&format!(
+        "run --testbed {testbed} --plan {short} --format json"
+    ));
     for port in ["tx", "rx"] {
-        assert!(next.stderr.contains(&format!("{port}: rx-vlan-offload is on again, as it was before process")), "{}", next.stderr);
+        assert!(
+            next.stderr.contains(&format!(
+                "{port}: rx-vlan-offload is on again, as it was before process"
+            )),
+            "{}",
+            next.stderr
+        );
     }
     assert!(matches!(next.code, Some(0 | 3)), "{next:?}");
     assert_eq!(in_frame(), [false, false]);

@@ -46,7 +46,15 @@ impl Lab {
         // For the tests that are somebody else.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mark = format!("{}-{test}", std::process::id());
-        Some(Self { folder, mark, namespaces: Vec::new(), children: Vec::new(), links: links(), journal: journal(), _alone: alone })
+        Some(Self {
+            folder,
+            mark,
+            namespaces: Vec::new(),
+            children: Vec::new(),
+            links: links(),
+            journal: journal(),
+            _alone: alone,
+        })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -72,7 +80,10 @@ impl Lab {
 
     pub fn command(&self, program: &str, arguments: &str) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments.split(' ')).env(MARK, &self.mark).stdin(Stdio::null());
+        command
+            .args(arguments.split(' '))
+            .env(MARK, &self.mark)
+            .stdin(Stdio::null());
         command
     }
 
@@ -84,8 +95,14 @@ impl Lab {
     /// Starts `validator run` with results in [`Lab::out`], in a process group of its own as a shell would.
     pub fn start(&self, arguments: &str) -> Child {
         use std::os::unix::process::CommandExt;
-        let mut command = self.validator(&format!("run --out {} {arguments}", self.out().display()));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap()
+        let mut command =
+            self.validator(&format!("run --out {} {arguments}", self.out().display()));
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap()
     }
 
     /// Makes a network namespace with a name; its full name.
@@ -104,10 +121,15 @@ impl Lab {
     /// Processes that this test has started, also indirectly: number and command line.
     pub fn processes(&self) -> Vec<(i32, String)> {
         let mark = format!("{MARK}={}", self.mark);
-        let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let numbers = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let own = numbers.filter(|number: &i32| {
             let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-            environment.split(|octet| *octet == 0).any(|variable| variable == mark.as_bytes())
+            environment
+                .split(|octet| *octet == 0)
+                .any(|variable| variable == mark.as_bytes())
         });
         own.map(|number| {
             let command = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
@@ -118,7 +140,10 @@ impl Lab {
 
     /// The simulated DUT that a run has started.
     pub fn dut(&self) -> Option<i32> {
-        self.processes().into_iter().find(|(_, command)| command.contains(" dut switch ")).map(|(number, _)| number)
+        self.processes()
+            .into_iter()
+            .find(|(_, command)| command.contains(" dut switch "))
+            .map(|(number, _)| number)
     }
 
     /// Waits for a simulated DUT that has got some data at its port 0 after the storm began at its port 1; its number.
@@ -126,7 +151,11 @@ impl Lab {
         let mut before = None;
         let mut found = None;
         wait_until("data in the storm", || {
-            let Some((dut, [data, storm])) = self.dut().and_then(|dut| Some((dut, frames_into(dut)?))) else { return false };
+            let Some((dut, [data, storm])) =
+                self.dut().and_then(|dut| Some((dut, frames_into(dut)?)))
+            else {
+                return false;
+            };
             found = Some(dut);
             // Some come later than the storm's first three frames: no pause frame comes before, and in the lead no data.
             if before.is_none() && storm >= 3 {
@@ -145,7 +174,9 @@ impl Lab {
         assert_eq!(journal(), self.journal, "settings to put back");
         for namespace in &self.namespaces {
             // The kernel frees a killed process's link on a work queue.
-            wait_until("no XDP program", || !ip(&format!("-n {namespace} -d link show")).contains("prog/xdp"));
+            wait_until("no XDP program", || {
+                !ip(&format!("-n {namespace} -d link show")).contains("prog/xdp")
+            });
         }
     }
 }
@@ -159,15 +190,24 @@ impl Drop for Lab {
             let _ = child.wait();
         }
         for namespace in &self.namespaces {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
+            let _ = Command::new("ip")
+                .args(["netns", "del", namespace])
+                .status();
         }
     }
 }
 
 /// What `ip` says; it has to succeed.
 pub fn ip(arguments: &str) -> String {
-    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "ip {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -175,21 +215,34 @@ pub fn ip(arguments: &str) -> String {
 fn links() -> BTreeSet<String> {
     Namespace::current()
         .and_then(|here| {
-            here.run(|| nix::net::if_::if_nameindex().unwrap().iter().map(|link| link.name().to_owned().into_string().unwrap()).collect())
+            here.run(|| {
+                nix::net::if_::if_nameindex()
+                    .unwrap()
+                    .iter()
+                    .map(|link| link.name().to_owned().into_string().unwrap())
+                    .collect()
+            })
         })
         .unwrap()
 }
 
 /// What the program would put back after it was killed.
 fn journal() -> BTreeSet<PathBuf> {
-    fs::read_dir("/run/validator").into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir("/run/validator")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// Frames that have come in at ports p0 and p1 of a process's namespace.
 fn frames_into(process: i32) -> Option<[u64; 2]> {
     let table = fs::read_to_string(format!("/proc/{process}/net/dev")).ok()?;
     let of = |port: &str| {
-        let line = table.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))?;
+        let line = table
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().nth(1)?.parse().ok()
     };
     Some([of("p0")?, of("p1")?])
@@ -206,7 +259,12 @@ pub fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
 
 /// A file of the repository.
 pub fn of_repository(path: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(path).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .join(path)
+        .display()
+        .to_string()
 }
 
 /// A short plan: these durations, and these cases with their repetitions.
@@ -231,6 +289,9 @@ pub fn cases_of(words: &[&str]) -> String {
         ("pause-lossy", "lossless = [3]"),
         ("global-pause", "lossless = [3, 4]"),
     ];
-    let wanted: Vec<_> = all.into_iter().filter(|(case, _)| words.contains(&word_of(case))).collect();
+    let wanted: Vec<_> = all
+        .into_iter()
+        .filter(|(case, _)| words.contains(&word_of(case)))
+        .collect();
     plan("250ms", &wanted)
 }

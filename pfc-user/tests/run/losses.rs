@@ -31,7 +31,9 @@ impl Disturbed {
     fn new(lab: &mut Lab) -> Self {
         let external = External::new(lab);
         let dut = &external.dut;
-        ip(&format!("-n {dut} link add name bridge type bridge mcast_snooping 0"));
+        ip(&format!(
+            "-n {dut} link add name bridge type bridge mcast_snooping 0"
+        ));
         ip(&format!("-n {dut} link set dev bridge up"));
         for port in [PORT, "p1"] {
             // A veth takes frames of XDP as long as its other end is up and has GRO.
@@ -39,18 +41,26 @@ impl Disturbed {
             ip(&format!("-n {dut} link set dev {port} master bridge"));
         }
         let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
-        let plan = lab.file("plan.toml", &plan("3s", &[("pause-lossy", "lossless = [3]")]));
-        let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames"));
+        let plan = lab.file(
+            "plan.toml",
+            &plan("3s", &[("pause-lossy", "lossless = [3]")]),
+        );
+        let run = lab.start(&format!(
+            "--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames"
+        ));
         let mut disturbed = Self { external, run };
         let dut = Namespace::named(&disturbed.external.dut).unwrap();
         let mut before = None;
         wait_until("data in the storm", || {
-            let [data, storm] = dut.run(|| [PORT, "p1"].map(|port| counter(port, RECEIVED))).unwrap();
+            let [data, storm] = dut
+                .run(|| [PORT, "p1"].map(|port| counter(port, RECEIVED)))
+                .unwrap();
             // What the tester introduces itself by are two frames.
             if before.is_none() && storm > 5 {
                 before = Some(data);
             }
-            before.is_some_and(|before| data > before + 200) || disturbed.run.try_wait().unwrap().is_some()
+            before.is_some_and(|before| data > before + 200)
+                || disturbed.run.try_wait().unwrap().is_some()
         });
         if disturbed.run.try_wait().unwrap().is_some() {
             panic!("it ended before: {:?}", disturbed.end());
@@ -70,19 +80,34 @@ const TX_DROPPED: usize = 11;
 /// Of a port in the calling thread's network namespace.
 fn counter(port: &str, column: usize) -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let line = table.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':')).unwrap();
-    line.split_ascii_whitespace().nth(column).unwrap().parse().unwrap()
+    let line = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))
+        .unwrap();
+    line.split_ascii_whitespace()
+        .nth(column)
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
 fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
     let test = "root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided";
-    let Some([_, cpu]) = common::need_two_cpus(test) else { return };
-    let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else { return };
+    let Some([_, cpu]) = common::need_two_cpus(test) else {
+        return;
+    };
+    let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else {
+        return;
+    };
     let mut disturbed = Disturbed::new(&mut lab);
     let (External { tester, dut }, run) = (&disturbed.external, &mut disturbed.run);
     // Frames wait for a thread of the kernel, which has to wait for one of the test: its ring overflows.
-    Namespace::named(dut).unwrap().run(|| napi::receive_on(PORT, cpu)).unwrap().unwrap();
+    Namespace::named(dut)
+        .unwrap()
+        .run(|| napi::receive_on(PORT, cpu))
+        .unwrap()
+        .unwrap();
     let hog = || {
         assert!(realtime::pin(cpu) && realtime::enter_fifo(realtime::STORM));
         while counter("tx", TX_DROPPED) < LOST && run.try_wait().unwrap().is_none() {}
@@ -90,37 +115,82 @@ fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
     Namespace::named(tester).unwrap().run(hog).unwrap();
     let ended = disturbed.end();
     let report = ended.report();
-    assert_eq!((ended.code, report.checks("fail"), report.checks("error")), (Some(3), set(&[]), set(&[])), "{}", report.reasons("fail"));
+    assert_eq!(
+        (ended.code, report.checks("fail"), report.checks("error")),
+        (Some(3), set(&[]), set(&[])),
+        "{}",
+        report.reasons("fail")
+    );
 
     let evidence = report::read_evidence(&lab.out()).unwrap();
     assert_eq!(evidence.cases[0].error, None);
-    let measured = evidence.cases[0].repetitions.first().and_then(Repetition::pfc).unwrap();
+    let measured = evidence.cases[0]
+        .repetitions
+        .first()
+        .and_then(Repetition::pfc)
+        .unwrap();
     assert_eq!(measured.sender.method, "live frames, 1 core");
-    let [sent, received] =
-        [measured.sender.flows.iter().map(|flow| flow.frames).sum::<u64>(), measured.received.iter().map(|flow| flow.frames).sum()];
+    let [sent, received] = [
+        measured
+            .sender
+            .flows
+            .iter()
+            .map(|flow| flow.frames)
+            .sum::<u64>(),
+        measured.received.iter().map(|flow| flow.frames).sum(),
+    ];
     // A veth counts the same frames, which are told once.
-    let of = |name: &str| measured.accounting.iter().find(|counter| counter.counter == name).map_or(0, |counter| counter.rise);
+    let of = |name: &str| {
+        measured
+            .accounting
+            .iter()
+            .find(|counter| counter.counter == name)
+            .map_or(0, |counter| counter.rise)
+    };
     let lost = of(NOT_TAKEN).max(of("tx_dropped"));
-    assert!(lost >= LOST && sent >= received + lost, "{:?}, {sent} sent, {received} received", measured.accounting);
+    assert!(
+        lost >= LOST && sent >= received + lost,
+        "{:?}, {sent} sent, {received} received",
+        measured.accounting
+    );
     let undecided = report.reasons("inconclusive");
-    assert!(undecided.contains("accounting: drops on the tester's own side: "), "{undecided}");
-    assert!([NOT_TAKEN, "tx_dropped"].iter().any(|name| undecided.contains(&format!("{name} +{lost}"))), "{undecided}");
+    assert!(
+        undecided.contains("accounting: drops on the tester's own side: "),
+        "{undecided}"
+    );
+    assert!(
+        [NOT_TAKEN, "tx_dropped"]
+            .iter()
+            .any(|name| undecided.contains(&format!("{name} +{lost}"))),
+        "{undecided}"
+    );
     // All that rests on frames that should have come.
     let open = report.checks("inconclusive");
-    assert!(set(&["lossy test-traffic", "lossy background", "lossy no-dip"]).is_subset(&open), "{open:?}");
+    assert!(
+        set(&["lossy test-traffic", "lossy background", "lossy no-dip"]).is_subset(&open),
+        "{open:?}"
+    );
 }
 
 #[test]
 fn root_live_frames_that_the_port_takes_no_more_end_the_case_with_the_reason() {
     let test = "root_live_frames_that_the_port_takes_no_more_end_the_case_with_the_reason";
-    let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else { return };
+    let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else {
+        return;
+    };
     // The port says so (NDO_XMIT), and the kernel hands it nothing more.
     let disturbed = Disturbed::new(&mut lab);
-    ip(&format!("netns exec {} ethtool -K {PORT} gro off", disturbed.external.dut));
+    ip(&format!(
+        "netns exec {} ethtool -K {PORT} gro off",
+        disturbed.external.dut
+    ));
     let ended = disturbed.end();
     let report = ended.report();
     assert_eq!((ended.code, report.checks("fail")), (Some(3), set(&[])));
     let case = report.case("pause-lossy");
     let reason = "lossless 3: cannot send on tx: Operation not supported (os error 95)";
-    assert_eq!((case["verdict"].as_str(), case["reason"].as_str()), (Some("error"), Some(reason)));
+    assert_eq!(
+        (case["verdict"].as_str(), case["reason"].as_str()),
+        (Some("error"), Some(reason))
+    );
 }

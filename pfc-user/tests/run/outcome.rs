@@ -19,17 +19,26 @@ impl Outcome {
     pub fn of(output: Output) -> Self {
         assert_ne!(output.status.signal(), Some(libc::SIGSEGV));
         let text = |octets| String::from_utf8(octets).unwrap();
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 
     /// Asserts that the program refused to begin, with this message and no result.
     pub fn assert_refused(&self, message: &str) {
-        assert_eq!((self.code, self.stdout.as_str(), self.stderr.trim_end()), (Some(2), "", format!("validator: {message}").as_str()));
+        assert_eq!(
+            (self.code, self.stdout.as_str(), self.stderr.trim_end()),
+            (Some(2), "", format!("validator: {message}").as_str())
+        );
     }
 
     /// The result of `--format json`.
     pub fn report(&self) -> Report {
-        Report(serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}")))
+        Report(
+            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}")),
+        )
     }
 }
 
@@ -38,21 +47,34 @@ pub struct Report(pub Value);
 
 impl Report {
     pub fn read(out: &Path) -> Self {
-        Self(serde_json::from_str(&std::fs::read_to_string(out.join("report.json")).unwrap()).unwrap())
+        Self(
+            serde_json::from_str(&std::fs::read_to_string(out.join("report.json")).unwrap())
+                .unwrap(),
+        )
     }
 
     pub fn case(&self, id: &str) -> &Value {
         let mut cases = self.0["cases"].as_array().unwrap().iter();
-        cases.find(|case| case["case"] == format!("pfc.{id}")).unwrap_or_else(|| panic!("no case {id} in {}", self.0))
+        cases
+            .find(|case| case["case"] == format!("pfc.{id}"))
+            .unwrap_or_else(|| panic!("no case {id} in {}", self.0))
     }
 
     /// All checks with that verdict in any repetition, as `single paused`: the case by one word, and the check.
     pub fn checks(&self, verdict: &str) -> BTreeSet<String> {
         let wanted = |(_, _, found): &(String, String, String)| found == verdict;
         let name = |(case, check, _): (String, String, String)| {
-            format!("{} {}", word_of(case.trim_start_matches("pfc.")), check.split(' ').next().unwrap())
+            format!(
+                "{} {}",
+                word_of(case.trim_start_matches("pfc.")),
+                check.split(' ').next().unwrap()
+            )
         };
-        self.outcomes().into_iter().filter(wanted).map(name).collect()
+        self.outcomes()
+            .into_iter()
+            .filter(wanted)
+            .map(name)
+            .collect()
     }
 
     /// Case, `check [repetition]` and verdict of each.
@@ -63,7 +85,11 @@ impl Report {
         for case in list(&self.0["cases"]) {
             for check in list(&case["checks"]) {
                 for outcome in list(&check["repetitions"]) {
-                    let name = format!("{} [{}]", text(&check["check"]), text(&outcome["repetition"]));
+                    let name = format!(
+                        "{} [{}]",
+                        text(&check["check"]),
+                        text(&outcome["repetition"])
+                    );
                     found.insert((text(&case["case"]), name, text(&outcome["verdict"])));
                 }
             }
@@ -76,8 +102,16 @@ impl Report {
         let mut text = String::new();
         for case in self.0["cases"].as_array().unwrap() {
             for check in case["checks"].as_array().unwrap() {
-                for outcome in check["repetitions"].as_array().unwrap().iter().filter(|outcome| outcome["verdict"] == verdict) {
-                    text += &format!("{} {} {}: {}\n", case["case"], check["check"], outcome["repetition"], outcome["reason"]);
+                for outcome in check["repetitions"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|outcome| outcome["verdict"] == verdict)
+                {
+                    text += &format!(
+                        "{} {} {}: {}\n",
+                        case["case"], check["check"], outcome["repetition"], outcome["reason"]
+                    );
                 }
             }
         }

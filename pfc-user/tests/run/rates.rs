@@ -16,7 +16,9 @@ fn run(test: &str, line_rate: &str, length: usize) -> Option<(Outcome, PfcEviden
     let text = plan("150ms", &[("pause-lossy", "lossless = [3]")]);
     let plan = lab.file("plan.toml", &format!("{text}[traffic]\nframe = {length}\n"));
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!("--testbed {testbed} --plan {plan} --set testbed.ports.line_rate=\"{line_rate}\""));
+    let run = lab.start(&format!(
+        "--testbed {testbed} --plan {plan} --set testbed.ports.line_rate=\"{line_rate}\""
+    ));
     let ended = Outcome::of(run.wait_with_output().unwrap());
     let evidence = measured(&lab).remove(0);
     lab.assert_nothing_is_left();
@@ -29,11 +31,21 @@ fn verified(evidence: &PfcEvidence, every: u64) -> (u64, u64) {
     let mut sum = (0, 0);
     for flow in &evidence.received {
         // Sequence numbers go on from phase to phase.
-        let mut phases: Vec<_> = evidence.sender.flows.iter().filter(|sent| sent.flow == flow.flow).collect();
+        let mut phases: Vec<_> = evidence
+            .sender
+            .flows
+            .iter()
+            .filter(|sent| sent.flow == flow.flow)
+            .collect();
         phases.sort_by_key(|sent| sent.first);
-        let place = phases.iter().position(|sent| sent.phase == flow.phase).unwrap();
+        let place = phases
+            .iter()
+            .position(|sent| sent.phase == flow.phase)
+            .unwrap();
         let first: u64 = phases[..place].iter().map(|sent| sent.frames).sum();
-        let sample = (first..first + phases[place].frames).filter(|sequence| is_sampled(*sequence, every)).count() as u64;
+        let sample = (first..first + phases[place].frames)
+            .filter(|sequence| is_sampled(*sequence, every))
+            .count() as u64;
         let verified = flow.verified.unwrap();
         assert!(verified <= sample, "{flow:?} {:?}: {sample}", phases[place]);
         if flow.frames == phases[place].frames {
@@ -46,8 +58,17 @@ fn verified(evidence: &PfcEvidence, every: u64) -> (u64, u64) {
 
 #[test]
 fn root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified() {
-    let Some((ended, evidence)) = run("root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified", "1G", 1024) else { return };
-    assert_eq!((evidence.counting.clock, evidence.counting.verify_every), (Clock::Exact, 1));
+    let Some((ended, evidence)) = run(
+        "root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified",
+        "1G",
+        1024,
+    ) else {
+        return;
+    };
+    assert_eq!(
+        (evidence.counting.clock, evidence.counting.verify_every),
+        (Clock::Exact, 1)
+    );
     let (frames, verified) = verified(&evidence, 1);
     assert!(frames > 0 && verified == frames, "{verified} of {frames}");
     assert!(!ended.stdout.contains(FIGURE), "{}", ended.stdout);
@@ -55,14 +76,25 @@ fn root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified() {
 
 #[test]
 fn root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so() {
-    let name = "root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so";
+    let name =
+        "root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so";
     // 5 Gbit/s of frames of 71 octets are 6.6 million a second; whether the machine can send as many changes nothing here.
-    let Some((ended, evidence)) = run(name, "5G", 71) else { return };
-    assert_eq!((evidence.counting.clock, evidence.counting.verify_every), (Clock::Batched, 16));
+    let Some((ended, evidence)) = run(name, "5G", 71) else {
+        return;
+    };
+    assert_eq!(
+        (evidence.counting.clock, evidence.counting.verify_every),
+        (Clock::Batched, 16)
+    );
     let (frames, verified) = verified(&evidence, 16);
-    assert!(frames > 0 && verified > 0 && verified < frames, "{verified} of {frames}");
+    assert!(
+        frames > 0 && verified > 0 && verified < frames,
+        "{verified} of {frames}"
+    );
     // The report is folded where lines are long.
     let words: Vec<_> = ended.stdout.split_whitespace().collect();
-    let said = format!("{FIGURE} one reading of the clock for up to 8 frames, UDP checksum of one frame in 16");
+    let said = format!(
+        "{FIGURE} one reading of the clock for up to 8 frames, UDP checksum of one frame in 16"
+    );
     assert!(words.join(" ").contains(&said), "{}", ended.stdout);
 }

@@ -22,23 +22,34 @@ fn junit(out: &Path) -> BTreeSet<(String, String, String)> {
     };
     let of = |case: &str| {
         let (head, body) = case.split_once('>').unwrap();
-        let verdict = attribute(body.split("</testcase>").next().unwrap(), "type").unwrap_or("pass".into());
-        (attribute(head, "classname").unwrap(), attribute(&format!(" {head}"), "name").unwrap(), verdict)
+        let verdict =
+            attribute(body.split("</testcase>").next().unwrap(), "type").unwrap_or("pass".into());
+        (
+            attribute(head, "classname").unwrap(),
+            attribute(&format!(" {head}"), "name").unwrap(),
+            verdict,
+        )
     };
     text.split("<testcase ").skip(1).map(of).collect()
 }
 
 #[test]
 fn root_all_reports_say_the_same_now_and_later() {
-    let Some(lab) = Lab::new("root_all_reports_say_the_same_now_and_later") else { return };
+    let Some(lab) = Lab::new("root_all_reports_say_the_same_now_and_later") else {
+        return;
+    };
     let plan = lab.file("plan.toml", &cases_of(&CASES));
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let run = lab.start(&format!("--testbed {testbed} --plan {plan} --format json --set testbed.dut.faults=[\"corrupts\"]"));
+    let run = lab.start(&format!(
+        "--testbed {testbed} --plan {plan} --format json --set testbed.dut.faults=[\"corrupts\"]"
+    ));
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(1));
     let out = lab.out();
     let files = ["report.json", "junit.xml"].map(|name| out.join(name));
-    let written = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
+    let written = files
+        .each_ref()
+        .map(|file| fs::read_to_string(file).unwrap());
     assert_eq!(written[0], ended.stdout);
     let outcomes = Report::read(&out).outcomes();
     assert!(outcomes.iter().any(|(.., verdict)| verdict == "fail"));
@@ -51,8 +62,16 @@ fn root_all_reports_say_the_same_now_and_later() {
     fs::remove_dir_all(out.join("captures")).unwrap();
     let rendered = lab.run(&format!("report {}", out.display()));
     assert_eq!(rendered.code, Some(1));
-    assert_eq!(files.each_ref().map(|file| fs::read_to_string(file).unwrap()), written);
-    for case in cases::all().into_iter().filter(|case| case.id.starts_with("pfc.")) {
+    assert_eq!(
+        files
+            .each_ref()
+            .map(|file| fs::read_to_string(file).unwrap()),
+        written
+    );
+    for case in cases::all()
+        .into_iter()
+        .filter(|case| case.id.starts_with("pfc."))
+    {
         assert!(rendered.stdout.contains(case.id), "{}", rendered.stdout);
     }
 
@@ -61,13 +80,28 @@ fn root_all_reports_say_the_same_now_and_later() {
     }
     // The corrupt frames, and some of the DUT's own doing; as many as were kept.
     let evidence = report::read_evidence(&out).unwrap();
-    let kept: usize =
-        evidence.cases.iter().flat_map(|case| &case.repetitions).filter_map(Repetition::pfc).map(|measured| measured.offences.len()).sum();
+    let kept: usize = evidence
+        .cases
+        .iter()
+        .flat_map(|case| &case.repetitions)
+        .filter_map(Repetition::pfc)
+        .map(|measured| measured.offences.len())
+        .sum();
     let mut decoded = 0;
     for capture in fs::read_dir(out.join("captures")).unwrap() {
         let path = capture.unwrap().path();
-        let output = Command::new("tshark").arg("-r").arg(&path).args(["-T", "fields", "-e", "frame.number"]).output().unwrap();
-        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(&path)
+            .args(["-T", "fields", "-e", "frame.number"])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            path.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
         decoded += String::from_utf8(output.stdout).unwrap().lines().count();
     }
     assert!(kept > 0);
@@ -76,16 +110,29 @@ fn root_all_reports_say_the_same_now_and_later() {
 
 #[test]
 fn root_evidence_that_is_missing_or_cut_short_is_refused() {
-    let Some(lab) = Lab::new("root_evidence_that_is_missing_or_cut_short_is_refused") else { return };
+    let Some(lab) = Lab::new("root_evidence_that_is_missing_or_cut_short_is_refused") else {
+        return;
+    };
     let out = lab.out();
     for command in ["judge", "report"] {
         fs::create_dir_all(&out).unwrap();
         let refused = lab.run(&format!("{command} {}", out.display()));
-        refused.assert_refused(&format!("{}: no evidence.json here; expected a directory that `validator run --out` wrote", out.display()));
-        fs::write(out.join("evidence.json"), "{\"schema\":1,\"version\":\"0.1.0\",\"cases\":[").unwrap();
+        refused.assert_refused(&format!(
+            "{}: no evidence.json here; expected a directory that `validator run --out` wrote",
+            out.display()
+        ));
+        fs::write(
+            out.join("evidence.json"),
+            "{\"schema\":1,\"version\":\"0.1.0\",\"cases\":[",
+        )
+        .unwrap();
         let refused = lab.run(&format!("{command} {}", out.display()));
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
-        assert!(refused.stderr.contains("evidence.json: cut short (EOF"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("evidence.json: cut short (EOF"),
+            "{}",
+            refused.stderr
+        );
         assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "no report");
         fs::remove_dir_all(&out).unwrap();
     }
@@ -93,19 +140,32 @@ fn root_evidence_that_is_missing_or_cut_short_is_refused() {
 
 #[test]
 fn root_every_case_is_listed_and_a_dry_run_touches_nothing() {
-    let Some(lab) = Lab::new("root_every_case_is_listed_and_a_dry_run_touches_nothing") else { return };
-    let list: serde_json::Value = serde_json::from_str(&lab.run("list --format json").stdout).unwrap();
+    let Some(lab) = Lab::new("root_every_case_is_listed_and_a_dry_run_touches_nothing") else {
+        return;
+    };
+    let list: serde_json::Value =
+        serde_json::from_str(&lab.run("list --format json").stdout).unwrap();
     let text = lab.run("list").stdout;
     for case in cases::all() {
-        assert!(list.to_string().contains(&format!("\"{}\"", case.id)), "{list}");
+        assert!(
+            list.to_string().contains(&format!("\"{}\"", case.id)),
+            "{list}"
+        );
         assert!(text.contains(case.id), "{text}");
     }
     let testbed = of_repository("configs/testbeds/sim.toml");
-    let dry = lab.run(&format!("run --testbed {testbed} --plan smoke --dry-run --out {}", lab.out().display()));
+    let dry = lab.run(&format!(
+        "run --testbed {testbed} --plan smoke --dry-run --out {}",
+        lab.out().display()
+    ));
     assert_eq!((dry.code, dry.stderr.as_str()), (Some(0), ""));
-    for step in
-        ["pfc.pause-single-lossless [lossless 3]", "storm: from the rx port send PFC for priority 3", "802.3x PAUSE", "probe:", "drain:"]
-    {
+    for step in [
+        "pfc.pause-single-lossless [lossless 3]",
+        "storm: from the rx port send PFC for priority 3",
+        "802.3x PAUSE",
+        "probe:",
+        "drain:",
+    ] {
         assert!(dry.stdout.contains(step), "{step}: {}", dry.stdout);
     }
     assert!(!lab.out().exists());

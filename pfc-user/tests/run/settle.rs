@@ -15,7 +15,12 @@ const ATTEMPTS: usize = 4;
 /// says what it knows of the machine's part in it, for the message.
 ///
 /// What is open at the end is noted as undecided where the machine was seen to stand still in the last attempt, and panics otherwise.
-pub fn until_all_fail(test: &str, expected: &[&str], possible: &[&str], mut run: impl FnMut(&[&str]) -> (Outcome, String)) {
+pub fn until_all_fail(
+    test: &str,
+    expected: &[&str],
+    possible: &[&str],
+    mut run: impl FnMut(&[&str]) -> (Outcome, String),
+) {
     let allowed = set(&[expected, possible].concat());
     let mut open = set(expected);
     let mut last = None;
@@ -23,7 +28,10 @@ pub fn until_all_fail(test: &str, expected: &[&str], possible: &[&str], mut run:
         // At first all four: nothing else may fail.
         let cases: BTreeSet<&str> = match last {
             None => BTreeSet::from(CASES),
-            Some(_) => open.iter().map(|check| check.split(' ').next().unwrap()).collect(),
+            Some(_) => open
+                .iter()
+                .map(|check| check.split(' ').next().unwrap())
+                .collect(),
         };
         let witness = Witness::begin();
         let (outcome, hindrances) = run(&Vec::from_iter(cases));
@@ -31,9 +39,23 @@ pub fn until_all_fail(test: &str, expected: &[&str], possible: &[&str], mut run:
         let report = outcome.report();
         let failed = report.checks("fail");
         let unexpected: Vec<_> = failed.difference(&allowed).collect();
-        assert!(unexpected.is_empty(), "{unexpected:?} fail:\n{}{hindrances}", report.reasons("fail"));
-        assert_eq!(report.checks("error"), set(&[]), "{}", report.reasons("error"));
-        assert_eq!(outcome.code, Some(if failed.is_empty() { 3 } else { 1 }), "{}", outcome.stderr);
+        assert!(
+            unexpected.is_empty(),
+            "{unexpected:?} fail:\n{}{hindrances}",
+            report.reasons("fail")
+        );
+        assert_eq!(
+            report.checks("error"),
+            set(&[]),
+            "{}",
+            report.reasons("error")
+        );
+        assert_eq!(
+            outcome.code,
+            Some(if failed.is_empty() { 3 } else { 1 }),
+            "{}",
+            outcome.stderr
+        );
         open.retain(|check| !failed.contains(check));
         if open.is_empty() {
             return;
@@ -44,7 +66,10 @@ pub fn until_all_fail(test: &str, expected: &[&str], possible: &[&str], mut run:
         last = Some((stillness, report.reasons("inconclusive")));
     }
     let (stillness, reasons) = last.expect("at least one attempt");
-    assert!(stillness.explains(), "undecided in {ATTEMPTS} attempts, and {stillness}: {open:?}\n{reasons}");
+    assert!(
+        stillness.explains(),
+        "undecided in {ATTEMPTS} attempts, and {stillness}: {open:?}\n{reasons}"
+    );
     common::undecided(test, &format!("{open:?}: {stillness}"));
 }
 
@@ -79,13 +104,25 @@ pub fn until_none_fails(test: &str, mut run: impl FnMut() -> Outcome) -> Option<
         if failed.is_empty() {
             return Some(outcome);
         }
-        let explained = failed.iter().all(|check| BY_STANDING_STILL.contains(&check.split(' ').nth(1).unwrap()));
-        assert!(explained && stillness.explains(), "{failed:?} fail, and {stillness}:\n{}", report.reasons("fail"));
+        let explained = failed
+            .iter()
+            .all(|check| BY_STANDING_STILL.contains(&check.split(' ').nth(1).unwrap()));
+        assert!(
+            explained && stillness.explains(),
+            "{failed:?} fail, and {stillness}:\n{}",
+            report.reasons("fail")
+        );
         last = format!("{failed:?} fail: {stillness}\n{}", report.reasons("fail"));
-        always = Some(always.map_or_else(|| failed.clone(), |before| before.intersection(&failed).cloned().collect()));
+        always = Some(always.map_or_else(
+            || failed.clone(),
+            |before| before.intersection(&failed).cloned().collect(),
+        ));
     }
     let always = always.expect("at least one attempt");
-    assert!(always.is_empty(), "{always:?} fail in each of {ATTEMPTS} attempts; in the last {last}");
+    assert!(
+        always.is_empty(),
+        "{always:?} fail in each of {ATTEMPTS} attempts; in the last {last}"
+    );
     common::undecided(test, last.lines().next().unwrap());
     None
 }

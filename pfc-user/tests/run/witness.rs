@@ -39,7 +39,10 @@ impl Witness {
         let watch = |cpu| {
             let done = Arc::clone(&done);
             std::thread::spawn(move || {
-                assert!(realtime::pin(cpu) && realtime::enter_fifo(PRIORITY), "root may do this");
+                assert!(
+                    realtime::pin(cpu) && realtime::enter_fifo(PRIORITY),
+                    "root may do this"
+                );
                 watch(&done)
             })
         };
@@ -50,7 +53,10 @@ impl Witness {
     /// The CPU that fared worst.
     pub fn end(self) -> Stillness {
         self.done.store(true, Ordering::Relaxed);
-        let seen = self.watchers.into_iter().map(|watcher| watcher.join().unwrap());
+        let seen = self
+            .watchers
+            .into_iter()
+            .map(|watcher| watcher.join().unwrap());
         seen.max_by_key(|seen| seen.stalled).unwrap_or_default()
     }
 }
@@ -65,8 +71,13 @@ fn watch(done: &AtomicBool) -> Stillness {
         longest = late.max(longest);
         stalled += if late > LATE { late } else { 0 };
     }
-    let [watched, stalled, longest] = [clock::now() - begin, stalled, longest].map(Duration::from_nanos);
-    Stillness { watched, stalled, longest }
+    let [watched, stalled, longest] =
+        [clock::now() - begin, stalled, longest].map(Duration::from_nanos);
+    Stillness {
+        watched,
+        stalled,
+        longest,
+    }
 }
 
 impl Stillness {
@@ -79,6 +90,10 @@ impl Stillness {
 
 impl fmt::Display for Stillness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a CPU stood still for {:.1?} of {:.1?}, {:.1?} at a time at most", self.stalled, self.watched, self.longest)
+        write!(
+            f,
+            "a CPU stood still for {:.1?} of {:.1?}, {:.1?} at a time at most",
+            self.stalled, self.watched, self.longest
+        )
     }
 }

@@ -12,25 +12,50 @@ use crate::common::need_two_cpus;
 use crate::wire::ip;
 
 fn received(wire: &Wire, flow: u16) -> u64 {
-    wire.rx.flows().unwrap().iter().filter(|received| received.flow == flow).map(|received| received.frames).sum()
+    wire.rx
+        .flows()
+        .unwrap()
+        .iter()
+        .filter(|received| received.flow == flow)
+        .map(|received| received.frames)
+        .sum()
 }
 
 fn endless(phase: Phase) -> Burst {
     let from = clock::now();
-    Burst { phase, from, to: from + HOUR, load: 100 }
+    Burst {
+        phase,
+        from,
+        to: from + HOUR,
+        load: 100,
+    }
 }
 
 #[test]
 fn root_every_frame_let_go_is_received_or_told_as_lost() {
     on_a_wire(|| {
-        let flows = [flow(0, 3, None, rate(20_000_000, 64), 64), flow(1, 4, None, rate(100_000, 1024), 1024)];
+        let flows = [
+            flow(0, 3, None, rate(20_000_000, 64), 64),
+            flow(1, 4, None, rate(100_000, 1024), 1024),
+        ];
         let mut wire = Setup::new(&flows).open().unwrap();
         wire.send(Phase::Baseline, 5000);
         wire.send(Phase::Storm, 5000);
         wire.burst(Phase::Storm, 20 * MS);
         let sent = wire.sender.report().unwrap();
-        println!("{} frames, lost {:?}, stalls {}", total(&sent), sent.lost, sent.report.stalls.len());
-        assert_eq!((sent.report.method.as_str(), sent.report.honours_pfc.as_str()), ("live frames, 1 core", "software (XDP)"));
+        println!(
+            "{} frames, lost {:?}, stalls {}",
+            total(&sent),
+            sent.lost,
+            sent.report.stalls.len()
+        );
+        assert_eq!(
+            (
+                sent.report.method.as_str(),
+                sent.report.honours_pfc.as_str()
+            ),
+            ("live frames, 1 core", "software (XDP)")
+        );
         assert_eq!(sent.report.flows.len(), 4);
         assert_exact(&wire, &sent);
     });
@@ -49,12 +74,29 @@ fn root_frames_that_nobody_takes_are_told_as_lost() {
         wire.send(Phase::Storm, 1000);
         let counters = link::drop_rises("a", &before, &link::statistics(&here, "a").unwrap());
         let sent = wire.sender.report().unwrap();
-        let of = |phase| sent.report.flows.iter().find(|flow| flow.phase == phase).unwrap().frames;
+        let of = |phase| {
+            sent.report
+                .flows
+                .iter()
+                .find(|flow| flow.phase == phase)
+                .unwrap()
+                .frames
+        };
         assert!(of(Phase::Baseline) > 0 && of(Phase::Storm) > 0);
-        assert_eq!(sent.lost[0], ("live frames the driver did not take", of(Phase::Storm)));
+        assert_eq!(
+            sent.lost[0],
+            ("live frames the driver did not take", of(Phase::Storm))
+        );
         assert_eq!(lost(&sent), of(Phase::Storm));
         // A veth counts them as well, for which the evidence makes allowance.
-        assert_eq!(counters.iter().find(|counter| counter.counter == "tx_dropped").unwrap().rise, of(Phase::Storm));
+        assert_eq!(
+            counters
+                .iter()
+                .find(|counter| counter.counter == "tx_dropped")
+                .unwrap()
+                .rise,
+            of(Phase::Storm)
+        );
         assert_exact(&wire, &sent);
     });
 }
@@ -70,7 +112,13 @@ fn root_an_interface_that_goes_down_ends_the_burst() {
         let error = wire.sender.wait(clock::now() + HOUR).unwrap_err();
         assert_eq!(error.to_string(), "a is down; `ip link set a up`");
         let sent = wire.sender.report().unwrap();
-        assert!(sent.lost.iter().any(|(what, count)| *what == "live frames the kernel refused" && *count > 0), "{:?}", sent.lost);
+        assert!(
+            sent.lost
+                .iter()
+                .any(|(what, count)| *what == "live frames the kernel refused" && *count > 0),
+            "{:?}",
+            sent.lost
+        );
         assert_exact(&wire, &sent);
     });
 }
@@ -81,7 +129,10 @@ fn root_nothing_leaves_after_stop_and_the_next_burst_goes_on_from_there() {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let mut wire = Setup::new(&flows).open().unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
-        assert!(matches!(wire.sender.start(endless(Phase::Storm)), Err(TrafficError::Running)));
+        assert!(matches!(
+            wire.sender.start(endless(Phase::Storm)),
+            Err(TrafficError::Running)
+        ));
         assert!(!wire.sender.wait(clock::now()).unwrap());
         until(|| received(&wire, 0) > 0);
         wire.sender.stop().unwrap();
@@ -91,7 +142,14 @@ fn root_nothing_leaves_after_stop_and_the_next_burst_goes_on_from_there() {
         assert_exact(&wire, &sent);
         // One that is stopped before it begins sends nothing.
         let from = clock::now() + HOUR;
-        wire.sender.start(Burst { phase: Phase::Storm, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Storm,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         wire.sender.stop().unwrap();
         wire.send(Phase::Resume, 1000);
         let again = wire.sender.report().unwrap();
@@ -109,7 +167,14 @@ fn root_half_the_load_is_at_most_half_the_frames() {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let mut wire = Setup::new(&flows).open().unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Probe, from, to: from + HOUR, load: 50 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Probe,
+                from,
+                to: from + HOUR,
+                load: 50,
+            })
+            .unwrap();
         until(|| received(&wire, 0) > 10_000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
@@ -123,7 +188,9 @@ fn root_half_the_load_is_at_most_half_the_frames() {
 #[test]
 fn root_4096_flows_all_send_in_turn() {
     on_a_wire(|| {
-        let flows: Vec<_> = (0..4096).map(|id| flow(id, id as u8 % 64, None, rate(500, 64), 64)).collect();
+        let flows: Vec<_> = (0..4096)
+            .map(|id| flow(id, id as u8 % 64, None, rate(500, 64), 64))
+            .collect();
         let mut wire = Setup::new(&flows).open().unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
         until(|| wire.rx.flows().unwrap().len() == 4096);
@@ -137,10 +204,19 @@ fn root_4096_flows_all_send_in_turn() {
 
 #[test]
 fn root_two_cores_share_the_flows() {
-    let Some(cpus) = need_two_cpus("root_two_cores_share_the_flows") else { return };
+    let Some(cpus) = need_two_cpus("root_two_cores_share_the_flows") else {
+        return;
+    };
     on_a_wire(|| {
-        let flows: Vec<_> = (0..9).map(|id| flow(id, id as u8, None, rate(100_000, 200), 200)).collect();
-        let mut wire = Setup { cpus: &cpus, ..Setup::new(&flows) }.open().unwrap();
+        let flows: Vec<_> = (0..9)
+            .map(|id| flow(id, id as u8, None, rate(100_000, 200), 200))
+            .collect();
+        let mut wire = Setup {
+            cpus: &cpus,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
         until(|| wire.rx.flows().unwrap().len() == 9);
         wire.sender.stop().unwrap();
@@ -153,10 +229,18 @@ fn root_two_cores_share_the_flows() {
 
 #[test]
 fn root_a_core_without_a_flow_sends_nothing() {
-    let Some(cpus) = need_two_cpus("root_a_core_without_a_flow_sends_nothing") else { return };
+    let Some(cpus) = need_two_cpus("root_a_core_without_a_flow_sends_nothing") else {
+        return;
+    };
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
-        let mut wire = Setup { cpus: &cpus, room: 8, ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup {
+            cpus: &cpus,
+            room: 8,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         wire.sender.start(endless(Phase::Baseline)).unwrap();
         until(|| received(&wire, 0) >= 1000);
         wire.sender.stop().unwrap();
@@ -171,7 +255,12 @@ fn root_a_core_without_a_flow_sends_nothing() {
 fn root_a_sender_that_is_dropped_leaves_nothing_running() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
-        let Wire { tx: _tx, rx, mut sender, .. } = Setup::new(&flows).open().unwrap();
+        let Wire {
+            tx: _tx,
+            rx,
+            mut sender,
+            ..
+        } = Setup::new(&flows).open().unwrap();
         sender.start(endless(Phase::Baseline)).unwrap();
         until(|| rx.received(Phase::Baseline).unwrap() > 0);
         drop(sender);

@@ -36,7 +36,15 @@ pub fn priority(value: u8) -> Priority {
 }
 
 pub fn flow(id: u16, dscp: u8, pcp: Option<u8>, rate: u64, length: usize) -> FlowPlan {
-    FlowPlan { id, role: Role::Test, priority: priority(dscp % 8), dscp: Dscp::new(dscp).unwrap(), pcp: pcp.map(priority), rate, length }
+    FlowPlan {
+        id,
+        role: Role::Test,
+        priority: priority(dscp % 8),
+        dscp: Dscp::new(dscp).unwrap(),
+        pcp: pcp.map(priority),
+        rate,
+        length,
+    }
 }
 
 /// The rate of so many frames a second.
@@ -45,15 +53,26 @@ pub fn rate(frames: u64, length: usize) -> u64 {
 }
 
 pub fn v4() -> Addresses {
-    addresses(Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::new(192, 0, 2, 2).into())
+    addresses(
+        Ipv4Addr::new(192, 0, 2, 1).into(),
+        Ipv4Addr::new(192, 0, 2, 2).into(),
+    )
 }
 
 pub fn v6() -> Addresses {
-    addresses(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into())
+    addresses(
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into(),
+    )
 }
 
 fn addresses(source_ip: IpAddr, destination_ip: IpAddr) -> Addresses {
-    Addresses { source_mac: [2, 0, 0, 0, 0, 1], destination_mac: [2, 0, 0, 0, 0, 2], source_ip, destination_ip }
+    Addresses {
+        source_mac: [2, 0, 0, 0, 0, 1],
+        destination_mac: [2, 0, 0, 0, 0, 2],
+        source_ip,
+        destination_ip,
+    }
 }
 
 /// The programs at both ends, and a sender at `a`.
@@ -83,12 +102,33 @@ pub struct Setup<'a> {
 
 impl<'a> Setup<'a> {
     pub fn new(flows: &'a [FlowPlan]) -> Self {
-        Self { flows, addresses: v4(), line: LINE, pause_line: LINE, max_burst: 4 * MS, cpus: &[0], room: 0, passes: false, logged: None }
+        Self {
+            flows,
+            addresses: v4(),
+            line: LINE,
+            pause_line: LINE,
+            max_burst: 4 * MS,
+            cpus: &[0],
+            room: 0,
+            passes: false,
+            logged: None,
+        }
     }
 
     pub fn open(&self) -> Result<Wire, TrafficError> {
-        let sizes = Sizes { flows: self.flows.len() as u32, windows: WINDOWS };
-        let mut tx = Account::attach("a", Mode::Driver, Sizes { flows: sizes.flows + self.room, ..sizes }).unwrap();
+        let sizes = Sizes {
+            flows: self.flows.len() as u32,
+            windows: WINDOWS,
+        };
+        let mut tx = Account::attach(
+            "a",
+            Mode::Driver,
+            Sizes {
+                flows: sizes.flows + self.room,
+                ..sizes
+            },
+        )
+        .unwrap();
         let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
         let epoch = clock::now();
         configure(&mut tx, self.flows, self.pause_line, epoch, None);
@@ -97,7 +137,12 @@ impl<'a> Setup<'a> {
         }
         let generator = tx.generator().unwrap();
         let sender = LiveFrames::open(&self.plan(epoch), generator, self.cpus, None)?;
-        Ok(Wire { tx, rx, sender, epoch })
+        Ok(Wire {
+            tx,
+            rx,
+            sender,
+            epoch,
+        })
     }
 
     pub fn plan(&self, epoch: Nanos) -> TrafficPlan<'a> {
@@ -116,7 +161,13 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos, logged: Option<Phase>) {
+fn configure(
+    account: &mut Account,
+    flows: &[FlowPlan],
+    line: u64,
+    epoch: Nanos,
+    logged: Option<Phase>,
+) {
     let log_phases = logged.map_or(0, Phase::bit);
     let config = Config {
         epoch,
@@ -129,8 +180,15 @@ fn configure(account: &mut Account, flows: &[FlowPlan], line: u64, epoch: Nanos,
         verify_every: 1,
         ..Config::default()
     };
-    let flows: Vec<_> =
-        flows.iter().map(|flow| FlowConfig { mark: flow.dscp.get(), log_phases, priority: flow.priority.get(), _pad: 0 }).collect();
+    let flows: Vec<_> = flows
+        .iter()
+        .map(|flow| FlowConfig {
+            mark: flow.dscp.get(),
+            log_phases,
+            priority: flow.priority.get(),
+            _pad: 0,
+        })
+        .collect();
     account.configure(&config, &flows).unwrap();
 }
 
@@ -138,7 +196,12 @@ impl Wire {
     /// Runs a burst of that length to its end. On a machine with much to do it may be over before a frame has left.
     pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
         let from = clock::now() + MS;
-        let burst = Burst { phase, from, to: from + length, load: 100 };
+        let burst = Burst {
+            phase,
+            from,
+            to: from + length,
+            load: 100,
+        };
         self.sender.start(burst).unwrap();
         assert!(self.sender.wait(clock::now() + HOUR).unwrap());
         burst
@@ -147,10 +210,20 @@ impl Wire {
     /// Sends until `frames` of each flow have been let go.
     pub fn send(&mut self, phase: Phase, frames: u64) -> Burst {
         let generator = self.tx.generator().unwrap();
-        let let_go = || (0..generator.flows.entries()).map(|flow| generator.flows.get(flow).sequence).min().unwrap();
+        let let_go = || {
+            (0..generator.flows.entries())
+                .map(|flow| generator.flows.get(flow).sequence)
+                .min()
+                .unwrap()
+        };
         let wanted = let_go() + frames;
         let from = clock::now() + MS;
-        let burst = Burst { phase, from, to: from + HOUR, load: 100 };
+        let burst = Burst {
+            phase,
+            from,
+            to: from + HOUR,
+            load: 100,
+        };
         self.sender.start(burst).unwrap();
         until(|| let_go() >= wanted);
         self.sender.stop().unwrap();
@@ -176,8 +249,23 @@ pub fn assert_exact(wire: &Wire, sent: &Sent) {
     until(|| received().iter().map(|flow| flow.frames).sum::<u64>() >= total(sent) - gone);
     let received = received();
     for flow in &received {
-        let left = sent.report.flows.iter().find(|sent| (sent.flow, sent.phase) == (flow.flow, flow.phase)).expect("it was sent");
-        assert_eq!((flow.duplicate, flow.reordered, flow.beyond_window, flow.corrupt, flow.remarked), (0, 0, 0, 0, 0), "{flow:?}");
+        let left = sent
+            .report
+            .flows
+            .iter()
+            .find(|sent| (sent.flow, sent.phase) == (flow.flow, flow.phase))
+            .expect("it was sent");
+        assert_eq!(
+            (
+                flow.duplicate,
+                flow.reordered,
+                flow.beyond_window,
+                flow.corrupt,
+                flow.remarked
+            ),
+            (0, 0, 0, 0, 0),
+            "{flow:?}"
+        );
         assert!(flow.frames <= left.frames, "{flow:?} {left:?}");
         assert!(left.first <= flow.first, "{flow:?} {left:?}");
         if gone == 0 {
@@ -185,8 +273,16 @@ pub fn assert_exact(wire: &Wire, sent: &Sent) {
             assert!(left.last <= flow.last, "{flow:?} {left:?}");
         }
     }
-    assert_eq!(received.iter().map(|flow| flow.frames).sum::<u64>(), total(sent) - gone);
-    let offered: u64 = sent.offered.iter().flatten().map(|frames| u64::from(*frames)).sum();
+    assert_eq!(
+        received.iter().map(|flow| flow.frames).sum::<u64>(),
+        total(sent) - gone
+    );
+    let offered: u64 = sent
+        .offered
+        .iter()
+        .flatten()
+        .map(|frames| u64::from(*frames))
+        .sum();
     assert_eq!(offered, total(sent));
 }
 

@@ -15,16 +15,29 @@ use crate::wire::Capture;
 fn compare(flows: &[FlowPlan], addresses: Addresses) {
     on_a_wire(|| {
         let capture = Capture::open();
-        let mut wire = Setup { addresses, passes: true, ..Setup::new(flows) }.open().unwrap();
+        let mut wire = Setup {
+            addresses,
+            passes: true,
+            ..Setup::new(flows)
+        }
+        .open()
+        .unwrap();
         let bursts = [wire.send(Phase::Baseline, 50), wire.send(Phase::Probe, 50)];
         let sent = wire.sender.report().unwrap();
         assert_eq!(lost(&sent), 0);
         let frames = capture.test_frames(total(&sent));
         assert_eq!(frames.len() as u64, total(&sent));
         let largest = sent.report.max_burst;
-        assert!(largest > 0 && largest <= 4 * MS, "{largest} ns, stalls {:?}", sent.report.stalls);
+        assert!(
+            largest > 0 && largest <= 4 * MS,
+            "{largest} ns, stalls {:?}",
+            sent.report.stalls
+        );
 
-        let templates: Vec<_> = flows.iter().map(|flow| FrameTemplate::new(flow, &addresses).unwrap()).collect();
+        let templates: Vec<_> = flows
+            .iter()
+            .map(|flow| FrameTemplate::new(flow, &addresses).unwrap())
+            .collect();
         let mut seen = BTreeMap::new();
         let mut offered = vec![[0; 8]; WINDOWS as usize];
         for frame in &frames {
@@ -35,40 +48,78 @@ fn compare(flows: &[FlowPlan], addresses: Addresses) {
             template.copy_to(&mut expected);
             template.stamp(&mut expected, &stamp);
             assert_eq!(frame.octets, expected, "{stamp:?}");
-            assert_eq!((stamp.run, frame.pcp, frame.traffic_class), (RUN, flow.pcp.map(Priority::get), flow.dscp.get() << 2 | 1));
-            let burst = bursts.iter().find(|burst| burst.phase == stamp.phase).unwrap();
+            assert_eq!(
+                (stamp.run, frame.pcp, frame.traffic_class),
+                (RUN, flow.pcp.map(Priority::get), flow.dscp.get() << 2 | 1)
+            );
+            let burst = bursts
+                .iter()
+                .find(|burst| burst.phase == stamp.phase)
+                .unwrap();
             assert!((burst.from..burst.to).contains(&stamp.time));
 
-            let (all, of_phase, times) = seen.entry(stamp.flow).or_insert((0u64, [0u64; Phase::COUNT], [(0, 0); Phase::COUNT]));
+            let (all, of_phase, times) = seen.entry(stamp.flow).or_insert((
+                0u64,
+                [0u64; Phase::COUNT],
+                [(0, 0); Phase::COUNT],
+            ));
             assert_eq!(stamp.sequence, *all);
             *all += 1;
             of_phase[stamp.phase as usize] += 1;
             let time = &mut times[stamp.phase as usize];
             *time = (if time.0 == 0 { stamp.time } else { time.0 }, stamp.time);
             // Never above the rate: the bits up to this frame had accrued when it was stamped.
-            let bits = u128::from(of_phase[stamp.phase as usize]) * u128::from(LineRate::frame_bits(flow.length));
-            assert!(bits * 1_000_000_000 <= u128::from(flow.rate) * u128::from(stamp.time - burst.from), "{stamp:?}");
-            offered[((stamp.time - wire.epoch) / WIDTH).min(u64::from(WINDOWS) - 1) as usize][flow.priority.index()] += 1;
+            let bits = u128::from(of_phase[stamp.phase as usize])
+                * u128::from(LineRate::frame_bits(flow.length));
+            assert!(
+                bits * 1_000_000_000 <= u128::from(flow.rate) * u128::from(stamp.time - burst.from),
+                "{stamp:?}"
+            );
+            offered[((stamp.time - wire.epoch) / WIDTH).min(u64::from(WINDOWS) - 1) as usize]
+                [flow.priority.index()] += 1;
         }
         assert_eq!(seen.len(), flows.len());
         assert_eq!(sent.offered, offered);
         for account in &sent.report.flows {
             let (_, frames, times) = seen[&account.flow];
             let phase = account.phase as usize;
-            assert_eq!((account.frames, account.first, account.last), (frames[phase], times[phase].0, times[phase].1));
+            assert_eq!(
+                (account.frames, account.first, account.last),
+                (frames[phase], times[phase].0, times[phase].1)
+            );
         }
     });
 }
 
 /// Flows of these lengths, with or without a tag.
 fn flows(shapes: &[(usize, Option<u8>)]) -> Vec<FlowPlan> {
-    let flow = |(id, &(length, pcp)): (usize, &(usize, Option<u8>))| flow(id as u16, 7 * id as u8 % 64, pcp, rate(5_000, length), length);
+    let flow = |(id, &(length, pcp)): (usize, &(usize, Option<u8>))| {
+        flow(
+            id as u16,
+            7 * id as u8 % 64,
+            pcp,
+            rate(5_000, length),
+            length,
+        )
+    };
     shapes.iter().enumerate().map(flow).collect()
 }
 
 #[test]
 fn root_frames_of_all_lengths_with_and_without_a_tag_are_as_planned() {
-    compare(&flows(&[(64, None), (1024, Some(5)), (65, None), (68, Some(7)), (87, None), (88, Some(0)), (89, None), (3400, None)]), v4());
+    compare(
+        &flows(&[
+            (64, None),
+            (1024, Some(5)),
+            (65, None),
+            (68, Some(7)),
+            (87, None),
+            (88, Some(0)),
+            (89, None),
+            (3400, None),
+        ]),
+        v4(),
+    );
 }
 
 #[test]
@@ -80,11 +131,29 @@ fn root_short_frames_alone_are_as_planned() {
 
 #[test]
 fn root_a_tag_leaves_no_trace_in_short_frames_without_one() {
-    compare(&flows(&[(68, Some(1)), (64, None), (66, None), (67, None), (70, Some(3))]), v4());
+    compare(
+        &flows(&[
+            (68, Some(1)),
+            (64, None),
+            (66, None),
+            (67, None),
+            (70, Some(3)),
+        ]),
+        v4(),
+    );
 }
 
 #[test]
 fn root_ipv6_frames_are_as_planned() {
     compare(&flows(&[(84, None), (85, None), (87, None)]), v6());
-    compare(&flows(&[(84, None), (88, Some(4)), (1500, None), (90, Some(6)), (86, None)]), v6());
+    compare(
+        &flows(&[
+            (84, None),
+            (88, Some(4)),
+            (1500, None),
+            (90, Some(6)),
+            (86, None),
+        ]),
+        v6(),
+    );
 }

@@ -18,14 +18,23 @@ const BURST: u64 = 50 * MS;
 fn paced(flows: u16) {
     on_a_wire(|| {
         let each = rate(FRAMES, LENGTH) / u64::from(flows);
-        let flows: Vec<_> = (0..flows).map(|id| flow(id, id as u8 % 64, None, each, LENGTH)).collect();
-        let setup = Setup { line: GIGABIT, logged: Some(Phase::Storm), ..Setup::new(&flows) };
+        let flows: Vec<_> = (0..flows)
+            .map(|id| flow(id, id as u8 % 64, None, each, LENGTH))
+            .collect();
+        let setup = Setup {
+            line: GIGABIT,
+            logged: Some(Phase::Storm),
+            ..Setup::new(&flows)
+        };
         let mut wire = setup.open().unwrap();
         let burst = wire.burst(Phase::Storm, BURST);
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
         let rings = wire.rx.take_rings().unwrap();
-        assert_eq!((rings.arrivals.len() as u64, rings.arrivals_lost), (total(&sent) - lost(&sent), 0));
+        assert_eq!(
+            (rings.arrivals.len() as u64, rings.arrivals_lost),
+            (total(&sent) - lost(&sent), 0)
+        );
 
         let bits = u128::from(LineRate::frame_bits(LENGTH));
         let second = u128::from(GIGABIT);
@@ -38,15 +47,27 @@ fn paced(flows: u16) {
             let left = &mut left[usize::from(arrival.flow)];
             *left += 1;
             let passed = u128::from(stamp - burst.from);
-            assert!(*left * bits * second <= u128::from(each) * passed, "frame {left} of flow {} after {passed} ns", arrival.flow);
+            assert!(
+                *left * bits * second <= u128::from(each) * passed,
+                "frame {left} of flow {} after {passed} ns",
+                arrival.flow
+            );
             level = level.saturating_sub(all * u128::from(stamp - before)) + bits * second;
             largest = largest.max(level);
             before = stamp;
         }
         let largest = largest.div_ceil(second) as u64;
         let told = sent.report.max_burst;
-        assert!(largest <= told && told <= setup.max_burst, "{largest} ns by the stamps, {told} ns told, at most {}", setup.max_burst);
-        println!("{} frames, the largest burst {largest} ns, stalls {:?}", rings.arrivals.len(), sent.report.stalls);
+        assert!(
+            largest <= told && told <= setup.max_burst,
+            "{largest} ns by the stamps, {told} ns told, at most {}",
+            setup.max_burst
+        );
+        println!(
+            "{} frames, the largest burst {largest} ns, stalls {:?}",
+            rings.arrivals.len(),
+            sent.report.stalls
+        );
     });
 }
 
@@ -56,6 +77,7 @@ fn root_a_flow_of_a_million_frames_a_second_is_never_ahead_of_its_rate_nor_in_a_
 }
 
 #[test]
-fn root_64_flows_of_a_million_frames_a_second_are_never_ahead_of_their_rates_nor_in_a_larger_burst() {
+fn root_64_flows_of_a_million_frames_a_second_are_never_ahead_of_their_rates_nor_in_a_larger_burst()
+{
     paced(64);
 }

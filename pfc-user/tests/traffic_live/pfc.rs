@@ -18,66 +18,135 @@ const DUT: [u8; 6] = [2, 0, 0, 0, 1, 1];
 const SLOW: u64 = 1_000_000;
 
 fn received(wire: &Wire, flow: u16) -> u64 {
-    wire.rx.flows().unwrap().iter().filter(|received| received.flow == flow).map(|received| received.frames).sum()
+    wire.rx
+        .flows()
+        .unwrap()
+        .iter()
+        .filter(|received| received.flow == flow)
+        .map(|received| received.frames)
+        .sum()
 }
 
 #[test]
 fn root_a_paused_priority_sends_nothing_and_the_others_go_on() {
     on_a_wire(|| {
-        let flows = [flow(0, 3, None, rate(200_000, 64), 64), flow(1, 4, None, rate(200_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let flows = [
+            flow(0, 3, None, rate(200_000, 64), 64),
+            flow(1, 4, None, rate(200_000, 64), 64),
+        ];
+        let mut wire = Setup {
+            pause_line: SLOW,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         until(|| received(&wire, 0) > 100);
-        let xoff = control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        let xoff = control
+            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+            .unwrap();
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let paused = clock::now();
         let before = received(&wire, 1);
         until(|| received(&wire, 1) > before + 10_000);
         let held = received(&wire, 0);
-        let xon = control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        let xon = control
+            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
+            .unwrap();
         until(|| received(&wire, 0) > held + 100);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
-        let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
+        let [span] = sent.report.withheld[..] else {
+            panic!("{:?}", sent.report.withheld)
+        };
         assert_eq!((span.priority, span.phase), (priority(3), Phase::Baseline));
         // It begins when the frame came, and ends when the one that ends it was.
-        assert!(span.from <= paused && span.to >= xon.before, "{span:?} {xoff:?} {xon:?}");
+        assert!(
+            span.from <= paused && span.to >= xon.before,
+            "{span:?} {xoff:?} {xon:?}"
+        );
         // What was not to be sent is not owed: the clock of the priority stood still.
         let flow = sent.report.flows[0];
         let time = u128::from(flow.last - from - (span.to - span.from));
-        assert!(u128::from(flow.frames) * 1_000_000_000 <= time * 200_000, "{flow:?} {span:?}");
-        assert!(sent.report.after_xoff[3] < held * 64 && sent.report.after_xoff[4] == 0, "{:?}", sent.report.after_xoff);
+        assert!(
+            u128::from(flow.frames) * 1_000_000_000 <= time * 200_000,
+            "{flow:?} {span:?}"
+        );
+        assert!(
+            sent.report.after_xoff[3] < held * 64 && sent.report.after_xoff[4] == 0,
+            "{:?}",
+            sent.report.after_xoff
+        );
     });
 }
 
 #[test]
 fn root_a_stall_beside_a_pause_is_not_withheld() {
     on_a_wire(|| {
-        let flows = [flow(0, 3, None, rate(200_000, 64), 64), flow(1, 4, None, rate(200_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let flows = [
+            flow(0, 3, None, rate(200_000, 64), 64),
+            flow(1, 4, None, rate(200_000, 64), 64),
+        ];
+        let mut wire = Setup {
+            pause_line: SLOW,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
-        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+            .unwrap();
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let pauses = wire.tx.pause_view();
         // As a sender that did not run from long before the XOFF on.
         let from = pauses.state(3).since - 50 * MS;
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         until(|| received(&wire, 1) > 1000);
         assert_eq!(received(&wire, 0), 0);
-        control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
+            .unwrap();
         until(|| received(&wire, 0) > 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
         let PauseState { since, until } = pauses.state(3);
-        let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
-        assert_eq!((span.priority, span.phase, span.from), (priority(3), Phase::Baseline, since));
+        let [span] = sent.report.withheld[..] else {
+            panic!("{:?}", sent.report.withheld)
+        };
+        assert_eq!(
+            (span.priority, span.phase, span.from),
+            (priority(3), Phase::Baseline, since)
+        );
         // The XON says an end that may be before a look which did not see it yet; no frame leaves before that.
-        let first = sent.report.flows.iter().find(|flow| flow.flow == 0).map(|flow| flow.first);
-        assert!(until <= span.to && Some(span.to) <= first, "{span:?} until {until}, {first:?}");
+        let first = sent
+            .report
+            .flows
+            .iter()
+            .find(|flow| flow.flow == 0)
+            .map(|flow| flow.first);
+        assert!(
+            until <= span.to && Some(span.to) <= first,
+            "{span:?} until {until}, {first:?}"
+        );
         let stall = sent.report.stalls[0];
         assert!(stall.from == from && stall.to > since, "{stall:?}");
     });
@@ -87,12 +156,26 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
 fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(200_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup {
+            pause_line: SLOW,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         until(|| received(&wire, 0) > 100);
-        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+            .unwrap();
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
         let paused = clock::now();
         wire.sender.stop().unwrap();
@@ -102,35 +185,72 @@ fn root_no_frame_of_a_priority_is_stamped_in_its_pause() {
         // Paused from beginning to end: not one frame, and all of it is told.
         let burst = wire.burst(Phase::Storm, 20 * MS);
         let sent = wire.sender.report().unwrap();
-        assert!(sent.report.flows.iter().all(|flow| flow.phase == Phase::Baseline), "{:?}", sent.report.flows);
+        assert!(
+            sent.report
+                .flows
+                .iter()
+                .all(|flow| flow.phase == Phase::Baseline),
+            "{:?}",
+            sent.report.flows
+        );
         let span = sent.report.withheld[sent.report.withheld.len() - 1];
-        assert_eq!((span.phase, span.from, span.to), (Phase::Storm, burst.from, burst.to));
+        assert_eq!(
+            (span.phase, span.from, span.to),
+            (Phase::Storm, burst.from, burst.to)
+        );
     });
 }
 
 #[test]
 fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
-    let Some(cpus) = need_two_cpus("root_two_cores_are_of_one_mind_on_how_long_a_pause_was") else { return };
+    let Some(cpus) = need_two_cpus("root_two_cores_are_of_one_mind_on_how_long_a_pause_was") else {
+        return;
+    };
     on_a_wire(|| {
-        let flows = [flow(0, 3, None, rate(100_000, 64), 64), flow(1, 3, None, rate(100_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, cpus: &cpus, ..Setup::new(&flows) }.open().unwrap();
+        let flows = [
+            flow(0, 3, None, rate(100_000, 64), 64),
+            flow(1, 3, None, rate(100_000, 64), 64),
+        ];
+        let mut wire = Setup {
+            pause_line: SLOW,
+            cpus: &cpus,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         until(|| received(&wire, 0) > 100 && received(&wire, 1) > 100);
-        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+            .unwrap();
         until(|| wire.tx.port().unwrap().pfc_frames == 1);
-        control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
+            .unwrap();
         let [a, b] = [received(&wire, 0), received(&wire, 1)];
         until(|| received(&wire, 0) > a + 1000 && received(&wire, 1) > b + 1000);
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         // One worker tells, so that no span counts twice; both have stood still for so long.
-        let [span] = sent.report.withheld[..] else { panic!("{:?}", sent.report.withheld) };
+        let [span] = sent.report.withheld[..] else {
+            panic!("{:?}", sent.report.withheld)
+        };
         assert_eq!(sent.report.flows.len(), 2);
         for flow in &sent.report.flows {
             let time = u128::from(flow.last - from - (span.to - span.from));
-            assert!(u128::from(flow.frames) * 1_000_000_000 <= time * 100_000, "{flow:?} {span:?}");
+            assert!(
+                u128::from(flow.frames) * 1_000_000_000 <= time * 100_000,
+                "{flow:?} {span:?}"
+            );
         }
         assert_exact(&wire, &sent);
     });
@@ -141,16 +261,32 @@ fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
     on_a_wire(|| {
         // As many as leave the time for short batches, and a sender so late that a frame is due in every run.
         let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
-        let mut wire = Setup { pause_line: SLOW, ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup {
+            pause_line: SLOW,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         for pause in 0..20 {
             let before = received(&wire, 0);
             until(|| received(&wire, 0) > before + 1000);
-            control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+            control
+                .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+                .unwrap();
             until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 1);
-            control.send(&MacControl::pfc([priority(3)], Quanta::ZERO)).unwrap();
+            control
+                .send(&MacControl::pfc([priority(3)], Quanta::ZERO))
+                .unwrap();
             until(|| wire.tx.port().unwrap().pfc_frames == 2 * pause + 2);
         }
         wire.sender.stop().unwrap();
@@ -167,20 +303,37 @@ fn root_what_left_after_an_xoff_counts_though_its_pause_ends_before_the_next_loo
     on_a_wire(|| {
         // A frame is due in every run, and a quantum is 5 ns.
         let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
-        let mut wire = Setup { pause_line: 100_000_000_000, ..Setup::new(&flows) }.open().unwrap();
+        let mut wire = Setup {
+            pause_line: 100_000_000_000,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
         let control = ControlSender::open("b", DUT).unwrap();
         let from = clock::now();
-        wire.sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        wire.sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         for pause in 0..20 {
             let before = received(&wire, 0);
             until(|| received(&wire, 0) > before + 1000);
-            control.send(&MacControl::pfc([priority(3)], Quanta(1))).unwrap();
+            control
+                .send(&MacControl::pfc([priority(3)], Quanta(1)))
+                .unwrap();
             until(|| wire.tx.port().unwrap().pfc_frames == pause + 1);
         }
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
         let after = sent.report.after_xoff[3];
-        assert!((1..=2 * u64::from(SHORT_BATCH) * 64).contains(&after), "{after} octets");
+        assert!(
+            (1..=2 * u64::from(SHORT_BATCH) * 64).contains(&after),
+            "{after} octets"
+        );
     });
 }

@@ -29,20 +29,50 @@ fn refusal(setup: &Setup<'_>) -> TrafficError {
 fn root_what_cannot_be_sent_is_refused_with_the_figures() {
     on_a_wire(|| {
         let at = |length| [flow(0, 3, None, 1_000_000, length)];
-        assert!(matches!(refusal(&Setup::new(&at(63))), TrafficError::Frame(_)));
+        assert!(matches!(
+            refusal(&Setup::new(&at(63))),
+            TrafficError::Frame(_)
+        ));
         // A page has no room for more, whatever the MTU.
         let error = refusal(&Setup::new(&at(3409)));
-        assert!(matches!(error, TrafficError::Packet(PacketError::TooLong { length: 3409, .. })), "{error}");
+        assert!(
+            matches!(
+                error,
+                TrafficError::Packet(PacketError::TooLong { length: 3409, .. })
+            ),
+            "{error}"
+        );
         ip("link set dev a mtu 1500");
         let error = refusal(&Setup::new(&at(1519)));
-        assert!(matches!(error, TrafficError::Packet(PacketError::TooLong { length: 1519, .. })), "{error}");
+        assert!(
+            matches!(
+                error,
+                TrafficError::Packet(PacketError::TooLong { length: 1519, .. })
+            ),
+            "{error}"
+        );
         assert!(Setup::new(&at(1518)).open().is_ok());
-        let error = refusal(&Setup { cpus: &[1000], ..Setup::new(&at(64)) });
-        assert_eq!(error.to_string(), "the sender may not run on CPU 1000; `taskset -p` shows those that it may");
-        let idle = [FlowPlan { rate: 0, ..flow(0, 3, None, 1, 64) }];
-        assert!(matches!(refusal(&Setup::new(&idle)), TrafficError::Pacing(PacingError::NoRate { index: 0 })));
+        let error = refusal(&Setup {
+            cpus: &[1000],
+            ..Setup::new(&at(64))
+        });
+        assert_eq!(
+            error.to_string(),
+            "the sender may not run on CPU 1000; `taskset -p` shows those that it may"
+        );
+        let idle = [FlowPlan {
+            rate: 0,
+            ..flow(0, 3, None, 1, 64)
+        }];
+        assert!(matches!(
+            refusal(&Setup::new(&idle)),
+            TrafficError::Pacing(PacingError::NoRate { index: 0 })
+        ));
         ip("link set dev a down");
-        assert!(matches!(refusal(&Setup::new(&at(64))), TrafficError::Packet(PacketError::Down { .. })));
+        assert!(matches!(
+            refusal(&Setup::new(&at(64))),
+            TrafficError::Packet(PacketError::Down { .. })
+        ));
     });
 }
 
@@ -50,22 +80,55 @@ fn root_what_cannot_be_sent_is_refused_with_the_figures() {
 fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
     on_a_wire(|| {
         let flows: Vec<_> = (0..3).map(|id| flow(id, 0, None, 1_000_000, 64)).collect();
-        let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 2, windows: WINDOWS }).unwrap();
+        let mut account = Account::attach(
+            "a",
+            Mode::Driver,
+            Sizes {
+                flows: 2,
+                windows: WINDOWS,
+            },
+        )
+        .unwrap();
         let setup = Setup::new(&flows);
         let generator = account.generator().unwrap();
         assert!(Arc::ptr_eq(&generator, &account.generator().unwrap()));
         let plan = setup.plan(clock::now());
-        let error = LiveFrames::open(&plan, generator, &[0], None).err().unwrap();
-        assert!(matches!(error, TrafficError::Room { what: "flows", max: 2, found: 3 }), "{error}");
+        let error = LiveFrames::open(&plan, generator, &[0], None)
+            .err()
+            .unwrap();
+        assert!(
+            matches!(
+                error,
+                TrafficError::Room {
+                    what: "flows",
+                    max: 2,
+                    found: 3
+                }
+            ),
+            "{error}"
+        );
     });
 }
 
 /// The report's word on the sender that is chosen for that many frames a second.
 fn chosen(wanted: Sender, frames: u64) -> Result<String, TrafficError> {
     let flows = [flow(0, 3, None, rate(frames, 64), 64)];
-    let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 1, windows: WINDOWS }).unwrap();
+    let mut account = Account::attach(
+        "a",
+        Mode::Driver,
+        Sizes {
+            flows: 1,
+            windows: WINDOWS,
+        },
+    )
+    .unwrap();
     let setup = Setup::new(&flows);
-    let mut sender = choice::open(&setup.plan(clock::now()), wanted, FlowControl::Unaware("no DUT".into()), || account.generator())?;
+    let mut sender = choice::open(
+        &setup.plan(clock::now()),
+        wanted,
+        FlowControl::Unaware("no DUT".into()),
+        || account.generator(),
+    )?;
     let sent = sender.report()?.report;
     assert_eq!(sent.honours_pfc, "no DUT");
     Ok(sent.method)
@@ -81,40 +144,99 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
         let method = chosen(Sender::Auto, 1_000_000).unwrap();
         assert!(method.starts_with("sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no frames of XDP"), "{method}");
         let error = chosen(Sender::LiveFrames, 1_000_000).unwrap_err();
-        assert!(matches!(&error, TrafficError::NoLiveFrames { interface, .. } if interface == "a"), "{error}");
+        assert!(
+            matches!(&error, TrafficError::NoLiveFrames { interface, .. } if interface == "a"),
+            "{error}"
+        );
 
-        let _peer = Account::attach("b", Mode::Driver, Sizes { flows: 1, windows: 1 }).unwrap();
+        let _peer = Account::attach(
+            "b",
+            Mode::Driver,
+            Sizes {
+                flows: 1,
+                windows: 1,
+            },
+        )
+        .unwrap();
         assert_eq!(chosen(Sender::Auto, 119_000).unwrap(), slow);
-        assert_eq!(chosen(Sender::Auto, 1_000_000).unwrap(), "live frames, 1 core");
-        assert_eq!(chosen(Sender::LiveFrames, 1000).unwrap(), "live frames, 1 core");
-        assert_eq!(chosen(Sender::Sendmmsg, 1_000_000).unwrap(), "sendmmsg (as the testbed says)");
+        assert_eq!(
+            chosen(Sender::Auto, 1_000_000).unwrap(),
+            "live frames, 1 core"
+        );
+        assert_eq!(
+            chosen(Sender::LiveFrames, 1000).unwrap(),
+            "live frames, 1 core"
+        );
+        assert_eq!(
+            chosen(Sender::Sendmmsg, 1_000_000).unwrap(),
+            "sendmmsg (as the testbed says)"
+        );
     });
 }
 
 #[test]
 fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
     on_a_wire(|| {
-        let _peer = Account::attach("b", Mode::Driver, Sizes { flows: 1, windows: 1 }).unwrap();
+        let _peer = Account::attach(
+            "b",
+            Mode::Driver,
+            Sizes {
+                flows: 1,
+                windows: 1,
+            },
+        )
+        .unwrap();
         let flows = [flow(0, 3, None, rate(1_000_000, 64), 64)];
         let setup = Setup::new(&flows);
         let kernel = Tracepoints::default();
-        for tracepoints in [Tracepoints { delivered: "no_such", ..kernel }, Tracepoints { refused: "no_such", ..kernel }] {
+        for tracepoints in [
+            Tracepoints {
+                delivered: "no_such",
+                ..kernel
+            },
+            Tracepoints {
+                refused: "no_such",
+                ..kernel
+            },
+        ] {
             let open = |wanted| {
-                let mut account = Account::attach("a", Mode::Driver, Sizes { flows: 1, windows: WINDOWS }).unwrap();
+                let mut account = Account::attach(
+                    "a",
+                    Mode::Driver,
+                    Sizes {
+                        flows: 1,
+                        windows: WINDOWS,
+                    },
+                )
+                .unwrap();
                 let flow_control = FlowControl::Unaware("no DUT".into());
                 let mut sender =
-                    choice::open(&setup.plan(clock::now()), wanted, flow_control, || account.generator_counting_by(tracepoints))?;
+                    choice::open(&setup.plan(clock::now()), wanted, flow_control, || {
+                        account.generator_counting_by(tracepoints)
+                    })?;
                 Ok(sender.report()?.report.method)
             };
             let method = open(Sender::Auto).unwrap();
             let reason = "1000 kframe/s ask for live frames, but what the kernel loses of them cannot be counted: ";
-            assert!(method.starts_with(&format!("sendmmsg ({reason}tracepoint no_such: ")), "{method}");
-            assert!(method.ends_with("No such file or directory (os error 2))"), "{method}");
+            assert!(
+                method.starts_with(&format!("sendmmsg ({reason}tracepoint no_such: ")),
+                "{method}"
+            );
+            assert!(
+                method.ends_with("No such file or directory (os error 2))"),
+                "{method}"
+            );
             let error: TrafficError = open(Sender::LiveFrames).unwrap_err();
-            assert!(matches!(&error, TrafficError::NoLiveFrames { lacks, .. } if lacks.contains("tracepoint no_such")), "{error}");
+            assert!(
+                matches!(&error, TrafficError::NoLiveFrames { lacks, .. } if lacks.contains("tracepoint no_such")),
+                "{error}"
+            );
         }
         // With those of the kernel it would have been the fast one.
-        assert_eq!(chosen(Sender::Auto, 1_000_000).unwrap(), "live frames, 1 core");
+        assert_eq!(
+            chosen(Sender::Auto, 1_000_000).unwrap(),
+            "live frames, 1 core"
+        );
     });
 }
 
@@ -122,17 +244,42 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
 fn root_pfc_is_ignored_where_the_sender_was_told_to() {
     on_a_wire(|| {
         let flows = [flow(0, 3, None, rate(500_000, 64), 64)];
-        let wire = Setup { pause_line: 1_000_000, ..Setup::new(&flows) }.open().unwrap();
-        let Wire { mut tx, rx, sender, epoch } = wire;
+        let wire = Setup {
+            pause_line: 1_000_000,
+            ..Setup::new(&flows)
+        }
+        .open()
+        .unwrap();
+        let Wire {
+            mut tx,
+            rx,
+            sender,
+            epoch,
+        } = wire;
         drop(sender);
         let generator = tx.generator().unwrap();
         let plan = Setup::new(&flows);
-        let mut sender = LiveFrames::open(&plan.plan(epoch), generator, &[0], Some("the NIC does it".into())).unwrap();
+        let mut sender = LiveFrames::open(
+            &plan.plan(epoch),
+            generator,
+            &[0],
+            Some("the NIC does it".into()),
+        )
+        .unwrap();
         let control = ControlSender::open("b", [2, 0, 0, 0, 1, 1]).unwrap();
-        control.send(&MacControl::pfc([priority(3)], Quanta::MAX)).unwrap();
+        control
+            .send(&MacControl::pfc([priority(3)], Quanta::MAX))
+            .unwrap();
         until(|| tx.port().unwrap().pfc_frames == 1);
         let from = clock::now();
-        sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         until(|| rx.received(Phase::Baseline).unwrap() > 100);
         sender.stop().unwrap();
         let sent = sender.report().unwrap().report;

@@ -13,7 +13,8 @@ use pfc_ebpf::stamp::{self, Stamp};
 /// thread and the sockets it opened.
 pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     let run = move || {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+            .expect("root may make a network namespace");
         // The kernel's own frames, of neighbour discovery, would be among those that are counted; without IPv6 there are none.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         ip("link add name a type veth peer name b");
@@ -21,12 +22,20 @@ pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
         ip("link set dev b up");
         test()
     };
-    thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
+    thread::scope(|scope| {
+        scope
+            .spawn(run)
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Runs `ip` in the calling thread's network namespace.
 pub fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
+    let status = Command::new("ip")
+        .args(arguments.split(' '))
+        .status()
+        .expect("iproute2 is installed");
     assert!(status.success(), "ip {arguments}: {status}");
 }
 
@@ -49,7 +58,11 @@ impl Capture {
     pub fn open() -> Self {
         // SAFETY: plain system call without pointers; the descriptor is checked and belongs to nobody else.
         let fd = unsafe {
-            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from((libc::ETH_P_ALL as u16).to_be()));
+            let fd = libc::socket(
+                libc::AF_PACKET,
+                libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+                i32::from((libc::ETH_P_ALL as u16).to_be()),
+            );
             assert!(fd >= 0, "{}", io::Error::last_os_error());
             OwnedFd::from_raw_fd(fd)
         };
@@ -59,8 +72,15 @@ impl Capture {
             (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1),
         ] {
             // SAFETY: `value` is an int of the length given.
-            let set =
-                unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size_of::<libc::c_int>() as u32) };
+            let set = unsafe {
+                libc::setsockopt(
+                    fd.as_raw_fd(),
+                    level,
+                    option,
+                    (&raw const value).cast(),
+                    size_of::<libc::c_int>() as u32,
+                )
+            };
             assert_eq!(set, 0, "{}", io::Error::last_os_error());
         }
         Self { fd }
@@ -77,7 +97,11 @@ impl Capture {
     }
 
     fn next_within(&self, milliseconds: i32) -> Option<Vec<u8>> {
-        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: self.fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one pollfd, as the count says.
         if unsafe { libc::poll(&mut poll, 1, milliseconds) } <= 0 {
             return None;
@@ -85,7 +109,10 @@ impl Capture {
         let mut octets = vec![0u8; 10_000];
         // A cmsghdr must be aligned like a word.
         let mut control = [0u64; 16];
-        let mut vector = libc::iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: octets.len() };
+        let mut vector = libc::iovec {
+            iov_base: octets.as_mut_ptr().cast(),
+            iov_len: octets.len(),
+        };
         // SAFETY: all octets zero is a valid msghdr.
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = &mut vector;
@@ -99,8 +126,12 @@ impl Capture {
         // SAFETY: the kernel has filled in the control buffer of `message`; a PACKET_AUXDATA message holds a tpacket_auxdata.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&message);
-            if !header.is_null() && (*header).cmsg_level == libc::SOL_PACKET && (*header).cmsg_type == libc::PACKET_AUXDATA {
-                let auxdata: libc::tpacket_auxdata = ptr::read_unaligned(libc::CMSG_DATA(header).cast());
+            if !header.is_null()
+                && (*header).cmsg_level == libc::SOL_PACKET
+                && (*header).cmsg_type == libc::PACKET_AUXDATA
+            {
+                let auxdata: libc::tpacket_auxdata =
+                    ptr::read_unaligned(libc::CMSG_DATA(header).cast());
                 if auxdata.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
                     let [a, b] = auxdata.tp_vlan_tpid.to_be_bytes();
                     let [c, d] = auxdata.tp_vlan_tci.to_be_bytes();
@@ -132,7 +163,13 @@ impl Capture {
         let mut length = size_of::<libc::tpacket_stats>() as u32;
         // SAFETY: the buffer and its length belong together.
         let got = unsafe {
-            libc::getsockopt(self.fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, (&raw mut statistics).cast(), &mut length)
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &mut length,
+            )
         };
         assert_eq!(got, 0, "{}", io::Error::last_os_error());
         statistics.tp_drops
@@ -142,7 +179,11 @@ impl Capture {
 impl TestFrame {
     fn parse(octets: Vec<u8>) -> Option<Self> {
         let word = |at: usize| Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]));
-        let (pcp, type_at) = if word(12)? == 0x8100 { (Some((word(14)? >> 13) as u8), 16) } else { (None, 12) };
+        let (pcp, type_at) = if word(12)? == 0x8100 {
+            (Some((word(14)? >> 13) as u8), 16)
+        } else {
+            (None, 12)
+        };
         let ip_at = type_at + 2;
         let (traffic_class, udp_at) = match word(type_at)? {
             0x0800 => (word(ip_at)? as u8, ip_at + 20),
@@ -152,8 +193,16 @@ impl TestFrame {
         if word(udp_at + 2)? != stamp::UDP_PORT {
             return None;
         }
-        let stamp = octets.get(udp_at + 8..udp_at + 8 + stamp::LEN)?.try_into().ok()?;
+        let stamp = octets
+            .get(udp_at + 8..udp_at + 8 + stamp::LEN)?
+            .try_into()
+            .ok()?;
         let stamp = Stamp::parse(stamp).expect("the stamp is whole");
-        Some(Self { octets, pcp, traffic_class, stamp })
+        Some(Self {
+            octets,
+            pcp,
+            traffic_class,
+            stamp,
+        })
     }
 }

@@ -12,17 +12,35 @@ use crate::{PASS, frames, hex, roce_frames, settings};
 
 /// Frames for each program and trust mode; a million for each program where the long tests are asked for.
 fn count() -> usize {
-    if std::env::var_os("VALIDATOR_FULL").is_some() { 500_000 } else { 25_000 }
+    if std::env::var_os("VALIDATOR_FULL").is_some() {
+        500_000
+    } else {
+        25_000
+    }
 }
 
 /// What the program should count, by the classifier of the test frames and the parser of RoCEv2: both read a frame another way.
 fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
     let frame = classify(octets);
-    let volume = Volume { frames: 1, octets: octets.len() as u64 };
-    let plus = |sum: &mut Volume| *sum = Volume { frames: sum.frames + volume.frames, octets: sum.octets + volume.octets };
+    let volume = Volume {
+        frames: 1,
+        octets: octets.len() as u64,
+    };
+    let plus = |sum: &mut Volume| {
+        *sum = Volume {
+            frames: sum.frames + volume.frames,
+            octets: sum.octets + volume.octets,
+        }
+    };
     plus(&mut model.total);
-    let priority = if trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp.map(|dscp| dscp % 8) };
-    plus(priority.map_or(&mut model.no_priority, |priority| &mut model.by_priority[usize::from(priority)]));
+    let priority = if trust == Trust::Pcp {
+        frame.marks.pcp
+    } else {
+        frame.marks.dscp.map(|dscp| dscp % 8)
+    };
+    plus(priority.map_or(&mut model.no_priority, |priority| {
+        &mut model.by_priority[usize::from(priority)]
+    }));
     if let Some(pcp) = frame.marks.pcp {
         plus(&mut model.by_pcp[usize::from(pcp)]);
         model.double_tagged += u64::from(frame.marks.tags == 2);
@@ -67,7 +85,11 @@ fn class(counts: &mut ClassCounters, quanta: u16) {
 fn ecn(octets: &[u8]) -> usize {
     let header = ethernet::parse(octets).unwrap();
     let [first, second]: [u8; 2] = Octets::get(octets, header.payload).unwrap();
-    let traffic_class = if header.ethertype == ethernet::IPV6 { first << 4 | second >> 4 } else { second };
+    let traffic_class = if header.ethertype == ethernet::IPV6 {
+        first << 4 | second >> 4
+    } else {
+        second
+    };
     usize::from(traffic_class & 3)
 }
 
@@ -86,19 +108,45 @@ fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
     let mut model = Counters::ZERO;
     let (mut ours, mut roce) = (frames::Frames::new(seed), roce_frames::Frames::new(seed, 7));
     let both = std::iter::from_fn(|| Some([ours.next()?, roce.next()?])).flatten();
-    for (number, octets) in both.filter(|octets| octets.len() >= shortest(point, octets)).take(count()).enumerate() {
+    for (number, octets) in both
+        .filter(|octets| octets.len() >= shortest(point, octets))
+        .take(count())
+        .enumerate()
+    {
         add(&mut model, trust, &octets);
-        assert_eq!(watch.test_run(&octets, 1).unwrap().action, pass, "{}", hex(&octets));
+        assert_eq!(
+            watch.test_run(&octets, 1).unwrap().action,
+            pass,
+            "{}",
+            hex(&octets)
+        );
         // To read takes longer than to count: at first after each frame, to name the one that differs, then now and then.
         if number < 5000 || number.is_multiple_of(100) {
             assert_eq!(watch.read().unwrap().counters, model, "{}", hex(&octets));
         }
     }
     assert_eq!(watch.read().unwrap().counters, model);
-    let reasons = model.malformed.iter().enumerate().filter(|(reason, _)| *reason != Malformed::Stamp as usize);
-    assert!(reasons.clone().all(|(_, count)| *count > 0), "every reason was met: {reasons:?}");
-    let met = [model.stamped, model.roce.frames, model.roce_ce, model.pause.xoff, model.pfc_frames, model.double_tagged];
-    assert!(met.iter().chain(&model.by_ecn).all(|count| *count > 0), "{met:?}");
+    let reasons = model
+        .malformed
+        .iter()
+        .enumerate()
+        .filter(|(reason, _)| *reason != Malformed::Stamp as usize);
+    assert!(
+        reasons.clone().all(|(_, count)| *count > 0),
+        "every reason was met: {reasons:?}"
+    );
+    let met = [
+        model.stamped,
+        model.roce.frames,
+        model.roce_ce,
+        model.pause.xoff,
+        model.pfc_frames,
+        model.double_tagged,
+    ];
+    assert!(
+        met.iter().chain(&model.by_ecn).all(|count| *count > 0),
+        "{met:?}"
+    );
 }
 
 #[test]

@@ -19,7 +19,9 @@ fn parse(text: &str) -> BTreeMap<Key, f64> {
     assert!(text.ends_with('\n'));
     let legal = |name: &str| {
         let mut letters = name.chars();
-        let first = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        let first = letters
+            .next()
+            .is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
         first && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
     };
     let (mut samples, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), String::new());
@@ -27,31 +29,55 @@ fn parse(text: &str) -> BTreeMap<Key, f64> {
     while let Some(line) = lines.next() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, words) = help.split_once(' ').unwrap();
-            assert!(legal(name) && name.starts_with("validator_") && name.ends_with("_total") && words.ends_with('.'), "{line}");
+            assert!(
+                legal(name)
+                    && name.starts_with("validator_")
+                    && name.ends_with("_total")
+                    && words.ends_with('.'),
+                "{line}"
+            );
             assert_eq!(lines.next(), Some(&*format!("# TYPE {name} counter")));
             assert!(families.insert(name.to_owned()), "{name} comes twice");
             family = name.to_owned();
             continue;
         }
-        let (name, rest) = line.split_once('{').unwrap_or_else(|| panic!("no labels: {line}"));
+        let (name, rest) = line
+            .split_once('{')
+            .unwrap_or_else(|| panic!("no labels: {line}"));
         assert_eq!(name, family, "{line}");
         let (labels, value) = rest.split_once("} ").unwrap();
         let mut named = BTreeMap::new();
         for label in labels.split(',') {
             let (label, value) = label.split_once('=').unwrap();
-            let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap();
-            assert!(legal(label) && !value.is_empty() && !value.contains(['"', '\\']), "{line}");
-            assert!(named.insert(label.to_owned(), value.to_owned()).is_none(), "{line}");
+            let value = value
+                .strip_prefix('"')
+                .and_then(|value| value.strip_suffix('"'))
+                .unwrap();
+            assert!(
+                legal(label) && !value.is_empty() && !value.contains(['"', '\\']),
+                "{line}"
+            );
+            assert!(
+                named.insert(label.to_owned(), value.to_owned()).is_none(),
+                "{line}"
+            );
         }
         let value: f64 = value.parse().unwrap();
         assert!(value >= 0.0 && value.is_finite(), "{line}");
-        assert!(samples.insert((name.to_owned(), named), value).is_none(), "twice: {line}");
+        assert!(
+            samples.insert((name.to_owned(), named), value).is_none(),
+            "twice: {line}"
+        );
     }
     samples
 }
 
 fn ask(lab: &Lab, address: SocketAddr, request: &[u8]) -> String {
-    let mut stream = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let mut stream = lab
+        .tester
+        .run(|| TcpStream::connect(address))
+        .unwrap()
+        .unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request).unwrap();
     let mut answer = String::new();
@@ -60,20 +86,41 @@ fn ask(lab: &Lab, address: SocketAddr, request: &[u8]) -> String {
 }
 
 fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
-    let answer = ask(lab, address, b"GET /metrics HTTP/1.1\r\nHost: validator\r\n\r\n");
+    let answer = ask(
+        lab,
+        address,
+        b"GET /metrics HTTP/1.1\r\nHost: validator\r\n\r\n",
+    );
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{head}");
-    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
+    assert!(
+        head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())),
+        "{head}"
+    );
     parse(body)
 }
 
 fn listening(lab: &Lab) -> (Running, SocketAddr) {
     let mut address = None;
-    let running = lab.watch_from("t0 t1 --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8", "listening", |event| {
-        let message = event["message"].as_str().unwrap();
-        address = Some(message.strip_prefix("metrics: http://").and_then(|rest| rest.strip_suffix("/metrics")).unwrap().parse().unwrap());
-    });
+    let running = lab.watch_from(
+        "t0 t1 --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8",
+        "listening",
+        |event| {
+            let message = event["message"].as_str().unwrap();
+            address = Some(
+                message
+                    .strip_prefix("metrics: http://")
+                    .and_then(|rest| rest.strip_suffix("/metrics"))
+                    .unwrap()
+                    .parse()
+                    .unwrap(),
+            );
+        },
+    );
     (running, address.unwrap())
 }
 
@@ -86,20 +133,43 @@ fn root_a_scrape_has_every_count_at_that_moment() {
     let (running, address) = listening(&lab);
     assert!(address.ip().is_loopback(), "a bare port");
     let of = |name: &str, labels: &[(&str, &str)]| {
-        let labels = [("interface", "t0"), ("direction", "receive")].iter().chain(labels);
-        (format!("validator_{name}_total"), labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        let labels = [("interface", "t0"), ("direction", "receive")]
+            .iter()
+            .chain(labels);
+        (
+            format!("validator_{name}_total"),
+            labels
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        )
     };
     let before = scrape(&lab, address);
     assert_eq!(before[&of("frames", &[])], 0.0);
     for priority in 0..8 {
-        assert_eq!(before[&of("pfc_xoff_frames", &[("priority", &priority.to_string())])], 0.0, "there before it rises");
+        assert_eq!(
+            before[&of("pfc_xoff_frames", &[("priority", &priority.to_string())])],
+            0.0,
+            "there before it rises"
+        );
     }
     let sender = lab.device_port();
-    let roce = Request { opcode: 0x81, ..Request::new(7) }.octets();
+    let roce = Request {
+        opcode: 0x81,
+        ..Request::new(7)
+    }
+    .octets();
     for _ in 0..3 {
         sender.send(&roce).unwrap();
     }
-    sender.send(&MacControl::Pfc { vector: 8, quanta: [100; 8] }.emit([2; 6])).unwrap();
+    sender
+        .send(
+            &MacControl::Pfc {
+                vector: 8,
+                quanta: [100; 8],
+            }
+            .emit([2; 6]),
+        )
+        .unwrap();
     // The port's program has run by the time that the send returns, or soon after.
     let after = loop {
         let samples = scrape(&lab, address);
@@ -124,7 +194,11 @@ fn root_a_scrape_has_every_count_at_that_moment() {
         ("ecn_frames", vec![("ecn", "not-ect")], 3.0),
         ("malformed_frames", vec![("reason", "ipv4-checksum")], 0.0),
     ] {
-        assert_eq!(after.get(&of(name, &labels)), Some(&value), "{name} {labels:?}");
+        assert_eq!(
+            after.get(&of(name, &labels)),
+            Some(&value),
+            "{name} {labels:?}"
+        );
     }
     assert!(after.keys().any(|(_, labels)| labels["interface"] == "t1"));
     running.summary("t0");
@@ -138,16 +212,39 @@ fn root_other_requests_are_refused_and_nobody_holds_up_others() {
     let lab = Lab::new();
     let (running, address) = listening(&lab);
     // Says nothing, and another not enough.
-    let silent = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
-    let mut slow = lab.tester.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let silent = lab
+        .tester
+        .run(|| TcpStream::connect(address))
+        .unwrap()
+        .unwrap();
+    let mut slow = lab
+        .tester
+        .run(|| TcpStream::connect(address))
+        .unwrap()
+        .unwrap();
     slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
-    let status = |request: &[u8]| ask(&lab, address, request).lines().next().unwrap().to_owned();
+    let status = |request: &[u8]| {
+        ask(&lab, address, request)
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
+    };
     assert_eq!(status(b"GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
-    assert_eq!(status(b"DELETE /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
+    assert_eq!(
+        status(b"DELETE /metrics HTTP/1.1\r\n\r\n"),
+        "HTTP/1.1 405 Method Not Allowed"
+    );
     assert_eq!(status(b"\xff\xfe\r\n\r\n"), "HTTP/1.1 400 Bad Request");
-    assert_eq!(status(&[b'a'; 9000]), "HTTP/1.1 431 Request Header Fields Too Large");
+    assert_eq!(
+        status(&[b'a'; 9000]),
+        "HTTP/1.1 431 Request Header Fields Too Large"
+    );
     let head = ask(&lab, address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
     scrape(&lab, address);
     drop((silent, slow));
     running.summary("t0");

@@ -20,14 +20,25 @@ use crate::napi;
 const COUNT: u64 = 1_000_000;
 const LENGTH: usize = 64;
 const HOUR: u64 = 3_600_000_000_000;
-const SIZES: Sizes = Sizes { flows: 1, windows: 1 };
+const SIZES: Sizes = Sizes {
+    flows: 1,
+    windows: 1,
+};
 
 /// Sends from d0 to t0 at a rate beyond any veth's until above [`COUNT`] frames have been let go; how many, and how many of them
 /// the sender says that t0 did not take.
 fn send(lab: &Lab) -> (u64, u64) {
     let priority = Priority::new(3).unwrap();
     let rate = 50_000_000 * LineRate::frame_bits(LENGTH);
-    let flow = FlowPlan { id: 0, role: Role::Test, priority, dscp: Dscp::new(3).unwrap(), pcp: None, rate, length: LENGTH };
+    let flow = FlowPlan {
+        id: 0,
+        role: Role::Test,
+        priority,
+        dscp: Dscp::new(3).unwrap(),
+        pcp: None,
+        rate,
+        length: LENGTH,
+    };
     let addresses = Addresses {
         source_mac: MACS[1],
         // Somebody else's, so that the stack has nothing more to do with them.
@@ -50,15 +61,29 @@ fn send(lab: &Lab) -> (u64, u64) {
     let run = || {
         let mut account = Account::attach("d0", Mode::Driver, SIZES).unwrap();
         let generator = account.generator().unwrap();
-        let mut sender = LiveFrames::open(&plan, generator.clone(), &[0], Some("no DUT".into())).unwrap();
+        let mut sender =
+            LiveFrames::open(&plan, generator.clone(), &[0], Some("no DUT".into())).unwrap();
         let from = clock::now();
-        sender.start(Burst { phase: Phase::Baseline, from, to: from + HOUR, load: 100 }).unwrap();
+        sender
+            .start(Burst {
+                phase: Phase::Baseline,
+                from,
+                to: from + HOUR,
+                load: 100,
+            })
+            .unwrap();
         while generator.flows.get(0).sequence < COUNT {
-            assert!(!sender.wait(clock::now() + 1_000_000).unwrap(), "an hour is not over");
+            assert!(
+                !sender.wait(clock::now() + 1_000_000).unwrap(),
+                "an hour is not over"
+            );
         }
         sender.stop().unwrap();
         let sent = sender.report().unwrap();
-        (sent.report.flows[0].frames, sent.lost.iter().map(|(_, lost)| lost).sum())
+        (
+            sent.report.flows[0].frames,
+            sent.lost.iter().map(|(_, lost)| lost).sum(),
+        )
     };
     lab.device.run(run).unwrap()
 }
@@ -68,14 +93,37 @@ fn assert_exact(lab: &Lab, mut running: Running, what: &str) -> u64 {
     // What the receiving end had no room for is counted here.
     let drops = || statistics(&lab.device, "d0").unwrap();
     let before = drops();
-    let dropped = || drop_rises("d0", &before, &drops()).iter().map(|drop| drop.rise).sum::<u64>();
+    let dropped = || {
+        drop_rises("d0", &before, &drops())
+            .iter()
+            .map(|drop| drop.rise)
+            .sum::<u64>()
+    };
     let (sent, refused) = send(lab);
-    running.wait_for("all frames", |object| object["total"]["frames"].as_u64().unwrap_or(0) + dropped() >= sent);
+    running.wait_for("all frames", |object| {
+        object["total"]["frames"].as_u64().unwrap_or(0) + dropped() >= sent
+    });
     let total = running.summary("t0");
-    println!("{what}: {sent} sent, {} counted, {} dropped, {refused} of them as the sender knows", total["frames"], dropped());
-    assert_eq!(total["frames"].as_u64().unwrap() + dropped(), sent, "{what}: {total}");
-    assert_eq!((&total["stamped_frames"], &total["priority_frames"]["3"]), (&total["frames"], &total["frames"]), "{what}");
-    assert_eq!(dropped(), refused, "{what}: nothing is lost behind the veth's ring");
+    println!(
+        "{what}: {sent} sent, {} counted, {} dropped, {refused} of them as the sender knows",
+        total["frames"],
+        dropped()
+    );
+    assert_eq!(
+        total["frames"].as_u64().unwrap() + dropped(),
+        sent,
+        "{what}: {total}"
+    );
+    assert_eq!(
+        (&total["stamped_frames"], &total["priority_frames"]["3"]),
+        (&total["frames"], &total["frames"]),
+        "{what}"
+    );
+    assert_eq!(
+        dropped(),
+        refused,
+        "{what}: nothing is lost behind the veth's ring"
+    );
     dropped()
 }
 
@@ -93,7 +141,9 @@ fn root_frames_made_in_the_kernel_are_all_counted() {
     }
     for mode in ["driver", "skb", "tc"] {
         let lab = lab();
-        let running = lab.watch(&format!("t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"));
+        let running = lab.watch(&format!(
+            "t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"
+        ));
         assert_exact(&lab, running, mode);
     }
 }
@@ -105,8 +155,16 @@ fn root_behind_another_program_frames_made_in_the_kernel_are_all_counted() {
     }
     let lab = lab();
     // One that was told nothing lets all frames pass.
-    let _other = lab.tester.run(|| Account::attach("t0", Mode::Driver, SIZES)).unwrap().unwrap();
-    let running = lab.watch_from("t0 --interval 50ms --dscp-map dscp-mod-8", "occupied", |_| {});
+    let _other = lab
+        .tester
+        .run(|| Account::attach("t0", Mode::Driver, SIZES))
+        .unwrap()
+        .unwrap();
+    let running = lab.watch_from(
+        "t0 --interval 50ms --dscp-map dscp-mod-8",
+        "occupied",
+        |_| {},
+    );
     assert_exact(&lab, running, "tcx behind XDP");
 }
 
@@ -118,10 +176,22 @@ fn root_where_the_ring_overflows_the_drops_are_exactly_those_that_are_missing() 
     }
     for mode in ["driver", "skb", "tc"] {
         let lab = lab();
-        let running = lab.watch(&format!("t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"));
+        let running = lab.watch(&format!(
+            "t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"
+        ));
         // A thread of its own receives. On the sender's CPU and by SCHED_IDLE it has no turn before the ring, 256 frames, is full.
-        let thread = lab.tester.run(|| napi::receive_on("t0", 0)).unwrap().unwrap();
-        assert!(Command::new("chrt").args(["--idle", "--pid", "0", &thread.to_string()]).status().unwrap().success());
+        let thread = lab
+            .tester
+            .run(|| napi::receive_on("t0", 0))
+            .unwrap()
+            .unwrap();
+        assert!(
+            Command::new("chrt")
+                .args(["--idle", "--pid", "0", &thread.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let dropped = assert_exact(&lab, running, &format!("threaded NAPI, {mode}"));
         assert!(dropped > 0, "a ring of 256 frames for a million");
     }

@@ -35,13 +35,20 @@ impl Lab {
         let (tester, device) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         for (number, mac) in MACS.into_iter().enumerate() {
             let (port, peer) = (format!("t{number}"), format!("d{number}"));
-            let end = |namespace, name, mac| End { namespace, name, mac };
+            let end = |namespace, name, mac| End {
+                namespace,
+                name,
+                mac,
+            };
             let far = [2, 0, 0, 0, 1, number as u8];
             create_veth(end(&tester, &port, mac), end(&device, &peer, far), 1500).unwrap();
         }
         let lab = Self { tester, device };
         lab.ip(&lab.tester, &format!("address add {TESTER}/24 dev t0"));
-        lab.ip(&lab.tester, &format!("neighbour add {BEYOND} lladdr 02:00:00:00:00:02 dev t0"));
+        lab.ip(
+            &lab.tester,
+            &format!("neighbour add {BEYOND} lladdr 02:00:00:00:00:02 dev t0"),
+        );
         lab
     }
 
@@ -51,8 +58,15 @@ impl Lab {
 
     /// What a program says in that namespace; it has to succeed.
     pub fn tool(&self, namespace: &Namespace, program: &str, arguments: &str) -> String {
-        let output = namespace.run(|| Command::new(program).args(arguments.split(' ')).output()).unwrap().unwrap();
-        assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = namespace
+            .run(|| Command::new(program).args(arguments.split(' ')).output())
+            .unwrap()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{program} {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -75,24 +89,40 @@ impl Lab {
     pub fn start(&self, arguments: &str) -> Running {
         let spawn = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
-            command.arg("watch").arg("--json").args(arguments.split(' '));
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+            command
+                .arg("watch")
+                .arg("--json")
+                .args(arguments.split(' '));
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
         };
         let mut child = self.tester.run(spawn).unwrap().unwrap();
-        let (out, err) = (BufReader::new(child.stdout.take().unwrap()), child.stderr.take().unwrap());
+        let (out, err) = (
+            BufReader::new(child.stdout.take().unwrap()),
+            child.stderr.take().unwrap(),
+        );
         Running { child, out, err }
     }
 
     /// A socket whose datagrams leave t0 with that DSCP, through the stack.
     pub fn sender(&self, dscp: i32) -> UdpSocket {
-        let socket = self.tester.run(|| UdpSocket::bind((TESTER, 0))).unwrap().unwrap();
+        let socket = self
+            .tester
+            .run(|| UdpSocket::bind((TESTER, 0)))
+            .unwrap()
+            .unwrap();
         setsockopt(&socket.as_fd(), Ipv4Tos, &(dscp << 2)).unwrap();
         socket
     }
 
     /// A socket that frames leave d0 by, past the stack.
     pub fn device_port(&self) -> PacketSocket {
-        self.device.run(|| PacketSocket::open("d0")).unwrap().unwrap()
+        self.device
+            .run(|| PacketSocket::open("d0"))
+            .unwrap()
+            .unwrap()
     }
 }
 
@@ -113,14 +143,17 @@ impl Running {
     fn object(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
-        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        (!line.is_empty())
+            .then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
     }
 
     /// The next object for which that holds.
     pub fn wait_for(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
         let begin = Instant::now();
         loop {
-            let Some(object) = self.object() else { panic!("{what}: the command ended; {}", self.errors()) };
+            let Some(object) = self.object() else {
+                panic!("{what}: the command ended; {}", self.errors())
+            };
             if holds(&object) {
                 return object;
             }
@@ -129,7 +162,9 @@ impl Running {
     }
 
     pub fn event(&mut self, event: &str) -> Value {
-        self.wait_for(event, |object| object["type"] == "event" && object["event"] == event)
+        self.wait_for(event, |object| {
+            object["type"] == "event" && object["event"] == event
+        })
     }
 
     fn errors(&mut self) -> String {
@@ -153,8 +188,13 @@ impl Running {
         self.signal(Signal::SIGINT);
         let (objects, code) = self.end();
         assert_eq!(code, Some(130));
-        let is_it = |object: &&Value| object["type"] == "summary" && object["interface"] == interface;
-        objects.iter().find(is_it).unwrap_or_else(|| panic!("no summary of {interface}: {objects:?}"))["total"].clone()
+        let is_it =
+            |object: &&Value| object["type"] == "summary" && object["interface"] == interface;
+        objects
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("no summary of {interface}: {objects:?}"))["total"]
+            .clone()
     }
 }
 

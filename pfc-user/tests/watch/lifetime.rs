@@ -13,9 +13,20 @@ use crate::roce_frames::Request;
 /// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
 fn attached(lab: &Lab) -> usize {
     let links = lab.ip(&lab.tester, "link show");
-    let query = |kind| lab.tester.run(move || SchedClassifier::query_tcx("t0", kind)).unwrap().unwrap().1.len();
+    let query = |kind| {
+        lab.tester
+            .run(move || SchedClassifier::query_tcx("t0", kind))
+            .unwrap()
+            .unwrap()
+            .1
+            .len()
+    };
     // One that was removed has none.
-    let tcx = if links.contains(" t0@") { query(TcAttachType::Ingress) + query(TcAttachType::Egress) } else { 0 };
+    let tcx = if links.contains(" t0@") {
+        query(TcAttachType::Ingress) + query(TcAttachType::Egress)
+    } else {
+        0
+    };
     links.matches("prog/xdp").count() + tcx
 }
 
@@ -27,17 +38,27 @@ fn root_an_interface_that_is_removed_ends_and_the_last_ends_the_command() {
     let lab = Lab::new();
     let mut running = lab.watch("t0 t1 --interval 50ms");
     lab.device_port().send(&Request::new(7).octets()).unwrap();
-    running.wait_for("a frame", |object| object["interface"] == "t0" && object["total"]["frames"] == 1);
+    running.wait_for("a frame", |object| {
+        object["interface"] == "t0" && object["total"]["frames"] == 1
+    });
     lab.ip(&lab.tester, "link delete t0");
     let event = running.event("removed");
     assert_eq!(event["interface"], "t0");
-    assert!(event["message"].as_str().unwrap().contains("is gone"), "{event}");
-    running.wait_for("the other goes on", |object| object["type"] == "counters" && object["interface"] == "t1");
+    assert!(
+        event["message"].as_str().unwrap().contains("is gone"),
+        "{event}"
+    );
+    running.wait_for("the other goes on", |object| {
+        object["type"] == "counters" && object["interface"] == "t1"
+    });
     lab.ip(&lab.tester, "link delete t1");
     assert_eq!(running.event("removed")["interface"], "t1");
     let (objects, code) = running.end();
     assert_eq!(code, Some(3));
-    let summary = objects.iter().find(|object| object["type"] == "summary" && object["interface"] == "t0").unwrap();
+    let summary = objects
+        .iter()
+        .find(|object| object["type"] == "summary" && object["interface"] == "t0")
+        .unwrap();
     assert_eq!(summary["total"]["frames"], 1, "what it counted stays");
 }
 
@@ -53,7 +74,10 @@ fn root_carrier_and_mtu_are_noted_and_it_goes_on() {
     lab.ip(&lab.device, "link set dev d0 up");
     running.event("carrier-up");
     lab.ip(&lab.tester, "link set dev t0 mtu 1400");
-    assert_eq!(running.event("mtu")["message"], "MTU changed from 1500 to 1400");
+    assert_eq!(
+        running.event("mtu")["message"],
+        "MTU changed from 1500 to 1400"
+    );
     lab.device_port().send(&Request::new(7).octets()).unwrap();
     running.wait_for("a frame", |object| object["total"]["roce_packets"] == 1);
     assert_eq!(running.summary("t0")["frames"], 1);
@@ -66,13 +90,20 @@ fn root_each_signal_ends_it_with_what_was_measured_and_leaves_nothing() {
         return;
     }
     let lab = Lab::new();
-    for (signal, arguments) in [(Signal::SIGINT, "t0"), (Signal::SIGTERM, "t0 --attach tc"), (Signal::SIGHUP, "--loss t0:t1")] {
+    for (signal, arguments) in [
+        (Signal::SIGINT, "t0"),
+        (Signal::SIGTERM, "t0 --attach tc"),
+        (Signal::SIGHUP, "--loss t0:t1"),
+    ] {
         let running = lab.watch(arguments);
         assert!(attached(&lab) > 0, "{arguments}");
         running.signal(signal);
         let (objects, code) = running.end();
         assert_eq!(code, Some(130), "{signal}");
-        assert!(objects.iter().any(|object| object["type"] == "summary"), "{objects:?}");
+        assert!(
+            objects.iter().any(|object| object["type"] == "summary"),
+            "{objects:?}"
+        );
         wait_until_detached(&lab);
     }
 }
@@ -83,7 +114,11 @@ fn root_nothing_stays_attached_when_it_is_killed() {
         return;
     }
     let lab = Lab::new();
-    for (arguments, count) in [("t0 t1", 2), ("t0 t1 --attach tc --loss t0:t1", 2), ("--loss t0:t1", 2)] {
+    for (arguments, count) in [
+        ("t0 t1", 2),
+        ("t0 t1 --attach tc --loss t0:t1", 2),
+        ("--loss t0:t1", 2),
+    ] {
         let running = lab.watch(arguments);
         assert_eq!(attached(&lab), count, "{arguments}");
         running.signal(Signal::SIGKILL);
@@ -95,9 +130,19 @@ fn root_nothing_stays_attached_when_it_is_killed() {
 /// Until the last program of a pair is attached, at tcx egress of t0.
 pub fn wait_until_attached(lab: &Lab) {
     let begin = Instant::now();
-    let at_egress = || lab.tester.run(|| SchedClassifier::query_tcx("t0", TcAttachType::Egress)).unwrap().unwrap().1.len();
+    let at_egress = || {
+        lab.tester
+            .run(|| SchedClassifier::query_tcx("t0", TcAttachType::Egress))
+            .unwrap()
+            .unwrap()
+            .1
+            .len()
+    };
     while at_egress() == 0 {
-        assert!(begin.elapsed() < PATIENCE, "nothing is attached at tcx egress");
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "nothing is attached at tcx egress"
+        );
     }
 }
 
@@ -113,8 +158,16 @@ fn root_a_signal_ends_the_wait_before_a_window_at_once() {
     wait_until_detached(&lab);
     let (objects, code) = running.end();
     assert_eq!(code, Some(130));
-    assert!(objects.iter().any(|object| object["type"] == "summary" && object["interface"] == "t1"), "{objects:?}");
-    assert!(objects.iter().all(|object| object["type"] != "loss"), "no window, no judgement: {objects:?}");
+    assert!(
+        objects
+            .iter()
+            .any(|object| object["type"] == "summary" && object["interface"] == "t1"),
+        "{objects:?}"
+    );
+    assert!(
+        objects.iter().all(|object| object["type"] != "loss"),
+        "no window, no judgement: {objects:?}"
+    );
 }
 
 /// A link is taken down after the last descriptor is closed, not while.
@@ -130,7 +183,9 @@ fn root_the_duration_ends_it() {
     if !need_root("root_the_duration_ends_it") {
         return;
     }
-    let (objects, code) = Lab::new().watch("t0 --duration 100ms --interval 20ms").end();
+    let (objects, code) = Lab::new()
+        .watch("t0 --duration 100ms --interval 20ms")
+        .end();
     assert_eq!(code, Some(0));
     assert!(objects.iter().any(|object| object["type"] == "counters"));
     assert_eq!(objects.last().unwrap()["type"], "summary");
@@ -146,11 +201,20 @@ fn root_what_cannot_be_watched_is_a_usage_error() {
         ("nowhere", "there is no interface \"nowhere\""),
         ("nowhere", "there are: lo, t0, t1"),
         ("t0 t0", "t0 is named twice"),
-        ("t0 --pcap /nowhere/pause.pcapng", "--pcap: cannot write /nowhere/pause.pcapng"),
-        ("t0 --prometheus 192.0.2.77:9", "--prometheus: cannot listen on 192.0.2.77:9"),
+        (
+            "t0 --pcap /nowhere/pause.pcapng",
+            "--pcap: cannot write /nowhere/pause.pcapng",
+        ),
+        (
+            "t0 --prometheus 192.0.2.77:9",
+            "--prometheus: cannot listen on 192.0.2.77:9",
+        ),
         ("t0 --interval 0s", "expected a time above 0"),
         ("t0 --loss t0", "expected two different interfaces"),
-        ("lo --attach driver", "`lo` takes no XDP program in driver mode"),
+        (
+            "lo --attach driver",
+            "`lo` takes no XDP program in driver mode",
+        ),
     ] {
         let (code, errors) = refused(&lab, arguments);
         assert_eq!(code, Some(2), "{arguments}: {errors}");
@@ -166,16 +230,33 @@ fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
         return;
     }
     let lab = Lab::new();
-    let command = format!("stty cols 200 rows 50; {} watch t0 --duration 300ms --interval 50ms", env!("CARGO_BIN_EXE_validator"));
-    let run = || Command::new("script").args(["--quiet", "--return", "--command", &command, "/dev/null"]).stdin(Stdio::null()).output();
+    let command = format!(
+        "stty cols 200 rows 50; {} watch t0 --duration 300ms --interval 50ms",
+        env!("CARGO_BIN_EXE_validator")
+    );
+    let run = || {
+        Command::new("script")
+            .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+            .stdin(Stdio::null())
+            .output()
+    };
     let output = lab.tester.run(run).unwrap().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text:?}");
     // Up by as many lines as were drawn, at least once: what it is watching, a heading, the columns, and one row.
     assert!(text.contains("\x1b[4A"), "{text:?}");
     let last = text.rsplit("\x1b").next().unwrap();
-    assert!(last.contains("t0 (xdp driver), priority by DSCP (dscp-high-bits), 10 Gbit/s as the driver reports"), "{text:?}");
-    assert!(last.lines().any(|line| line.split_whitespace().take(3).eq(["all", "0", "0"])), "{text:?}");
+    assert!(
+        last.contains(
+            "t0 (xdp driver), priority by DSCP (dscp-high-bits), 10 Gbit/s as the driver reports"
+        ),
+        "{text:?}"
+    );
+    assert!(
+        last.lines()
+            .any(|line| line.split_whitespace().take(3).eq(["all", "0", "0"])),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -184,14 +265,27 @@ fn root_elsewhere_it_writes_a_line_a_port_and_interval_and_the_table_last() {
         return;
     }
     let lab = Lab::new();
-    let run = || Command::new(env!("CARGO_BIN_EXE_validator")).args("watch t0 t1 --duration 220ms --interval 100ms".split(' ')).output();
+    let run = || {
+        Command::new(env!("CARGO_BIN_EXE_validator"))
+            .args("watch t0 t1 --duration 220ms --interval 100ms".split(' '))
+            .output()
+    };
     let output = lab.tester.run(run).unwrap().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.starts_with("watching t0 (xdp driver): priority by DSCP"), "{text}");
+    assert!(
+        text.starts_with("watching t0 (xdp driver): priority by DSCP"),
+        "{text}"
+    );
     for port in ["t0", "t1"] {
-        assert!(text.contains(&format!("{port} (xdp driver) | 0 frame/s | 0 bit/s\n")), "{text}");
-        assert!(text.contains(&format!("\n{port} (xdp driver), priority by DSCP")), "{text}");
+        assert!(
+            text.contains(&format!("{port} (xdp driver) | 0 frame/s | 0 bit/s\n")),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("\n{port} (xdp driver), priority by DSCP")),
+            "{text}"
+        );
     }
     assert!(!text.contains('\x1b'), "{text:?}");
 }

@@ -8,7 +8,9 @@ use std::thread;
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+};
 use nix::sys::time::TimeVal;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
@@ -25,7 +27,13 @@ use crate::lifetime::wait_until_detached;
 
 /// All that arrives on an interface of the calling thread's namespace.
 pub fn capture(interface: &str) -> OwnedFd {
-    let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll).unwrap();
+    let fd = socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::EthAll,
+    )
+    .unwrap();
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
@@ -36,16 +44,30 @@ pub fn capture(interface: &str) -> OwnedFd {
         sll_addr: [0; 8],
     };
     // SAFETY: an address of the length given.
-    Errno::result(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) }).unwrap();
+    Errno::result(unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as u32,
+        )
+    })
+    .unwrap();
     with_room(&fd);
     setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::new(0, 20_000)).unwrap();
     fd
 }
 
 /// Runs `test` while frames go from d0 to d1, but for those that `loses` is true of: the number of the frame, and its octets.
-pub fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, test: impl FnOnce(&AtomicUsize) -> T) -> T {
+pub fn with_middle<T>(
+    lab: &Lab,
+    loses: impl Fn(usize, &[u8]) -> bool + Sync,
+    test: impl FnOnce(&AtomicUsize) -> T,
+) -> T {
     let (stop, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (from, to) = lab.device.run(|| (capture("d0"), PacketSocket::open("d1").unwrap())).unwrap();
+    let (from, to) = lab
+        .device
+        .run(|| (capture("d0"), PacketSocket::open("d1").unwrap()))
+        .unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut frame = [0; 2048];
@@ -73,14 +95,26 @@ pub fn with_middle<T>(lab: &Lab, loses: impl Fn(usize, &[u8]) -> bool + Sync, te
 
 /// The judgement at the end.
 pub fn judged(objects: &[Value]) -> &Value {
-    objects.iter().find(|object| object["type"] == "loss").unwrap_or_else(|| panic!("no judgement: {objects:?}"))
+    objects
+        .iter()
+        .find(|object| object["type"] == "loss")
+        .unwrap_or_else(|| panic!("no judgement: {objects:?}"))
 }
 
 /// Sent, received, lost, allowance and verdict of a subject.
 pub fn row(report: &Value, subject: &Value) -> Value {
     let rows = report["rows"].as_array().unwrap();
-    let row = rows.iter().find(|row| row["subject"] == *subject).unwrap_or_else(|| panic!("no {subject}: {report}"));
-    json!([row["sent"], row["received"], row["lost"], row["allowance"], row["verdict"]])
+    let row = rows
+        .iter()
+        .find(|row| row["subject"] == *subject)
+        .unwrap_or_else(|| panic!("no {subject}: {report}"));
+    json!([
+        row["sent"],
+        row["received"],
+        row["lost"],
+        row["allowance"],
+        row["verdict"]
+    ])
 }
 
 fn dscp_of(frame: &[u8]) -> Option<u8> {
@@ -92,7 +126,11 @@ fn through_the_stack(one_in: Option<usize>) -> (Vec<Value>, Option<i32>) {
     let lab = Lab::new();
     let lost = AtomicUsize::new(0);
     let loses = |_, frame: &[u8]| {
-        let number = if dscp_of(frame) == Some(26) { lost.fetch_add(1, Ordering::Relaxed) + 1 } else { return false };
+        let number = if dscp_of(frame) == Some(26) {
+            lost.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            return false;
+        };
         one_in.is_some_and(|one_in| number.is_multiple_of(one_in))
     };
     with_middle(&lab, loses, |passed| {
@@ -116,9 +154,19 @@ fn root_without_loss_there_is_none() {
     }
     let (objects, code) = through_the_stack(None);
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(0), &json!("no-loss")), "{report}");
-    assert_eq!(row(report, &json!({ "priority": 3 })), json!([1000, 1000, 0, 0, "no-loss"]));
-    assert_eq!(row(report, &json!({ "priority": 0 })), json!([500, 500, 0, 0, "no-loss"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(0), &json!("no-loss")),
+        "{report}"
+    );
+    assert_eq!(
+        row(report, &json!({ "priority": 3 })),
+        json!([1000, 1000, 0, 0, "no-loss"])
+    );
+    assert_eq!(
+        row(report, &json!({ "priority": 0 })),
+        json!([500, 500, 0, 0, "no-loss"])
+    );
     assert_eq!(report["rows"].as_array().unwrap().len(), 2);
     assert_eq!(report["sender"], "what t0 sent was counted at tcx egress");
 }
@@ -130,9 +178,19 @@ fn root_loss_is_counted_by_priority_and_exactly() {
     }
     let (objects, code) = through_the_stack(Some(100));
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report}");
-    assert_eq!(row(report, &json!({ "priority": 3 })), json!([1000, 990, 10, 0, "loss"]));
-    assert_eq!(row(report, &json!({ "priority": 0 })), json!([500, 500, 0, 0, "no-loss"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(1), &json!("loss")),
+        "{report}"
+    );
+    assert_eq!(
+        row(report, &json!({ "priority": 3 })),
+        json!([1000, 990, 10, 0, "loss"])
+    );
+    assert_eq!(
+        row(report, &json!({ "priority": 0 })),
+        json!([500, 500, 0, 0, "no-loss"])
+    );
 }
 
 /// Stamped frames of the validator's own sender, which go past tcx; those whose number `loses` is true of are lost.
@@ -144,8 +202,15 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
         |_| {
             let running = lab.watch("--loss t0:t1 --duration 3s");
             let priority = Priority::new(3).unwrap();
-            let flow =
-                FlowPlan { id: 5, role: Role::Test, priority, dscp: Dscp::new(26).unwrap(), pcp: None, rate: 10_000_000, length: 200 };
+            let flow = FlowPlan {
+                id: 5,
+                role: Role::Test,
+                priority,
+                dscp: Dscp::new(26).unwrap(),
+                pcp: None,
+                rate: 10_000_000,
+                length: 200,
+            };
             let addresses = Addresses {
                 source_mac: MACS[0],
                 destination_mac: MACS[1],
@@ -168,9 +233,23 @@ fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i
             let open = || Sendmmsg::open(&plan, FlowControl::Unaware("no DUT".into()));
             let mut sender = lab.tester.run(open).unwrap().unwrap();
             let from = clock::now() + 1_000_000;
-            sender.start(Burst { phase: Phase::Baseline, from, to: from + 200_000_000, load: 100 }).unwrap();
+            sender
+                .start(Burst {
+                    phase: Phase::Baseline,
+                    from,
+                    to: from + 200_000_000,
+                    load: 100,
+                })
+                .unwrap();
             while !sender.wait(clock::now() + 1_000_000_000).unwrap() {}
-            let sent = sender.report().unwrap().report.flows.iter().map(|flow| flow.frames).sum();
+            let sent = sender
+                .report()
+                .unwrap()
+                .report
+                .flows
+                .iter()
+                .map(|flow| flow.frames)
+                .sum();
             let (objects, code) = running.end();
             (objects, code, sent)
         },
@@ -187,19 +266,39 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
     let report = judged(&objects);
     let lost = sent / 300;
     assert!(lost > 0, "{sent}");
-    assert_eq!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report}");
-    assert_eq!(row(report, &json!("all")), json!([sent, sent - lost, lost, 0, "loss"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(1), &json!("loss")),
+        "{report}"
+    );
+    assert_eq!(
+        row(report, &json!("all")),
+        json!([sent, sent - lost, lost, 0, "loss"])
+    );
     let flow = row(report, &json!({ "flow": [77, 5] }));
     // The last may be among the lost: then the flow's own numbers end before it.
     let tail = u64::from(sent.is_multiple_of(300));
-    assert_eq!(flow, json!([sent - tail, sent - lost, lost - tail, 0, "loss"]));
+    assert_eq!(
+        flow,
+        json!([sent - tail, sent - lost, lost - tail, 0, "loss"])
+    );
     let sender = report["sender"].as_str().unwrap();
-    assert!(sender.contains("by its driver (tx_packets)") && sender.contains("did not pass tcx egress"), "{sender}");
+    assert!(
+        sender.contains("by its driver (tx_packets)") && sender.contains("did not pass tcx egress"),
+        "{sender}"
+    );
 
     let (objects, code, sent) = past_the_stack(|_| false);
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(0), &json!("no-loss")), "{report}");
-    assert_eq!(row(report, &json!({ "flow": [77, 5] })), json!([sent, sent, 0, 0, "no-loss"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(0), &json!("no-loss")),
+        "{report}"
+    );
+    assert_eq!(
+        row(report, &json!({ "flow": [77, 5] })),
+        json!([sent, sent, 0, 0, "no-loss"])
+    );
 }
 
 #[test]
@@ -225,7 +324,8 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
         |_| {
             let mut running = lab.start("--loss tx:t1 --duration 3s");
             let sender = lab.sender(26);
-            let send = || (0..100).for_each(|_| assert!(sender.send_to(&[0; 100], (BEYOND, 9)).is_ok()));
+            let send =
+                || (0..100).for_each(|_| assert!(sender.send_to(&[0; 100], (BEYOND, 9)).is_ok()));
             running.event("before-window");
             send();
             running.event("watching");
@@ -237,7 +337,11 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
     let row = row(report, &json!({ "priority": 3 }));
     // Those of before it are in the window, or in its allowance, whichever it opened after.
     assert!(row[0].as_u64().unwrap() >= 100 && row[2] == 0, "{report:#}");
-    assert_ne!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report:#}");
+    assert_ne!(
+        (code, &report["verdict"]),
+        (Some(1), &json!("loss")),
+        "{report:#}"
+    );
     assert_eq!(report["sender"], "what tx sent was counted at tcx egress");
 }
 
@@ -248,7 +352,10 @@ fn root_nothing_sent_proves_nothing() {
     }
     let (objects, code) = Lab::new().watch("--loss t0:t1 --duration 100ms").end();
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive"))
+    );
     assert_eq!(report["reason"], "nothing was sent in the window");
 }
 
@@ -263,7 +370,11 @@ fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
     let (objects, code) = running.end();
     wait_until_detached(&lab);
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
     report["reason"].clone()
 }
 
@@ -273,7 +384,10 @@ fn root_a_port_without_carrier_meanwhile_allows_no_verdict() {
         return;
     }
     let down = |lab: &Lab| drop(lab.ip(&lab.device, "link set dev d1 down"));
-    assert_eq!(disturbed(Some("carrier-lost"), down), "t1 had no carrier for a time");
+    assert_eq!(
+        disturbed(Some("carrier-lost"), down),
+        "t1 had no carrier for a time"
+    );
     let flap = |lab: &Lab| {
         down(lab);
         lab.ip(&lab.device, "link set dev d1 up");
@@ -288,7 +402,9 @@ fn root_a_port_that_is_removed_meanwhile_allows_no_verdict() {
         return;
     }
     for port in ["t0", "t1"] {
-        let reason = disturbed(Some("removed"), |lab| drop(lab.ip(&lab.tester, &format!("link delete {port}"))));
+        let reason = disturbed(Some("removed"), |lab| {
+            drop(lab.ip(&lab.tester, &format!("link delete {port}")))
+        });
         assert_eq!(reason, format!("{port} was removed"));
     }
 }
@@ -307,7 +423,11 @@ fn root_a_port_that_is_removed_while_frames_are_awaited_allows_no_verdict() {
         lab.ip(&lab.tester, &format!("link delete {port}"));
         let (objects, code) = running.end();
         let report = judged(&objects);
-        assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+        assert_eq!(
+            (code, &report["verdict"]),
+            (Some(3), &json!("inconclusive")),
+            "{report:#}"
+        );
         assert_eq!(report["reason"], format!("{port} was removed"));
     }
 }
@@ -325,7 +445,12 @@ fn root_a_port_that_is_removed_before_the_window_opens_ends_the_command() {
     assert_eq!(running.event("removed")["interface"], "t1");
     let (objects, code) = running.end();
     assert_eq!(code, Some(3));
-    assert!(objects.iter().any(|object| object["type"] == "summary" && object["interface"] == "t0"), "{objects:?}");
+    assert!(
+        objects
+            .iter()
+            .any(|object| object["type"] == "summary" && object["interface"] == "t0"),
+        "{objects:?}"
+    );
 }
 
 #[test]
@@ -341,8 +466,15 @@ fn root_a_second_signal_ends_the_wait_for_frames_at_once() {
     running.signal(Signal::SIGINT);
     let (objects, code) = running.end();
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(130), &json!("inconclusive")), "{report:#}");
-    assert_eq!(report["reason"], "interrupted while frames may have been on their way");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(130), &json!("inconclusive")),
+        "{report:#}"
+    );
+    assert_eq!(
+        report["reason"],
+        "interrupted while frames may have been on their way"
+    );
 }
 
 #[test]
@@ -351,5 +483,8 @@ fn root_a_port_with_another_mtu_meanwhile_allows_no_verdict() {
         return;
     }
     let smaller = |lab: &Lab| drop(lab.ip(&lab.tester, "link set dev t1 mtu 500"));
-    assert_eq!(disturbed(Some("mtu"), smaller), "t1 got an MTU of 500 in place of 1500");
+    assert_eq!(
+        disturbed(Some("mtu"), smaller),
+        "t1 got an MTU of 500 in place of 1500"
+    );
 }

@@ -1,5 +1,8 @@
 //! `watch`: its programs against golden frames, scapy's and the host's classifier, and the command on live ports.
-#![expect(clippy::duplicate_mod, reason = "both makers of frames bring the same damage")]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "both makers of frames bring the same damage"
+)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -25,7 +28,10 @@ use validator::driver::watch::{Direction, Point, Settings};
 use validator::driver::xdp::Mode;
 
 /// What the programs answer: whatever comes next decides.
-const PASS: [(Point, u32); 2] = [(Point::Xdp(Mode::Auto), 2), (Point::Tcx(Direction::Ingress), u32::MAX)];
+const PASS: [(Point, u32); 2] = [
+    (Point::Xdp(Mode::Auto), 2),
+    (Point::Tcx(Direction::Ingress), u32::MAX),
+];
 
 /// DSCP d has priority d mod 8.
 fn settings(trust: Trust) -> Settings {

@@ -16,7 +16,10 @@ use crate::loss::{capture, judged, row, with_middle};
 
 /// A device that forwards all but every `one_in`th frame, if any, and takes none with more than 500 octets of payload: those the
 /// sending veth drops.
-fn with_short_device(one_in: usize, test: impl FnOnce(&Lab) -> (Vec<Value>, Option<i32>)) -> (Value, Option<i32>) {
+fn with_short_device(
+    one_in: usize,
+    test: impl FnOnce(&Lab) -> (Vec<Value>, Option<i32>),
+) -> (Value, Option<i32>) {
     let lab = Lab::new();
     lab.ip(&lab.device, "link set dev d0 mtu 500");
     with_middle(
@@ -33,12 +36,22 @@ fn with_short_device(one_in: usize, test: impl FnOnce(&Lab) -> (Vec<Value>, Opti
 fn mixed(lab: &Lab) {
     let sender = lab.sender(26);
     for number in 0..110 {
-        sender.send_to(&vec![0; if number % 11 == 0 { 900 } else { 100 }], (BEYOND, 9)).unwrap();
+        sender
+            .send_to(
+                &vec![0; if number % 11 == 0 { 900 } else { 100 }],
+                (BEYOND, 9),
+            )
+            .unwrap();
     }
 }
 
 fn notes(report: &Value) -> String {
-    report["notes"].as_array().unwrap().iter().map(|note| format!("{note}\n")).collect()
+    report["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| format!("{note}\n"))
+        .collect()
 }
 
 #[test]
@@ -54,14 +67,33 @@ fn root_what_the_senders_driver_drops_is_no_loss_between_the_ports() {
         })
     };
     let (report, code) = through(1_000_000);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
-    assert_eq!(row(&report, &json!({ "priority": 3 })), json!([110, 100, 10, 0, "inconclusive"]));
-    assert!(notes(&report).contains("10 frames passed tcx egress of t0 and were not counted as sent by its driver"), "{report:#}");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(&report, &json!({ "priority": 3 })),
+        json!([110, 100, 10, 0, "inconclusive"])
+    );
+    assert!(
+        notes(&report).contains(
+            "10 frames passed tcx egress of t0 and were not counted as sent by its driver"
+        ),
+        "{report:#}"
+    );
     assert!(notes(&report).contains("t0: tx_dropped 10"), "{report:#}");
 
     let (report, code) = through(5);
-    assert_eq!((code, &report["verdict"]), (Some(1), &json!("loss")), "{report:#}");
-    assert_eq!(row(&report, &json!({ "priority": 3 })), json!([110, 80, 30, 0, "loss"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(1), &json!("loss")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(&report, &json!({ "priority": 3 })),
+        json!([110, 80, 30, 0, "loss"])
+    );
     assert_eq!(report["rows"][0]["own_side"], 10, "{report:#}");
 }
 
@@ -72,7 +104,11 @@ fn root_what_the_senders_queue_drops_is_no_loss_between_the_ports() {
         return;
     }
     let lab = Lab::new();
-    lab.tool(&lab.tester, "tc", "qdisc add dev t0 root tbf rate 8mbit burst 2kb limit 3000");
+    lab.tool(
+        &lab.tester,
+        "tc",
+        "qdisc add dev t0 root tbf rate 8mbit burst 2kb limit 3000",
+    );
     let (objects, code) = with_middle(
         &lab,
         |_, _| false,
@@ -86,21 +122,48 @@ fn root_what_the_senders_queue_drops_is_no_loss_between_the_ports() {
         },
     );
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
     let of_row = &report["rows"][0];
     let lost = of_row["lost"].as_u64().unwrap();
     assert!(lost > 0, "{report:#}");
-    assert_eq!((&of_row["sent"], of_row["received"].as_u64()), (&json!(1000), Some(1000 - lost)));
-    assert!(notes(report).contains(&format!("{lost} frames passed tcx egress of t0 and were not counted as sent")), "{report:#}");
+    assert_eq!(
+        (&of_row["sent"], of_row["received"].as_u64()),
+        (&json!(1000), Some(1000 - lost))
+    );
+    assert!(
+        notes(report).contains(&format!(
+            "{lost} frames passed tcx egress of t0 and were not counted as sent"
+        )),
+        "{report:#}"
+    );
     let queue = lab.tool(&lab.tester, "tc", "-s qdisc show dev t0");
     assert!(queue.contains(&format!("dropped {lost},")), "{queue}");
-    let handle = queue.split_whitespace().nth(2).unwrap().trim_end_matches(':');
-    assert!(notes(report).contains(&format!("qdisc tbf {handle}: drops {lost}")), "{report:#}{queue}");
+    let handle = queue
+        .split_whitespace()
+        .nth(2)
+        .unwrap()
+        .trim_end_matches(':');
+    assert!(
+        notes(report).contains(&format!("qdisc tbf {handle}: drops {lost}")),
+        "{report:#}{queue}"
+    );
 }
 
 /// A stamped datagram's payload, of that many octets.
 fn stamped(flow: u16, sequence: u64, length: usize) -> Vec<u8> {
-    let mut octets = Stamp { run: 77, flow, phase: Phase::Baseline, sequence, time: 0 }.emit().to_vec();
+    let mut octets = Stamp {
+        run: 77,
+        flow,
+        phase: Phase::Baseline,
+        sequence,
+        time: 0,
+    }
+    .emit()
+    .to_vec();
     octets.resize(length.max(LEN), 0);
     octets
 }
@@ -114,16 +177,33 @@ fn root_own_drops_from_before_the_window_explain_what_stamps_miss() {
         let mut running = lab.start("--loss t0:t1 --max-latency 3s --duration 3s");
         wait_until_attached(lab);
         let sender = lab.sender(26);
-        let send = |sequence, length| assert!(sender.send_to(&stamped(5, sequence, length), (BEYOND, UDP_PORT)).is_ok());
+        let send = |sequence, length| {
+            assert!(
+                sender
+                    .send_to(&stamped(5, sequence, length), (BEYOND, UDP_PORT))
+                    .is_ok()
+            )
+        };
         (0..100).for_each(|sequence| send(sequence, if sequence % 10 == 5 { 900 } else { 100 }));
         running.event("watching");
         (100..200).for_each(|sequence| send(sequence, 100));
         running.end()
     });
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
-    assert_eq!(row(&report, &json!({ "flow": [77, 5] })), json!([200, 190, 10, 0, "inconclusive"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(&report, &json!({ "flow": [77, 5] })),
+        json!([200, 190, 10, 0, "inconclusive"])
+    );
     let counted = row(&report, &json!({ "priority": 3 }));
-    assert_eq!([&counted[0], &counted[1], &counted[2]], [100, 100, 0], "none of the window itself is missing");
+    assert_eq!(
+        [&counted[0], &counted[1], &counted[2]],
+        [100, 100, 0],
+        "none of the window itself is missing"
+    );
     assert!(notes(&report).contains("t0: tx_dropped 10"), "{report:#}");
 }
 
@@ -137,28 +217,53 @@ fn root_more_flows_than_there_are_places_for_are_judged_by_priority() {
         &lab,
         |_, _| false,
         |_| {
-            let mut running = lab.start("--loss t0:t1 --max-latency 3s --duration 3s --interval 50ms");
+            let mut running =
+                lab.start("--loss t0:t1 --max-latency 3s --duration 3s --interval 50ms");
             wait_until_attached(&lab);
             // Of a flow that t0 does not send; it takes a place at t1.
-            let other = TestFrame::new(Stamp { run: 78, flow: 0, phase: Phase::Baseline, sequence: 0, time: 0 }).octets();
+            let other = TestFrame::new(Stamp {
+                run: 78,
+                flow: 0,
+                phase: Phase::Baseline,
+                sequence: 0,
+                time: 0,
+            })
+            .octets();
             let far = lab.device.run(|| capture("d1")).unwrap();
             send(far.as_raw_fd(), &other, MsgFlags::empty()).unwrap();
             running.event("watching");
             let sender = lab.sender(26);
             for flow in 0..1024 {
-                sender.send_to(&stamped(flow, 0, 100), (BEYOND, UDP_PORT)).unwrap();
+                sender
+                    .send_to(&stamped(flow, 0, 100), (BEYOND, UDP_PORT))
+                    .unwrap();
             }
-            let live = |object: &Value| object["interface"] == "t1" && object["total"]["untold_stamped_frames"] == 1;
+            let live = |object: &Value| {
+                object["interface"] == "t1" && object["total"]["untold_stamped_frames"] == 1
+            };
             running.wait_for("the frame without a place", live);
             running.end()
         },
     );
     let report = judged(&objects);
-    assert_eq!((code, &report["verdict"]), (Some(0), &json!("no-loss")), "{report:#}");
-    assert_eq!(row(report, &json!({ "priority": 3 })), json!([1024, 1024, 0, 0, "no-loss"]));
-    assert!(notes(report).contains("1 test frames were of more flows than can be told apart"), "{report:#}");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(0), &json!("no-loss")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(report, &json!({ "priority": 3 })),
+        json!([1024, 1024, 0, 0, "no-loss"])
+    );
+    assert!(
+        notes(report).contains("1 test frames were of more flows than can be told apart"),
+        "{report:#}"
+    );
     let rows = report["rows"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["subject"]["flow"].is_null()), "{report:#}");
+    assert!(
+        rows.iter().all(|row| row["subject"]["flow"].is_null()),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -175,8 +280,18 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
     }
     let watch = || {
         let running = lab.watch("--loss t0:t1 --trust pcp --duration 3s");
-        let stamp = Stamp { run: 1, flow: 0, phase: Phase::Baseline, sequence: 0, time: 0 };
-        let mut frame = TestFrame { tags: vec![(0x8100, 5 << 13 | 7)], ..TestFrame::new(stamp) }.octets();
+        let stamp = Stamp {
+            run: 1,
+            flow: 0,
+            phase: Phase::Baseline,
+            sequence: 0,
+            time: 0,
+        };
+        let mut frame = TestFrame {
+            tags: vec![(0x8100, 5 << 13 | 7)],
+            ..TestFrame::new(stamp)
+        }
+        .octets();
         frame[..6].copy_from_slice(&MACS[1]);
         frame[6..12].copy_from_slice(&MACS[0]);
         // To no port of a test frame: told by its priority alone.
@@ -195,12 +310,27 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
     };
     offload(true);
     let (report, code) = watch();
-    assert_eq!((code, &report["verdict"]), (Some(3), &json!("inconclusive")), "{report:#}");
-    assert_eq!(row(&report, &json!({ "priority": 5 })), json!([100, 0, 100, 0, "inconclusive"]));
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(&report, &json!({ "priority": 5 })),
+        json!([100, 0, 100, 0, "inconclusive"])
+    );
     let reason = report["rows"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("rx-vlan-offload is on at t1") && reason.contains("`ethtool -K t1 rxvlan off`"), "{reason}");
+    assert!(
+        reason.contains("rx-vlan-offload is on at t1")
+            && reason.contains("`ethtool -K t1 rxvlan off`"),
+        "{reason}"
+    );
 
     offload(false);
     let (report, code) = watch();
-    assert_eq!((code, row(&report, &json!({ "priority": 5 }))), (Some(0), json!([100, 100, 0, 0, "no-loss"])), "{report:#}");
+    assert_eq!(
+        (code, row(&report, &json!({ "priority": 5 }))),
+        (Some(0), json!([100, 100, 0, 0, "no-loss"])),
+        "{report:#}"
+    );
 }

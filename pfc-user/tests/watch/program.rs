@@ -45,7 +45,14 @@ fn root_frames_of_hardware_macs_are_counted_by_class() {
         return;
     }
     for (point, pass) in PASS {
-        let mut watch = Watch::load(point, &Settings { capture: true, ..settings(Trust::Dscp) }).unwrap();
+        let mut watch = Watch::load(
+            point,
+            &Settings {
+                capture: true,
+                ..settings(Trust::Dscp)
+            },
+        )
+        .unwrap();
         let frames = OF_MACS.map(octets);
         for frame in &frames {
             assert_eq!(watch.test_run(frame, 1).unwrap().action, pass);
@@ -55,8 +62,14 @@ fn root_frames_of_hardware_macs_are_counted_by_class() {
         pfc[3] = class(2, 2);
         pfc[4..].fill(class(2, 1));
         let expected = Counters {
-            total: Volume { frames: 8, octets: 8 * 60 },
-            no_priority: Volume { frames: 8, octets: 8 * 60 },
+            total: Volume {
+                frames: 8,
+                octets: 8 * 60,
+            },
+            no_priority: Volume {
+                frames: 8,
+                octets: 8 * 60,
+            },
             pause: class(2, 1),
             pfc_frames: 5,
             pfc,
@@ -65,7 +78,12 @@ fn root_frames_of_hardware_macs_are_counted_by_class() {
         assert_eq!(counters, expected);
         let kept = watch.controls().unwrap();
         assert!(kept.is_sorted_by_key(|frame| frame.time));
-        assert_eq!(kept.iter().map(|frame| (frame.length, &frame.octets)).collect::<Vec<_>>(), frames.each_ref().map(|frame| (60, frame)));
+        assert_eq!(
+            kept.iter()
+                .map(|frame| (frame.length, &frame.octets))
+                .collect::<Vec<_>>(),
+            frames.each_ref().map(|frame| (60, frame))
+        );
         assert_eq!(watch.controls().unwrap(), [], "taken already");
     }
 }
@@ -74,9 +92,16 @@ fn root_frames_of_hardware_macs_are_counted_by_class() {
 fn scapy() -> BTreeMap<String, Vec<u8>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/scapy_watch.py");
     let output = Command::new(PYTHON).arg(script).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| line.split_once(' ').unwrap()).map(|(name, frame)| (name.to_owned(), octets(frame))).collect()
+    text.lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, frame)| (name.to_owned(), octets(frame)))
+        .collect()
 }
 
 #[test]
@@ -90,32 +115,66 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
     for (point, pass) in PASS {
         let watch = Watch::load(point, &settings(Trust::Dscp)).unwrap();
         for frame in frames.values() {
-            assert_eq!(watch.test_run(frame, 1).unwrap().action, pass, "{}", hex(frame));
+            assert_eq!(
+                watch.test_run(frame, 1).unwrap().action,
+                pass,
+                "{}",
+                hex(frame)
+            );
         }
         let counters = watch.read().unwrap().counters;
         let numbers = |volumes: &[Volume]| {
-            let met = volumes.iter().enumerate().filter(|(_, volume)| volume.frames > 0);
-            met.map(|(place, volume)| (place, volume.frames)).collect::<Vec<_>>()
+            let met = volumes
+                .iter()
+                .enumerate()
+                .filter(|(_, volume)| volume.frames > 0);
+            met.map(|(place, volume)| (place, volume.frames))
+                .collect::<Vec<_>>()
         };
         let counts = |counts: &[u64]| {
             let met = counts.iter().enumerate().filter(|(_, frames)| **frames > 0);
-            met.map(|(place, frames)| (place, *frames)).collect::<Vec<_>>()
+            met.map(|(place, frames)| (place, *frames))
+                .collect::<Vec<_>>()
         };
         let octets = frames.values().map(|frame| frame.len() as u64).sum();
         assert_eq!(counters.total, Volume { frames: 17, octets });
-        assert_eq!(numbers(&counters.by_dscp), [(10, 1), (11, 1), (26, 4), (46, 1), (48, 1)]);
-        assert_eq!(numbers(&counters.by_priority), [(0, 1), (2, 5), (3, 1), (6, 1)], "DSCP mod 8");
+        assert_eq!(
+            numbers(&counters.by_dscp),
+            [(10, 1), (11, 1), (26, 4), (46, 1), (48, 1)]
+        );
+        assert_eq!(
+            numbers(&counters.by_priority),
+            [(0, 1), (2, 5), (3, 1), (6, 1)],
+            "DSCP mod 8"
+        );
         assert_eq!(counters.no_priority.frames, 9);
-        assert_eq!(numbers(&counters.by_pcp), [(3, 2), (4, 1), (5, 1), (6, 1)], "the outermost tag's");
+        assert_eq!(
+            numbers(&counters.by_pcp),
+            [(3, 2), (4, 1), (5, 1), (6, 1)],
+            "the outermost tag's"
+        );
         assert_eq!(counters.double_tagged, 1);
         assert_eq!(counters.by_ecn, [3, 1, 2, 2]);
         assert_eq!(counts(&counters.ce), [(2, 2)]);
         assert_eq!((counters.roce.frames, counters.roce_ce), (4, 2));
-        assert_eq!(counts(&counters.by_opcode), [(0x04, 1), (0x0a, 1), (0x0c, 1), (0x81, 1)]);
-        assert_eq!((counters.pause, counters.pfc_frames, counters.pfc_empty), (class(1, 1), 2, 1));
-        assert_eq!((counters.pfc[3], counters.pfc[4], counters.pfc[0]), (class(1, 0), class(0, 1), class(0, 0)));
-        let malformed =
-            [Malformed::ControlTagged, Malformed::ControlDestination, Malformed::Ipv4Checksum].map(|reason| (reason as usize, 1));
+        assert_eq!(
+            counts(&counters.by_opcode),
+            [(0x04, 1), (0x0a, 1), (0x0c, 1), (0x81, 1)]
+        );
+        assert_eq!(
+            (counters.pause, counters.pfc_frames, counters.pfc_empty),
+            (class(1, 1), 2, 1)
+        );
+        assert_eq!(
+            (counters.pfc[3], counters.pfc[4], counters.pfc[0]),
+            (class(1, 0), class(0, 1), class(0, 0))
+        );
+        let malformed = [
+            Malformed::ControlTagged,
+            Malformed::ControlDestination,
+            Malformed::Ipv4Checksum,
+        ]
+        .map(|reason| (reason as usize, 1));
         assert_eq!(counts(&counters.malformed), malformed);
 
         let watch = Watch::load(point, &settings(Trust::Pcp)).unwrap();
@@ -123,7 +182,11 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
             watch.test_run(frame, 1).unwrap();
         }
         let counters = watch.read().unwrap().counters;
-        assert_eq!(numbers(&counters.by_priority), [(3, 2), (4, 1), (5, 1), (6, 1)], "where the PCP is trusted");
+        assert_eq!(
+            numbers(&counters.by_priority),
+            [(3, 2), (4, 1), (5, 1), (6, 1)],
+            "where the PCP is trusted"
+        );
         assert_eq!(counters.no_priority.frames, 12);
     }
 }
@@ -132,7 +195,12 @@ fn root_frames_of_scapy_are_counted_by_what_they_are() {
 fn pfc(quanta: u16) -> Vec<u8> {
     let mut times = [0; 8];
     (times[3], times[5]) = (quanta, quanta);
-    MacControl::Pfc { vector: 0x28, quanta: times }.emit([2, 0, 0, 0, 0, 1]).to_vec()
+    MacControl::Pfc {
+        vector: 0x28,
+        quanta: times,
+    }
+    .emit([2, 0, 0, 0, 0, 1])
+    .to_vec()
 }
 
 #[test]
@@ -152,7 +220,11 @@ fn root_a_pause_that_runs_out_lasts_as_long_as_its_quanta() {
         let pause = MacControl::Pause { quanta: 7 }.emit([2; 6]);
         watch.test_run(&pause, 1).unwrap();
         clock::sleep_until(clock::now() + 7 * NANOS_OF_QUANTUM);
-        assert_eq!(watch.read().unwrap().paused[8], 7 * NANOS_OF_QUANTUM, "802.3x pauses the whole link");
+        assert_eq!(
+            watch.read().unwrap().paused[8],
+            7 * NANOS_OF_QUANTUM,
+            "802.3x pauses the whole link"
+        );
     }
 }
 
@@ -164,7 +236,14 @@ fn root_a_pause_that_is_renewed_and_ended_lasts_from_first_to_last() {
     for (point, _) in PASS {
         // The longest pause is half a minute at this rate: longer than the machine stands still.
         let line_rate = LineRate::from_bits_per_second(1_000_000).ok();
-        let watch = Watch::load(point, &Settings { line_rate, ..settings(Trust::Dscp) }).unwrap();
+        let watch = Watch::load(
+            point,
+            &Settings {
+                line_rate,
+                ..settings(Trust::Dscp)
+            },
+        )
+        .unwrap();
         let before = clock::now();
         watch.test_run(&pfc(u16::MAX), 1).unwrap();
         let begun = clock::now();
@@ -176,9 +255,15 @@ fn root_a_pause_that_is_renewed_and_ended_lasts_from_first_to_last() {
         let ending = clock::now();
         watch.test_run(&pfc(0), 1).unwrap();
         let ended = clock::now();
-        assert!((running.time - begun..=running.time - before).contains(&running.paused[3]), "{running:?}");
+        assert!(
+            (running.time - begun..=running.time - before).contains(&running.paused[3]),
+            "{running:?}"
+        );
         let paused = watch.read().unwrap().paused;
-        assert!((ending - begun..=ended - before).contains(&paused[3]), "{paused:?}");
+        assert!(
+            (ending - begun..=ended - before).contains(&paused[3]),
+            "{paused:?}"
+        );
         assert_eq!(watch.read().unwrap().paused, paused, "it has ended");
     }
 }
@@ -189,10 +274,20 @@ fn root_without_a_line_rate_no_time_is_made_up() {
         return;
     }
     for (point, _) in PASS {
-        let watch = Watch::load(point, &Settings { line_rate: None, ..settings(Trust::Dscp) }).unwrap();
+        let watch = Watch::load(
+            point,
+            &Settings {
+                line_rate: None,
+                ..settings(Trust::Dscp)
+            },
+        )
+        .unwrap();
         watch.test_run(&pfc(u16::MAX), 1).unwrap();
         let reading = watch.read().unwrap();
-        assert_eq!((reading.paused, reading.counters.pfc[3]), ([0; 9], class(1, 0)));
+        assert_eq!(
+            (reading.paused, reading.counters.pfc[3]),
+            ([0; 9], class(1, 0))
+        );
     }
 }
 
@@ -204,12 +299,19 @@ fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {
     }
     let frames = scapy();
     // Payload and headers: Ethernet and IPv4 and UDP; Ethernet and IPv6 and TCP; the same as the first, with a tag in the frame.
-    for (name, payload, headers) in [("udp-long", 3000, 42), ("tcp6-long", 3000, 74), ("udp-long-tagged", 3000, 46)] {
+    for (name, payload, headers) in [
+        ("udp-long", 3000, 42),
+        ("tcp6-long", 3000, 74),
+        ("udp-long-tagged", 3000, 46),
+    ] {
         for (gso_size, count) in [(1000, 3), (1400, 3), (1600, 2), (1, 3000), (3000, 1)] {
             let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
             watch.test_run_merged(&frames[name], gso_size).unwrap();
             let counters = watch.read().unwrap().counters;
-            let volume = Volume { frames: count, octets: payload + count * headers };
+            let volume = Volume {
+                frames: count,
+                octets: payload + count * headers,
+            };
             assert_eq!(counters.total, volume, "{name} by {gso_size}");
             assert_eq!(counters.by_dscp[26], volume);
         }
@@ -226,18 +328,46 @@ fn root_a_frame_in_pieces_is_read_like_one_in_one_piece() {
     }
     let frames = scapy();
     let counted = |padding: usize| {
-        let mut watch = Watch::load(Point::Xdp(Mode::Driver), &Settings { capture: true, ..settings(Trust::Dscp) }).unwrap();
+        let mut watch = Watch::load(
+            Point::Xdp(Mode::Driver),
+            &Settings {
+                capture: true,
+                ..settings(Trust::Dscp)
+            },
+        )
+        .unwrap();
         for frame in frames.values() {
             let long = [&**frame, &*vec![0; padding]].concat();
             assert_eq!(watch.test_run(&long, 1).unwrap().action, 2, "it passes");
         }
         let counters = watch.read().unwrap().counters;
-        let kept: Vec<_> = watch.controls().unwrap().into_iter().map(|frame| frame.octets[..60].to_vec()).collect();
-        let marks = (counters.by_dscp.map(|volume| volume.frames), counters.by_pcp.map(|volume| volume.frames), counters.by_ecn);
-        let contents = (counters.by_opcode, counters.malformed, counters.pfc, counters.pause, counters.double_tagged);
+        let kept: Vec<_> = watch
+            .controls()
+            .unwrap()
+            .into_iter()
+            .map(|frame| frame.octets[..60].to_vec())
+            .collect();
+        let marks = (
+            counters.by_dscp.map(|volume| volume.frames),
+            counters.by_pcp.map(|volume| volume.frames),
+            counters.by_ecn,
+        );
+        let contents = (
+            counters.by_opcode,
+            counters.malformed,
+            counters.pfc,
+            counters.pause,
+            counters.double_tagged,
+        );
         (counters.total, marks, contents, kept)
     };
     let (short, long) = (counted(0), counted(PADDING));
-    assert_eq!(long.0, Volume { octets: short.0.octets + (PADDING * frames.len()) as u64, ..short.0 });
+    assert_eq!(
+        long.0,
+        Volume {
+            octets: short.0.octets + (PADDING * frames.len()) as u64,
+            ..short.0
+        }
+    );
     assert_eq!((long.1, long.2, long.3), (short.1, short.2, short.3));
 }

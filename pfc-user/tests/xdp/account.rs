@@ -18,7 +18,10 @@ fn run(account: &Account, frame: &[u8]) -> u32 {
 
 fn run_all(account: &Account, sequences: impl IntoIterator<Item = u64>) {
     for sequence in sequences {
-        assert_eq!(run(account, &TestFrame::new(stamp(3, sequence)).octets()), DROP);
+        assert_eq!(
+            run(account, &TestFrame::new(stamp(3, sequence)).octets()),
+            DROP
+        );
     }
 }
 
@@ -30,11 +33,20 @@ fn only_flow(account: &Account) -> FlowReceived {
 }
 
 fn kinds(account: &mut Account) -> Vec<OffenceKind> {
-    account.take_rings().unwrap().offences.into_iter().map(|offence| offence.kind).collect()
+    account
+        .take_rings()
+        .unwrap()
+        .offences
+        .into_iter()
+        .map(|offence| offence.kind)
+        .collect()
 }
 
 fn by_priority(account: &Account) -> [u64; 8] {
-    account.port_counters().unwrap().by_priority(account.configured())
+    account
+        .port_counters()
+        .unwrap()
+        .by_priority(account.configured())
 }
 
 #[test]
@@ -44,14 +56,33 @@ fn root_distinct_frames_are_received_with_octets_times_and_latency() {
     for sequence in 0..5 {
         let mut late = stamp(3, sequence);
         late.time -= 1 << 30;
-        run(&account, &TestFrame { payload: 100, ..TestFrame::new(late) }.octets());
+        run(
+            &account,
+            &TestFrame {
+                payload: 100,
+                ..TestFrame::new(late)
+            }
+            .octets(),
+        );
     }
     let after = clock::now();
     let flow = only_flow(&account);
     assert_eq!((flow.flow, flow.phase), (3, Phase::Storm));
     assert_eq!((flow.frames, flow.octets), (5, 5 * (14 + 20 + 8 + 100)));
-    assert_eq!((flow.duplicate, flow.reordered, flow.beyond_window, flow.corrupt, flow.remarked), (0, 0, 0, 0, 0));
-    assert!(before <= flow.first && flow.first < flow.last && flow.last <= after, "{before} {flow:?} {after}");
+    assert_eq!(
+        (
+            flow.duplicate,
+            flow.reordered,
+            flow.beyond_window,
+            flow.corrupt,
+            flow.remarked
+        ),
+        (0, 0, 0, 0, 0)
+    );
+    assert!(
+        before <= flow.first && flow.first < flow.last && flow.last <= after,
+        "{before} {flow:?} {after}"
+    );
     // One-way latency is 2^30 ns and what passed since the stamp: 31 significant bits.
     assert_eq!(flow.latency.iter().sum::<u32>(), 5);
     assert_eq!(flow.latency[31], 5);
@@ -78,7 +109,15 @@ fn root_duplicates_are_counted_apart() {
     let mut account = loaded(Trust::Dscp);
     run_all(&account, [0, 1, 2, 1, 1, 3]);
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.duplicate, flow.reordered, flow.beyond_window), (4, 2, 0, 0));
+    assert_eq!(
+        (
+            flow.frames,
+            flow.duplicate,
+            flow.reordered,
+            flow.beyond_window
+        ),
+        (4, 2, 0, 0)
+    );
     assert_eq!(kinds(&mut account), [OffenceKind::Duplicate; 2]);
 }
 
@@ -97,23 +136,53 @@ fn root_a_frame_far_behind_is_beyond_the_window_and_makes_nothing_be_forgotten()
     let mut account = loaded(Trust::Dscp);
     run_all(&account, [0, 2000, 976, 2000]);
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.duplicate, flow.reordered, flow.beyond_window), (2, 1, 0, 1));
+    assert_eq!(
+        (
+            flow.frames,
+            flow.duplicate,
+            flow.reordered,
+            flow.beyond_window
+        ),
+        (2, 1, 0, 1)
+    );
     assert_eq!(flow.latency.iter().sum::<u32>(), 2);
-    assert_eq!(kinds(&mut account), [OffenceKind::BeyondWindow, OffenceKind::Duplicate]);
+    assert_eq!(
+        kinds(&mut account),
+        [OffenceKind::BeyondWindow, OffenceKind::Duplicate]
+    );
 }
 
 #[test]
 fn root_within_the_window_late_frames_are_told_from_duplicates() {
     let account = loaded(Trust::Dscp);
-    run_all(&account, (0..1023).chain([1024 + 500]).chain([1023, 501, 1022]));
+    run_all(
+        &account,
+        (0..1023).chain([1024 + 500]).chain([1023, 501, 1022]),
+    );
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.reordered, flow.duplicate, flow.beyond_window), (1025, 1, 2, 0));
+    assert_eq!(
+        (
+            flow.frames,
+            flow.reordered,
+            flow.duplicate,
+            flow.beyond_window
+        ),
+        (1025, 1, 2, 0)
+    );
 }
 
 #[test]
 fn root_sequence_numbers_of_48_bits_are_kept_apart() {
     let account = loaded(Trust::Dscp);
-    run_all(&account, [0xffff_ffff, 0x1_0000_0000, 0xffff_ffff_ffff, 0xffff_ffff_ffff]);
+    run_all(
+        &account,
+        [
+            0xffff_ffff,
+            0x1_0000_0000,
+            0xffff_ffff_ffff,
+            0xffff_ffff_ffff,
+        ],
+    );
     let flow = only_flow(&account);
     assert_eq!((flow.frames, flow.duplicate, flow.reordered), (3, 1, 0));
 }
@@ -125,16 +194,39 @@ fn root_flipped_octets_are_corruption_at_every_length() {
     let mut corrupt = 0;
     for v6 in [false, true] {
         // Odd and even, round the chunks in which the checksum is summed, and the longest that XDP takes without fragments.
-        for payload in [22, 23, 24, 25, 26, 27, 28, 31, 57, 255, 503, 504, 505, 511, 512, 513, 1000, 1023, 1024, 1025, 2049, 3300] {
-            let frame = |sequence| TestFrame { payload, v6, ..TestFrame::new(stamp(3, sequence)) }.octets();
+        for payload in [
+            22, 23, 24, 25, 26, 27, 28, 31, 57, 255, 503, 504, 505, 511, 512, 513, 1000, 1023,
+            1024, 1025, 2049, 3300,
+        ] {
+            let frame = |sequence| {
+                TestFrame {
+                    payload,
+                    v6,
+                    ..TestFrame::new(stamp(3, sequence))
+                }
+                .octets()
+            };
             run(&account, &frame(sequence));
             sequence += 1;
-            assert_eq!(only_flow(&account).corrupt, corrupt, "whole, IPv6 {v6}, payload {payload}");
+            assert_eq!(
+                only_flow(&account).corrupt,
+                corrupt,
+                "whole, IPv6 {v6}, payload {payload}"
+            );
             let octets = frame(0);
             let payload_at = octets.len() - payload;
             // Source port, checksum, and the payload behind the stamp: what is before would be another kind of damage.
-            let places = [payload_at - 8, payload_at - 2, payload_at + 22, (payload_at + octets.len()) / 2, octets.len() - 1];
-            for place in places.into_iter().filter(|place| *place < payload_at || *place >= payload_at + 22) {
+            let places = [
+                payload_at - 8,
+                payload_at - 2,
+                payload_at + 22,
+                (payload_at + octets.len()) / 2,
+                octets.len() - 1,
+            ];
+            for place in places
+                .into_iter()
+                .filter(|place| *place < payload_at || *place >= payload_at + 22)
+            {
                 if place >= octets.len() {
                     continue;
                 }
@@ -143,12 +235,20 @@ fn root_flipped_octets_are_corruption_at_every_length() {
                 run(&account, &octets);
                 sequence += 1;
                 corrupt += 1;
-                assert_eq!(only_flow(&account).corrupt, corrupt, "octet {place}, IPv6 {v6}, payload {payload}");
+                assert_eq!(
+                    only_flow(&account).corrupt,
+                    corrupt,
+                    "octet {place}, IPv6 {v6}, payload {payload}"
+                );
             }
         }
     }
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.duplicate), (sequence, 0), "a corrupt frame whose stamp is whole is received too");
+    assert_eq!(
+        (flow.frames, flow.duplicate),
+        (sequence, 0),
+        "a corrupt frame whose stamp is whole is received too"
+    );
 }
 
 #[test]
@@ -164,7 +264,13 @@ fn root_a_checksum_that_was_taken_out_is_corruption() {
 #[test]
 fn root_a_changed_dscp_is_a_remark_and_a_changed_ecn_is_not() {
     let mut account = loaded(Trust::Dscp);
-    let frame = |sequence, traffic_class| TestFrame { traffic_class, ..TestFrame::new(stamp(3, sequence)) }.octets();
+    let frame = |sequence, traffic_class| {
+        TestFrame {
+            traffic_class,
+            ..TestFrame::new(stamp(3, sequence))
+        }
+        .octets()
+    };
     run(&account, &frame(0, 3 << 2 | 3));
     run(&account, &frame(1, 4 << 2 | 1));
     let flow = only_flow(&account);
@@ -178,13 +284,28 @@ fn root_a_changed_dscp_is_a_remark_and_a_changed_ecn_is_not() {
 #[test]
 fn root_where_the_pcp_is_trusted_the_outermost_tag_counts() {
     let account = loaded(Trust::Pcp);
-    let frame = |sequence, tags: &[(u16, u16)]| TestFrame { tags: tags.to_vec(), ..TestFrame::new(stamp(3, sequence)) }.octets();
+    let frame = |sequence, tags: &[(u16, u16)]| {
+        TestFrame {
+            tags: tags.to_vec(),
+            ..TestFrame::new(stamp(3, sequence))
+        }
+        .octets()
+    };
     run(&account, &frame(0, &[(0x8100, 3 << 13 | 5)]));
-    run(&account, &frame(1, &[(0x88a8, 3 << 13 | 5), (0x8100, 6 << 13)]));
-    run(&account, &frame(2, &[(0x88a8, 6 << 13 | 5), (0x8100, 3 << 13)]));
+    run(
+        &account,
+        &frame(1, &[(0x88a8, 3 << 13 | 5), (0x8100, 6 << 13)]),
+    );
+    run(
+        &account,
+        &frame(2, &[(0x88a8, 6 << 13 | 5), (0x8100, 3 << 13)]),
+    );
     run(&account, &frame(3, &[]));
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.remarked, flow.untagged, flow.corrupt), (4, 2, 1, 0));
+    assert_eq!(
+        (flow.frames, flow.remarked, flow.untagged, flow.corrupt),
+        (4, 2, 1, 0)
+    );
     let port = account.port_counters().unwrap();
     assert_eq!(port.tagged(), 3);
     assert_eq!(by_priority(&account), [0, 0, 0, 2, 0, 0, 1, 0]);
@@ -195,10 +316,24 @@ fn root_where_the_pcp_is_trusted_the_outermost_tag_counts() {
 fn root_tags_options_and_ipv6_lead_to_the_stamp() {
     let account = loaded(Trust::Dscp);
     let mut sequence = 0;
-    for tags in [vec![], vec![(0x8100, 1)], vec![(0x88a8, 1), (0x8100, 2)], vec![(0x8100, 1), (0x8100, 2)]] {
+    for tags in [
+        vec![],
+        vec![(0x8100, 1)],
+        vec![(0x88a8, 1), (0x8100, 2)],
+        vec![(0x8100, 1), (0x8100, 2)],
+    ] {
         for (v6, options) in [(false, 0), (false, 4), (false, 40), (true, 0)] {
-            let frame = TestFrame { tags: tags.clone(), v6, options: vec![1; options], ..TestFrame::new(stamp(3, sequence)) };
-            assert_eq!(run(&account, &frame.octets()), DROP, "{tags:?}, IPv6 {v6}, {options} octets of options");
+            let frame = TestFrame {
+                tags: tags.clone(),
+                v6,
+                options: vec![1; options],
+                ..TestFrame::new(stamp(3, sequence))
+            };
+            assert_eq!(
+                run(&account, &frame.octets()),
+                DROP,
+                "{tags:?}, IPv6 {v6}, {options} octets of options"
+            );
             sequence += 1;
         }
     }
@@ -212,12 +347,31 @@ fn root_flows_and_phases_are_kept_apart() {
     let account = loaded(Trust::Dscp);
     for flow in 0..8 {
         for phase in Phase::ALL {
-            run(&account, &TestFrame::new(Stamp { phase, ..stamp(flow, phase as u64) }).octets());
+            run(
+                &account,
+                &TestFrame::new(Stamp {
+                    phase,
+                    ..stamp(flow, phase as u64)
+                })
+                .octets(),
+            );
         }
     }
     let flows = account.flows().unwrap();
-    let seen: Vec<_> = flows.iter().map(|flow| (flow.flow, flow.phase, flow.frames, flow.duplicate + flow.reordered)).collect();
-    let expected: Vec<_> = (0..8).flat_map(|flow| Phase::ALL.map(|phase| (flow, phase, 1, 0))).collect();
+    let seen: Vec<_> = flows
+        .iter()
+        .map(|flow| {
+            (
+                flow.flow,
+                flow.phase,
+                flow.frames,
+                flow.duplicate + flow.reordered,
+            )
+        })
+        .collect();
+    let expected: Vec<_> = (0..8)
+        .flat_map(|flow| Phase::ALL.map(|phase| (flow, phase, 1, 0)))
+        .collect();
     assert_eq!(seen, expected);
     assert_eq!(account.received(Phase::Probe).unwrap(), 8);
 }
@@ -229,8 +383,21 @@ fn root_arrivals_count_in_their_window_and_late_ones_in_the_last() {
     flows[3].log_phases = Phase::Storm.bit();
     let now = clock::now();
     // 20 windows after the epoch, which is more than there are; before the epoch.
-    for epoch in [now, now.saturating_sub(2 * WINDOW), now.saturating_sub(20 * WINDOW), now + 20 * WINDOW] {
-        account.configure(&Config { epoch, ..config(Trust::Dscp) }, &flows).unwrap();
+    for epoch in [
+        now,
+        now.saturating_sub(2 * WINDOW),
+        now.saturating_sub(20 * WINDOW),
+        now + 20 * WINDOW,
+    ] {
+        account
+            .configure(
+                &Config {
+                    epoch,
+                    ..config(Trust::Dscp)
+                },
+                &flows,
+            )
+            .unwrap();
         run_all(&account, [0, 1, 1]);
         let arrivals = account.take_rings().unwrap().arrivals;
         assert_eq!(arrivals.len(), 3);
@@ -246,7 +413,17 @@ fn root_arrivals_count_in_their_window_and_late_ones_in_the_last() {
 #[test]
 fn root_frames_of_another_run_or_flow_are_not_accounted() {
     let mut account = loaded(Trust::Dscp);
-    assert_eq!(run(&account, &TestFrame::new(Stamp { run: RUN + 1, ..stamp(3, 0) }).octets()), DROP);
+    assert_eq!(
+        run(
+            &account,
+            &TestFrame::new(Stamp {
+                run: RUN + 1,
+                ..stamp(3, 0)
+            })
+            .octets()
+        ),
+        DROP
+    );
     assert_eq!(run(&account, &TestFrame::new(stamp(8, 0)).octets()), DROP);
     assert_eq!(account.flows().unwrap(), []);
     let port = account.port().unwrap();
@@ -262,16 +439,44 @@ fn root_logged_phases_leave_a_record_of_each_arrival() {
     flows[3].log_phases = Phase::Storm.bit();
     account.configure(&config(Trust::Dscp), &flows).unwrap();
     run_all(&account, [0, 1, 1]);
-    run(&account, &TestFrame::new(Stamp { phase: Phase::Probe, ..stamp(3, 2) }).octets());
+    run(
+        &account,
+        &TestFrame::new(Stamp {
+            phase: Phase::Probe,
+            ..stamp(3, 2)
+        })
+        .octets(),
+    );
     run(&account, &TestFrame::new(stamp(4, 0)).octets());
     let rings = account.take_rings().unwrap();
     assert_eq!(rings.arrivals.len(), 3);
-    assert!(rings.arrivals.iter().all(|arrival| arrival.flow == 3 && arrival.phase == Phase::Storm && arrival.latency > 0));
+    assert!(
+        rings.arrivals.iter().all(|arrival| arrival.flow == 3
+            && arrival.phase == Phase::Storm
+            && arrival.latency > 0)
+    );
     assert!(rings.arrivals.is_sorted_by_key(|arrival| arrival.time));
     assert_eq!(rings.arrivals_lost, 0);
-    assert_eq!(rings.offences.iter().filter(|offence| offence.kind == OffenceKind::Logged).count(), 3);
-    assert_eq!(rings.offences.iter().filter(|offence| offence.kind == OffenceKind::Duplicate).count(), 1);
-    assert!(account.take_rings().unwrap().arrivals.is_empty(), "taken once");
+    assert_eq!(
+        rings
+            .offences
+            .iter()
+            .filter(|offence| offence.kind == OffenceKind::Logged)
+            .count(),
+        3
+    );
+    assert_eq!(
+        rings
+            .offences
+            .iter()
+            .filter(|offence| offence.kind == OffenceKind::Duplicate)
+            .count(),
+        1
+    );
+    assert!(
+        account.take_rings().unwrap().arrivals.is_empty(),
+        "taken once"
+    );
 }
 
 #[test]
@@ -285,10 +490,20 @@ fn root_records_that_do_not_fit_are_counted() {
     let rings = account.take_rings().unwrap();
     assert!(rings.arrivals.len() >= 100_000, "{}", rings.arrivals.len());
     assert_eq!(rings.arrivals.len() as u64 + rings.arrivals_lost, 150_000);
-    let logged = rings.offences.iter().filter(|offence| offence.kind == OffenceKind::Logged).count();
+    let logged = rings
+        .offences
+        .iter()
+        .filter(|offence| offence.kind == OffenceKind::Logged)
+        .count();
     let duplicates = rings.offences.len() - logged;
-    assert!(duplicates >= 512, "logged arrivals leave room for offences: {logged} and {duplicates}");
-    assert_eq!(duplicates as u64 + account.port().unwrap().offences_lost, 149_999);
+    assert!(
+        duplicates >= 512,
+        "logged arrivals leave room for offences: {logged} and {duplicates}"
+    );
+    assert_eq!(
+        duplicates as u64 + account.port().unwrap().offences_lost,
+        149_999
+    );
     assert_eq!(only_flow(&account).duplicate, 149_999);
 }
 
@@ -296,15 +511,25 @@ fn root_records_that_do_not_fit_are_counted() {
 fn root_offences_keep_the_frame() {
     let mut account = loaded(Trust::Dscp);
     for payload in [22, 1000] {
-        let mut octets = TestFrame { payload, ..TestFrame::new(stamp(3, payload as u64)) }.octets();
+        let mut octets = TestFrame {
+            payload,
+            ..TestFrame::new(stamp(3, payload as u64))
+        }
+        .octets();
         octets[34] ^= 1;
         let before = clock::now();
         run(&account, &octets);
         let offences = account.take_rings().unwrap().offences;
         assert_eq!(offences.len(), 1);
-        assert_eq!((offences[0].kind, offences[0].malformed), (OffenceKind::Corrupt, None));
+        assert_eq!(
+            (offences[0].kind, offences[0].malformed),
+            (OffenceKind::Corrupt, None)
+        );
         assert_eq!(offences[0].length as usize, octets.len());
-        assert_eq!(hex(&offences[0].octets), hex(&octets[..octets.len().min(256)]));
+        assert_eq!(
+            hex(&offences[0].octets),
+            hex(&octets[..octets.len().min(256)])
+        );
         assert!(offences[0].time >= before);
     }
 }
@@ -315,35 +540,87 @@ fn root_pause_and_pfc_are_counted_by_class() {
     for control in [
         MacControl::Pause { quanta: 0x1234 },
         MacControl::Pause { quanta: 0 },
-        MacControl::Pfc { vector: 0x0009, quanta: [5, 6, 7, 0xffff, 9, 0, 0, 0] },
-        MacControl::Pfc { vector: 0x0008, quanta: [1; 8] },
-        MacControl::Pfc { vector: 0xff08, quanta: [0; 8] },
-        MacControl::Pfc { vector: 0, quanta: [3; 8] },
-        MacControl::Pfc { vector: 0xff00, quanta: [3; 8] },
+        MacControl::Pfc {
+            vector: 0x0009,
+            quanta: [5, 6, 7, 0xffff, 9, 0, 0, 0],
+        },
+        MacControl::Pfc {
+            vector: 0x0008,
+            quanta: [1; 8],
+        },
+        MacControl::Pfc {
+            vector: 0xff08,
+            quanta: [0; 8],
+        },
+        MacControl::Pfc {
+            vector: 0,
+            quanta: [3; 8],
+        },
+        MacControl::Pfc {
+            vector: 0xff00,
+            quanta: [3; 8],
+        },
     ] {
         assert_eq!(run(&account, &control.emit(PEER)), DROP);
     }
     let port = account.port().unwrap();
     assert_eq!((port.frames, port.other, port.own_control), (7, 0, 0));
-    assert_eq!((port.pause.xoff, port.pause.xon, port.pause.last_quanta), (1, 1, 0));
+    assert_eq!(
+        (port.pause.xoff, port.pause.xon, port.pause.last_quanta),
+        (1, 1, 0)
+    );
     assert_eq!((port.pfc_frames, port.pfc_empty), (5, 2));
-    let classes = port.pfc.map(|class| (class.xoff, class.xon, class.last_quanta));
-    assert_eq!(classes, [(1, 0, 5), (0, 0, 0), (0, 0, 0), (2, 1, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0)]);
+    let classes = port
+        .pfc
+        .map(|class| (class.xoff, class.xon, class.last_quanta));
+    assert_eq!(
+        classes,
+        [
+            (1, 0, 5),
+            (0, 0, 0),
+            (0, 0, 0),
+            (2, 1, 0),
+            (0, 0, 0),
+            (0, 0, 0),
+            (0, 0, 0),
+            (0, 0, 0)
+        ]
+    );
     let counters = account.port_counters().unwrap();
-    assert_eq!((counters.pfc.classes()[3].frames(), counters.pause.frames()), (3, 2));
+    assert_eq!(
+        (counters.pfc.classes()[3].frames(), counters.pause.frames()),
+        (3, 2)
+    );
     let rings = account.take_rings().unwrap();
     assert_eq!(rings.controls.len(), 7);
-    assert_eq!((rings.controls[0].opcode, rings.controls[0].vector, rings.controls[0].quanta[0]), (0x0001, 0, 0x1234));
-    assert_eq!((rings.controls[4].opcode, rings.controls[4].vector), (0x0101, 0xff08));
+    assert_eq!(
+        (
+            rings.controls[0].opcode,
+            rings.controls[0].vector,
+            rings.controls[0].quanta[0]
+        ),
+        (0x0001, 0, 0x1234)
+    );
+    assert_eq!(
+        (rings.controls[4].opcode, rings.controls[4].vector),
+        (0x0101, 0xff08)
+    );
     assert_eq!(rings.controls[2].quanta, [5, 6, 7, 0xffff, 9, 0, 0, 0]);
     assert!(rings.offences.is_empty());
 }
 
 #[test]
 fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
-    let mut account = Account::load(Sizes { flows: 1, windows: 8 }).unwrap();
+    let mut account = Account::load(Sizes {
+        flows: 1,
+        windows: 8,
+    })
+    .unwrap();
     // So slow that no pause ends while the test runs: 65535 quanta last 33.55392 s.
-    let slow = Config { line_rate: 1_000_000, ..config(Trust::Dscp) };
+    let slow = Config {
+        line_rate: 1_000_000,
+        ..config(Trust::Dscp)
+    };
     account.configure(&slow, &flows(1)).unwrap();
     let view = account.pause_view();
     let reader = std::thread::spawn({
@@ -361,20 +638,50 @@ fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
     pfc(0);
     assert_eq!(view.state(3), PauseState::default());
     let first = pfc(0xffff);
-    assert_eq!((view.state(3).since, view.state(3).until), (first, first + 33_553_920_000));
+    assert_eq!(
+        (view.state(3).since, view.state(3).until),
+        (first, first + 33_553_920_000)
+    );
     let refresh = pfc(0xffff);
-    assert_eq!((view.state(3).since, view.state(3).until), (first, refresh + 33_553_920_000));
+    assert_eq!(
+        (view.state(3).since, view.state(3).until),
+        (first, refresh + 33_553_920_000)
+    );
     let shorter = pfc(30_000);
-    assert_eq!((view.state(3).since, view.state(3).until), (first, shorter + 15_360_000_000));
+    assert_eq!(
+        (view.state(3).since, view.state(3).until),
+        (first, shorter + 15_360_000_000)
+    );
     let ended = pfc(0);
-    assert_eq!(view.state(3), PauseState { since: first, until: ended });
+    assert_eq!(
+        view.state(3),
+        PauseState {
+            since: first,
+            until: ended
+        }
+    );
     pfc(0);
-    assert_eq!(view.state(3), PauseState { since: first, until: ended });
+    assert_eq!(
+        view.state(3),
+        PauseState {
+            since: first,
+            until: ended
+        }
+    );
     let again = pfc(2);
-    assert_eq!((view.state(3).since, view.state(3).until), (again, again + 1_024_000));
-    assert_eq!((view.state(2), view.state(8)), (PauseState::default(), PauseState::default()));
+    assert_eq!(
+        (view.state(3).since, view.state(3).until),
+        (again, again + 1_024_000)
+    );
+    assert_eq!(
+        (view.state(2), view.state(8)),
+        (PauseState::default(), PauseState::default())
+    );
     run(&account, &MacControl::Pause { quanta: 10 }.emit(PEER));
-    assert_eq!(view.state(8).until, account.port_counters().unwrap().pause.last.at + 5_120_000);
+    assert_eq!(
+        view.state(8).until,
+        account.port_counters().unwrap().pause.last.at + 5_120_000
+    );
     account.configure(&slow, &flows(1)).unwrap();
     assert_eq!(view.state(3), PauseState::default());
 }
@@ -382,17 +689,47 @@ fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
 #[test]
 fn root_the_testers_own_pause_frames_are_told_by_their_source() {
     let mut account = loaded(Trust::Dscp);
-    run(&account, &MacControl::Pause { quanta: 1 }.emit(STORM_SOURCE));
-    run(&account, &MacControl::Pfc { vector: 1, quanta: [1; 8] }.emit(STORM_SOURCE));
-    run(&account, &MacControl::Pfc { vector: 1, quanta: [1; 8] }.emit(PEER));
+    run(
+        &account,
+        &MacControl::Pause { quanta: 1 }.emit(STORM_SOURCE),
+    );
+    run(
+        &account,
+        &MacControl::Pfc {
+            vector: 1,
+            quanta: [1; 8],
+        }
+        .emit(STORM_SOURCE),
+    );
+    run(
+        &account,
+        &MacControl::Pfc {
+            vector: 1,
+            quanta: [1; 8],
+        }
+        .emit(PEER),
+    );
     let port = account.port().unwrap();
-    assert_eq!((port.own_control, port.pfc_frames, port.pause.xoff), (2, 2, 1));
+    assert_eq!(
+        (port.own_control, port.pfc_frames, port.pause.xoff),
+        (2, 2, 1)
+    );
     assert_eq!(kinds(&mut account), [OffenceKind::OwnControl; 2]);
     // Also behind a tag that a device put before it, and to another address.
     let frame = MacControl::Pause { quanta: 1 }.emit(STORM_SOURCE);
-    run(&account, &[&frame[..12], &[0x81, 0x00, 0x60, 0x00], &frame[12..]].concat());
+    run(
+        &account,
+        &[&frame[..12], &[0x81, 0x00, 0x60, 0x00], &frame[12..]].concat(),
+    );
     run(&account, &[&[2, 0, 0, 0, 0, 9], &frame[6..]].concat());
-    run(&account, &[&[2, 0, 0, 0, 0, 9], &MacControl::Pause { quanta: 1 }.emit(PEER)[6..]].concat());
+    run(
+        &account,
+        &[
+            &[2, 0, 0, 0, 0, 9],
+            &MacControl::Pause { quanta: 1 }.emit(PEER)[6..],
+        ]
+        .concat(),
+    );
     assert_eq!(account.port().unwrap().own_control, 4);
 }
 
@@ -400,14 +737,28 @@ fn root_the_testers_own_pause_frames_are_told_by_their_source() {
 fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
     let test = TestFrame::new(stamp(3, 0));
     let v4 = test.octets();
-    let v6 = TestFrame { v6: true, ..test.clone() }.octets();
-    let tagged = |count: usize| TestFrame { tags: vec![(0x8100, 0); count], ..test.clone() }.octets();
+    let v6 = TestFrame {
+        v6: true,
+        ..test.clone()
+    }
+    .octets();
+    let tagged = |count: usize| {
+        TestFrame {
+            tags: vec![(0x8100, 0); count],
+            ..test.clone()
+        }
+        .octets()
+    };
     let with = |frame: &[u8], at: usize, octets: &[u8]| {
         let mut frame = frame.to_vec();
         frame[at..at + octets.len()].copy_from_slice(octets);
         frame
     };
-    let pfc = MacControl::Pfc { vector: 8, quanta: [9; 8] }.emit(PEER);
+    let pfc = MacControl::Pfc {
+        vector: 8,
+        quanta: [9; 8],
+    }
+    .emit(PEER);
     let pause = MacControl::Pause { quanta: 9 }.emit(PEER);
     let tag = [0x81, 0x00, 0x60, 0x00];
     vec![
@@ -425,8 +776,16 @@ fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
         (Malformed::ControlTruncated, pfc[..33].to_vec(), DROP),
         (Malformed::ControlTruncated, pause[..17].to_vec(), DROP),
         (Malformed::ControlOpcode, with(&pause, 14, &[1, 0]), DROP),
-        (Malformed::ControlTagged, [&pfc[..12], &tag, &pfc[12..]].concat(), DROP),
-        (Malformed::ControlDestination, with(&pfc, 0, &[2, 0, 0, 0, 0, 1]), DROP),
+        (
+            Malformed::ControlTagged,
+            [&pfc[..12], &tag, &pfc[12..]].concat(),
+            DROP,
+        ),
+        (
+            Malformed::ControlDestination,
+            with(&pfc, 0, &[2, 0, 0, 0, 0, 1]),
+            DROP,
+        ),
         (Malformed::Stamp, with(&v4, 42, &[0]), DROP),
         (Malformed::Stamp, with(&v4, 38, &[0, 29]), DROP),
         (Malformed::Ipv4Checksum, with(&v4, 22, &[63]), PASS),
@@ -441,12 +800,21 @@ fn root_malformed_frames_are_counted_by_reason() {
         assert_eq!(run(&account, &frame), action, "{reason:?} {}", hex(&frame));
         let port = account.port().unwrap();
         assert_eq!(port.malformed, [(reason, 1)], "{}", hex(&frame));
-        assert_eq!((port.frames, port.other, port.test_frames, port.pfc_frames), (1, 0, 0, 0));
+        assert_eq!(
+            (port.frames, port.other, port.test_frames, port.pfc_frames),
+            (1, 0, 0, 0)
+        );
         let offences = account.take_rings().unwrap().offences;
         assert_eq!(offences.len(), 1);
-        assert_eq!((offences[0].kind, offences[0].malformed), (OffenceKind::Malformed, Some(reason)));
+        assert_eq!(
+            (offences[0].kind, offences[0].malformed),
+            (OffenceKind::Malformed, Some(reason))
+        );
     }
-    let reasons: Vec<_> = malformed_frames().into_iter().map(|(reason, ..)| reason).collect();
+    let reasons: Vec<_> = malformed_frames()
+        .into_iter()
+        .map(|(reason, ..)| reason)
+        .collect();
     assert!(Malformed::ALL.iter().all(|reason| reasons.contains(reason)));
 }
 
@@ -463,13 +831,24 @@ fn root_other_frames_pass() {
     }
     let port = account.port_counters().unwrap();
     assert_eq!((port.frames(), port.other, port.test_frames), (3, 3, 0));
-    assert_eq!(port.octets, (arp.len() + port_53.len() + length_field.len()) as u64);
-    assert_eq!(by_priority(&account), [0, 0, 0, 1, 0, 0, 0, 0], "the one that is IP");
+    assert_eq!(
+        port.octets,
+        (arp.len() + port_53.len() + length_field.len()) as u64
+    );
+    assert_eq!(
+        by_priority(&account),
+        [0, 0, 0, 1, 0, 0, 0, 0],
+        "the one that is IP"
+    );
 }
 
 #[test]
 fn root_without_a_configuration_nothing_counts() {
-    let account = Account::load(Sizes { flows: 1, windows: 1 }).unwrap();
+    let account = Account::load(Sizes {
+        flows: 1,
+        windows: 1,
+    })
+    .unwrap();
     assert_eq!(run(&account, &TestFrame::new(stamp(0, 0)).octets()), PASS);
     assert_eq!(account.port().unwrap(), Default::default());
 }
@@ -478,13 +857,27 @@ fn root_without_a_configuration_nothing_counts() {
 fn root_configuring_begins_anew() {
     let mut account = loaded(Trust::Dscp);
     run_all(&account, [0, 1, 1, 5, 4]);
-    run(&account, &MacControl::Pfc { vector: 8, quanta: [9; 8] }.emit(PEER));
+    run(
+        &account,
+        &MacControl::Pfc {
+            vector: 8,
+            quanta: [9; 8],
+        }
+        .emit(PEER),
+    );
     account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
     assert_eq!(account.flows().unwrap(), []);
     assert_eq!(account.port().unwrap(), Default::default());
     assert_eq!(account.windows().unwrap(), [[0; 8]; 8]);
     let rings = account.take_rings().unwrap();
-    assert_eq!((rings.arrivals.len(), rings.controls.len(), rings.offences.len()), (0, 0, 0));
+    assert_eq!(
+        (
+            rings.arrivals.len(),
+            rings.controls.len(),
+            rings.offences.len()
+        ),
+        (0, 0, 0)
+    );
     run_all(&account, [0, 1]);
     let flow = only_flow(&account);
     assert_eq!((flow.frames, flow.duplicate, flow.reordered), (2, 0, 0));
@@ -492,12 +885,31 @@ fn root_configuring_begins_anew() {
 
 #[test]
 fn root_more_than_was_loaded_for_is_refused() {
-    let mut account = Account::load(Sizes { flows: 2, windows: 8 }).unwrap();
+    let mut account = Account::load(Sizes {
+        flows: 2,
+        windows: 8,
+    })
+    .unwrap();
     let message = |result: Result<(), XdpError>| result.unwrap_err().to_string();
-    assert_eq!(message(account.configure(&config(Trust::Dscp), &flows(3))), "flows must be 0 to 2, found 3");
-    let wide = Config { windows: 9, ..config(Trust::Dscp) };
-    assert_eq!(message(account.configure(&wide, &[FlowConfig::default()])), "windows must be 1 to 8, found 9");
-    assert!(matches!(Account::load(Sizes { flows: 4097, windows: 1 }), Err(XdpError::OutOfRange(_))));
+    assert_eq!(
+        message(account.configure(&config(Trust::Dscp), &flows(3))),
+        "flows must be 0 to 2, found 3"
+    );
+    let wide = Config {
+        windows: 9,
+        ..config(Trust::Dscp)
+    };
+    assert_eq!(
+        message(account.configure(&wide, &[FlowConfig::default()])),
+        "windows must be 1 to 8, found 9"
+    );
+    assert!(matches!(
+        Account::load(Sizes {
+            flows: 4097,
+            windows: 1
+        }),
+        Err(XdpError::OutOfRange(_))
+    ));
 }
 
 #[test]
@@ -510,7 +922,10 @@ fn root_frames_on_several_cpus_at_once_are_each_counted_once() {
         }
     });
     let flow = only_flow(&account);
-    assert_eq!((flow.frames, flow.duplicate, flow.beyond_window), (1000, 3000, 0));
+    assert_eq!(
+        (flow.frames, flow.duplicate, flow.beyond_window),
+        (1000, 3000, 0)
+    );
     assert_eq!(flow.latency.iter().sum::<u32>(), 1000);
     assert_eq!(account.port().unwrap().test_frames, 4000);
 }

@@ -11,13 +11,23 @@ use validator::driver::xdp::{Account, Mode, Sizes, XdpError};
 use crate::frames::TestFrame;
 use crate::{config, flows, hex, stamp};
 
-const SIZES: Sizes = Sizes { flows: 8, windows: 8 };
+const SIZES: Sizes = Sizes {
+    flows: 8,
+    windows: 8,
+};
 /// Longest wait for a frame that was sent: only a failure takes as long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn ip(arguments: &str) -> String {
-    let output = Command::new("ip").args(arguments.split(' ')).output().expect("iproute2 is needed");
-    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .expect("iproute2 is needed");
+    assert!(
+        output.status.success(),
+        "ip {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -43,7 +53,11 @@ for frame in sys.argv[2:]:
     port.send(bytes.fromhex(frame))
 ";
     let frames = frames.iter().map(|frame| hex(frame));
-    let status = Command::new("/usr/bin/python3").args(["-c", SCRIPT, interface]).args(frames).status().unwrap();
+    let status = Command::new("/usr/bin/python3")
+        .args(["-c", SCRIPT, interface])
+        .args(frames)
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -56,9 +70,30 @@ fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
 }
 
 fn frames() -> Vec<Vec<u8>> {
-    let mut frames: Vec<_> = (0..10).map(|sequence| TestFrame { payload: 982, ..TestFrame::new(stamp(3, sequence)) }.octets()).collect();
-    frames.push(TestFrame { tags: vec![(0x8100, 3 << 13)], ..TestFrame::new(stamp(3, 10)) }.octets());
-    frames.push(MacControl::Pfc { vector: 8, quanta: [9; 8] }.emit([2, 0, 0, 0, 0, 5]).to_vec());
+    let mut frames: Vec<_> = (0..10)
+        .map(|sequence| {
+            TestFrame {
+                payload: 982,
+                ..TestFrame::new(stamp(3, sequence))
+            }
+            .octets()
+        })
+        .collect();
+    frames.push(
+        TestFrame {
+            tags: vec![(0x8100, 3 << 13)],
+            ..TestFrame::new(stamp(3, 10))
+        }
+        .octets(),
+    );
+    frames.push(
+        MacControl::Pfc {
+            vector: 8,
+            quanta: [9; 8],
+        }
+        .emit([2, 0, 0, 0, 0, 5])
+        .to_vec(),
+    );
     frames
 }
 
@@ -66,10 +101,25 @@ fn frames() -> Vec<Vec<u8>> {
 fn counts(account: &mut Account) {
     account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
     send("a", &frames());
-    wait_until("a PFC frame at b", || account.port().unwrap().pfc_frames == 1);
+    wait_until("a PFC frame at b", || {
+        account.port().unwrap().pfc_frames == 1
+    });
     let flow = account.flows().unwrap().remove(0);
-    assert_eq!((flow.frames, flow.corrupt, flow.remarked, flow.reordered, flow.duplicate), (11, 0, 0, 0, 0));
-    assert_eq!(account.port_counters().unwrap().tagged(), 1, "a tag stands in the frame");
+    assert_eq!(
+        (
+            flow.frames,
+            flow.corrupt,
+            flow.remarked,
+            flow.reordered,
+            flow.duplicate
+        ),
+        (11, 0, 0, 0, 0)
+    );
+    assert_eq!(
+        account.port_counters().unwrap().tagged(),
+        1,
+        "a tag stands in the frame"
+    );
 }
 
 fn error(interface: &str, mode: Mode) -> XdpError {
@@ -81,7 +131,11 @@ fn error(interface: &str, mode: Mode) -> XdpError {
 
 #[test]
 fn root_frames_on_a_wire_are_counted_in_both_modes() {
-    for (mode, word) in [(Mode::Auto, "driver"), (Mode::Driver, "driver"), (Mode::Skb, "skb")] {
+    for (mode, word) in [
+        (Mode::Auto, "driver"),
+        (Mode::Driver, "driver"),
+        (Mode::Skb, "skb"),
+    ] {
         with_veth(move || {
             let mut account = Account::attach("b", mode, SIZES).unwrap();
             assert_eq!(account.mode(), word);
@@ -89,28 +143,49 @@ fn root_frames_on_a_wire_are_counted_in_both_modes() {
             counts(&mut account);
             drop(account);
             // A link is taken down after the last descriptor is closed, not while.
-            wait_until("an interface without a program", || !ip("link show dev b").contains("prog/xdp"));
+            wait_until("an interface without a program", || {
+                !ip("link show dev b").contains("prog/xdp")
+            });
         });
     }
 }
 
 #[test]
 fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
-    let wanted = pfc_ebpf::maps::Config { exclusive: 1, ..config(Trust::Dscp) };
+    let wanted = pfc_ebpf::maps::Config {
+        exclusive: 1,
+        ..config(Trust::Dscp)
+    };
     let granted = |interface: &str, mode| {
         let mut account = Account::attach(interface, mode, SIZES).unwrap();
         account.configure(&wanted, &flows(8)).unwrap();
         account.configured().exclusive
     };
     with_veth(|| {
-        ip("link add name c numrxqueues 2 numtxqueues 2 type veth peer name d numrxqueues 2 numtxqueues 2");
-        assert_eq!((granted("b", Mode::Driver), granted("a", Mode::Skb), granted("d", Mode::Driver)), (1, 0, 0));
+        ip(
+            "link add name c numrxqueues 2 numtxqueues 2 type veth peer name d numrxqueues 2 numtxqueues 2",
+        );
+        assert_eq!(
+            (
+                granted("b", Mode::Driver),
+                granted("a", Mode::Skb),
+                granted("d", Mode::Driver)
+            ),
+            (1, 0, 0)
+        );
     });
 }
 
 #[test]
 fn root_the_log_is_read_whole_while_it_is_written() {
-    let pfc = |quanta| MacControl::Pfc { vector: 0xff, quanta: [quanta; 8] }.emit([2, 0, 0, 0, 0, 5]).to_vec();
+    let pfc = |quanta| {
+        MacControl::Pfc {
+            vector: 0xff,
+            quanta: [quanta; 8],
+        }
+        .emit([2, 0, 0, 0, 0, 5])
+        .to_vec()
+    };
     with_veth(move || {
         let mut account = Account::attach("b", Mode::Driver, SIZES).unwrap();
         account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
@@ -119,7 +194,11 @@ fn root_the_log_is_read_whole_while_it_is_written() {
             scope.spawn(|| send("a", &(1..=1000).map(pfc).collect::<Vec<_>>()));
             wait_until("a thousand PFC frames", || {
                 let controls = account.take_rings().unwrap().controls;
-                assert!(controls.iter().all(|record| record.quanta == [record.quanta[0]; 8]));
+                assert!(
+                    controls
+                        .iter()
+                        .all(|record| record.quanta == [record.quanta[0]; 8])
+                );
                 quanta.extend(controls.iter().map(|record| record.quanta[0]));
                 quanta.len() == 1000
             });
@@ -132,19 +211,33 @@ fn root_the_log_is_read_whole_while_it_is_written() {
 #[test]
 fn root_without_support_by_the_driver_the_mode_is_skb() {
     with_veth(|| {
-        assert_eq!(Account::attach("lo", Mode::Auto, SIZES).unwrap().mode(), "skb");
+        assert_eq!(
+            Account::attach("lo", Mode::Auto, SIZES).unwrap().mode(),
+            "skb"
+        );
         let error = error("lo", Mode::Driver);
-        assert!(matches!(error, XdpError::Refused { mode: "driver", .. }), "{error}");
+        assert!(
+            matches!(error, XdpError::Refused { mode: "driver", .. }),
+            "{error}"
+        );
     });
 }
 
 #[test]
 fn root_a_program_that_is_attached_is_named_and_stays() {
-    for (first, second) in [(Mode::Driver, Mode::Auto), (Mode::Driver, Mode::Skb), (Mode::Skb, Mode::Driver), (Mode::Skb, Mode::Skb)] {
+    for (first, second) in [
+        (Mode::Driver, Mode::Auto),
+        (Mode::Driver, Mode::Skb),
+        (Mode::Skb, Mode::Driver),
+        (Mode::Skb, Mode::Skb),
+    ] {
         with_veth(move || {
             let mut account = Account::attach("b", first, SIZES).unwrap();
             let message = error("b", second).to_string();
-            assert!(message.contains("`b` already has an XDP program, `account` (id "), "{message}");
+            assert!(
+                message.contains("`b` already has an XDP program, `account` (id "),
+                "{message}"
+            );
             counts(&mut account);
         });
     }
@@ -152,5 +245,11 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
 
 #[test]
 fn root_an_interface_that_does_not_exist_is_named() {
-    with_veth(|| assert!(error("nowhere", Mode::Auto).to_string().contains("no interface `nowhere`")));
+    with_veth(|| {
+        assert!(
+            error("nowhere", Mode::Auto)
+                .to_string()
+                .contains("no interface `nowhere`")
+        )
+    });
 }

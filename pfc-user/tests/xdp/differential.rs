@@ -36,7 +36,11 @@ struct Pfc {
 
 impl Pfc {
     fn of(counters: &PfcCounters) -> Self {
-        Self { frames: counters.frames(), empty: counters.empty, classes: counters.classes() }
+        Self {
+            frames: counters.frames(),
+            empty: counters.empty,
+            classes: counters.classes(),
+        }
     }
 }
 
@@ -70,14 +74,22 @@ impl Model {
         if let Some(pcp) = frame.marks.pcp {
             port.by_pcp[pcp as usize] += 1;
         }
-        let priority = if self.trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp.map(|dscp| dscp % 8) };
+        let priority = if self.trust == Trust::Pcp {
+            frame.marks.pcp
+        } else {
+            frame.marks.dscp.map(|dscp| dscp % 8)
+        };
         if let Some(priority) = priority {
             self.by_priority[priority as usize] += 1;
         }
         match frame.class {
             Class::Test { stamp, .. } if stamp.run != RUN => port.foreign_run += 1,
-            Class::Test { stamp, .. } if stamp.flow >= FLOWS => port.malformed[Malformed::Stamp as usize] += 1,
-            Class::Test { stamp, datagram } => self.test(&frame, &stamp, datagram.is_intact(octets)),
+            Class::Test { stamp, .. } if stamp.flow >= FLOWS => {
+                port.malformed[Malformed::Stamp as usize] += 1
+            }
+            Class::Test { stamp, datagram } => {
+                self.test(&frame, &stamp, datagram.is_intact(octets))
+            }
             Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
             Class::Other => port.other += 1,
             Class::Malformed(reason) => {
@@ -85,7 +97,11 @@ impl Model {
                 port.own_control += (reason.is_control() && octets[6..12] == STORM_SOURCE) as u64;
             }
         }
-        if frame.class.is_consumed() { DROP } else { PASS }
+        if frame.class.is_consumed() {
+            DROP
+        } else {
+            PASS
+        }
     }
 
     fn test(&mut self, frame: &Classified, stamp: &Stamp, intact: bool) {
@@ -106,7 +122,11 @@ impl Model {
                 *highest = stamp.sequence.max(*highest);
             }
         }
-        let mark = if self.trust == Trust::Pcp { frame.marks.pcp } else { frame.marks.dscp };
+        let mark = if self.trust == Trust::Pcp {
+            frame.marks.pcp
+        } else {
+            frame.marks.dscp
+        };
         tested.corrupt += !intact as u64;
         tested.remarked += (mark != Some(stamp.flow as u8)) as u64;
         tested.untagged += mark.is_none() as u64;
@@ -139,19 +159,28 @@ fn port(account: &Account) -> PortCounters {
     for last in port.pfc.last.iter_mut().chain([&mut port.pause.last]) {
         last.at = 0;
     }
-    PortCounters { arrivals_lost: 0, controls_lost: 0, offences_lost: 0, ..port }
+    PortCounters {
+        arrivals_lost: 0,
+        controls_lost: 0,
+        offences_lost: 0,
+        ..port
+    }
 }
 
 fn tested(account: &Account) -> Tested {
-    account.flows().unwrap().iter().fold(Tested::default(), |sum, flow| Tested {
-        received: sum.received + flow.frames,
-        duplicate: sum.duplicate + flow.duplicate,
-        reordered: sum.reordered + flow.reordered,
-        beyond_window: sum.beyond_window + flow.beyond_window,
-        corrupt: sum.corrupt + flow.corrupt,
-        remarked: sum.remarked + flow.remarked,
-        untagged: sum.untagged + flow.untagged,
-    })
+    account
+        .flows()
+        .unwrap()
+        .iter()
+        .fold(Tested::default(), |sum, flow| Tested {
+            received: sum.received + flow.frames,
+            duplicate: sum.duplicate + flow.duplicate,
+            reordered: sum.reordered + flow.reordered,
+            beyond_window: sum.beyond_window + flow.beyond_window,
+            corrupt: sum.corrupt + flow.corrupt,
+            remarked: sum.remarked + flow.remarked,
+            untagged: sum.untagged + flow.untagged,
+        })
 }
 
 fn agree(trust: Trust, seed: u64, count: usize) {
@@ -170,25 +199,73 @@ fn agree(trust: Trust, seed: u64, count: usize) {
         highest,
     };
     // The kernel takes none shorter than an Ethernet header here.
-    for octets in Frames::new(seed).filter(|octets| octets.len() >= 14).take(count) {
+    for octets in Frames::new(seed)
+        .filter(|octets| octets.len() >= 14)
+        .take(count)
+    {
         let action = model.add(&octets);
-        assert_eq!(account.test_run(&octets, 1).unwrap().action, action, "{}", hex(&octets));
+        assert_eq!(
+            account.test_run(&octets, 1).unwrap().action,
+            action,
+            "{}",
+            hex(&octets)
+        );
         let port = port(&account);
-        assert_eq!(PortCounters { pfc: PfcCounters::NONE, ..port }, model.port, "{}", hex(&octets));
+        assert_eq!(
+            PortCounters {
+                pfc: PfcCounters::NONE,
+                ..port
+            },
+            model.port,
+            "{}",
+            hex(&octets)
+        );
         assert_eq!(Pfc::of(&port.pfc), model.pfc, "{}", hex(&octets));
-        let derived = (port.frames(), port.tagged(), port.by_priority(account.configured()));
-        assert_eq!(derived, (model.frames, model.tagged, model.by_priority), "{}", hex(&octets));
+        let derived = (
+            port.frames(),
+            port.tagged(),
+            port.by_priority(account.configured()),
+        );
+        assert_eq!(
+            derived,
+            (model.frames, model.tagged, model.by_priority),
+            "{}",
+            hex(&octets)
+        );
     }
     assert_eq!(tested(&account), model.tested);
-    let Tested { received, duplicate, reordered, beyond_window, corrupt, remarked, untagged } = model.tested;
-    assert!([received, duplicate, reordered, beyond_window, corrupt, remarked].iter().all(|count| *count > 0));
+    let Tested {
+        received,
+        duplicate,
+        reordered,
+        beyond_window,
+        corrupt,
+        remarked,
+        untagged,
+    } = model.tested;
+    assert!(
+        [
+            received,
+            duplicate,
+            reordered,
+            beyond_window,
+            corrupt,
+            remarked
+        ]
+        .iter()
+        .all(|count| *count > 0)
+    );
     assert_eq!(untagged > 0, trust == Trust::Pcp);
 }
 
 #[test]
 fn root_kernel_and_host_agree_on_arbitrary_frames() {
     // A million in all where the long tests are asked for.
-    let count = if std::env::var_os("VALIDATOR_FULL").is_some() { 500_000 } else { 60_000 };
+    let count = if std::env::var_os("VALIDATOR_FULL").is_some() {
+        500_000
+    } else {
+        60_000
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| agree(Trust::Dscp, 11, count));
         scope.spawn(|| agree(Trust::Pcp, 12, count));

@@ -36,18 +36,35 @@ fn config(trust: Trust) -> Config {
 
 /// Flow n is sent with DSCP (or PCP) n and counts under priority n.
 fn flows(count: u8) -> Vec<FlowConfig> {
-    (0..count).map(|mark| FlowConfig { mark, log_phases: 0, priority: mark % 8, _pad: 0 }).collect()
+    (0..count)
+        .map(|mark| FlowConfig {
+            mark,
+            log_phases: 0,
+            priority: mark % 8,
+            _pad: 0,
+        })
+        .collect()
 }
 
 /// A program that is not attached, with eight flows.
 fn loaded(trust: Trust) -> Account {
-    let mut account = Account::load(Sizes { flows: 8, windows: 8 }).unwrap();
+    let mut account = Account::load(Sizes {
+        flows: 8,
+        windows: 8,
+    })
+    .unwrap();
     account.configure(&config(trust), &flows(8)).unwrap();
     account
 }
 
 fn stamp(flow: u16, sequence: u64) -> Stamp {
-    Stamp { run: RUN, flow, phase: Phase::Storm, sequence, time: clock::now() & MASK_48 }
+    Stamp {
+        run: RUN,
+        flow,
+        phase: Phase::Storm,
+        sequence,
+        time: clock::now() & MASK_48,
+    }
 }
 
 fn hex(octets: &[u8]) -> String {

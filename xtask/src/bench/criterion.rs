@@ -31,19 +31,40 @@ pub fn figures(bench: &str, folder: &Path) -> Result<Vec<Figure>> {
     for folder in measured(folder)? {
         let benchmark: Benchmark = read(&folder.join("benchmark.json"))?;
         let sample: Sample = read(&folder.join("sample.json"))?;
-        let times: Vec<f64> = sample.times.iter().zip(&sample.iters).map(|(time, iterations)| time / iterations).collect();
-        let Some(spread) = spread(&times) else { bail!("{}: there are no samples", folder.display()) };
+        let times: Vec<f64> = sample
+            .times
+            .iter()
+            .zip(&sample.iters)
+            .map(|(time, iterations)| time / iterations)
+            .collect();
+        let Some(spread) = spread(&times) else {
+            bail!("{}: there are no samples", folder.display())
+        };
         found.push((benchmark, spread));
     }
-    Ok(found.iter().map(|(benchmark, spread)| figure(bench, benchmark, *spread, &found)).collect())
+    Ok(found
+        .iter()
+        .map(|(benchmark, spread)| figure(bench, benchmark, *spread, &found))
+        .collect())
 }
 
 type Spread = (f64, f64, f64);
 
-fn figure(bench: &str, benchmark: &Benchmark, (median, min, max): Spread, all: &[(Benchmark, Spread)]) -> Figure {
-    let beside = benchmark.group_id.split_once(" beside ").map(|(_, beside)| beside).filter(|beside| *beside != benchmark.function());
+fn figure(
+    bench: &str,
+    benchmark: &Benchmark,
+    (median, min, max): Spread,
+    all: &[(Benchmark, Spread)],
+) -> Figure {
+    let beside = benchmark
+        .group_id
+        .split_once(" beside ")
+        .map(|(_, beside)| beside)
+        .filter(|beside| *beside != benchmark.function());
     let other = beside.and_then(|beside| {
-        all.iter().find(|(other, _)| other.group_id == benchmark.group_id && other.function() == beside).map(|(_, spread)| spread.0)
+        all.iter()
+            .find(|(other, _)| other.group_id == benchmark.group_id && other.function() == beside)
+            .map(|(_, spread)| spread.0)
     });
     let (scale, unit) = match median {
         ..1e4 => (1.0, "ns"),
@@ -66,12 +87,19 @@ fn figure(bench: &str, benchmark: &Benchmark, (median, min, max): Spread, all: &
 
 impl Benchmark {
     fn group(&self) -> &str {
-        self.group_id.split_once(" beside ").map_or(&self.group_id, |(group, _)| group)
+        self.group_id
+            .split_once(" beside ")
+            .map_or(&self.group_id, |(group, _)| group)
     }
 
     /// Its name in the group, with its parameter where it has one.
     fn function(&self) -> String {
-        [&self.function_id, &self.value_str].into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+        [&self.function_id, &self.value_str]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -83,11 +111,14 @@ fn measured(folder: &Path) -> Result<Vec<PathBuf>> {
         if !folder.is_dir() {
             continue;
         }
-        if folder.file_name().is_some_and(|name| name == "new") && folder.join("sample.json").is_file() {
+        if folder.file_name().is_some_and(|name| name == "new")
+            && folder.join("sample.json").is_file()
+        {
             found.push(folder);
             continue;
         }
-        let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
         open.extend(entries.flatten().map(|entry| entry.path()));
     }
     found.sort();
@@ -95,8 +126,10 @@ fn measured(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn read<T: DeserializeOwned>(file: &Path) -> Result<T> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{}: is not what criterion writes", file.display()))
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{}: is not what criterion writes", file.display()))
 }
 
 #[cfg(test)]
@@ -106,24 +139,52 @@ mod tests {
     fn leave(folder: &Path, group: &str, function: &str, times: &str) {
         let folder = folder.join(group).join(function).join("new");
         fs::create_dir_all(&folder).unwrap();
-        let benchmark = format!(r#"{{"group_id":"{group}","function_id":"{function}","value_str":null,"throughput":null}}"#);
+        let benchmark = format!(
+            r#"{{"group_id":"{group}","function_id":"{function}","value_str":null,"throughput":null}}"#
+        );
         fs::write(folder.join("benchmark.json"), benchmark).unwrap();
-        fs::write(folder.join("sample.json"), format!(r#"{{"sampling_mode":"Linear","iters":[1,2,4],"times":{times}}}"#)).unwrap();
+        fs::write(
+            folder.join("sample.json"),
+            format!(r#"{{"sampling_mode":"Linear","iters":[1,2,4],"times":{times}}}"#),
+        )
+        .unwrap();
     }
 
     #[test]
     fn samples_become_figures_in_relation_to_the_one_of_their_group() {
         let folder = tempfile::tempdir().unwrap();
         leave(folder.path(), "codec beside copy", "copy", "[5.0,8.0,24.0]");
-        leave(folder.path(), "codec beside copy", "parse", "[15.0,20.0,40.0]");
+        leave(
+            folder.path(),
+            "codec beside copy",
+            "parse",
+            "[15.0,20.0,40.0]",
+        );
         leave(folder.path(), "judge", "10^6 arrivals", "[2e6,4e6,1.2e7]");
         let found = figures("host", folder.path()).unwrap();
-        let [copy, parse, judge] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((copy.name.as_str(), copy.unit.as_str(), copy.median, copy.min, copy.max), ("codec: copy", "ns", 5.0, 4.0, 6.0));
+        let [copy, parse, judge] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (
+                copy.name.as_str(),
+                copy.unit.as_str(),
+                copy.median,
+                copy.min,
+                copy.max
+            ),
+            ("codec: copy", "ns", 5.0, 4.0, 6.0)
+        );
         assert_eq!((copy.ratio, &copy.beside), (None, &None));
         assert_eq!((parse.name.as_str(), parse.median), ("codec: parse", 10.0));
-        assert_eq!((parse.ratio, parse.beside.as_deref()), (Some(2.0), Some("copy")));
-        assert_eq!((judge.name.as_str(), judge.unit.as_str(), judge.median), ("judge: 10^6 arrivals", "us", 2000.0));
+        assert_eq!(
+            (parse.ratio, parse.beside.as_deref()),
+            (Some(2.0), Some("copy"))
+        );
+        assert_eq!(
+            (judge.name.as_str(), judge.unit.as_str(), judge.median),
+            ("judge: 10^6 arrivals", "us", 2000.0)
+        );
         assert_eq!(judge.ratio, None);
     }
 

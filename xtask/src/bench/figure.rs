@@ -62,11 +62,15 @@ pub fn read(file: &Path) -> Result<Vec<Line>> {
 }
 
 fn parse(text: &str) -> Result<Vec<Line>> {
-    text.lines().filter(|line| !line.trim().is_empty()).map(parse_line).collect()
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(parse_line)
+        .collect()
 }
 
 fn parse_line(line: &str) -> Result<Line> {
-    let parsed = serde_json::from_str(line).with_context(|| format!("expected a figure or what was skipped, found {line}"))?;
+    let parsed = serde_json::from_str(line)
+        .with_context(|| format!("expected a figure or what was skipped, found {line}"))?;
     if let Line::Figure(figure) = &parsed
         && !(figure.min <= figure.median && figure.median <= figure.max)
     {
@@ -95,7 +99,18 @@ pub mod tests {
     pub fn figure(bench: &str, name: &str, median: f64, ratio: Option<f64>) -> Figure {
         let beside = ratio.map(|_| "drop".to_owned());
         let (bench, name, unit) = (bench.to_owned(), name.to_owned(), "ns".to_owned());
-        Figure { bench, name, unit, median, min: median, max: median, ratio, ratio_min: None, ratio_max: None, beside }
+        Figure {
+            bench,
+            name,
+            unit,
+            median,
+            min: median,
+            max: median,
+            ratio,
+            ratio_min: None,
+            ratio_max: None,
+            beside,
+        }
     }
 
     #[test]
@@ -105,17 +120,39 @@ pub mod tests {
 {"bench":"storm","name":"gap","unit":"us","median":14,"min":13,"max":90}
 {"bench":"wire","name":"trafgen","skipped":"not installed"}
 "#;
-        let classify = Figure { min: 8.0, max: 9.25, ..figure("program", "classify", 8.5, Some(1.5)) };
-        let gap = Figure { unit: "us".into(), min: 13.0, max: 90.0, ..figure("storm", "gap", 14.0, None) };
-        let skipped = Skipped { bench: "wire".into(), name: "trafgen".into(), skipped: "not installed".into() };
-        assert_eq!(parse(text).unwrap(), [Line::Figure(classify), Line::Figure(gap), Line::Skipped(skipped)]);
+        let classify = Figure {
+            min: 8.0,
+            max: 9.25,
+            ..figure("program", "classify", 8.5, Some(1.5))
+        };
+        let gap = Figure {
+            unit: "us".into(),
+            min: 13.0,
+            max: 90.0,
+            ..figure("storm", "gap", 14.0, None)
+        };
+        let skipped = Skipped {
+            bench: "wire".into(),
+            name: "trafgen".into(),
+            skipped: "not installed".into(),
+        };
+        assert_eq!(
+            parse(text).unwrap(),
+            [
+                Line::Figure(classify),
+                Line::Figure(gap),
+                Line::Skipped(skipped)
+            ]
+        );
     }
 
     #[test]
     fn a_line_of_another_make_is_an_error_that_shows_it() {
-        for line in
-            [r#"{"bench":"program","name":"classify"}"#, "median 8", r#"{"bench":"a","name":"b","unit":"ns","median":9,"min":1,"max":8}"#]
-        {
+        for line in [
+            r#"{"bench":"program","name":"classify"}"#,
+            "median 8",
+            r#"{"bench":"a","name":"b","unit":"ns","median":9,"min":1,"max":8}"#,
+        ] {
             let error = format!("{:#}", parse(line).unwrap_err());
             assert!(error.contains(line), "{error}");
         }

@@ -39,13 +39,18 @@ impl Machine {
         Self {
             cpu: cpu_model(&cpuinfo),
             cpus: thread::available_parallelism().map_or(1, usize::from),
-            virtualised: said(Command::new("systemd-detect-virt").arg("--vm")).unwrap_or_else(|| hypervisor(&cpuinfo)),
-            governor: known(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            virtualised: said(Command::new("systemd-detect-virt").arg("--vm"))
+                .unwrap_or_else(|| hypervisor(&cpuinfo)),
+            governor: known(read(
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            )),
             kernel: known(read("/proc/sys/kernel/osrelease")),
             mitigations: mitigations(),
             rustc: known(said(Command::new("rustc").arg("--version")).unwrap_or_default()),
             commit: commit(root),
-            date: known(said(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])).unwrap_or_default()),
+            date: known(
+                said(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])).unwrap_or_default(),
+            ),
             load: load(&read("/proc/loadavg")),
             busy: 0.0,
         }
@@ -62,13 +67,22 @@ impl Machine {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.busy > BUSY {
-            warnings.push(format!("other work takes {:.0} % of the CPUs: expect a wide spread", self.busy * 100.0));
+            warnings.push(format!(
+                "other work takes {:.0} % of the CPUs: expect a wide spread",
+                self.busy * 100.0
+            ));
         }
         if self.load > self.cpus as f64 {
-            warnings.push(format!("the load average was {} on {} CPUs before the build", self.load, self.cpus));
+            warnings.push(format!(
+                "the load average was {} on {} CPUs before the build",
+                self.load, self.cpus
+            ));
         }
         if !matches!(self.governor.as_str(), "performance" | "unknown") {
-            warnings.push(format!("the CPUs' frequency is governed by `{}`; `performance` gives steadier figures", self.governor));
+            warnings.push(format!(
+                "the CPUs' frequency is governed by `{}`; `performance` gives steadier figures",
+                self.governor
+            ));
         }
         warnings
     }
@@ -81,11 +95,38 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpu, cpus, virtualised, governor, kernel, rustc, commit, date, load, busy, .. } = self;
-        writeln!(f, "  {cpus} CPUs {cpu}, hypervisor {virtualised}, governor {governor}, Linux {kernel}")?;
-        writeln!(f, "  mitigations: {}", if self.mitigations.is_empty() { "none".to_owned() } else { self.mitigations.join(", ") })?;
+        let Self {
+            cpu,
+            cpus,
+            virtualised,
+            governor,
+            kernel,
+            rustc,
+            commit,
+            date,
+            load,
+            busy,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "  {cpus} CPUs {cpu}, hypervisor {virtualised}, governor {governor}, Linux {kernel}"
+        )?;
+        writeln!(
+            f,
+            "  mitigations: {}",
+            if self.mitigations.is_empty() {
+                "none".to_owned()
+            } else {
+                self.mitigations.join(", ")
+            }
+        )?;
         writeln!(f, "  commit {commit}, {rustc}, {date}")?;
-        write!(f, "  load average {load} before the build, CPUs {:.0} % in use before the first benchmark", busy * 100.0)
+        write!(
+            f,
+            "  load average {load} before the build, CPUs {:.0} % in use before the first benchmark",
+            busy * 100.0
+        )
     }
 }
 
@@ -107,14 +148,26 @@ fn known(text: String) -> String {
 }
 
 fn cpu_model(cpuinfo: &str) -> String {
-    let models = cpuinfo.lines().filter_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == "model name"));
-    known(models.map(|(_, model)| model.to_owned()).next().unwrap_or_default())
+    let models = cpuinfo.lines().filter_map(|line| {
+        line.split_once(':')
+            .filter(|(name, _)| name.trim() == "model name")
+    });
+    known(
+        models
+            .map(|(_, model)| model.to_owned())
+            .next()
+            .unwrap_or_default(),
+    )
 }
 
 /// For machines without systemd: the CPU says that there is one, and not which.
 fn hypervisor(cpuinfo: &str) -> String {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
-    match flags.map(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")) {
+    match flags.map(|flags| {
+        flags
+            .split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    }) {
         Some(true) => "of unknown name".to_owned(),
         Some(false) => "none".to_owned(),
         None => "unknown".to_owned(),
@@ -122,11 +175,17 @@ fn hypervisor(cpuinfo: &str) -> String {
 }
 
 fn mitigations() -> Vec<String> {
-    let files = fs::read_dir("/sys/devices/system/cpu/vulnerabilities").into_iter().flatten().flatten();
+    let files = fs::read_dir("/sys/devices/system/cpu/vulnerabilities")
+        .into_iter()
+        .flatten()
+        .flatten();
     let in_force = |file: fs::DirEntry| {
         let state = fs::read_to_string(file.path()).ok()?;
         let mitigation = state.trim().strip_prefix("Mitigation: ")?;
-        Some(format!("{} ({mitigation})", file.file_name().to_string_lossy()))
+        Some(format!(
+            "{} ({mitigation})",
+            file.file_name().to_string_lossy()
+        ))
     };
     let mut found: Vec<String> = files.filter_map(in_force).collect();
     found.sort();
@@ -134,28 +193,53 @@ fn mitigations() -> Vec<String> {
 }
 
 fn commit(root: &Path) -> String {
-    let git = |arguments: &[&str]| step::output(Command::new("git").args(arguments).current_dir(root));
-    let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
+    let git =
+        |arguments: &[&str]| step::output(Command::new("git").args(arguments).current_dir(root));
+    let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".to_owned();
+    };
     let changed = git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.is_empty());
-    if changed { format!("{commit} with changes") } else { commit }
+    if changed {
+        format!("{commit} with changes")
+    } else {
+        commit
+    }
 }
 
 /// The first field of /proc/loadavg.
 fn load(loadavg: &str) -> f64 {
-    loadavg.split_ascii_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+    loadavg
+        .split_ascii_whitespace()
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0)
 }
 
 /// Time of all CPUs since boot, and of that the idle one, in ticks: the first line of /proc/stat.
 fn cpu_time(stat: &str) -> (u64, u64) {
-    let ticks: Vec<u64> = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1).flat_map(str::parse).collect();
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .skip(1)
+        .flat_map(str::parse)
+        .collect();
     // user nice system idle iowait irq softirq steal; guest time is in user and nice already.
     let idle = ticks.iter().skip(3).take(2).sum();
     (ticks.iter().take(8).sum(), idle)
 }
 
 fn busy((all_before, idle_before): (u64, u64), (all, idle): (u64, u64)) -> f64 {
-    let (all, idle) = (all.saturating_sub(all_before), idle.saturating_sub(idle_before));
-    if all == 0 { 0.0 } else { 1.0 - idle as f64 / all as f64 }
+    let (all, idle) = (
+        all.saturating_sub(all_before),
+        idle.saturating_sub(idle_before),
+    );
+    if all == 0 {
+        0.0
+    } else {
+        1.0 - idle as f64 / all as f64
+    }
 }
 
 #[cfg(test)]
@@ -164,22 +248,40 @@ mod tests {
 
     #[test]
     fn what_the_kernel_says_is_read() {
-        let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU @ 2.10GHz\nflags\t\t: fpu hypervisor sse\n";
+        let cpuinfo =
+            "processor\t: 0\nmodel name\t: Some CPU @ 2.10GHz\nflags\t\t: fpu hypervisor sse\n";
         assert_eq!(cpu_model(cpuinfo), "Some CPU @ 2.10GHz");
         assert_eq!(hypervisor(cpuinfo), "of unknown name");
         assert_eq!(hypervisor("flags: fpu\n"), "none");
-        assert_eq!((cpu_model(""), hypervisor("")), ("unknown".to_owned(), "unknown".to_owned()));
+        assert_eq!(
+            (cpu_model(""), hypervisor("")),
+            ("unknown".to_owned(), "unknown".to_owned())
+        );
         assert_eq!(load("0.52 0.10 0.01 1/87 1453\n"), 0.52);
         let before = cpu_time("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\n");
         assert_eq!(before, (1000, 850));
-        assert_eq!(busy(before, cpu_time("cpu  140 0 60 840 60 0 0 0 9 0\n")), 0.5);
+        assert_eq!(
+            busy(before, cpu_time("cpu  140 0 60 840 60 0 0 0 9 0\n")),
+            0.5
+        );
     }
 
     #[test]
     fn a_busy_machine_is_warned_of() {
-        let quiet = Machine { cpus: 2, governor: "unknown".into(), load: 1.5, busy: 0.05, ..Machine::default() };
+        let quiet = Machine {
+            cpus: 2,
+            governor: "unknown".into(),
+            load: 1.5,
+            busy: 0.05,
+            ..Machine::default()
+        };
         assert!(quiet.warnings().is_empty());
-        let busy = Machine { busy: 0.5, load: 3.0, governor: "powersave".into(), ..quiet };
+        let busy = Machine {
+            busy: 0.5,
+            load: 3.0,
+            governor: "powersave".into(),
+            ..quiet
+        };
         assert_eq!(busy.warnings().len(), 3);
     }
 }

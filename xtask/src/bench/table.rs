@@ -9,9 +9,23 @@ use super::figure::Figure;
 pub fn of(results: &Results) -> String {
     let mut out = format!("==> figures\n{}\n", results.machine);
     let rows: Vec<[String; 5]> = results.figures.iter().map(row).collect();
-    out.push_str(&aligned(&["benchmark", "figure", "median", "least to greatest", "ratio"], &rows));
+    out.push_str(&aligned(
+        &[
+            "benchmark",
+            "figure",
+            "median",
+            "least to greatest",
+            "ratio",
+        ],
+        &rows,
+    ));
     for skipped in &results.skipped {
-        writeln!(out, "skipped: {} of {}: {}", skipped.name, skipped.bench, skipped.skipped).expect("a string takes all");
+        writeln!(
+            out,
+            "skipped: {} of {}: {}",
+            skipped.name, skipped.bench, skipped.skipped
+        )
+        .expect("a string takes all");
     }
     for failed in &results.failed {
         writeln!(out, "failed: {failed}").expect("a string takes all");
@@ -20,17 +34,37 @@ pub fn of(results: &Results) -> String {
 }
 
 fn row(figure: &Figure) -> [String; 5] {
-    let Figure { bench, name, unit, median, min, max, .. } = figure;
-    [bench.clone(), name.clone(), format!("{} {unit}", number(*median)), format!("{} to {}", number(*min), number(*max)), ratio(figure)]
+    let Figure {
+        bench,
+        name,
+        unit,
+        median,
+        min,
+        max,
+        ..
+    } = figure;
+    [
+        bench.clone(),
+        name.clone(),
+        format!("{} {unit}", number(*median)),
+        format!("{} to {}", number(*min), number(*max)),
+        ratio(figure),
+    ]
 }
 
 fn ratio(figure: &Figure) -> String {
-    let Some(ratio) = figure.ratio else { return String::new() };
+    let Some(ratio) = figure.ratio else {
+        return String::new();
+    };
     let spread = match (figure.ratio_min, figure.ratio_max) {
         (Some(min), Some(max)) => format!(" ({} to {})", number(min), number(max)),
         _ => String::new(),
     };
-    let beside = figure.beside.as_ref().map(|beside| format!(" x {beside}")).unwrap_or_default();
+    let beside = figure
+        .beside
+        .as_ref()
+        .map(|beside| format!(" x {beside}"))
+        .unwrap_or_default();
     format!("{}{spread}{beside}", number(ratio))
 }
 
@@ -50,13 +84,25 @@ pub fn number(value: f64) -> String {
 /// Columns as wide as their widest field; the last one as it is.
 pub fn aligned<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
     let length = |text: &str| text.chars().count();
-    let width = |column: usize| rows.iter().map(|row| length(&row[column])).chain([length(head[column])]).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| length(&row[column]))
+            .chain([length(head[column])])
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..N).map(width).collect();
     let line = |fields: &[&str]| {
-        let padded: Vec<String> = fields.iter().zip(&widths).map(|(field, width)| format!("{field:width$}")).collect();
+        let padded: Vec<String> = fields
+            .iter()
+            .zip(&widths)
+            .map(|(field, width)| format!("{field:width$}"))
+            .collect();
         format!("  {}\n", padded.join("  ").trim_end())
     };
-    let rows = rows.iter().map(|row| line(&row.each_ref().map(String::as_str)));
+    let rows = rows
+        .iter()
+        .map(|row| line(&row.each_ref().map(String::as_str)));
     std::iter::once(line(head)).chain(rows).collect()
 }
 
@@ -68,11 +114,24 @@ mod tests {
 
     #[test]
     fn figures_stand_in_columns_with_their_ratios() {
-        let with_spread = Figure { ratio_min: Some(1.4), ratio_max: Some(1.625), ..figure("program", "classify", 8.5, Some(1.5)) };
-        let mut results = results(vec![with_spread, Figure { min: 13.0, ..figure("storm", "gap", 1400.0, None) }]);
+        let with_spread = Figure {
+            ratio_min: Some(1.4),
+            ratio_max: Some(1.625),
+            ..figure("program", "classify", 8.5, Some(1.5))
+        };
+        let mut results = results(vec![
+            with_spread,
+            Figure {
+                min: 13.0,
+                ..figure("storm", "gap", 1400.0, None)
+            },
+        ]);
         results.failed.push("wire of pfc-user".into());
         let table = of(&results);
-        let rows: Vec<&str> = table.lines().skip_while(|line| !line.contains("least to greatest")).collect();
+        let rows: Vec<&str> = table
+            .lines()
+            .skip_while(|line| !line.contains("least to greatest"))
+            .collect();
         assert_eq!(
             rows,
             [
@@ -87,6 +146,11 @@ mod tests {
     #[test]
     fn numbers_have_three_digits() {
         let numbers = [0.0, 0.000_12, 0.0123, 0.5, 1.0, 12.34, 123.4, 123_456.0].map(number);
-        assert_eq!(numbers, ["0", "0.000120", "0.0123", "0.500", "1.00", "12.3", "123", "123456"]);
+        assert_eq!(
+            numbers,
+            [
+                "0", "0.000120", "0.0123", "0.500", "1.00", "12.3", "123", "123456"
+            ]
+        );
     }
 }

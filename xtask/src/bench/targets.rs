@@ -23,7 +23,11 @@ impl fmt::Display for Target {
 
 /// All `[[bench]]` targets, in the order of packages and names.
 pub fn find(root: &Path) -> Result<Vec<Target>> {
-    let metadata = step::output(step::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(root))?;
+    let metadata = step::output(
+        step::cargo()
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .current_dir(root),
+    )?;
     let metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
     Ok(of_metadata(&metadata))
 }
@@ -33,8 +37,13 @@ fn of_metadata(metadata: &Value) -> Vec<Target> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for package in items(&metadata["packages"]) {
-        let benches = items(&package["targets"]).into_iter().filter(|target| items(&target["kind"]).contains(&Value::from("bench")));
-        found.extend(benches.map(|target| Target { package: text(&package["name"]), name: text(&target["name"]) }));
+        let benches = items(&package["targets"])
+            .into_iter()
+            .filter(|target| items(&target["kind"]).contains(&Value::from("bench")));
+        found.extend(benches.map(|target| Target {
+            package: text(&package["name"]),
+            name: text(&target["name"]),
+        }));
     }
     found.sort();
     found
@@ -42,11 +51,20 @@ fn of_metadata(metadata: &Value) -> Vec<Target> {
 
 /// Those called `names`; all where none is named. An error that lists what there is where a name is unknown.
 pub fn select(targets: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
-    if let Some(unknown) = names.iter().find(|name| targets.iter().all(|target| target.name != **name)) {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| targets.iter().all(|target| target.name != **name))
+    {
         let known: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
-        bail!("there is no benchmark `{unknown}`; there are: {}", known.join(", "));
+        bail!(
+            "there is no benchmark `{unknown}`; there are: {}",
+            known.join(", ")
+        );
     }
-    Ok(targets.into_iter().filter(|target| names.is_empty() || names.contains(&target.name)).collect())
+    Ok(targets
+        .into_iter()
+        .filter(|target| names.is_empty() || names.contains(&target.name))
+        .collect())
 }
 
 /// The command that builds them and runs none.
@@ -55,8 +73,12 @@ pub fn build(targets: &[Target]) -> Command {
     cargo.args(["bench", "--no-run"]);
     let mut packages: Vec<_> = targets.iter().map(|target| &target.package).collect();
     packages.dedup();
-    packages.iter().for_each(|package| _ = cargo.args(["--package", package]));
-    targets.iter().for_each(|target| _ = cargo.args(["--bench", &target.name]));
+    packages
+        .iter()
+        .for_each(|package| _ = cargo.args(["--package", package]));
+    targets
+        .iter()
+        .for_each(|target| _ = cargo.args(["--bench", &target.name]));
     cargo
 }
 
@@ -65,7 +87,10 @@ mod tests {
     use super::*;
 
     fn target(package: &str, name: &str) -> Target {
-        Target { package: package.to_owned(), name: name.to_owned() }
+        Target {
+            package: package.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     #[test]
@@ -74,20 +99,37 @@ mod tests {
             {"name": "pfc-user", "targets": [{"kind": ["lib"], "name": "validator"}, {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "host"}]},
             {"name": "ib-mad", "targets": [{"kind": ["bench"], "name": "codec"}]},
         ]});
-        assert_eq!(of_metadata(&metadata), [target("ib-mad", "codec"), target("pfc-user", "host"), target("pfc-user", "wire")]);
+        assert_eq!(
+            of_metadata(&metadata),
+            [
+                target("ib-mad", "codec"),
+                target("pfc-user", "host"),
+                target("pfc-user", "wire")
+            ]
+        );
     }
 
     #[test]
     fn one_can_be_asked_for_and_an_unknown_one_is_named() {
         let all = || vec![target("ib-mad", "codec"), target("pfc-user", "wire")];
         assert_eq!(select(all(), &[]).unwrap(), all());
-        assert_eq!(select(all(), &["wire".to_owned()]).unwrap(), [target("pfc-user", "wire")]);
-        assert_eq!(select(all(), &["wyre".to_owned()]).unwrap_err().to_string(), "there is no benchmark `wyre`; there are: codec, wire");
+        assert_eq!(
+            select(all(), &["wire".to_owned()]).unwrap(),
+            [target("pfc-user", "wire")]
+        );
+        assert_eq!(
+            select(all(), &["wyre".to_owned()]).unwrap_err().to_string(),
+            "there is no benchmark `wyre`; there are: codec, wire"
+        );
     }
 
     #[test]
     fn one_command_builds_all() {
-        let command = step::show(&build(&[target("ib-mad", "codec"), target("pfc-user", "host"), target("pfc-user", "wire")]));
+        let command = step::show(&build(&[
+            target("ib-mad", "codec"),
+            target("pfc-user", "host"),
+            target("pfc-user", "wire"),
+        ]));
         assert!(
             command.ends_with("bench --no-run --package ib-mad --package pfc-user --bench codec --bench host --bench wire"),
             "{command}"

@@ -26,7 +26,8 @@ pub enum Event {
 /// Makes events of SIGINT and SIGTERM, as long as anybody takes them: what was made has to be taken away first. Programs that are
 /// started from now on get them as ever.
 pub fn send_signals(events: Sender<Event>) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("SIGINT and SIGTERM cannot be handled")?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).context("SIGINT and SIGTERM cannot be handled")?;
     thread::spawn(move || {
         for signal in signals.forever() {
             if events.send(Event::Signal(signal)).is_err() {

@@ -42,7 +42,13 @@ fail "the agent ended with $?"
 "#;
 
 /// Makes the file, with `validator` and a link of that MTU.
-pub fn make(tree: &Tree, validator: &Path, mtu: u16, token: &str, folder: &Path) -> Result<PathBuf> {
+pub fn make(
+    tree: &Tree,
+    validator: &Path,
+    mtu: u16,
+    token: &str,
+    folder: &Path,
+) -> Result<PathBuf> {
     let root = folder.join("initrd");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| format!("cannot remove {}", root.display()))?;
@@ -53,15 +59,35 @@ pub fn make(tree: &Tree, validator: &Path, mtu: u16, token: &str, folder: &Path)
     for folder in ["dev", "proc", "sys", "tmp"] {
         fs::create_dir_all(root.join(folder))?;
     }
-    files.copy(&tree.path("bin/busybox").exists_or(tree.path("usr/bin/busybox")), "bin/busybox")?;
+    files.copy(
+        &tree
+            .path("bin/busybox")
+            .exists_or(tree.path("usr/bin/busybox")),
+        "bin/busybox",
+    )?;
     files.program(validator, "tools/validator")?;
-    files.program(&tree.path("bin/ip").exists_or(tree.path("usr/bin/ip")), "tools/ip")?;
-    files.program(&tree.path("usr/bin/rdma").exists_or(tree.path("bin/rdma")), "tools/rdma")?;
+    files.program(
+        &tree.path("bin/ip").exists_or(tree.path("usr/bin/ip")),
+        "tools/ip",
+    )?;
+    files.program(
+        &tree.path("usr/bin/rdma").exists_or(tree.path("bin/rdma")),
+        "tools/rdma",
+    )?;
     // libibverbs looks for the provider in a folder that is built into it.
     let providers = "usr/lib/x86_64-linux-gnu/libibverbs";
     let provider = tree.starting(providers, "librxe-")?;
-    files.program(&provider, &format!("{providers}/{}", provider.file_name().expect("a file").to_string_lossy()))?;
-    files.copy(&tree.path("etc/libibverbs.d/rxe.driver"), "etc/libibverbs.d/rxe.driver")?;
+    files.program(
+        &provider,
+        &format!(
+            "{providers}/{}",
+            provider.file_name().expect("a file").to_string_lossy()
+        ),
+    )?;
+    files.copy(
+        &tree.path("etc/libibverbs.d/rxe.driver"),
+        "etc/libibverbs.d/rxe.driver",
+    )?;
     files.modules()?;
     let packed = folder.join("initrd.cpio");
     pack(tree, &root, &packed)?;
@@ -80,8 +106,14 @@ impl ExistsOr for PathBuf {
 }
 
 fn settings(mtu: u16, token: &str) -> String {
-    let pairs: Vec<String> = ADDRESSES.iter().map(|pair| format!("{}/{},{}", pair.guest, pair.prefix, pair.host)).collect();
-    format!("MTU={mtu} PORT={AGENT_PORT} TOKEN={token} PEER_MAC={HOST_MAC} PAIRS=\"{}\"\n", pairs.join(" "))
+    let pairs: Vec<String> = ADDRESSES
+        .iter()
+        .map(|pair| format!("{}/{},{}", pair.guest, pair.prefix, pair.host))
+        .collect();
+    format!(
+        "MTU={mtu} PORT={AGENT_PORT} TOKEN={token} PEER_MAC={HOST_MAC} PAIRS=\"{}\"\n",
+        pairs.join(" ")
+    )
 }
 
 struct Files<'a> {
@@ -107,9 +139,17 @@ impl Files<'_> {
     fn program(&mut self, from: &Path, to: &str) -> Result<()> {
         self.copy(from, to)?;
         for library in needed_libraries(from, self.tree)? {
-            let name = library.file_name().expect("a file").to_string_lossy().into_owned();
+            let name = library
+                .file_name()
+                .expect("a file")
+                .to_string_lossy()
+                .into_owned();
             // The loader's place is in every program.
-            let folder = if name.starts_with("ld-linux") { "lib64" } else { "lib" };
+            let folder = if name.starts_with("ld-linux") {
+                "lib64"
+            } else {
+                "lib"
+            };
             self.copy(&library, &format!("{folder}/{name}"))?;
         }
         Ok(())
@@ -118,7 +158,11 @@ impl Files<'_> {
     fn modules(&mut self) -> Result<()> {
         let mut list = String::new();
         for path in modules::needed(self.tree)? {
-            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a file")
+                .to_string_lossy()
+                .into_owned();
             let name = name.strip_suffix(".xz").unwrap_or(&name);
             self.write(&format!("modules/{name}"), &modules::read(&path)?, 0o644)?;
             list += &format!("{name}\n");
@@ -133,10 +177,23 @@ fn pack(tree: &Tree, root: &Path, to: &Path) -> Result<()> {
     let mut names = Vec::new();
     list(root, root, &mut names)?;
     let output = fs::File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
-    let mut cpio = Command::new(tree.path("bin/busybox").exists_or(tree.path("usr/bin/busybox")));
-    cpio.args(["cpio", "-o", "-H", "newc"]).current_dir(root).stdin(Stdio::piped()).stdout(output).stderr(Stdio::null());
-    let mut child = cpio.spawn().with_context(|| format!("cannot run {}", step::show(&cpio)))?;
-    child.stdin.take().expect("asked for above").write_all(names.join("\n").as_bytes())?;
+    let mut cpio = Command::new(
+        tree.path("bin/busybox")
+            .exists_or(tree.path("usr/bin/busybox")),
+    );
+    cpio.args(["cpio", "-o", "-H", "newc"])
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(output)
+        .stderr(Stdio::null());
+    let mut child = cpio
+        .spawn()
+        .with_context(|| format!("cannot run {}", step::show(&cpio)))?;
+    child
+        .stdin
+        .take()
+        .expect("asked for above")
+        .write_all(names.join("\n").as_bytes())?;
     let status = child.wait()?;
     if !status.success() {
         bail!("{} ended with {status}", step::show(&cpio));
@@ -149,7 +206,12 @@ fn list(root: &Path, folder: &Path, names: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        names.push(path.strip_prefix(root).expect("below it").display().to_string());
+        names.push(
+            path.strip_prefix(root)
+                .expect("below it")
+                .display()
+                .to_string(),
+        );
         if entry.file_type()?.is_dir() {
             list(root, &path, names)?;
         }

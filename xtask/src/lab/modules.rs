@@ -10,7 +10,13 @@ use anyhow::{Context, Result, bail};
 use super::packages::Tree;
 
 /// Modules with what they need, those on a virtual PCI bus first. rdma_rxe takes the ICRC from `crc32`, by name.
-const MODULES: [&str; 5] = ["virtio_pci", "virtio_net", "crc32_generic", "ib_uverbs", "rdma_rxe"];
+const MODULES: [&str; 5] = [
+    "virtio_pci",
+    "virtio_net",
+    "crc32_generic",
+    "ib_uverbs",
+    "rdma_rxe",
+];
 
 /// The files of [`MODULES`] and of what they need, in an order in which they can be loaded.
 pub fn needed(tree: &Tree) -> Result<Vec<PathBuf>> {
@@ -25,14 +31,19 @@ pub fn needed(tree: &Tree) -> Result<Vec<PathBuf>> {
 /// Removes all others.
 pub fn prune(tree: &Tree) -> Result<()> {
     let needed = needed(tree)?;
-    for path in all(tree)?.into_values().filter(|path| !needed.contains(path)) {
+    for path in all(tree)?
+        .into_values()
+        .filter(|path| !needed.contains(path))
+    {
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
 }
 
 fn all(tree: &Tree) -> Result<HashMap<String, PathBuf>> {
-    let kernel = tree.starting("lib/modules", "").or_else(|_| tree.starting("usr/lib/modules", ""))?;
+    let kernel = tree
+        .starting("lib/modules", "")
+        .or_else(|_| tree.starting("usr/lib/modules", ""))?;
     let mut found = HashMap::new();
     find_modules(&kernel, &mut found)?;
     Ok(found)
@@ -40,11 +51,17 @@ fn all(tree: &Tree) -> Result<HashMap<String, PathBuf>> {
 
 /// Modules by the names that they go by when they are loaded.
 fn find_modules(folder: &Path, found: &mut HashMap<String, PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
         let path = entry?.path();
         if path.is_dir() {
             find_modules(&path, found)?;
-        } else if let Some((name, _)) = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once(".ko")) {
+        } else if let Some((name, _)) = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.split_once(".ko"))
+        {
             found.insert(name.replace('-', "_"), path.clone());
         }
     }
@@ -52,7 +69,11 @@ fn find_modules(folder: &Path, found: &mut HashMap<String, PathBuf>) -> Result<(
 }
 
 /// Adds a module after those that it needs. What is in none of the files is built into the kernel.
-fn load_order(name: &str, found: &HashMap<String, PathBuf>, order: &mut Vec<PathBuf>) -> Result<()> {
+fn load_order(
+    name: &str,
+    found: &HashMap<String, PathBuf>,
+    order: &mut Vec<PathBuf>,
+) -> Result<()> {
     let Some(path) = found.get(name) else {
         if name == "rdma_rxe" {
             bail!("the kernel has no module rdma_rxe: expected that of Debian's linux-image-amd64");
@@ -72,7 +93,11 @@ fn load_order(name: &str, found: &HashMap<String, PathBuf>, order: &mut Vec<Path
 /// What is in a module. Newer kernels have them compressed.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     if path.extension().is_some_and(|extension| extension == "xz") {
-        let output = Command::new("xz").arg("-dc").arg(path).output().context("cannot run xz")?;
+        let output = Command::new("xz")
+            .arg("-dc")
+            .arg(path)
+            .output()
+            .context("cannot run xz")?;
         if !output.status.success() {
             bail!("xz -dc {} ended with {}", path.display(), output.status);
         }
@@ -84,10 +109,19 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 /// The names in the module's `depends=`.
 fn depends(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
-    let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else { return Vec::new() };
-    let value = module[at + KEY.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {
+        return Vec::new();
+    };
+    let value = module[at + KEY.len()..]
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
     let names = String::from_utf8_lossy(value);
-    names.split(',').filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect()
+    names
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| name.replace('-', "_"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -96,7 +130,10 @@ mod tests {
 
     #[test]
     fn what_a_module_needs_is_read() {
-        assert_eq!(depends(b"x\0depends=ib_core,ip6-udp-tunnel\0name=rdma_rxe\0"), ["ib_core", "ip6_udp_tunnel"]);
+        assert_eq!(
+            depends(b"x\0depends=ib_core,ip6-udp-tunnel\0name=rdma_rxe\0"),
+            ["ib_core", "ip6_udp_tunnel"]
+        );
         assert_eq!(depends(b"x\0depends=\0name=y\0"), Vec::<String>::new());
     }
 
@@ -111,7 +148,10 @@ mod tests {
         load_order("rdma_rxe", &found, &mut order).unwrap();
         load_order("ib_core", &found, &mut order).unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(order, [folder.join("net/ib-core.ko"), folder.join("rdma_rxe.ko")]);
+        assert_eq!(
+            order,
+            [folder.join("net/ib-core.ko"), folder.join("rdma_rxe.ko")]
+        );
         assert!(load_order("rdma_rxe", &HashMap::new(), &mut Vec::new()).is_err());
     }
 }

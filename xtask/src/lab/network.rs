@@ -24,8 +24,18 @@ pub struct Pair {
 }
 
 /// Of the blocks for benchmarks (RFC 2544, RFC 5180), which are routed nowhere.
-pub const ADDRESSES: [Pair; 2] =
-    [Pair { host: "198.18.16.1", guest: "198.18.16.2", prefix: 24 }, Pair { host: "2001:2:0:16::1", guest: "2001:2:0:16::2", prefix: 64 }];
+pub const ADDRESSES: [Pair; 2] = [
+    Pair {
+        host: "198.18.16.1",
+        guest: "198.18.16.2",
+        prefix: 24,
+    },
+    Pair {
+        host: "2001:2:0:16::1",
+        guest: "2001:2:0:16::2",
+        prefix: 64,
+    },
+];
 
 /// Does `work` on a thread that is in such a namespace, as what it starts is.
 pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -35,7 +45,9 @@ pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> R
             make_tap(mtu)?;
             work()
         });
-        inside.join().unwrap_or_else(|_| Err(anyhow!("the lab's thread panicked")))
+        inside
+            .join()
+            .unwrap_or_else(|_| Err(anyhow!("the lab's thread panicked")))
     })
 }
 
@@ -43,10 +55,17 @@ fn make_tap(mtu: u16) -> Result<()> {
     ip("link set lo up")?;
     ip(&format!("tuntap add {TAP} mode tap"))?;
     ip(&format!("link set {TAP} address {HOST_MAC} mtu {mtu} up"))?;
-    for Pair { host, guest, prefix } in ADDRESSES {
+    for Pair {
+        host,
+        guest,
+        prefix,
+    } in ADDRESSES
+    {
         let nodad = if host.contains(':') { "nodad" } else { "" };
         ip(&format!("address add {host}/{prefix} dev {TAP} {nodad}"))?;
-        ip(&format!("neighbour replace {guest} lladdr {GUEST_MAC} dev {TAP} nud permanent"))?;
+        ip(&format!(
+            "neighbour replace {guest} lladdr {GUEST_MAC} dev {TAP} nud permanent"
+        ))?;
     }
     Ok(())
 }

@@ -60,15 +60,23 @@ pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
         }
     })?;
     // As a shell says it.
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(code
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// Plans; for each the exit code that the validator gives rdma_rxe, and the checks that fail.
 const EXPECTED: [(&str, i32, &[&str]); 2] = [
     ("configs/plans/rxe.toml", 0, &[]),
     // It goes on after the eighth request, and never completes.
-    ("configs/plans/rxe-endless.toml", 1, &["requests", "one-completion", "qp-error"]),
+    (
+        "configs/plans/rxe-endless.toml",
+        1,
+        &["requests", "one-completion", "qp-error"],
+    ),
 ];
 
 /// Runs the plans in one boot, and ends with a line like libtest's. `target/release/validator` is up to date by then.
@@ -77,7 +85,9 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         let mut wrong = Vec::new();
         for (plan, expected, failing) in EXPECTED {
             let out = root.join("target/lab/results");
-            let status = lab.validate(&["--plan", plan, "--out", &out.display().to_string()].map(str::to_owned))?;
+            let status = lab.validate(
+                &["--plan", plan, "--out", &out.display().to_string()].map(str::to_owned),
+            )?;
             let failed = failed_checks(&out)?;
             if status.code() != Some(expected) || failed != failing {
                 wrong.push(format!(
@@ -96,29 +106,43 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         EXPECTED.len() - wrong.len(),
         wrong.len()
     );
-    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if wrong.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Checks of the first case in a `report.json` that failed, in the order of their table.
 fn failed_checks(out: &Path) -> Result<Vec<String>> {
     let path = out.join("report.json");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let report: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{} is no report", path.display()))?;
-    let checks = report["cases"][0]["checks"].as_array().with_context(|| format!("{} has no checks", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let report: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is no report", path.display()))?;
+    let checks = report["cases"][0]["checks"]
+        .as_array()
+        .with_context(|| format!("{} has no checks", path.display()))?;
     let failed = checks.iter().filter(|check| check["verdict"] == "fail");
-    Ok(failed.filter_map(|check| check["check"].as_str().map(str::to_owned)).collect())
+    Ok(failed
+        .filter_map(|check| check["check"].as_str().map(str::to_owned))
+        .collect())
 }
 
 /// Why the lab cannot be run here, if it cannot.
 pub fn check_machine() -> Result<()> {
     if !step::is_root() {
-        bail!("the lab needs root: it makes a network namespace and a tap; run it with sudo or as root");
+        bail!(
+            "the lab needs root: it makes a network namespace and a tap; run it with sudo or as root"
+        );
     }
     if !cfg!(target_arch = "x86_64") {
         bail!("the lab's kernel and QEMU are Debian's for x86-64, and this machine is another");
     }
     if !Path::new("/dev/net/tun").exists() {
-        bail!("there is no /dev/net/tun, which the link to the guest needs: `modprobe tun`, or allow the container to use it");
+        bail!(
+            "there is no /dev/net/tun, which the link to the guest needs: `modprobe tun`, or allow the container to use it"
+        );
     }
     Ok(())
 }
@@ -133,13 +157,19 @@ pub struct Lab<'a> {
 }
 
 /// Prepares and boots the guest, does `work`, and takes all away again. Group [`Group::Lab`] is installed by then.
-pub fn with_guest<T: Send>(root: &Path, mtu: u16, work: impl FnOnce(&mut Lab<'_>) -> Result<T> + Send) -> Result<T> {
+pub fn with_guest<T: Send>(
+    root: &Path,
+    mtu: u16,
+    work: impl FnOnce(&mut Lab<'_>) -> Result<T> + Send,
+) -> Result<T> {
     check_machine()?;
     let tree = Tree::prepare()?;
     let validator = build_agent(root)?;
     let token = random_token()?;
     let folder = root.join("target/lab");
-    let initrd = step("initial RAM disk", || initrd::make(&tree, &validator, mtu, &token, &folder))?;
+    let initrd = step("initial RAM disk", || {
+        initrd::make(&tree, &validator, mtu, &token, &folder)
+    })?;
     network::with_tap(mtu, move || {
         let (sender, events) = mpsc::channel();
         events::send_signals(sender.clone())?;
@@ -148,12 +178,20 @@ pub fn with_guest<T: Send>(root: &Path, mtu: u16, work: impl FnOnce(&mut Lab<'_>
             guest.wait(&events)?;
             Ok(guest)
         })?;
-        work(&mut Lab { root, token, guest, events, sender })
+        work(&mut Lab {
+            root,
+            token,
+            guest,
+            events,
+            sender,
+        })
     })
 }
 
 fn build_agent(root: &Path) -> Result<PathBuf> {
-    step("validator with verbs, for the guest", || step::run(&mut agent_build(root)))?;
+    step("validator with verbs, for the guest", || {
+        step::run(&mut agent_build(root))
+    })?;
     Ok(root.join("target/lab/build/debug/validator"))
 }
 
@@ -161,14 +199,33 @@ fn build_agent(root: &Path) -> Result<PathBuf> {
 pub fn agent_build(root: &Path) -> Command {
     // Not optimised: it is no packet path, and this is built from clean in half the time.
     let mut cargo = step::cargo();
-    cargo.args(["build", "--package", "pfc-user", "--bin", "validator", "--features", "verbs", "--target-dir", "target/lab/build"]);
-    cargo.args(["--config", "profile.dev.debug=0", "--config", "profile.dev.strip=true"]).current_dir(root);
+    cargo.args([
+        "build",
+        "--package",
+        "pfc-user",
+        "--bin",
+        "validator",
+        "--features",
+        "verbs",
+        "--target-dir",
+        "target/lab/build",
+    ]);
+    cargo
+        .args([
+            "--config",
+            "profile.dev.debug=0",
+            "--config",
+            "profile.dev.strip=true",
+        ])
+        .current_dir(root);
     cargo
 }
 
 fn random_token() -> Result<String> {
     let mut octets = [0; 16];
-    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets)).context("cannot read /dev/urandom")?;
+    fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut octets))
+        .context("cannot read /dev/urandom")?;
     Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
 }
 
@@ -177,7 +234,10 @@ impl Lab<'_> {
     pub fn validate(&mut self, arguments: &[String]) -> Result<ExitStatus> {
         let mut validator = Command::new(self.root.join("target/release/validator"));
         validator.arg("run");
-        if !arguments.iter().any(|argument| argument == "--testbed" || argument.starts_with("--testbed=")) {
+        if !arguments
+            .iter()
+            .any(|argument| argument == "--testbed" || argument.starts_with("--testbed="))
+        {
             validator.args(["--testbed", TESTBED]);
         }
         self.run(validator.args(arguments).current_dir(self.root))
@@ -188,9 +248,16 @@ impl Lab<'_> {
         println!("==> {}", step::show(command));
         // Nor does it stay if this process is killed.
         let mut bound = Command::new("setpriv");
-        bound.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
-        bound.current_dir(command.get_current_dir().unwrap_or(self.root)).env("VALIDATOR_TOKEN", &self.token);
-        let mut child = bound.spawn().with_context(|| format!("cannot run {}", step::show(&bound)))?;
+        bound
+            .args(["--pdeathsig", "TERM", "--"])
+            .arg(command.get_program())
+            .args(command.get_args());
+        bound
+            .current_dir(command.get_current_dir().unwrap_or(self.root))
+            .env("VALIDATOR_TOKEN", &self.token);
+        let mut child = bound
+            .spawn()
+            .with_context(|| format!("cannot run {}", step::show(&bound)))?;
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
         let sender = self.sender.clone();
         thread::spawn(move || {
@@ -204,10 +271,15 @@ impl Lab<'_> {
                 Event::Line(line) => self.guest.heard(line),
                 Event::ConsoleClosed => guest_ended = true,
                 // Ctrl-C reaches the whole group of the terminal, SIGTERM this process alone. It ends in its own way.
-                Event::Signal(SIGTERM) => kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?,
+                Event::Signal(SIGTERM) => {
+                    kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?
+                }
                 Event::Signal(_) => {}
                 Event::Ended(_) if guest_ended => {
-                    return Err(anyhow!("the guest ended too soon; its console:\n{}", self.guest.last_lines()));
+                    return Err(anyhow!(
+                        "the guest ended too soon; its console:\n{}",
+                        self.guest.last_lines()
+                    ));
                 }
                 Event::Ended(status) => return Ok(status),
             }

@@ -20,7 +20,11 @@ pub struct Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        )
     }
 }
 
@@ -56,7 +60,10 @@ pub struct Part {
 
 impl Part {
     pub fn new(name: impl Into<String>, command: Command) -> Self {
-        Self { name: name.into(), command }
+        Self {
+            name: name.into(),
+            command,
+        }
     }
 
     /// Runs it, with its output shown as it comes.
@@ -83,13 +90,23 @@ impl Part {
     /// Both outputs into one pipe, in their order.
     fn spawn_into_pipe(&mut self) -> io::Result<(PipeReader, Child)> {
         let (read, write) = io::pipe()?;
-        let child = self.command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).spawn();
+        let child = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(write.try_clone()?)
+            .stderr(write)
+            .spawn();
         // The command keeps what it was given, and there would be no end of the pipe.
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok((read, child?))
     }
 
-    fn end(self, start: &Start, spawned: io::Result<(impl Read, Child)>, show: &mut dyn FnMut(&str)) -> Outcome {
+    fn end(
+        self,
+        start: &Start,
+        spawned: io::Result<(impl Read, Child)>,
+        show: &mut dyn FnMut(&str),
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let shown = step::show(&self.command);
         let result = spawned
@@ -99,14 +116,23 @@ impl Part {
         match result {
             Ok(()) => {}
             Err(error) if outcome.tally.failed == 0 => outcome.failed(&self.name, &error),
-            Err(_) => outcome.failures.push(format!("{}: {} failed, named above", self.name, outcome.tally.failed)),
+            Err(_) => outcome.failures.push(format!(
+                "{}: {} failed, named above",
+                self.name, outcome.tally.failed
+            )),
         }
         outcome
     }
 }
 
 /// Shows what a command prints, and adds up what it says of each test program.
-fn count(command: &str, output: impl Read, mut child: Child, tally: &mut Tally, show: &mut dyn FnMut(&str)) -> Result<()> {
+fn count(
+    command: &str,
+    output: impl Read,
+    mut child: Child,
+    tally: &mut Tally,
+    show: &mut dyn FnMut(&str),
+) -> Result<()> {
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("cannot read what the tests print")?;
         let line = String::from_utf8_lossy(&line);
@@ -135,7 +161,10 @@ impl Start {
 
     fn ended(&self, well: bool, show: &mut dyn FnMut(&str)) {
         let word = if well { "done" } else { "failed" };
-        show(&format!("    {word} after {}\n", step::elapsed(self.0.elapsed())));
+        show(&format!(
+            "    {word} after {}\n",
+            step::elapsed(self.0.elapsed())
+        ));
     }
 }
 
@@ -148,14 +177,23 @@ pub struct Lane {
 
 impl Lane {
     pub fn new(parts: Vec<Part>) -> Self {
-        Self { prepare: || Ok(()), parts }
+        Self {
+            prepare: || Ok(()),
+            parts,
+        }
     }
 
     fn run(self) -> Outcome {
         let mut outcome = Outcome::default();
         match (self.prepare)() {
-            Ok(()) => self.parts.into_iter().for_each(|part| outcome.add(part.run_aside())),
-            Err(error) => self.parts.iter().for_each(|part| outcome.failed(&part.name, &error)),
+            Ok(()) => self
+                .parts
+                .into_iter()
+                .for_each(|part| outcome.add(part.run_aside())),
+            Err(error) => self
+                .parts
+                .iter()
+                .for_each(|part| outcome.failed(&part.name, &error)),
         }
         outcome
     }
@@ -165,9 +203,15 @@ impl Lane {
 pub fn side_by_side(lanes: impl IntoIterator<Item = Lane>) -> Outcome {
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
-        let running: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(|| lane.run())).collect();
+        let running: Vec<_> = lanes
+            .into_iter()
+            .map(|lane| scope.spawn(|| lane.run()))
+            .collect();
         for lane in running {
-            outcome.add(lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            outcome.add(
+                lane.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
         }
     });
     outcome
@@ -176,8 +220,16 @@ pub fn side_by_side(lanes: impl IntoIterator<Item = Lane>) -> Outcome {
 /// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; ...`.
 fn result_of(line: &str) -> Option<Tally> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let number = |word: &str| counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok());
-    Some(Tally { passed: number("passed")?, failed: number("failed")?, skipped: number("ignored")? })
+    let number = |word: &str| {
+        counts
+            .split("; ")
+            .find_map(|part| part.strip_suffix(word)?.trim().parse().ok())
+    };
+    Some(Tally {
+        passed: number("passed")?,
+        failed: number("failed")?,
+        skipped: number("ignored")?,
+    })
 }
 
 #[cfg(test)]
@@ -187,7 +239,14 @@ mod tests {
     #[test]
     fn closing_lines_are_read() {
         let line = "test result: FAILED. 5 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.31s";
-        assert_eq!(result_of(line), Some(Tally { passed: 5, failed: 2, skipped: 1 }));
+        assert_eq!(
+            result_of(line),
+            Some(Tally {
+                passed: 5,
+                failed: 2,
+                skipped: 1
+            })
+        );
         assert_eq!(result_of("test root_a_veth ... ok"), None);
     }
 
@@ -205,19 +264,50 @@ mod tests {
         let nowhere = Part::new("nowhere", Command::new("/nowhere/at/all"));
         let mut unprepared = Lane::new(vec![part(100, 0, 0)]);
         unprepared.prepare = || bail!("no room");
-        let lanes = [Lane::new(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]), Lane::new(vec![nowhere, part(8, 0, 0)]), unprepared];
+        let lanes = [
+            Lane::new(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]),
+            Lane::new(vec![nowhere, part(8, 0, 0)]),
+            unprepared,
+        ];
         let Outcome { tally, failures } = side_by_side(lanes);
-        assert_eq!(tally, Tally { passed: 15, failed: 6, skipped: 0 });
+        assert_eq!(
+            tally,
+            Tally {
+                passed: 15,
+                failed: 6,
+                skipped: 0
+            }
+        );
         assert_eq!(failures.len(), 4, "{failures:?}");
         assert_eq!(failures[0], "2+3: 3 failed, named above");
-        assert!(failures[1].starts_with("4+0: sh -c") && failures[1].ends_with("exit status: 7"), "{failures:?}");
-        assert!(failures[2].starts_with("nowhere: cannot run /nowhere/at/all"), "{failures:?}");
+        assert!(
+            failures[1].starts_with("4+0: sh -c") && failures[1].ends_with("exit status: 7"),
+            "{failures:?}"
+        );
+        assert!(
+            failures[2].starts_with("nowhere: cannot run /nowhere/at/all"),
+            "{failures:?}"
+        );
         assert_eq!(failures[3], "100+0: no room");
     }
 
     #[test]
     fn a_part_by_itself_is_counted_alike() {
-        assert_eq!(part(5, 0, 0).run().tally, Tally { passed: 5, failed: 0, skipped: 0 });
-        assert_eq!(part(5, 1, 101).run().tally, Tally { passed: 5, failed: 1, skipped: 0 });
+        assert_eq!(
+            part(5, 0, 0).run().tally,
+            Tally {
+                passed: 5,
+                failed: 0,
+                skipped: 0
+            }
+        );
+        assert_eq!(
+            part(5, 1, 101).run().tally,
+            Tally {
+                passed: 5,
+                failed: 1,
+                skipped: 0
+            }
+        );
     }
 }

@@ -34,7 +34,9 @@ pub enum ConnectError {
         server: String,
     },
     /// The server takes clients, but not at this node.
-    #[error("the fabric of ibsim server {server:?} has no node {host:?}: name one that it has, such as {default:?}")]
+    #[error(
+        "the fabric of ibsim server {server:?} has no node {host:?}: name one that it has, such as {default:?}"
+    )]
     NoNode {
         /// Its name.
         server: String,
@@ -44,13 +46,17 @@ pub enum ConnectError {
         default: String,
     },
     /// The server takes no client.
-    #[error("ibsim server {server:?} refuses a client: it has room for ten; end one of them, or start the server anew")]
+    #[error(
+        "ibsim server {server:?} refuses a client: it has room for ten; end one of them, or start the server anew"
+    )]
     Refused {
         /// Its name.
         server: String,
     },
     /// No answer.
-    #[error("ibsim server {server:?} did not answer within {timeout:?}: is it stopped, or not started by `-s`?")]
+    #[error(
+        "ibsim server {server:?} did not answer within {timeout:?}: is it stopped, or not started by `-s`?"
+    )]
     TimedOut {
         /// Its name.
         server: String,
@@ -58,7 +64,9 @@ pub enum ConnectError {
         timeout: Duration,
     },
     /// The answer is none of this protocol.
-    #[error("ibsim server {server:?} gave an answer that is not of ibsim 0.10's protocol: use another server")]
+    #[error(
+        "ibsim server {server:?} gave an answer that is not of ibsim 0.10's protocol: use another server"
+    )]
     Protocol {
         /// Its name.
         server: String,
@@ -87,16 +95,27 @@ pub struct IbsimTransport {
 impl IbsimTransport {
     /// Connects to the server `server` (IBSIM_SOCKNAME) as its node `host` (SIM_HOST); waits at most `timeout` for each answer.
     pub fn connect(server: &str, host: &str, timeout: Duration) -> Result<Self, ConnectError> {
-        let system = |source| ConnectError::System { server: server.to_owned(), source };
+        let system = |source| ConnectError::System {
+            server: server.to_owned(),
+            source,
+        };
         if host.is_empty() || host.contains('\0') || host.len() >= ClientInfo::NAME {
             return Err(ConnectError::NodeName(host.to_owned()));
         }
         let (control, data, id) = bind(server)?;
-        control.connect_addr(&address(server, "ctl").map_err(system)?).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectError::NoServer { server: server.to_owned() },
-            _ => system(error),
-        })?;
-        let control = ControlSocket { socket: control, server: server.to_owned(), timeout };
+        control
+            .connect_addr(&address(server, "ctl").map_err(system)?)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::ConnectionRefused => ConnectError::NoServer {
+                    server: server.to_owned(),
+                },
+                _ => system(error),
+            })?;
+        let control = ControlSocket {
+            socket: control,
+            server: server.to_owned(),
+            timeout,
+        };
         // Traps go to a client that is a subnet manager. Of these stock ibsim takes one a node; without traps it works as well.
         let attached = match control.attach(id, host, true)? {
             Some(info) => Some((info, true)),
@@ -105,15 +124,31 @@ impl IbsimTransport {
         let Some((info, receives_traps)) = attached else {
             // A server refuses an unknown node and a client too many alike; one without a wish tells them apart.
             let Some(info) = control.attach(id, "", false)? else {
-                return Err(ConnectError::Refused { server: control.server });
+                return Err(ConnectError::Refused {
+                    server: control.server,
+                });
             };
             control.ask(Control::new(info.id, Kind::Disconnect))?;
             let default = String::from_utf8_lossy(&info.node).into_owned();
-            return Err(ConnectError::NoNode { server: control.server, host: host.to_owned(), default });
+            return Err(ConnectError::NoNode {
+                server: control.server,
+                host: host.to_owned(),
+                default,
+            });
         };
         data.set_nonblocking(true).map_err(system)?;
-        let connected = Self { control, data, host: host.to_owned(), slot: info.id, receives_traps, waiter: Waiter::new() };
-        connected.data.connect_addr(&address(server, &format!("out{}", info.id)).map_err(system)?).map_err(system)?;
+        let connected = Self {
+            control,
+            data,
+            host: host.to_owned(),
+            slot: info.id,
+            receives_traps,
+            waiter: Waiter::new(),
+        };
+        connected
+            .data
+            .connect_addr(&address(server, &format!("out{}", info.id)).map_err(system)?)
+            .map_err(system)?;
         Ok(connected)
     }
 
@@ -125,9 +160,13 @@ impl IbsimTransport {
 
 /// Sockets for control and data, with the client's number that is in their addresses.
 fn bind(server: &str) -> Result<(UnixDatagram, UnixDatagram, u32), ConnectError> {
-    let system = |source| ConnectError::System { server: server.to_owned(), source };
+    let system = |source| ConnectError::System {
+        server: server.to_owned(),
+        source,
+    };
     let bind = |socket: &str, id: u32| {
-        let address = address(server, &format!("{socket}{id}")).map_err(|_| ConnectError::ServerName(server.to_owned()))?;
+        let address = address(server, &format!("{socket}{id}"))
+            .map_err(|_| ConnectError::ServerName(server.to_owned()))?;
         match UnixDatagram::bind_addr(&address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
             other => other.map(Some).map_err(system),
@@ -160,24 +199,42 @@ impl ControlSocket {
     /// Connects client `id` to the node `host`; `None` if that is refused.
     fn attach(&self, id: u32, host: &str, is_sm: bool) -> Result<Option<ClientInfo>, ConnectError> {
         let mut connect = Control::new(0, Kind::Connect);
-        let info = ClientInfo { id, qp: 0, is_sm, node: host.into() };
-        connect.data = info.data().ok_or_else(|| ConnectError::NodeName(host.to_owned()))?;
+        let info = ClientInfo {
+            id,
+            qp: 0,
+            is_sm,
+            node: host.into(),
+        };
+        connect.data = info
+            .data()
+            .ok_or_else(|| ConnectError::NodeName(host.to_owned()))?;
         let answer = self.ask(connect)?;
         match answer.kind {
             Kind::Connect => Ok(Some(ClientInfo::from_data(&answer.data))),
             Kind::Error => Ok(None),
-            _ => Err(ConnectError::Protocol { server: self.server.clone() }),
+            _ => Err(ConnectError::Protocol {
+                server: self.server.clone(),
+            }),
         }
     }
 
     fn ask(&self, question: Control) -> Result<Control, ConnectError> {
         let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::WouldBlock => ConnectError::TimedOut { server: self.server.clone(), timeout: self.timeout },
-            _ => ConnectError::System { server: self.server.clone(), source },
+            io::ErrorKind::WouldBlock => ConnectError::TimedOut {
+                server: self.server.clone(),
+                timeout: self.timeout,
+            },
+            _ => ConnectError::System {
+                server: self.server.clone(),
+                source,
+            },
         };
         // 0 would wait for ever.
         let timeout = Some(self.timeout.max(Duration::from_micros(1)));
-        self.socket.set_write_timeout(timeout).and_then(|()| self.socket.set_read_timeout(timeout)).map_err(failed)?;
+        self.socket
+            .set_write_timeout(timeout)
+            .and_then(|()| self.socket.set_read_timeout(timeout))
+            .map_err(failed)?;
         self.socket.send(&question.octets()).map_err(failed)?;
         let mut octets = [0; Control::LENGTH + 1];
         let length = loop {
@@ -186,7 +243,9 @@ impl ControlSocket {
                 other => break other.map_err(failed)?,
             }
         };
-        Control::parse(&octets[..length]).ok_or_else(|| ConnectError::Protocol { server: self.server.clone() })
+        Control::parse(&octets[..length]).ok_or_else(|| ConnectError::Protocol {
+            server: self.server.clone(),
+        })
     }
 }
 
@@ -209,17 +268,34 @@ impl Transport for IbsimTransport {
 
     fn send(&mut self, smp: &Smp, to: Lid, _wait: Duration) -> Result<(), SendError> {
         // ibsim puts the node's LID for 0, but not in a directed route.
-        let (to, from) = if smp.is_directed() { (Lid::PERMISSIVE, Lid::PERMISSIVE) } else { (to, Lid(0)) };
-        let datagram = Datagram { to, from, mad: smp.octets().to_vec() };
+        let (to, from) = if smp.is_directed() {
+            (Lid::PERMISSIVE, Lid::PERMISSIVE)
+        } else {
+            (to, Lid(0))
+        };
+        let datagram = Datagram {
+            to,
+            from,
+            mad: smp.octets().to_vec(),
+        };
         match self.data.send(&datagram.octets()) {
             Ok(_) => Ok(()),
-            Err(source) => Err(SendError::System { transport: self.name(), source }),
+            Err(source) => Err(SendError::System {
+                transport: self.name(),
+                source,
+            }),
         }
     }
 
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError> {
-        let failed = |source| ReceiveError::System { transport: self.name(), source };
-        while self.waiter.readable(self.data.as_fd(), deadline, || self.name())? {
+        let failed = |source| ReceiveError::System {
+            transport: self.name(),
+            source,
+        };
+        while self
+            .waiter
+            .readable(self.data.as_fd(), deadline, || self.name())?
+        {
             let mut octets = [0; Datagram::LENGTH + 1];
             let length = match self.data.recv(&mut octets) {
                 Ok(length) => length,
@@ -227,10 +303,16 @@ impl Transport for IbsimTransport {
                 Err(error) => return Err(failed(error)),
             };
             let Some(datagram) = Datagram::parse(&octets[..length]) else {
-                let found = format!("a datagram of {} octets expected, found one of {length}", Datagram::LENGTH);
+                let found = format!(
+                    "a datagram of {} octets expected, found one of {length}",
+                    Datagram::LENGTH
+                );
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidData, found)));
             };
-            return Ok(Some(Received { at: self.now(), octets: datagram.mad }));
+            return Ok(Some(Received {
+                at: self.now(),
+                octets: datagram.mad,
+            }));
         }
         Ok(None)
     }

@@ -97,13 +97,19 @@ impl Server {
         }
         let bind = |socket: &str| {
             let address = address(name, socket).map_err(|_| BindError::Name(name.to_owned()))?;
-            let bound = UnixDatagram::bind_addr(&address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+            let bound = UnixDatagram::bind_addr(&address)
+                .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
             bound.map_err(|source| match source.kind() {
                 io::ErrorKind::AddrInUse => BindError::InUse(name.to_owned()),
-                _ => BindError::System { name: name.to_owned(), source },
+                _ => BindError::System {
+                    name: name.to_owned(),
+                    source,
+                },
             })
         };
-        let data: Vec<UnixDatagram> = (0..SLOTS).map(|slot| bind(&format!("out{slot}"))).collect::<Result<_, _>>()?;
+        let data: Vec<UnixDatagram> = (0..SLOTS)
+            .map(|slot| bind(&format!("out{slot}")))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             name: name.to_owned(),
             // Last, so that a client which finds it finds the others.
@@ -117,8 +123,14 @@ impl Server {
 
     /// The sockets to be waited for: [`Server::receive`] has something to do when one of them can be read.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let connected = self.data.iter().zip(&self.clients).filter(|(_, client)| client.is_some());
-        [self.control.as_fd()].into_iter().chain(connected.map(|(socket, _)| socket.as_fd()))
+        let connected = self
+            .data
+            .iter()
+            .zip(&self.clients)
+            .filter(|(_, client)| client.is_some());
+        [self.control.as_fd()]
+            .into_iter()
+            .chain(connected.map(|(socket, _)| socket.as_fd()))
     }
 
     /// What came to nothing so far.
@@ -137,13 +149,21 @@ impl Server {
             }
         }
         for slot in 0..SLOTS {
-            let Some(client) = &self.clients[slot] else { continue };
+            let Some(client) = &self.clients[slot] else {
+                continue;
+            };
             let mut octets = [0; Datagram::LENGTH + 1];
-            let Some((length, from)) = receive(&self.data[slot], &mut octets)? else { continue };
-            let datagram = Datagram::parse(&octets[..length]).filter(|_| is_same(&from, &client.data));
-            match datagram.and_then(|datagram| Some((datagram.to, Smp::parse(&datagram.mad).ok()?))) {
+            let Some((length, from)) = receive(&self.data[slot], &mut octets)? else {
+                continue;
+            };
+            let datagram =
+                Datagram::parse(&octets[..length]).filter(|_| is_same(&from, &client.data));
+            match datagram.and_then(|datagram| Some((datagram.to, Smp::parse(&datagram.mad).ok()?)))
+            {
                 Some((to, smp)) => {
-                    let client = ClientId { connection: client.connection };
+                    let client = ClientId {
+                        connection: client.connection,
+                    };
                     packets.push(Packet { client, to, smp });
                 }
                 None => self.counters.ignored += 1,
@@ -156,10 +176,23 @@ impl Server {
     /// another node, goes to the clients that are subnet managers, as with ibsim. Others may not survive it: smpdump takes it for
     /// its answer, and libumad2sim without an agent for its class crashes.
     pub fn deliver(&mut self, client: ClientId, from: Lid, octets: &[u8]) {
-        let datagram = Datagram { to: Lid(0), from, mad: octets.to_vec() }.octets();
-        let is_response = octets.get(3).is_none_or(|method| Method(*method).is_response());
+        let datagram = Datagram {
+            to: Lid(0),
+            from,
+            mad: octets.to_vec(),
+        }
+        .octets();
+        let is_response = octets
+            .get(3)
+            .is_none_or(|method| Method(*method).is_response());
         for slot in 0..SLOTS {
-            let takes = |taker: &Client| if is_response { taker.connection == client.connection } else { taker.is_sm };
+            let takes = |taker: &Client| {
+                if is_response {
+                    taker.connection == client.connection
+                } else {
+                    taker.is_sm
+                }
+            };
             if self.clients[slot].as_ref().is_some_and(takes) {
                 self.send(slot, &datagram);
             }
@@ -167,7 +200,9 @@ impl Server {
     }
 
     fn send(&mut self, slot: usize, datagram: &[u8]) {
-        let Some(client) = &self.clients[slot] else { return };
+        let Some(client) = &self.clients[slot] else {
+            return;
+        };
         match self.data[slot].send_to_addr(datagram, &client.data) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.counters.dropped += 1,
@@ -191,7 +226,12 @@ impl Server {
     }
 
     /// Answers in `control`; `None` refuses.
-    fn connect(&mut self, control: &mut Control, from: &SocketAddr, host: &impl Host) -> Option<()> {
+    fn connect(
+        &mut self,
+        control: &mut Control,
+        from: &SocketAddr,
+        host: &impl Host,
+    ) -> Option<()> {
         let info = ClientInfo::from_data(&control.data);
         let expected = address(&self.name, &format!("ctl{}", info.id)).ok()?;
         if !is_same(from, &expected) {
@@ -212,9 +252,19 @@ impl Server {
             }
         }
         self.connections += 1;
-        self.clients[slot] = Some(Client { connection: self.connections, control: expected, data, is_sm: info.is_sm });
+        self.clients[slot] = Some(Client {
+            connection: self.connections,
+            control: expected,
+            data,
+            is_sm: info.is_sm,
+        });
         control.slot = slot as u32;
-        control.data = ClientInfo { id: slot as u32, node: host.name().into(), ..info }.data()?;
+        control.data = ClientInfo {
+            id: slot as u32,
+            node: host.name().into(),
+            ..info
+        }
+        .data()?;
         Some(())
     }
 
@@ -223,17 +273,26 @@ impl Server {
         for slot in &mut self.clients {
             // A client takes datagrams from its own data socket alone: one that is there refuses the probe in another way (EPERM).
             let is_gone = |client: &Client| {
-                let probe = UnixDatagram::unbound().and_then(|probe| probe.connect_addr(&client.data));
+                let probe =
+                    UnixDatagram::unbound().and_then(|probe| probe.connect_addr(&client.data));
                 probe.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
             };
-            if slot.as_ref().is_some_and(|client| is_same(&client.data, data) || is_gone(client)) {
+            if slot
+                .as_ref()
+                .is_some_and(|client| is_same(&client.data, data) || is_gone(client))
+            {
                 *slot = None;
             }
         }
     }
 
     /// Answers in `control`; `None` refuses.
-    fn answer(&mut self, control: &mut Control, from: &SocketAddr, host: &mut impl Host) -> Option<()> {
+    fn answer(
+        &mut self,
+        control: &mut Control,
+        from: &SocketAddr,
+        host: &mut impl Host,
+    ) -> Option<()> {
         let slot = control.slot as usize;
         let client = self.clients.get_mut(slot)?.as_mut();
         let Some(client) = client.filter(|client| is_same(&client.control, from)) else {
@@ -246,14 +305,22 @@ impl Server {
             Kind::Disconnect => self.clients[slot] = None,
             Kind::SetIsSm => client.is_sm = u32_at(&control.data, 0) != 0,
             Kind::GetNodeInfo => data = host.attribute(AttributeId::NODE_INFO, 0)?,
-            Kind::GetPortInfo => data = host.attribute(AttributeId::PORT_INFO, control.data[0].into())?,
+            Kind::GetPortInfo => {
+                data = host.attribute(AttributeId::PORT_INFO, control.data[0].into())?
+            }
             Kind::GetPkeys => data[..2].copy_from_slice(&DEFAULT_PKEY),
             Kind::GetVendor => {
                 let info = host.attribute(AttributeId::NODE_INFO, 0)?;
-                let number = |at: usize, length: usize| info[at..at + length].iter().fold(0, |all, octet| all << 8 | u32::from(*octet));
+                let number = |at: usize, length: usize| {
+                    info[at..at + length]
+                        .iter()
+                        .fold(0, |all, octet| all << 8 | u32::from(*octet))
+                };
                 data = vendor(number(37, 3), number(30, 2), number(32, 4));
             }
-            Kind::GetGuid => data[..8].copy_from_slice(&host.attribute(AttributeId::NODE_INFO, 0)?[12..20]),
+            Kind::GetGuid => {
+                data[..8].copy_from_slice(&host.attribute(AttributeId::NODE_INFO, 0)?[12..20])
+            }
             Kind::GetGid => {
                 data[8..16].copy_from_slice(&host.attribute(AttributeId::NODE_INFO, 0)?[12..20]);
                 data[..8].copy_from_slice(&host.attribute(AttributeId::PORT_INFO, 0)?[8..16]);
@@ -280,5 +347,6 @@ fn receive(socket: &UnixDatagram, octets: &mut [u8]) -> io::Result<Option<(usize
 
 fn is_same(one: &SocketAddr, other: &SocketAddr) -> bool {
     use std::os::linux::net::SocketAddrExt;
-    one.as_abstract_name().is_some_and(|name| other.as_abstract_name() == Some(name))
+    one.as_abstract_name()
+        .is_some_and(|name| other.as_abstract_name() == Some(name))
 }

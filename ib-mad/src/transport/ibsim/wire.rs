@@ -53,7 +53,11 @@ impl Control {
     const MAGIC: u32 = 0xdead_beef;
 
     pub fn new(slot: u32, kind: Kind) -> Self {
-        Self { slot, kind, data: [0; CONTROL_DATA] }
+        Self {
+            slot,
+            kind,
+            data: [0; CONTROL_DATA],
+        }
     }
 
     /// `None` unless it is a control datagram of a kind that is known.
@@ -63,7 +67,11 @@ impl Control {
             return None;
         }
         let kind = *Kind::ALL.get(u32_at(octets, 8) as usize)?;
-        Some(Self { slot: u32_at(octets, 4), kind, data: array_at(octets, 16) })
+        Some(Self {
+            slot: u32_at(octets, 4),
+            kind,
+            data: array_at(octets, 16),
+        })
     }
 
     pub fn octets(&self) -> [u8; Self::LENGTH] {
@@ -96,8 +104,17 @@ impl ClientInfo {
 
     pub fn from_data(data: &[u8; CONTROL_DATA]) -> Self {
         let name = &data[12..12 + Self::NAME];
-        let node = name.split(|octet| *octet == 0).next().unwrap_or_default().to_vec();
-        Self { id: u32_at(data, 0), qp: u32_at(data, 4), is_sm: u32_at(data, 8) != 0, node }
+        let node = name
+            .split(|octet| *octet == 0)
+            .next()
+            .unwrap_or_default()
+            .to_vec();
+        Self {
+            id: u32_at(data, 0),
+            qp: u32_at(data, 4),
+            is_sm: u32_at(data, 8) != 0,
+            node,
+        }
     }
 
     /// `None` where the name is too long.
@@ -106,7 +123,9 @@ impl ClientInfo {
         data[..4].copy_from_slice(&self.id.to_ne_bytes());
         data[4..8].copy_from_slice(&self.qp.to_ne_bytes());
         data[8..12].copy_from_slice(&u32::from(self.is_sm).to_ne_bytes());
-        data[12..12 + Self::NAME - 1].get_mut(..self.node.len())?.copy_from_slice(&self.node);
+        data[12..12 + Self::NAME - 1]
+            .get_mut(..self.node.len())?
+            .copy_from_slice(&self.node);
         Some(data)
     }
 }
@@ -130,7 +149,11 @@ impl Datagram {
         let octets: &[u8; Self::LENGTH] = octets.try_into().ok()?;
         let length = u64::from_be_bytes(array_at(octets, 24)).min(LENGTH as u64) as usize;
         let lid = |at| Lid(u16::from_be((u32_at(octets, at) & 0xffff) as u16));
-        Some(Self { to: lid(0), from: lid(4), mad: octets[32..32 + length].to_vec() })
+        Some(Self {
+            to: lid(0),
+            from: lid(4),
+            mad: octets[32..32 + length].to_vec(),
+        })
     }
 
     pub fn octets(&self) -> [u8; Self::LENGTH] {
@@ -169,8 +192,10 @@ mod tests {
     use super::*;
 
     /// As `strace` has shown it of smpquery under libumad2sim of ibsim 0.10, process 3839, and of ibsim's answer.
-    const QUESTION: &[u8; 32] = b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\xff\x0e\0\0\0\0\0\0\0\0\0\0Hca1";
-    const ANSWER: &[u8; 32] = b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0Hca1";
+    const QUESTION: &[u8; 32] =
+        b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\xff\x0e\0\0\0\0\0\0\0\0\0\0Hca1";
+    const ANSWER: &[u8; 32] =
+        b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0Hca1";
     /// The same of GetVendor: the data.
     const VENDOR: &[u8; 24] = b"\0\0\0\0\0\0\0\0\xa1\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0";
 
@@ -183,19 +208,32 @@ mod tests {
         for (octets, id) in [(QUESTION, 3839), (ANSWER, 0)] {
             let control = Control::parse(&padded(octets)).unwrap();
             assert_eq!((control.slot, control.kind), (0, Kind::Connect));
-            let info = ClientInfo { id, qp: 0, is_sm: false, node: b"Hca1".to_vec() };
+            let info = ClientInfo {
+                id,
+                qp: 0,
+                is_sm: false,
+                node: b"Hca1".to_vec(),
+            };
             assert_eq!(ClientInfo::from_data(&control.data), info);
             assert_eq!(info.data(), Some(control.data));
             // But for the length.
             let written = control.octets();
-            assert_eq!((&written[..12], &written[16..]), (&octets[..12], &padded(octets)[16..]));
+            assert_eq!(
+                (&written[..12], &written[16..]),
+                (&octets[..12], &padded(octets)[16..])
+            );
         }
         assert_eq!(vendor(0, 0, 0xa1)[..24], *VENDOR);
     }
 
     #[test]
     fn names_leave_room_for_the_octet_at_their_end() {
-        let info = |length| ClientInfo { id: 1, qp: 0, is_sm: true, node: vec![b'n'; length] };
+        let info = |length| ClientInfo {
+            id: 1,
+            qp: 0,
+            is_sm: true,
+            node: vec![b'n'; length],
+        };
         let data = info(31).data().unwrap();
         assert_eq!(ClientInfo::from_data(&data), info(31));
         assert_eq!(info(32).data(), None);
@@ -205,7 +243,11 @@ mod tests {
 
     #[test]
     fn lids_are_in_network_order_and_the_length_is_that_of_the_mad() {
-        let datagram = Datagram { to: Lid(0x0102), from: Lid::PERMISSIVE, mad: vec![7; 200] };
+        let datagram = Datagram {
+            to: Lid(0x0102),
+            from: Lid::PERMISSIVE,
+            mad: vec![7; 200],
+        };
         let octets = datagram.octets();
         assert_eq!(octets[..8], [1, 2, 0, 0, 0xff, 0xff, 0, 0]);
         assert_eq!(octets[24..33], [0, 0, 0, 0, 0, 0, 0, 200, 7]);

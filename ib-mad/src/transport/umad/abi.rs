@@ -34,8 +34,14 @@ impl Header {
     }
 
     pub(super) fn parse(octets: &[u8; Self::LENGTH]) -> Self {
-        let number = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| octets[at + index]));
-        Self { agent: number(0), status: number(4), timeout_ms: number(8), lid: Lid(u16::from_be_bytes([octets[28], octets[29]])) }
+        let number =
+            |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| octets[at + index]));
+        Self {
+            agent: number(0),
+            status: number(4),
+            timeout_ms: number(8),
+            lid: Lid(u16::from_be_bytes([octets[28], octets[29]])),
+        }
     }
 }
 
@@ -59,9 +65,15 @@ impl RegRequest {
     pub(super) fn new(class: u8, methods: &[Method]) -> Self {
         let mut method_mask = [0; 128 / LONG_BITS];
         for Method(method) in methods {
-            method_mask[usize::from(*method) / LONG_BITS] |= 1 << (usize::from(*method) % LONG_BITS);
+            method_mask[usize::from(*method) / LONG_BITS] |=
+                1 << (usize::from(*method) % LONG_BITS);
         }
-        Self { method_mask, class, class_version: 1, ..Self::default() }
+        Self {
+            method_mask,
+            class,
+            class_version: 1,
+            ..Self::default()
+        }
     }
 }
 
@@ -88,4 +100,7 @@ pub(super) fn register(umad: RawFd, mut request: RegRequest) -> Result<u32, Errn
 }
 
 #[cfg(test)]
-pub(super) const REQUESTS: [u64; 2] = [nix::request_code_readwrite!(MAGIC, 1, size_of::<RegRequest>()), nix::request_code_none!(MAGIC, 3)];
+pub(super) const REQUESTS: [u64; 2] = [
+    nix::request_code_readwrite!(MAGIC, 1, size_of::<RegRequest>()),
+    nix::request_code_none!(MAGIC, 3),
+];

@@ -10,34 +10,61 @@ const INFINIBAND: &str = "InfiniBand";
 
 /// Name of the file for `port` of `device`.
 pub(super) fn umad(device: &str, port: u8, sysfs: &Path) -> Result<String, OpenError> {
-    let (devices, umads) = (sysfs.join("class/infiniband"), sysfs.join("class/infiniband_mad"));
+    let (devices, umads) = (
+        sysfs.join("class/infiniband"),
+        sysfs.join("class/infiniband_mad"),
+    );
     let there = names(&devices)?;
     // A name with a slash in it is none of them, and leads nowhere.
     if !there.iter().any(|name| name == device) {
-        return Err(OpenError::NoDevice { device: device.to_owned(), there });
+        return Err(OpenError::NoDevice {
+            device: device.to_owned(),
+            there,
+        });
     }
     let ports = devices.join(device).join("ports");
     let there = names(&ports)?;
     if !there.contains(&port.to_string()) {
-        return Err(OpenError::NoPort { device: device.to_owned(), port, there });
+        return Err(OpenError::NoPort {
+            device: device.to_owned(),
+            port,
+            there,
+        });
     }
     let link_layer = read(&ports.join(port.to_string()).join("link_layer"))?;
     if link_layer != INFINIBAND {
-        return Err(OpenError::LinkLayer { device: device.to_owned(), port, found: link_layer });
+        return Err(OpenError::LinkLayer {
+            device: device.to_owned(),
+            port,
+            found: link_layer,
+        });
     }
     for name in names(&umads)? {
         let folder = umads.join(&name);
-        if name.starts_with("umad") && read(&folder.join("ibdev"))? == device && read(&folder.join("port"))? == port.to_string() {
+        if name.starts_with("umad")
+            && read(&folder.join("ibdev"))? == device
+            && read(&folder.join("port"))? == port.to_string()
+        {
             let found = read(&umads.join("abi_version"))?;
-            return if found == abi::VERSION.to_string() { Ok(name) } else { Err(OpenError::Abi { found }) };
+            return if found == abi::VERSION.to_string() {
+                Ok(name)
+            } else {
+                Err(OpenError::Abi { found })
+            };
         }
     }
-    Err(OpenError::NoUmad { device: device.to_owned(), port })
+    Err(OpenError::NoUmad {
+        device: device.to_owned(),
+        port,
+    })
 }
 
 /// What is in a folder, in order; nothing where the folder is not.
 fn names(folder: &Path) -> Result<Vec<String>, OpenError> {
-    let failed = |source| OpenError::System { path: folder.to_owned(), source };
+    let failed = |source| OpenError::System {
+        path: folder.to_owned(),
+        source,
+    };
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(failed)?,
@@ -54,6 +81,9 @@ fn names(folder: &Path) -> Result<Vec<String>, OpenError> {
 fn read(path: &PathBuf) -> Result<String, OpenError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(OpenError::System { path: path.clone(), source }),
+        Err(source) => Err(OpenError::System {
+            path: path.clone(),
+            source,
+        }),
     }
 }

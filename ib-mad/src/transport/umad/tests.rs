@@ -48,9 +48,18 @@ fn hex(octets: &[u8]) -> String {
 /// What the compiled oracle prints; why there is none, where there is no compiler or no header.
 fn oracle(folder: &Path) -> Result<Vec<String>, String> {
     let program = folder.join("oracle");
-    let gcc = Command::new("gcc").args(["-xc", "-", "-o"]).arg(&program).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let gcc = Command::new("gcc")
+        .args(["-xc", "-", "-o"])
+        .arg(&program)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut gcc = gcc.map_err(|error| format!("needs gcc: {error}"))?;
-    gcc.stdin.take().expect("piped").write_all(ORACLE.as_bytes()).expect("gcc reads it");
+    gcc.stdin
+        .take()
+        .expect("piped")
+        .write_all(ORACLE.as_bytes())
+        .expect("gcc reads it");
     let built = gcc.wait_with_output().expect("gcc ends");
     let messages = String::from_utf8_lossy(&built.stderr);
     if messages.contains("rdma/ib_user_mad.h: No such file") {
@@ -58,14 +67,24 @@ fn oracle(folder: &Path) -> Result<Vec<String>, String> {
     }
     assert!(built.status.success(), "{messages}");
     let run = Command::new(program).output().expect("it was just built");
-    Ok(String::from_utf8(run.stdout).unwrap().lines().map(str::to_owned).collect())
+    Ok(String::from_utf8(run.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect())
 }
 
 /// As the tests of `pfc-user` note it.
 fn skip(test: &str, reason: &str) {
     let line = format!("{test}: {reason}\n");
     match std::env::var_os("VALIDATOR_SKIPS") {
-        Some(file) => OpenOptions::new().create(true).append(true).open(file).unwrap().write_all(line.as_bytes()).unwrap(),
+        Some(file) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap(),
         None => print!("skipped: {line}"),
     }
 }
@@ -77,15 +96,25 @@ fn the_abi_is_that_of_the_kernels_header() {
         Ok(lines) => lines,
         Err(reason) => return skip("the_abi_is_that_of_the_kernels_header", &reason),
     };
-    let header = Header { agent: 3, status: abi::TIMED_OUT, timeout_ms: 0x0102_0304, lid: Lid(0x1234) };
+    let header = Header {
+        agent: 3,
+        status: abi::TIMED_OUT,
+        timeout_ms: 0x0102_0304,
+        lid: Lid(0x1234),
+    };
     assert_eq!(lines[0], hex(&header.octets()));
     assert_eq!(Header::parse(&header.octets()), header);
     let request = RegRequest::new(CLASS_SUBN_DIRECTED, &[Method::TRAP]);
     // SAFETY: a packed structure of integers has no octet that is not initialised.
-    let octets = unsafe { std::slice::from_raw_parts((&raw const request).cast::<u8>(), size_of_val(&request)) };
+    let octets = unsafe {
+        std::slice::from_raw_parts((&raw const request).cast::<u8>(), size_of_val(&request))
+    };
     assert_eq!(lines[1], hex(octets));
     let [register, enable_pkey] = abi::REQUESTS;
-    assert_eq!(lines[2], format!("{register} {enable_pkey} {}", abi::VERSION));
+    assert_eq!(
+        lines[2],
+        format!("{register} {enable_pkey} {}", abi::VERSION)
+    );
 }
 
 /// A sysfs with files of these contents.
@@ -126,13 +155,40 @@ fn a_port_is_found_by_device_and_number() {
 #[test]
 fn what_stands_in_the_way_is_named_with_what_to_do() {
     let (_folder, tree) = sysfs(&TREE);
-    let (_other, newer) = sysfs(&[&TREE[..3], &[("infiniband_mad/abi_version", "6")], &TREE[4..]].concat());
+    let (_other, newer) = sysfs(
+        &[
+            &TREE[..3],
+            &[("infiniband_mad/abi_version", "6")],
+            &TREE[4..],
+        ]
+        .concat(),
+    );
     let (_nothing, nothing) = sysfs(&[]);
     for (device, port, sysfs, message) in [
-        ("mlx5_1", 1, &tree, "there is no RDMA device \"mlx5_1\": choose one of hfi1_0, mlx5_0"),
-        ("../infiniband/mlx5_0", 1, &tree, "there is no RDMA device \"../infiniband/mlx5_0\": choose one of hfi1_0, mlx5_0"),
-        ("mlx5_0", 1, &nothing, "there is no RDMA device \"mlx5_0\": nothing is there; load the adapter's driver"),
-        ("mlx5_0", 3, &tree, "device mlx5_0 has no port 3: choose one of 1, 2"),
+        (
+            "mlx5_1",
+            1,
+            &tree,
+            "there is no RDMA device \"mlx5_1\": choose one of hfi1_0, mlx5_0",
+        ),
+        (
+            "../infiniband/mlx5_0",
+            1,
+            &tree,
+            "there is no RDMA device \"../infiniband/mlx5_0\": choose one of hfi1_0, mlx5_0",
+        ),
+        (
+            "mlx5_0",
+            1,
+            &nothing,
+            "there is no RDMA device \"mlx5_0\": nothing is there; load the adapter's driver",
+        ),
+        (
+            "mlx5_0",
+            3,
+            &tree,
+            "device mlx5_0 has no port 3: choose one of 1, 2",
+        ),
         (
             "mlx5_0",
             2,
@@ -140,25 +196,50 @@ fn what_stands_in_the_way_is_named_with_what_to_do() {
             "port 2 of mlx5_0 has link layer Ethernet, and only InfiniBand has subnet management packets: choose another port, or set \
              this one to InfiniBand",
         ),
-        ("hfi1_0", 1, &tree, "port 1 of hfi1_0 has no umad: load the kernel module ib_umad (`modprobe ib_umad`)"),
-        ("mlx5_0", 1, &newer, "umad has ABI version 6, and this tool knows version 5: use a kernel that has it"),
+        (
+            "hfi1_0",
+            1,
+            &tree,
+            "port 1 of hfi1_0 has no umad: load the kernel module ib_umad (`modprobe ib_umad`)",
+        ),
+        (
+            "mlx5_0",
+            1,
+            &newer,
+            "umad has ABI version 6, and this tool knows version 5: use a kernel that has it",
+        ),
     ] {
-        assert_eq!(UmadTransport::open(device, port, sysfs).unwrap_err().to_string(), message);
+        assert_eq!(
+            UmadTransport::open(device, port, sysfs)
+                .unwrap_err()
+                .to_string(),
+            message
+        );
     }
 }
 
 #[test]
 fn a_device_file_that_is_not_there_is_named() {
-    let (_folder, sysfs) = sysfs(
-        &TREE.map(|(path, content)| if path.starts_with("infiniband_mad/umad7") { ("infiniband_mad/unused", "") } else { (path, content) }),
-    );
+    let (_folder, sysfs) = sysfs(&TREE.map(|(path, content)| {
+        if path.starts_with("infiniband_mad/umad7") {
+            ("infiniband_mad/unused", "")
+        } else {
+            (path, content)
+        }
+    }));
     for file in ["ibdev", "port"] {
         let folder = sysfs.join("class/infiniband_mad/umad4711");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(file), if file == "port" { "1" } else { "mlx5_0" }).unwrap();
+        fs::write(
+            folder.join(file),
+            if file == "port" { "1" } else { "mlx5_0" },
+        )
+        .unwrap();
     }
     assert_eq!(
-        UmadTransport::open("mlx5_0", 1, &sysfs).unwrap_err().to_string(),
+        UmadTransport::open("mlx5_0", 1, &sysfs)
+            .unwrap_err()
+            .to_string(),
         "/dev/infiniband/umad4711 does not exist, although sysfs has it: udev makes it, and a container has to be given it"
     );
 }
@@ -170,20 +251,45 @@ fn a_subnet_manager_on_the_port_keeps_the_traps() {
         agents(|request: RegRequest| {
             let (class, mask) = (request.class, request.method_mask[0]);
             asked.push((class, mask));
-            if taken && mask != 0 { Err(Errno::EINVAL) } else { Ok(asked.len() as u32) }
+            if taken && mask != 0 {
+                Err(Errno::EINVAL)
+            } else {
+                Ok(asked.len() as u32)
+            }
         })
     };
     assert_eq!(port(false), Ok(([1, 2], true)));
     assert_eq!(port(true), Ok(([4, 5], false)));
-    assert_eq!(asked, [(0x01, 1 << 5), (0x81, 0), (0x01, 1 << 5), (0x01, 0), (0x81, 0)]);
+    assert_eq!(
+        asked,
+        [
+            (0x01, 1 << 5),
+            (0x81, 0),
+            (0x01, 1 << 5),
+            (0x01, 0),
+            (0x81, 0)
+        ]
+    );
     // No QP 0, as on Ethernet.
-    assert_eq!(agents(|_| Err(Errno::EPROTONOSUPPORT)), Err((0x01, Errno::EPROTONOSUPPORT)));
+    assert_eq!(
+        agents(|_| Err(Errno::EPROTONOSUPPORT)),
+        Err((0x01, Errno::EPROTONOSUPPORT))
+    );
 }
 
 /// A transport, and the kernel's end of the socket that stands for its file.
 fn pair() -> (UmadTransport, OwnedFd) {
-    let (file, kernel) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_NONBLOCK).unwrap();
-    (UmadTransport::new(file.into(), "umad mlx5_0 port 1".into(), [3, 4], true), kernel)
+    let (file, kernel) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_NONBLOCK,
+    )
+    .unwrap();
+    (
+        UmadTransport::new(file.into(), "umad mlx5_0 port 1".into(), [3, 4], true),
+        kernel,
+    )
 }
 
 fn request(route: &Route) -> Smp {
@@ -203,23 +309,60 @@ fn written(kernel: &OwnedFd) -> (Header, Smp) {
 }
 
 fn give(kernel: &OwnedFd, status: u32, octets: &[u8]) {
-    let packet = [&Header { agent: 4, status, ..Header::default() }.octets()[..], octets].concat();
-    assert_eq!(send(kernel.as_raw_fd(), &packet, MsgFlags::empty()), Ok(packet.len()));
+    let packet = [
+        &Header {
+            agent: 4,
+            status,
+            ..Header::default()
+        }
+        .octets()[..],
+        octets,
+    ]
+    .concat();
+    assert_eq!(
+        send(kernel.as_raw_fd(), &packet, MsgFlags::empty()),
+        Ok(packet.len())
+    );
 }
 
 #[test]
 fn requests_are_written_for_the_agent_of_their_class_and_never_repeated() {
     let (mut umad, kernel) = pair();
     for (route, to, header) in [
-        (Route::Lid(Lid(7)), Lid(7), Header { agent: 3, status: 0, timeout_ms: 2 + TICK_MS, lid: Lid(7) }),
-        (directed(), Lid(7), Header { agent: 4, status: 0, timeout_ms: 2 + TICK_MS, lid: Lid::PERMISSIVE }),
+        (
+            Route::Lid(Lid(7)),
+            Lid(7),
+            Header {
+                agent: 3,
+                status: 0,
+                timeout_ms: 2 + TICK_MS,
+                lid: Lid(7),
+            },
+        ),
+        (
+            directed(),
+            Lid(7),
+            Header {
+                agent: 4,
+                status: 0,
+                timeout_ms: 2 + TICK_MS,
+                lid: Lid::PERMISSIVE,
+            },
+        ),
     ] {
         let smp = request(&route);
         umad.send(&smp, to, Duration::from_micros(1500)).unwrap();
         assert_eq!(written(&kernel), (header, smp));
     }
     // Retries are octets 12 to 15.
-    assert_eq!(Header { timeout_ms: 9, ..Header::default() }.octets()[12..16], [0; 4]);
+    assert_eq!(
+        Header {
+            timeout_ms: 9,
+            ..Header::default()
+        }
+        .octets()[12..16],
+        [0; 4]
+    );
 }
 
 #[test]
@@ -230,7 +373,9 @@ fn an_answer_is_matched_although_the_kernel_has_written_half_of_the_tid() {
     answer.set_method(Method::GET_RESP);
     answer.set_tid(crate::mad::Tid(0x0000_0042_0000_0077));
     give(&kernel, 0, answer.octets());
-    let exchange = requester.exchange(request(&directed()), &directed(), FOREVER).unwrap();
+    let exchange = requester
+        .exchange(request(&directed()), &directed(), FOREVER)
+        .unwrap();
     assert!(matches!(exchange.outcome, Outcome::Answered { smp, .. } if smp == answer));
     assert_eq!(written(&kernel).1.tid().0, 0x77);
 }
@@ -243,7 +388,9 @@ fn a_request_given_back_at_its_time_ends_the_wait_and_is_no_packet() {
     header.set_tid(crate::mad::Tid(1));
     // The kernel gives the first 24 octets back.
     give(&kernel, abi::TIMED_OUT, &header.octets()[..24]);
-    let exchange = requester.exchange(request(&directed()), &directed(), FOREVER).unwrap();
+    let exchange = requester
+        .exchange(request(&directed()), &directed(), FOREVER)
+        .unwrap();
     assert!(matches!(exchange.outcome, Outcome::TimedOut));
     assert_eq!(requester.take_strays(), []);
 }
@@ -269,8 +416,17 @@ fn another_status_says_that_the_request_was_not_sent() {
     let mut header = request(&directed());
     header.set_tid(crate::mad::Tid(1));
     give(&kernel, 5, &header.octets()[..24]);
-    let exchange = requester.exchange(request(&directed()), &directed(), FOREVER).unwrap();
-    assert!(matches!(exchange.outcome, Outcome::NotSent(SendError::Status { status: 5, .. })), "{:?}", exchange.outcome);
+    let exchange = requester
+        .exchange(request(&directed()), &directed(), FOREVER)
+        .unwrap();
+    assert!(
+        matches!(
+            exchange.outcome,
+            Outcome::NotSent(SendError::Status { status: 5, .. })
+        ),
+        "{:?}",
+        exchange.outcome
+    );
 }
 
 #[test]
@@ -278,21 +434,33 @@ fn a_write_that_is_refused_is_told_at_once() {
     let (umad, kernel) = pair();
     drop(kernel);
     let mut requester = Requester::new(umad, 1);
-    let exchange = requester.exchange(request(&directed()), &directed(), FOREVER).unwrap();
-    assert!(matches!(exchange.outcome, Outcome::NotSent(SendError::System { .. })), "{:?}", exchange.outcome);
+    let exchange = requester
+        .exchange(request(&directed()), &directed(), FOREVER)
+        .unwrap();
+    assert!(
+        matches!(exchange.outcome, Outcome::NotSent(SendError::System { .. })),
+        "{:?}",
+        exchange.outcome
+    );
 }
 
 #[test]
 fn a_header_cut_short_and_a_device_that_is_gone_are_errors() {
     let (mut umad, kernel) = pair();
-    assert_eq!(send(kernel.as_raw_fd(), &[0; 63], MsgFlags::empty()), Ok(63));
+    assert_eq!(
+        send(kernel.as_raw_fd(), &[0; 63], MsgFlags::empty()),
+        Ok(63)
+    );
     assert_eq!(
         umad.receive(FOREVER).unwrap_err().to_string(),
         "cannot receive by umad mlx5_0 port 1: a header of 64 octets expected, found 63"
     );
     drop(kernel);
     let error = umad.receive(FOREVER).unwrap_err();
-    assert!(matches!(&error, ReceiveError::System { source, .. } if source.raw_os_error() == Some(libc::ENODEV)), "{error}");
+    assert!(
+        matches!(&error, ReceiveError::System { source, .. } if source.raw_os_error() == Some(libc::ENODEV)),
+        "{error}"
+    );
 }
 
 #[test]
@@ -306,7 +474,10 @@ fn nothing_comes_at_the_deadline_and_a_wake_ends_every_wait() {
     let mut waker = waker;
     waker.write_all(&[1]).unwrap();
     for _ in 0..2 {
-        assert!(matches!(umad.receive(FOREVER), Err(ReceiveError::Interrupted)));
+        assert!(matches!(
+            umad.receive(FOREVER),
+            Err(ReceiveError::Interrupted)
+        ));
     }
     umad.set_wake(None);
     assert_eq!(umad.receive(Duration::ZERO).unwrap(), None);

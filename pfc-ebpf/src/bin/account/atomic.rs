@@ -14,7 +14,9 @@ const TRIES: usize = 16;
 pub unsafe fn compare_exchange(at: *mut u64, old: u64, new: u64) -> u64 {
     let found: u64;
     // SAFETY: as the caller says.
-    unsafe { asm!("r0 = cmpxchg_64({0} + 0, r0, {1})", in(reg) at, in(reg) new, inlateout("r0") old => found) };
+    unsafe {
+        asm!("r0 = cmpxchg_64({0} + 0, r0, {1})", in(reg) at, in(reg) new, inlateout("r0") old => found)
+    };
     found
 }
 

@@ -24,7 +24,13 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
     let quantum = frame.config.quantum;
     match *control {
         MacControl::Pause { quanta } => {
-            record::control(place, now, control.opcode(), 0, [u16::to_be(quanta) as u64, 0]);
+            record::control(
+                place,
+                now,
+                control.opcode(),
+                0,
+                [u16::to_be(quanta) as u64, 0],
+            );
             let counts = &mut port.counters.pause;
             (counts.last.quanta, counts.last.at) = (quanta as u64, now);
             if quanta == 0 {
@@ -36,7 +42,9 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             unsafe { pause(&raw mut (*pauses)[WHOLE_LINK], now, quanta, quantum) };
         }
         MacControl::Pfc { vector, .. } => {
-            let Some(times) = packet.part::<16>(mac_control::TIMES) else { return };
+            let Some(times) = packet.part::<16>(mac_control::TIMES) else {
+                return;
+            };
             let raw = [times.quad::<0>().to_be(), times.quad::<8>().to_be()];
             record::control(place, now, control.opcode(), vector, raw);
             let counts = &mut port.counters.pfc;
@@ -73,7 +81,9 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
 #[inline(always)]
 pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
     // Eight octets, of which six are the address: what is no frame of a MAC has no more than those two behind it.
-    let source = packet.part::<8>(ethernet::SOURCE).map(|part| part.high_48::<0>());
+    let source = packet
+        .part::<8>(ethernet::SOURCE)
+        .map(|part| part.high_48::<0>());
     source == Some(storm_source(frame.config))
 }
 
@@ -82,11 +92,19 @@ pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
 fn storm_source(config: &Config) -> u64 {
     const {
         assert!(
-            core::mem::offset_of!(Config, storm_source) % 8 == 0 && core::mem::offset_of!(Config, storm_source) + 8 <= size_of::<Config>()
+            core::mem::offset_of!(Config, storm_source) % 8 == 0
+                && core::mem::offset_of!(Config, storm_source) + 8 <= size_of::<Config>()
         )
     };
     // SAFETY: octets of the configuration, at a multiple of eight.
-    let octets = unsafe { ptr::read(ptr::from_ref(config).cast::<u8>().add(core::mem::offset_of!(Config, storm_source)).cast::<u64>()) };
+    let octets = unsafe {
+        ptr::read(
+            ptr::from_ref(config)
+                .cast::<u8>()
+                .add(core::mem::offset_of!(Config, storm_source))
+                .cast::<u64>(),
+        )
+    };
     u64::from_be(octets) >> 16
 }
 

@@ -2,7 +2,10 @@
 
 use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, atomic, malformed, record, time};
 use pfc_ebpf::classify::{Datagram, Marks};
-use pfc_ebpf::maps::{Config, FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust, counts_index};
+use pfc_ebpf::maps::{
+    Config, FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust,
+    counts_index,
+};
 use pfc_ebpf::stamp::{self, Stamp};
 
 use crate::packet::Packet;
@@ -17,7 +20,14 @@ enum Checksum {
 
 /// Counts a frame with a whole stamp.
 #[inline(always)]
-pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, stamp: &Stamp, datagram: &Datagram) {
+pub fn account(
+    frame: &Frame,
+    port: &mut Port,
+    packet: &Packet,
+    marks: &Marks,
+    stamp: &Stamp,
+    datagram: &Datagram,
+) {
     let config = frame.config;
     if stamp.run != config.run {
         port.counters.foreign_run += 1;
@@ -26,8 +36,10 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     if stamp.flow as u32 >= config.flows {
         return malformed(frame.ctx, config, port, Malformed::Stamp);
     }
-    let (Some(flow), Some(counts)) = (FLOWS.get_ptr_mut(stamp.flow as u32), COUNTS.get_ptr_mut(counts_index(stamp.flow, stamp.phase)))
-    else {
+    let (Some(flow), Some(counts)) = (
+        FLOWS.get_ptr_mut(stamp.flow as u32),
+        COUNTS.get_ptr_mut(counts_index(stamp.flow, stamp.phase)),
+    ) else {
         return malformed(frame.ctx, config, port, Malformed::Stamp);
     };
     // SAFETY: a value of the map, of which nobody writes the configuration while frames are counted.
@@ -57,7 +69,12 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
     // received then.
     let after = stamp.sequence + 1;
     // SAFETY: aligned values of the map; the remainder is below the number of places.
-    let (seen, next) = unsafe { (&raw mut (*flow).seen[(stamp.sequence % SEEN_WINDOW) as usize], &raw mut (*flow).next) };
+    let (seen, next) = unsafe {
+        (
+            &raw mut (*flow).seen[(stamp.sequence % SEEN_WINDOW) as usize],
+            &raw mut (*flow).next,
+        )
+    };
     let exclusive = config.exclusive != 0;
     // SAFETY: as above.
     let before = unsafe { atomic::raise(seen, after, exclusive) };
@@ -67,7 +84,13 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, marks: &Marks, s
             counts.reordered += 1;
             record::offence(frame, now, port, OffenceKind::Reordered, 0);
         }
-        distinct(counts, &mut port.local, frame.length as u64, now, stamp.latency(now));
+        distinct(
+            counts,
+            &mut port.local,
+            frame.length as u64,
+            now,
+            stamp.latency(now),
+        );
         window(config, &mut port.local, now, expected.priority);
     } else if before == after {
         counts.duplicate += 1;
@@ -141,7 +164,10 @@ fn turn(config: &Config, local: &mut Local, now: u64) {
             local.present.frames[priority] = 0;
         }
     }
-    let index = now.saturating_sub(config.epoch).checked_div(config.window).unwrap_or(0);
+    let index = now
+        .saturating_sub(config.epoch)
+        .checked_div(config.window)
+        .unwrap_or(0);
     let last = config.windows.saturating_sub(1);
     if index < last as u64 {
         local.window = index as u32;

@@ -42,7 +42,9 @@ fn worker() -> Option<&'static mut Worker> {
 /// Sends the next frame that is due; drops the frame where none is.
 #[xdp]
 pub fn generate(ctx: XdpContext) -> u32 {
-    let Some(worker) = worker() else { return xdp_action::XDP_DROP };
+    let Some(worker) = worker() else {
+        return xdp_action::XDP_DROP;
+    };
     let run = worker.runs;
     worker.runs = run + 1;
     if (run % LOOK == 0 || worker.look != 0) && !watch::look(worker, run) {
@@ -73,7 +75,9 @@ fn due(worker: &mut Worker) -> Option<(&'static mut Flow, u64)> {
         // SAFETY: an entry of the map that belongs to this worker.
         let flow = unsafe { &mut *flow };
         // Of a priority that is paused, long ago.
-        let now = worker.now.wrapping_sub(worker.behind[flow.priority as usize & 7]);
+        let now = worker
+            .now
+            .wrapping_sub(worker.behind[flow.priority as usize & 7]);
         if flow.bucket.ready() as i64 <= now as i64 {
             worker.cursor = cursor;
             return Some((flow, now));
@@ -105,8 +109,12 @@ fn release(worker: &mut Worker, flow: &mut Flow, at: u64) {
 /// flow of the worker says what is sent; its `sequence` counts.
 #[xdp]
 pub fn generate_constant(ctx: XdpContext) -> u32 {
-    let Some(worker) = worker() else { return xdp_action::XDP_DROP };
-    let Some(flow) = GENERATE_FLOWS.get_ptr_mut(worker.first as u32) else { return xdp_action::XDP_DROP };
+    let Some(worker) = worker() else {
+        return xdp_action::XDP_DROP;
+    };
+    let Some(flow) = GENERATE_FLOWS.get_ptr_mut(worker.first as u32) else {
+        return xdp_action::XDP_DROP;
+    };
     // SAFETY: as in `due`.
     let flow = unsafe { &mut *flow };
     let run = worker.runs;

@@ -8,7 +8,10 @@
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
-#![expect(missing_docs, reason = "the macro `xdp` makes a public function of its own")]
+#![expect(
+    missing_docs,
+    reason = "the macro `xdp` makes a public function of its own"
+)]
 
 mod atomic;
 mod control;
@@ -27,7 +30,8 @@ use core::cell::UnsafeCell;
 use packet::Packet;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
 use pfc_ebpf::maps::{
-    ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState, Port, PortCounters, WindowCounters,
+    ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState,
+    Port, PortCounters, WindowCounters,
 };
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::Octets;
@@ -106,13 +110,26 @@ pub fn account(ctx: XdpContext) -> u32 {
     if config.abi != ABI_VERSION {
         return xdp_action::XDP_PASS;
     }
-    let Some(port) = PORT.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
+    let Some(port) = PORT.get_ptr_mut(0) else {
+        return xdp_action::XDP_PASS;
+    };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let port = unsafe { &mut *port };
     let packet = Packet::new(&ctx);
-    let frame = Frame { ctx: ctx.ctx, config, length: packet.length() };
+    let frame = Frame {
+        ctx: ctx.ctx,
+        config,
+        length: packet.length(),
+    };
     port.counters.octets += frame.length as u64;
-    visit(&packet, Counting { frame, port, packet: &packet })
+    visit(
+        &packet,
+        Counting {
+            frame,
+            port,
+            packet: &packet,
+        },
+    )
 }
 
 /// A frame that is being counted.
@@ -128,7 +145,14 @@ impl Visitor for Counting<'_> {
     #[inline(always)]
     fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> u32 {
         count_marks(&mut self.port.counters, &marks);
-        flow::account(&self.frame, self.port, self.packet, &marks, &stamp, &datagram);
+        flow::account(
+            &self.frame,
+            self.port,
+            self.packet,
+            &marks,
+            &stamp,
+            &datagram,
+        );
         xdp_action::XDP_DROP
     }
 
@@ -149,7 +173,11 @@ impl Visitor for Counting<'_> {
     fn malformed(self, marks: Marks, reason: Malformed) -> u32 {
         count_marks(&mut self.port.counters, &marks);
         malformed(self.frame.ctx, self.frame.config, self.port, reason);
-        if reason.is_consumed() { xdp_action::XDP_DROP } else { xdp_action::XDP_PASS }
+        if reason.is_consumed() {
+            xdp_action::XDP_DROP
+        } else {
+            xdp_action::XDP_PASS
+        }
     }
 }
 
@@ -168,13 +196,23 @@ fn count_marks(port: &mut PortCounters, marks: &Marks) {
 #[inline(never)]
 fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malformed) {
     let packet = Packet::new(&XdpContext::new(ctx));
-    let frame = Frame { ctx, config, length: packet.length() };
+    let frame = Frame {
+        ctx,
+        config,
+        length: packet.length(),
+    };
     // A device may forward a pause frame behind a tag, or to another address.
     port.counters.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;
     if let Some(count) = port.counters.malformed.get_mut(reason as usize) {
         *count += 1;
     }
-    record::offence(&frame, time::now(), port, OffenceKind::Malformed, reason as u8);
+    record::offence(
+        &frame,
+        time::now(),
+        port,
+        OffenceKind::Malformed,
+        reason as u8,
+    );
 }
 
 #[cfg(not(test))]

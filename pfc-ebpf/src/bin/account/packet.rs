@@ -26,7 +26,11 @@ impl Packet {
     /// The packet that a program was called for.
     #[inline(always)]
     pub fn new(ctx: &XdpContext) -> Self {
-        Self { ctx: ctx.ctx, data: ctx.data(), end: ctx.data_end() }
+        Self {
+            ctx: ctx.ctx,
+            data: ctx.data(),
+            end: ctx.data_end(),
+        }
     }
 }
 
@@ -36,7 +40,9 @@ impl Packet {
 pub fn opaque(address: usize) -> usize {
     let same;
     // SAFETY: copies a register. (Without any instruction two line numbers would go to one place, which the kernel refuses.)
-    unsafe { asm!("{0} = {1}", lateout(reg) same, in(reg) address, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("{0} = {1}", lateout(reg) same, in(reg) address, options(pure, nomem, nostack, preserves_flags))
+    };
     same
 }
 
@@ -46,7 +52,12 @@ pub struct At<const N: usize>(usize);
 
 /// Loads a number from wherever it stands, in one instruction. The compiler would put it together octet by octet, because BPF
 /// as such knows no unaligned access; the kernel allows it in packets where the machine is good at it.
-#[cfg(any(bpf_target_arch = "x86_64", bpf_target_arch = "aarch64", bpf_target_arch = "powerpc64", bpf_target_arch = "s390x"))]
+#[cfg(any(
+    bpf_target_arch = "x86_64",
+    bpf_target_arch = "aarch64",
+    bpf_target_arch = "powerpc64",
+    bpf_target_arch = "s390x"
+))]
 macro_rules! load {
     ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
         let found: u64;
@@ -59,11 +70,18 @@ macro_rules! load {
     }};
 }
 
-#[cfg(not(any(bpf_target_arch = "x86_64", bpf_target_arch = "aarch64", bpf_target_arch = "powerpc64", bpf_target_arch = "s390x")))]
+#[cfg(not(any(
+    bpf_target_arch = "x86_64",
+    bpf_target_arch = "aarch64",
+    bpf_target_arch = "powerpc64",
+    bpf_target_arch = "s390x"
+)))]
 macro_rules! load {
     ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
         // SAFETY: octets of the packet; the verifier checks that they are.
-        <$number>::from_ne_bytes(unsafe { ptr::read(($at + $offset) as *const [u8; size_of::<$number>()]) })
+        <$number>::from_ne_bytes(unsafe {
+            ptr::read(($at + $offset) as *const [u8; size_of::<$number>()])
+        })
     }};
 }
 
@@ -152,7 +170,8 @@ macro_rules! add {
             return NONE;
         }
         // SAFETY: the octets are in the packet, as was just checked.
-        $sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, at as *mut u32, $octets as u32, $sum) } as u32;
+        $sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, at as *mut u32, $octets as u32, $sum) }
+            as u32;
     }};
 }
 

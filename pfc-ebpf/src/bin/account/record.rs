@@ -91,11 +91,14 @@ pub fn offence(frame: &Frame, now: u64, port: &mut Port, kind: OffenceKind, deta
 /// False: it did not fit. A function of its own, to have its code once.
 #[inline(never)]
 fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool {
-    if kind == OffenceKind::Logged as u8 && OFFENCES.query(BPF_RB_AVAIL_DATA as u64) >= LOGGED_SHARE {
+    if kind == OffenceKind::Logged as u8 && OFFENCES.query(BPF_RB_AVAIL_DATA as u64) >= LOGGED_SHARE
+    {
         // ARRIVALS has it.
         return true;
     }
-    let Some(mut entry) = OFFENCES.reserve::<Offence>(0) else { return false };
+    let Some(mut entry) = OFFENCES.reserve::<Offence>(0) else {
+        return false;
+    };
     let record = entry.as_mut_ptr();
     let kept = if length < SNAP_LEN { length } else { SNAP_LEN };
     // SAFETY: the entry is ours until it is submitted, and as long as its type; the helper checks the packet's end.

@@ -27,7 +27,11 @@ pub fn of_frame(frame: &Frame, local: &mut Local, stamp: &Stamp) -> u64 {
     }
     let now = now();
     let served = local.serves - local.left;
-    local.serves = if now - local.now <= SPACING * served { BATCH } else { 1 };
+    local.serves = if now - local.now <= SPACING * served {
+        BATCH
+    } else {
+        1
+    };
     local.left = local.serves - 1;
     local.tick = tick;
     local.now = now;

@@ -1,7 +1,10 @@
 //! Programs for the benches: one that does nothing, and one that makes each run of a test see another frame.
 #![no_std]
 #![no_main]
-#![expect(missing_docs, reason = "the macro `xdp` makes a public function of its own")]
+#![expect(
+    missing_docs,
+    reason = "the macro `xdp` makes a public function of its own"
+)]
 
 use aya_ebpf::bindings::xdp_action;
 use aya_ebpf::macros::{map, xdp};
@@ -32,7 +35,9 @@ pub fn drop(_: XdpContext) -> u32 {
 /// datagram's stays right.
 #[xdp]
 pub fn restamp(ctx: XdpContext) -> u32 {
-    let Some(state) = STATE.get_ptr_mut(0) else { return xdp_action::XDP_ABORTED };
+    let Some(state) = STATE.get_ptr_mut(0) else {
+        return xdp_action::XDP_ABORTED;
+    };
     // SAFETY: one thread runs a test.
     let [count, mask] = unsafe { &mut *state };
     let at = ctx.data() + STAMP_AT;
@@ -42,7 +47,13 @@ pub fn restamp(ctx: XdpContext) -> u32 {
     let flow = *count & *mask;
     let round = count.checked_div(*mask + 1).unwrap_or(0);
     *count += 1;
-    let stamp = Stamp { run: RUN, flow: flow as u16, phase: Phase::Storm, sequence: round, time: 1 };
+    let stamp = Stamp {
+        run: RUN,
+        flow: flow as u16,
+        phase: Phase::Storm,
+        sequence: round,
+        time: 1,
+    };
     // SAFETY: the octets are in the packet, as was just checked.
     unsafe { ptr::write(at as *mut [u8; LEN], stamp.emit()) };
     // SAFETY: the program's own context.

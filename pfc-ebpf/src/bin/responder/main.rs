@@ -7,7 +7,10 @@
 //! adapter of the tester.
 #![no_std]
 #![no_main]
-#![expect(missing_docs, reason = "the macro `xdp` makes a public function of its own")]
+#![expect(
+    missing_docs,
+    reason = "the macro `xdp` makes a public function of its own"
+)]
 
 mod packet;
 
@@ -37,11 +40,15 @@ static RECORDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 /// Drops and records a packet for the tester's queue pair.
 #[xdp(frags)]
 pub fn responder(ctx: XdpContext) -> u32 {
-    let Some(config) = CONFIG.get(0) else { return xdp_action::XDP_PASS };
+    let Some(config) = CONFIG.get(0) else {
+        return xdp_action::XDP_PASS;
+    };
     if config.abi != ABI.load() {
         return xdp_action::XDP_PASS;
     }
-    let Some(counters) = COUNTERS.get_ptr_mut(0) else { return xdp_action::XDP_PASS };
+    let Some(counters) = COUNTERS.get_ptr_mut(0) else {
+        return xdp_action::XDP_PASS;
+    };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counters = unsafe { &mut *counters };
     // SAFETY: the helper has no preconditions.
@@ -69,7 +76,9 @@ pub fn responder(ctx: XdpContext) -> u32 {
 /// False: it did not fit.
 #[inline(always)]
 fn record(frame: &Packet, now: u64) -> bool {
-    let Some(mut entry) = RECORDS.reserve::<Record>(0) else { return false };
+    let Some(mut entry) = RECORDS.reserve::<Record>(0) else {
+        return false;
+    };
     let record = entry.as_mut_ptr();
     let length = frame.length();
     let captured = if length < SNAP_LEN { length } else { SNAP_LEN };

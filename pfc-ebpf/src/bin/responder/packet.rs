@@ -23,7 +23,10 @@ impl Packet {
     #[inline(always)]
     pub fn new(ctx: &XdpContext) -> Self {
         // SAFETY: the program's own context.
-        Self { ctx: ctx.ctx, length: unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize }
+        Self {
+            ctx: ctx.ctx,
+            length: unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize,
+        }
     }
 
     /// Copies the first `length` octets to `to`; false where the packet has fewer.
@@ -54,7 +57,14 @@ impl Octets for Packet {
     fn get<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let mut octets = [0; N];
         // SAFETY: room for as many; the helper checks the packet's end.
-        let result = unsafe { bpf_xdp_load_bytes(self.ctx, offset as u32, octets.as_mut_ptr().cast(), N as u32) };
+        let result = unsafe {
+            bpf_xdp_load_bytes(
+                self.ctx,
+                offset as u32,
+                octets.as_mut_ptr().cast(),
+                N as u32,
+            )
+        };
         if result == 0 { Some(octets) } else { None }
     }
 

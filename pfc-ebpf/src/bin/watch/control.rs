@@ -41,16 +41,28 @@ pub fn account(
 /// A class is paused from now on for as long as `quanta` say; what of its former pause had run is added up.
 #[inline(always)]
 fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
-    let Some(clock) = PAUSE.get_ptr_mut(class) else { return };
+    let Some(clock) = PAUSE.get_ptr_mut(class) else {
+        return;
+    };
     // Exact up to the longest pause time, and without the division of 128 bits that BPF lacks.
-    let lasts = (quanta as u64 * Quanta::BITS * 1_000_000_000).checked_div(config.line_rate).unwrap_or(0);
+    let lasts = (quanta as u64 * Quanta::BITS * 1_000_000_000)
+        .checked_div(config.line_rate)
+        .unwrap_or(0);
     // SAFETY: an entry of the map. MAC control frames of a port come through one queue, so that one CPU writes at a time; where
     // a driver moves them to another queue, only one of the two adds up the same pause. Userspace reads until nothing changes.
     unsafe {
         let at = ptr::read_volatile(&raw const (*clock).at);
         let until = ptr::read_volatile(&raw const (*clock).until);
         if atomic::compare_exchange(&raw mut (*clock).at, at, now) == at {
-            atomic::add(&raw mut (*clock).paused, PauseClock { paused: 0, at, until }.paused(now));
+            atomic::add(
+                &raw mut (*clock).paused,
+                PauseClock {
+                    paused: 0,
+                    at,
+                    until,
+                }
+                .paused(now),
+            );
             ptr::write_volatile(&raw mut (*clock).until, now + lasts);
         }
     }
@@ -58,8 +70,15 @@ fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
 
 /// Keeps the octets; false: they did not fit.
 #[inline(always)]
-fn record(length: usize, tag: Option<Tag>, now: u64, load: impl FnOnce(*mut u8, u32) -> i64) -> bool {
-    let Some(mut entry) = CONTROLS.reserve::<Control>(0) else { return false };
+fn record(
+    length: usize,
+    tag: Option<Tag>,
+    now: u64,
+    load: impl FnOnce(*mut u8, u32) -> i64,
+) -> bool {
+    let Some(mut entry) = CONTROLS.reserve::<Control>(0) else {
+        return false;
+    };
     let record = entry.as_mut_ptr();
     let Tag { tpid, tci } = tag.unwrap_or(Tag { tpid: 0, tci: 0 });
     // The compiler knows that it is not 0, from what was read of the frame, and would not tell the verifier.

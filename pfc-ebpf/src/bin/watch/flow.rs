@@ -20,7 +20,9 @@ pub fn account(config: &Config, counters: &mut Counters, stamp: &Stamp, priority
         return;
     };
     let slot = place * SEEN_WINDOW as u32 + (stamp.sequence % SEEN_WINDOW) as u32;
-    let (Some(state), Some(seen)) = (STATES.get_ptr_mut(place), SEEN.get_ptr_mut(slot)) else { return };
+    let (Some(state), Some(seen)) = (STATES.get_ptr_mut(place), SEEN.get_ptr_mut(slot)) else {
+        return;
+    };
     let after = stamp.sequence + 1;
     // SAFETY: aligned words of maps, which are only raised or added to.
     unsafe {

@@ -67,7 +67,15 @@ impl Octets for Headers {
             return None;
         }
         // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
-        let sum = unsafe { bpf_csum_diff(ptr::null_mut(), 0, self.octets.add(offset).cast(), length as u32, 0) };
+        let sum = unsafe {
+            bpf_csum_diff(
+                ptr::null_mut(),
+                0,
+                self.octets.add(offset).cast(),
+                length as u32,
+                0,
+            )
+        };
         Some(fold(sum as u32).to_be())
     }
 }

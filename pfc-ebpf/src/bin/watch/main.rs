@@ -6,7 +6,10 @@
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
-#![expect(missing_docs, reason = "the macros `xdp` and `classifier` make public functions of their own")]
+#![expect(
+    missing_docs,
+    reason = "the macros `xdp` and `classifier` make public functions of their own"
+)]
 
 #[path = "../account/atomic.rs"]
 mod atomic;
@@ -26,7 +29,9 @@ use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
 use packet::Packet;
 use pfc_ebpf::maps::SEEN_WINDOW;
-use pfc_ebpf::watch::{ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe};
+use pfc_ebpf::watch::{
+    ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe,
+};
 use pfc_ebpf::wire::{Octets, ip, udp};
 use whole::Whole;
 
@@ -74,7 +79,15 @@ pub fn watch(ctx: XdpContext) -> u32 {
 fn whole(ctx: *mut xdp_md) {
     let frame = Whole(Packet::new(&XdpContext::new(ctx)));
     let length = frame.length() as u64;
-    count(&frame, None, |_| Volume { frames: 1, octets: length }, |to, octets| load_xdp(ctx, to, octets));
+    count(
+        &frame,
+        None,
+        |_| Volume {
+            frames: 1,
+            octets: length,
+        },
+        |to, octets| load_xdp(ctx, to, octets),
+    );
 }
 
 /// A frame in several pieces, of which the first may end anywhere.
@@ -82,7 +95,15 @@ fn whole(ctx: *mut xdp_md) {
 fn in_pieces(ctx: *mut xdp_md, length: usize) {
     let load = |to: *mut u8, octets| load_xdp(ctx, to, octets);
     if let Some(headers) = Headers::load(length, load) {
-        count(&headers, None, |_| Volume { frames: 1, octets: length as u64 }, load);
+        count(
+            &headers,
+            None,
+            |_| Volume {
+                frames: 1,
+                octets: length as u64,
+            },
+            load,
+        );
     }
 }
 
@@ -99,12 +120,28 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
     let skb = ctx.skb.skb;
     // SAFETY: the program's own context; the helper checks the frame's end.
     let (length, tag, gso_size) = unsafe {
-        let tag = Tag { tpid: u16::from_be((*skb).vlan_proto as u16), tci: (*skb).vlan_tci as u16 };
-        ((*skb).len as usize, if (*skb).vlan_present != 0 { Some(tag) } else { None }, (*skb).gso_size as usize)
+        let tag = Tag {
+            tpid: u16::from_be((*skb).vlan_proto as u16),
+            tci: (*skb).vlan_tci as u16,
+        };
+        (
+            (*skb).len as usize,
+            if (*skb).vlan_present != 0 {
+                Some(tag)
+            } else {
+                None
+            },
+            (*skb).gso_size as usize,
+        )
     };
     let load = |to: *mut u8, count| unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) };
     if let Some(headers) = Headers::load(length, load) {
-        count(&headers, tag, |observed| volume(&headers, observed, tag, gso_size), load);
+        count(
+            &headers,
+            tag,
+            |observed| volume(&headers, observed, tag, gso_size),
+            load,
+        );
     }
     TCX_NEXT
 }
@@ -118,8 +155,13 @@ fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: us
     const TCP_OFFSET: usize = 12;
     let outside = if tag.is_some() { TAG } else { 0 };
     let length = headers.length();
-    let one = Volume { frames: 1, octets: length as u64 + outside };
-    let Some(packet) = observed.ip else { return one };
+    let one = Volume {
+        frames: 1,
+        octets: length as u64 + outside,
+    };
+    let Some(packet) = observed.ip else {
+        return one;
+    };
     if gso_size == 0 {
         return one;
     }
@@ -135,17 +177,27 @@ fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: us
         return one;
     }
     let frames = ((length - repeated) as u64).div_ceil(gso_size as u64);
-    Volume { frames, octets: length as u64 + (frames - 1) * repeated as u64 + frames * outside }
+    Volume {
+        frames,
+        octets: length as u64 + (frames - 1) * repeated as u64 + frames * outside,
+    }
 }
 
 /// Counts a frame; `load` copies its first octets.
 #[inline(always)]
-fn count(frame: &impl Octets, tag: Option<Tag>, volume: impl FnOnce(&Observed) -> Volume, load: impl FnOnce(*mut u8, u32) -> i64) {
+fn count(
+    frame: &impl Octets,
+    tag: Option<Tag>,
+    volume: impl FnOnce(&Observed) -> Volume,
+    load: impl FnOnce(*mut u8, u32) -> i64,
+) {
     let Some(config) = CONFIG.get(0) else { return };
     if config.abi != ABI.load() {
         return;
     }
-    let Some(counters) = COUNTERS.get_ptr_mut(0) else { return };
+    let Some(counters) = COUNTERS.get_ptr_mut(0) else {
+        return;
+    };
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
     let counters = unsafe { &mut *counters };
     let observed = observe(frame, tag);
@@ -153,10 +205,19 @@ fn count(frame: &impl Octets, tag: Option<Tag>, volume: impl FnOnce(&Observed) -
     let control = match observed.content {
         Content::Control(control) => Some(control),
         Content::Malformed(reason) if reason.is_control() => None,
-        Content::Stamped(stamp) if config.flows > 0 => return flow::account(config, counters, &stamp, observed.priority(config)),
+        Content::Stamped(stamp) if config.flows > 0 => {
+            return flow::account(config, counters, &stamp, observed.priority(config));
+        }
         _ => return,
     };
-    control::account(config, counters, frame.length(), tag, control.as_ref(), load);
+    control::account(
+        config,
+        counters,
+        frame.length(),
+        tag,
+        control.as_ref(),
+        load,
+    );
 }
 
 #[cfg(not(test))]

@@ -50,8 +50,15 @@ impl Connection {
         setsockopt(&stream, sockopt::TcpKeepInterval, &interval)?;
         setsockopt(&stream, sockopt::TcpKeepCount, &count)?;
         // What was sent and is not acknowledged stops the probes (RFC 5482, 4).
-        setsockopt(&stream, sockopt::TcpUserTimeout, &((idle + interval * count) * 1000))?;
-        let frames = LengthDelimitedCodec::builder().length_field_type::<u32>().max_frame_length(MAX_MESSAGE).new_framed(stream);
+        setsockopt(
+            &stream,
+            sockopt::TcpUserTimeout,
+            &((idle + interval * count) * 1000),
+        )?;
+        let frames = LengthDelimitedCodec::builder()
+            .length_field_type::<u32>()
+            .max_frame_length(MAX_MESSAGE)
+            .new_framed(stream);
         Ok(Self { frames })
     }
 
@@ -60,12 +67,15 @@ impl Connection {
         let message = match timeout(within, self.frames.next()).await {
             Ok(Some(Ok(message))) => message,
             Ok(Some(Err(error))) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(Ending::request(format!("a message of more than {MAX_MESSAGE} octets")));
+                return Err(Ending::request(format!(
+                    "a message of more than {MAX_MESSAGE} octets"
+                )));
             }
             Ok(Some(Err(_)) | None) => return Err(Ending::Gone),
             Err(_) => return Err(Ending::request(format!("no request within {within:?}"))),
         };
-        serde_json::from_slice(&message).map_err(|error| Ending::request(format!("a message that is no request: {error}")))
+        serde_json::from_slice(&message)
+            .map_err(|error| Ending::request(format!("a message that is no request: {error}")))
     }
 
     /// Waits, while a request is dealt with, for the connection's end.
@@ -80,7 +90,10 @@ impl Connection {
     pub async fn send(&mut self, response: &Response) -> Result<(), Ending> {
         let message = serde_json::to_vec(response).map_err(|_| Ending::Gone)?;
         if message.len() > MAX_MESSAGE {
-            return Err(Ending::request(format!("the answer has {} octets, and may have {MAX_MESSAGE}", message.len())));
+            return Err(Ending::request(format!(
+                "the answer has {} octets, and may have {MAX_MESSAGE}",
+                message.len()
+            )));
         }
         match timeout(WRITE, self.frames.send(&message[..])).await {
             Ok(Ok(())) => Ok(()),

@@ -36,7 +36,10 @@ impl Owned {
         let (reply, answer) = oneshot::channel();
         // Its thread is there as long as this one: else the server ends.
         let _ = self.0.send(Job::Start { reply });
-        answer.await.map_err(|_| Ending::Gone)?.map_err(Ending::Refused)
+        answer
+            .await
+            .map_err(|_| Ending::Gone)?
+            .map_err(Ending::Refused)
     }
 
     async fn ask(&self, request: Request) -> Result<Response, Ending> {
@@ -62,16 +65,24 @@ impl Session {
     }
 
     async fn converse(&self, connection: &mut Connection) -> Result<Infallible, Ending> {
-        self.greet(connection.receive(HANDSHAKE.min(self.options.idle)).await?).map_err(Ending::Refused)?;
+        self.greet(connection.receive(HANDSHAKE.min(self.options.idle)).await?)
+            .map_err(Ending::Refused)?;
         let Ok(jobs) = timeout(HANDOVER, self.jobs.clone().lock_owned()).await else {
-            return Err(Ending::request("the agent has a client already: wait until that one is done, or end it"));
+            return Err(Ending::request(
+                "the agent has a client already: wait until that one is done, or end it",
+            ));
         };
         let backend = Owned(jobs);
         let device = tokio::select! {
             device = backend.start() => device?,
             ending = connection.ended() => return Err(ending),
         };
-        connection.send(&Response::Welcome { version: VERSION, device }).await?;
+        connection
+            .send(&Response::Welcome {
+                version: VERSION,
+                device,
+            })
+            .await?;
         loop {
             let request = connection.receive(self.options.idle).await?;
             let response = tokio::select! {
@@ -87,11 +98,14 @@ impl Session {
             return Err(Failure::new(FailureKind::Request, "expected Hello first"));
         };
         if version != VERSION {
-            let message =
-                format!("the tester speaks version {version} of the protocol, the agent {VERSION}: use the same release for both");
+            let message = format!(
+                "the tester speaks version {version} of the protocol, the agent {VERSION}: use the same release for both"
+            );
             return Err(Failure::new(FailureKind::Version, message));
         }
-        let Some(expected) = &self.options.token else { return Ok(()) };
+        let Some(expected) = &self.options.token else {
+            return Ok(());
+        };
         // Only the length can be told from the time that it takes.
         if token.is_some_and(|token| token.as_bytes().ct_eq(expected.as_bytes()).into()) {
             return Ok(());

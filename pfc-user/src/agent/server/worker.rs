@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use crate::agent::backend::Backend;
-use crate::agent::protocol::{Completion, Device, Failure, FailureKind, MAX_WAIT, Request, Response};
+use crate::agent::protocol::{
+    Completion, Device, Failure, FailureKind, MAX_WAIT, Request, Response,
+};
 
 /// A wait is made of such pieces: a backend cannot be woken, and a client that goes is to be noticed between two of them.
 const PIECE: Duration = Duration::from_millis(100);
@@ -36,13 +38,18 @@ pub fn run(mut make: impl FnMut() -> Result<Box<dyn Backend>, Failure>, jobs: &R
         match job {
             Job::Start { reply } => {
                 let made = make();
-                let device = made.as_ref().map(|backend| backend.device()).map_err(Clone::clone);
+                let device = made
+                    .as_ref()
+                    .map(|backend| backend.device())
+                    .map_err(Clone::clone);
                 client = made.ok().map(Client::new);
                 let _ = reply.send(device);
             }
             Job::Ask { request, reply } => {
                 let Some(client) = &mut client else { continue };
-                let response = client.answer(&request, || reply.is_closed()).unwrap_or_else(Response::Failed);
+                let response = client
+                    .answer(&request, || reply.is_closed())
+                    .unwrap_or_else(Response::Failed);
                 let _ = reply.send(response);
             }
             Job::End => client = None,
@@ -57,10 +64,17 @@ struct Client {
 
 impl Client {
     fn new(backend: Box<dyn Backend>) -> Self {
-        Self { backend, open: false }
+        Self {
+            backend,
+            open: false,
+        }
     }
 
-    fn answer(&mut self, request: &Request, unwanted: impl Fn() -> bool) -> Result<Response, Failure> {
+    fn answer(
+        &mut self,
+        request: &Request,
+        unwanted: impl Fn() -> bool,
+    ) -> Result<Response, Failure> {
         let refuse = |message: &str| Err(Failure::new(FailureKind::Request, message));
         match request {
             Request::Hello { .. } => refuse("Hello was said already"),
@@ -76,9 +90,13 @@ impl Client {
             Request::Poll { wait_ms } => {
                 let wait = Duration::from_millis((*wait_ms).into());
                 if wait > MAX_WAIT {
-                    return refuse(&format!("expected a wait of at most {} ms, found {wait_ms}", MAX_WAIT.as_millis()));
+                    return refuse(&format!(
+                        "expected a wait of at most {} ms, found {wait_ms}",
+                        MAX_WAIT.as_millis()
+                    ));
                 }
-                self.poll(wait, unwanted).map(|completions| Response::Completions { completions })
+                self.poll(wait, unwanted)
+                    .map(|completions| Response::Completions { completions })
             }
             Request::Query => self.backend.query().map(Response::QueuePair),
             Request::Close => {
@@ -89,7 +107,11 @@ impl Client {
         }
     }
 
-    fn poll(&mut self, wait: Duration, unwanted: impl Fn() -> bool) -> Result<Vec<Completion>, Failure> {
+    fn poll(
+        &mut self,
+        wait: Duration,
+        unwanted: impl Fn() -> bool,
+    ) -> Result<Vec<Completion>, Failure> {
         let start = Instant::now();
         loop {
             let left = wait.saturating_sub(start.elapsed());
@@ -153,18 +175,36 @@ mod tests {
     #[test]
     fn a_wait_that_nobody_wants_any_more_ends_after_a_piece() {
         let polls = Arc::new(AtomicU32::new(0));
-        let mut client = Client { backend: Box::new(Silent(polls.clone())), open: true };
+        let mut client = Client {
+            backend: Box::new(Silent(polls.clone())),
+            open: true,
+        };
         let asked = Cell::new(0);
         let unwanted = || asked.replace(asked.get() + 1) == 2;
-        let response = client.answer(&Request::Poll { wait_ms: 10_000 }, unwanted).unwrap();
-        assert_eq!((response, polls.load(Ordering::Relaxed)), (Response::Completions { completions: Vec::new() }, 3));
+        let response = client
+            .answer(&Request::Poll { wait_ms: 10_000 }, unwanted)
+            .unwrap();
+        assert_eq!(
+            (response, polls.load(Ordering::Relaxed)),
+            (
+                Response::Completions {
+                    completions: Vec::new()
+                },
+                3
+            )
+        );
     }
 
     #[test]
     fn without_a_wait_it_is_polled_once() {
         let polls = Arc::new(AtomicU32::new(0));
-        let mut client = Client { backend: Box::new(Silent(polls.clone())), open: true };
-        client.answer(&Request::Poll { wait_ms: 0 }, || false).unwrap();
+        let mut client = Client {
+            backend: Box::new(Silent(polls.clone())),
+            open: true,
+        };
+        client
+            .answer(&Request::Poll { wait_ms: 0 }, || false)
+            .unwrap();
         assert_eq!(polls.load(Ordering::Relaxed), 1);
     }
 }

@@ -41,16 +41,45 @@ const STEPS: &[&str] = &[
 
 /// As the comments of the steps name them; #03.01 and #04.01 stand together at the step that protect bits 2 and 3 share.
 const ASSERTIONS: &[DocumentAssertion] = &[
-    assertion("v1c14-016#01.01", &["protect-bits-0"], &["own-key-answered", "own-key-value", "other-key-answered", "other-key-value"]),
-    assertion("v1c14-016#02.01", &["protect-bits-1"], &["other-key-answered", "other-key-value"]),
+    assertion(
+        "v1c14-016#01.01",
+        &["protect-bits-0"],
+        &[
+            "own-key-answered",
+            "own-key-value",
+            "other-key-answered",
+            "other-key-value",
+        ],
+    ),
+    assertion(
+        "v1c14-016#02.01",
+        &["protect-bits-1"],
+        &["other-key-answered", "other-key-value"],
+    ),
     assertion("v1c14-016#03.01", &["protect-bits-2"], &["no-answer"]),
     assertion("v1c14-016#04.01", &["protect-bits-3"], &["no-answer"]),
-    assertion("v1c14-029#01.01", &[], &["own-key-answered", "other-key-answered", "no-violation"]),
-    assertion("v1c14-029#01.02", &["protect-bits-2", "protect-bits-3"], &["no-answer", "one-violation"]),
+    assertion(
+        "v1c14-029#01.01",
+        &[],
+        &["own-key-answered", "other-key-answered", "no-violation"],
+    ),
+    assertion(
+        "v1c14-029#01.02",
+        &["protect-bits-2", "protect-bits-3"],
+        &["no-answer", "one-violation"],
+    ),
 ];
 
-const fn assertion(id: &'static str, repetitions: &'static [&'static str], checks: &'static [&'static str]) -> DocumentAssertion {
-    DocumentAssertion { id, repetitions, checks }
+const fn assertion(
+    id: &'static str,
+    repetitions: &'static [&'static str],
+    checks: &'static [&'static str],
+) -> DocumentAssertion {
+    DocumentAssertion {
+        id,
+        repetitions,
+        checks,
+    }
 }
 
 const OWN_KEY: &[&str] = &["key-set", "own-key-answered", "own-key-value"];
@@ -67,8 +96,20 @@ const CHECKS: &[Check] = &[
             "ignores-key-set",
         )
     },
-    row("own-key-answered", "1.1, 1.2", "Get(PortInfo) with M_KEY_DUT is answered with status 0", &[], "refuses-its-key"),
-    row("own-key-value", "1.3", "the answer to M_KEY_DUT shows M_KEY_DUT", &["own-key-answered"], "forgets-key"),
+    row(
+        "own-key-answered",
+        "1.1, 1.2",
+        "Get(PortInfo) with M_KEY_DUT is answered with status 0",
+        &[],
+        "refuses-its-key",
+    ),
+    row(
+        "own-key-value",
+        "1.3",
+        "the answer to M_KEY_DUT shows M_KEY_DUT",
+        &["own-key-answered"],
+        "forgets-key",
+    ),
     row(
         "other-key-answered",
         "1.4, 2",
@@ -107,7 +148,13 @@ const CHECKS: &[Check] = &[
         OWN_KEY,
         "locks-out",
     ),
-    row("one-violation", "5", "protect bits 2 and 3: that answer shows violations 1", &["dut-key-answered"], "no-violations"),
+    row(
+        "one-violation",
+        "5",
+        "protect bits 2 and 3: that answer shows violations 1",
+        &["dut-key-answered"],
+        "no-violations",
+    ),
     Check {
         preconditions: &["port-state", "m-key"],
         ..row(
@@ -118,7 +165,16 @@ const CHECKS: &[Check] = &[
             "keeps-key",
         )
     },
-    Check { beyond: true, ..row("restored", "-", "M_Key, protect bits and lease as they were found, as a Get shows", &[], "one-key") },
+    Check {
+        beyond: true,
+        ..row(
+            "restored",
+            "-",
+            "M_Key, protect bits and lease as they were found, as a Get shows",
+            &[],
+            "one-key",
+        )
+    },
     judge::SINGLE_ANSWER,
 ];
 
@@ -129,5 +185,14 @@ const fn row(
     depends_on: &'static [&'static str],
     fault: &'static str,
 ) -> Check {
-    Check { id, step, beyond: false, passes_when, tolerance: "", preconditions: &["port-state"], depends_on, fault }
+    Check {
+        id,
+        step,
+        beyond: false,
+        passes_when,
+        tolerance: "",
+        preconditions: &["port-state"],
+        depends_on,
+        fault,
+    }
 }

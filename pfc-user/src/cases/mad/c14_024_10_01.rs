@@ -38,8 +38,19 @@ const STEPS: &[&str] = &[
     "16  verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == 7, data == 0",
 ];
 
-const SET_ANSWER: &[&str] = &["set-answered", "set-attribute", "set-modifier", "set-status"];
-const GET_ANSWER: &[&str] = &["get-answered", "get-attribute", "get-modifier", "get-status", "get-data"];
+const SET_ANSWER: &[&str] = &[
+    "set-answered",
+    "set-attribute",
+    "set-modifier",
+    "set-status",
+];
+const GET_ANSWER: &[&str] = &[
+    "get-answered",
+    "get-attribute",
+    "get-modifier",
+    "get-status",
+    "get-data",
+];
 
 /// Only 10.03, 10.04 and v1c13-024#07 are named at a step.
 const ASSERTIONS: &[DocumentAssertion] = &[
@@ -53,7 +64,11 @@ const ASSERTIONS: &[DocumentAssertion] = &[
 ];
 
 const fn assertion(id: &'static str, checks: &'static [&'static str]) -> DocumentAssertion {
-    DocumentAssertion { id, repetitions: &[], checks }
+    DocumentAssertion {
+        id,
+        repetitions: &[],
+        checks,
+    }
 }
 
 const SET: &[&str] = &["set-answered"];
@@ -63,18 +78,102 @@ const TABLE: &[&str] = &["port-state", "m-key"];
 
 const CHECKS: &[Check] = &[
     judge::PORT_STATE,
-    row("node-info", "1, 2", "Get(NodeInfo) is answered with status 0 and NodeInfo", INFO, INFO, "silent=node-info"),
-    row("switch-info", "3 to 6", "Get(SwitchInfo) is answered with status 0 and SwitchInfo", INFO, &["node-info"], "silent=switch-info"),
-    row("random-fdb-cap", "8", "SwitchInfo:RandomFDBCap is greater than 0", INFO, &["switch-info"], "no-random-fdb"),
-    row("set-answered", "11", "each of the 768 Sets is answered", TABLE, &["switch-info"], "silent=linear-forwarding-table"),
-    row("set-attribute", "12", "each answer to a Set has AttributeID LinearForwardingTable", TABLE, SET, "lft-attribute"),
-    row("set-modifier", "12", "each answer to a Set has the modifier of its request", TABLE, SET, "lft-modifier"),
-    row("set-status", "12", "bits 4:2 of the status of each answer to a Set are 7", TABLE, SET, "lft-set-status"),
-    row("get-answered", "15", "each of the 768 Gets is answered", TABLE, &["switch-info"], "silent=linear-forwarding-table"),
-    row("get-attribute", "16", "each answer to a Get has AttributeID LinearForwardingTable", TABLE, GET, "lft-attribute"),
-    row("get-modifier", "16", "each answer to a Get has the modifier of its request", TABLE, GET, "lft-modifier"),
-    row("get-status", "16", "bits 4:2 of the status of each answer to a Get are 7", TABLE, GET, "lft-get-status"),
-    row("get-data", "16", "all 64 octets of data of each answer to a Get are 0", TABLE, GET, "lft-data"),
+    row(
+        "node-info",
+        "1, 2",
+        "Get(NodeInfo) is answered with status 0 and NodeInfo",
+        INFO,
+        INFO,
+        "silent=node-info",
+    ),
+    row(
+        "switch-info",
+        "3 to 6",
+        "Get(SwitchInfo) is answered with status 0 and SwitchInfo",
+        INFO,
+        &["node-info"],
+        "silent=switch-info",
+    ),
+    row(
+        "random-fdb-cap",
+        "8",
+        "SwitchInfo:RandomFDBCap is greater than 0",
+        INFO,
+        &["switch-info"],
+        "no-random-fdb",
+    ),
+    row(
+        "set-answered",
+        "11",
+        "each of the 768 Sets is answered",
+        TABLE,
+        &["switch-info"],
+        "silent=linear-forwarding-table",
+    ),
+    row(
+        "set-attribute",
+        "12",
+        "each answer to a Set has AttributeID LinearForwardingTable",
+        TABLE,
+        SET,
+        "lft-attribute",
+    ),
+    row(
+        "set-modifier",
+        "12",
+        "each answer to a Set has the modifier of its request",
+        TABLE,
+        SET,
+        "lft-modifier",
+    ),
+    row(
+        "set-status",
+        "12",
+        "bits 4:2 of the status of each answer to a Set are 7",
+        TABLE,
+        SET,
+        "lft-set-status",
+    ),
+    row(
+        "get-answered",
+        "15",
+        "each of the 768 Gets is answered",
+        TABLE,
+        &["switch-info"],
+        "silent=linear-forwarding-table",
+    ),
+    row(
+        "get-attribute",
+        "16",
+        "each answer to a Get has AttributeID LinearForwardingTable",
+        TABLE,
+        GET,
+        "lft-attribute",
+    ),
+    row(
+        "get-modifier",
+        "16",
+        "each answer to a Get has the modifier of its request",
+        TABLE,
+        GET,
+        "lft-modifier",
+    ),
+    row(
+        "get-status",
+        "16",
+        "bits 4:2 of the status of each answer to a Get are 7",
+        TABLE,
+        GET,
+        "lft-get-status",
+    ),
+    row(
+        "get-data",
+        "16",
+        "all 64 octets of data of each answer to a Get are 0",
+        TABLE,
+        GET,
+        "lft-data",
+    ),
     judge::SINGLE_ANSWER,
 ];
 
@@ -86,5 +185,14 @@ const fn row(
     depends_on: &'static [&'static str],
     fault: &'static str,
 ) -> Check {
-    Check { id, step, beyond: false, passes_when, tolerance: "", preconditions, depends_on, fault }
+    Check {
+        id,
+        step,
+        beyond: false,
+        passes_when,
+        tolerance: "",
+        preconditions,
+        depends_on,
+        fault,
+    }
 }

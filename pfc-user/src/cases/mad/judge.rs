@@ -53,7 +53,9 @@ fn judge_of(check: &str) -> Option<fn(&View<'_>) -> Finding> {
 fn unmet(precondition: &str, view: &View<'_>) -> Option<String> {
     match precondition {
         "port-state" => {
-            let Finding { verdict, reason, .. } = contact::port_state(view);
+            let Finding {
+                verdict, reason, ..
+            } = contact::port_state(view);
             (verdict != Verdict::Pass).then_some(reason)
         }
         "m-key" => contact::other_m_key(view),
@@ -67,11 +69,21 @@ pub(super) fn repetition(case: &Case, e: &MadEvidence) -> Judged {
         Ok(view) => view,
         Err(contradiction) => {
             let reason = format!("the evidence contradicts itself: {contradiction}");
-            let checks = case
-                .checks
-                .iter()
-                .map(|check| result(check, e, Finding { verdict: Verdict::Error, reason: reason.clone(), ..Finding::new() }));
-            return Judged { checks: checks.collect(), ..Judged::default() };
+            let checks = case.checks.iter().map(|check| {
+                result(
+                    check,
+                    e,
+                    Finding {
+                        verdict: Verdict::Error,
+                        reason: reason.clone(),
+                        ..Finding::new()
+                    },
+                )
+            });
+            return Judged {
+                checks: checks.collect(),
+                ..Judged::default()
+            };
         }
     };
     let not_applicable = forwarding_table::not_applicable(&view);
@@ -84,18 +96,39 @@ pub(super) fn repetition(case: &Case, e: &MadEvidence) -> Judged {
         checks.push(result(check, e, finding));
     }
     let steps = steps::of(case, &view, &checks);
-    Judged { steps, figures: figures::of(&view), checks }
+    Judged {
+        steps,
+        figures: figures::of(&view),
+        checks,
+    }
 }
 
 fn result(check: &Check, e: &MadEvidence, finding: Finding) -> CheckResult {
-    let Finding { verdict, reason, assertions } = finding;
-    CheckResult { check: check.id.into(), repetition: e.plan.name.clone(), verdict, reason, assertions }
+    let Finding {
+        verdict,
+        reason,
+        assertions,
+    } = finding;
+    CheckResult {
+        check: check.id.into(),
+        repetition: e.plan.name.clone(),
+        verdict,
+        reason,
+        assertions,
+    }
 }
 
 fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
-    let with = |verdict, reason| Finding { verdict, reason, ..Finding::new() };
+    let with = |verdict, reason| Finding {
+        verdict,
+        reason,
+        ..Finding::new()
+    };
     let Some(judge) = judge_of(check.id) else {
-        return with(Verdict::Error, format!("the check `{}` has no judge", check.id));
+        return with(
+            Verdict::Error,
+            format!("the check `{}` has no judge", check.id),
+        );
     };
     let finding = judge(view);
     if finding.verdict == Verdict::NotApplicable {
@@ -103,23 +136,40 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     }
     // What became of the DUT's key is told in any case.
     if view.e.interrupted && check.id != "restored" {
-        return with(Verdict::Inconclusive, "the repetition was interrupted".into());
+        return with(
+            Verdict::Inconclusive,
+            "the repetition was interrupted".into(),
+        );
     }
     let finding = name_error(view, finding);
     if let Some(reason) = check.skipped_for(earlier) {
         return with(Verdict::Skipped, reason);
     }
-    let unmet: Vec<String> = check.preconditions.iter().filter_map(|name| unmet(name, view).map(|why| format!("{name}: {why}"))).collect();
+    let unmet: Vec<String> = check
+        .preconditions
+        .iter()
+        .filter_map(|name| unmet(name, view).map(|why| format!("{name}: {why}")))
+        .collect();
     if unmet.is_empty() {
         return finding;
     }
-    name_error(view, Finding { verdict: Verdict::Inconclusive, reason: unmet.join("; "), ..finding })
+    name_error(
+        view,
+        Finding {
+            verdict: Verdict::Inconclusive,
+            reason: unmet.join("; "),
+            ..finding
+        },
+    )
 }
 
 /// What was not decided because the tester or its surroundings failed says so.
 fn name_error(view: &View<'_>, finding: Finding) -> Finding {
     match view.e.error() {
-        Some(error) if finding.verdict == Verdict::Inconclusive => Finding { reason: format!("{error}; {}", finding.reason), ..finding },
+        Some(error) if finding.verdict == Verdict::Inconclusive => Finding {
+            reason: format!("{error}; {}", finding.reason),
+            ..finding
+        },
         _ => finding,
     }
 }
@@ -134,17 +184,38 @@ mod tests {
         for case in CASES.iter().map(|case| &case.case) {
             for (index, check) in case.checks.iter().enumerate() {
                 assert!(judge_of(check.id).is_some(), "{} {}", case.id, check.id);
-                assert!(check.fault.is_empty() || check.fault.parse::<ib_mad::sma::fault::Fault>().is_ok(), "{} {}", case.id, check.id);
+                assert!(
+                    check.fault.is_empty()
+                        || check.fault.parse::<ib_mad::sma::fault::Fault>().is_ok(),
+                    "{} {}",
+                    case.id,
+                    check.id
+                );
                 for on in check.depends_on {
-                    assert!(case.checks[..index].iter().any(|earlier| earlier.id == *on), "{} {} depends on {on}", case.id, check.id);
+                    assert!(
+                        case.checks[..index].iter().any(|earlier| earlier.id == *on),
+                        "{} {} depends on {on}",
+                        case.id,
+                        check.id
+                    );
                 }
                 for name in check.preconditions {
-                    assert!(matches!(*name, "port-state" | "m-key"), "{} {} has precondition {name}", case.id, check.id);
+                    assert!(
+                        matches!(*name, "port-state" | "m-key"),
+                        "{} {} has precondition {name}",
+                        case.id,
+                        check.id
+                    );
                 }
             }
             for assertion in case.assertions {
                 for id in assertion.checks {
-                    assert!(case.checks.iter().any(|check| check.id == *id), "{} {}: {id}", case.id, assertion.id);
+                    assert!(
+                        case.checks.iter().any(|check| check.id == *id),
+                        "{} {}: {id}",
+                        case.id,
+                        assertion.id
+                    );
                 }
             }
         }

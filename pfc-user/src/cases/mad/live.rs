@@ -47,6 +47,8 @@ pub fn run(live: &mut Live<'_>, plan: &MadPlan) -> Result<MadEvidence> {
             session.interrupted = true;
             session.evidence(None)
         }
-        Err(Stop::Failed(error) | Stop::NotSent(error)) => session.evidence(Some(format!("{error:#}"))),
+        Err(Stop::Failed(error) | Stop::NotSent(error)) => {
+            session.evidence(Some(format!("{error:#}")))
+        }
     })
 }

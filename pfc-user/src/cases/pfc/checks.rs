@@ -2,10 +2,38 @@
 
 use crate::case::Check;
 
-const WHILE_STORM: &[&str] = &["ports", "accounting", "baseline", "rate", "storm-continuity"];
-const LOSSLESS_IN_STORM: &[&str] = &["ports", "accounting", "baseline", "rate", "storm-continuity", "honoured"];
-const DOES_NOTHING: &[&str] = &["ports", "accounting", "baseline", "rate", "storm-continuity", "storm-arrival"];
-const LOSES_NOTHING: &[&str] = &["ports", "accounting", "baseline", "rate", "storm-continuity", "storm-arrival", "honoured"];
+const WHILE_STORM: &[&str] = &[
+    "ports",
+    "accounting",
+    "baseline",
+    "rate",
+    "storm-continuity",
+];
+const LOSSLESS_IN_STORM: &[&str] = &[
+    "ports",
+    "accounting",
+    "baseline",
+    "rate",
+    "storm-continuity",
+    "honoured",
+];
+const DOES_NOTHING: &[&str] = &[
+    "ports",
+    "accounting",
+    "baseline",
+    "rate",
+    "storm-continuity",
+    "storm-arrival",
+];
+const LOSES_NOTHING: &[&str] = &[
+    "ports",
+    "accounting",
+    "baseline",
+    "rate",
+    "storm-continuity",
+    "storm-arrival",
+    "honoured",
+];
 const COUNTED: &[&str] = &["ports", "accounting", "baseline"];
 
 pub(super) const PAUSED: Check = Check {
@@ -237,5 +265,13 @@ pub(super) const LOSSY_STORM: &[Check] = &[
 ];
 
 /// The table of case 4.
-pub(super) const GLOBAL_PAUSE: &[Check] =
-    &[NO_LOSS, THROUGHPUT, NO_PFC_ON_LOSSY, NO_DUPLICATE, NO_REORDER, NO_CORRUPTION, NO_REMARK, NO_MAC_CONTROL_FORWARDED];
+pub(super) const GLOBAL_PAUSE: &[Check] = &[
+    NO_LOSS,
+    THROUGHPUT,
+    NO_PFC_ON_LOSSY,
+    NO_DUPLICATE,
+    NO_REORDER,
+    NO_CORRUPTION,
+    NO_REMARK,
+    NO_MAC_CONTROL_FORWARDED,
+];

@@ -29,6 +29,13 @@ pub(super) const GLOBAL_PAUSE: PfcCase = PfcCase {
 };
 
 fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
-    let probe = ProbePlan { priorities: ask.lossless.to_vec(), quanta: Quanta::MAX, xon: false };
-    Ok(Builder::new(surroundings, ask).every_dscp(Role::Test).build(StormKind::Pause, probe, true).without_resume())
+    let probe = ProbePlan {
+        priorities: ask.lossless.to_vec(),
+        quanta: Quanta::MAX,
+        xon: false,
+    };
+    Ok(Builder::new(surroundings, ask)
+        .every_dscp(Role::Test)
+        .build(StormKind::Pause, probe, true)
+        .without_resume())
 }

@@ -42,7 +42,11 @@ pub(super) fn repetition(case: &Case, e: &PfcEvidence) -> (Vec<CheckResult>, Vec
     let mut results: Vec<CheckResult> = Vec::new();
     if let Err(contradiction) = consistency::check(e) {
         let reason = format!("the evidence contradicts itself: {contradiction}");
-        results.extend(case.checks.iter().map(|check| result(check, e, Verdict::Error, reason.clone(), Vec::new())));
+        results.extend(
+            case.checks
+                .iter()
+                .map(|check| result(check, e, Verdict::Error, reason.clone(), Vec::new())),
+        );
         return (results, Vec::new());
     }
     for check in case.checks {
@@ -52,8 +56,20 @@ pub(super) fn repetition(case: &Case, e: &PfcEvidence) -> (Vec<CheckResult>, Vec
     (results, throughput::figures(e))
 }
 
-fn result(check: &Check, e: &PfcEvidence, verdict: Verdict, reason: String, assertions: Vec<Assertion>) -> CheckResult {
-    CheckResult { check: check.id.into(), repetition: e.plan.name.clone(), verdict, reason, assertions }
+fn result(
+    check: &Check,
+    e: &PfcEvidence,
+    verdict: Verdict,
+    reason: String,
+    assertions: Vec<Assertion>,
+) -> CheckResult {
+    CheckResult {
+        check: check.id.into(),
+        repetition: e.plan.name.clone(),
+        verdict,
+        reason,
+        assertions,
+    }
 }
 
 fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult {
@@ -61,12 +77,29 @@ fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult
         return result(check, e, Verdict::Skipped, reason, Vec::new());
     }
     if e.interrupted {
-        return result(check, e, Verdict::Inconclusive, "the repetition was interrupted".into(), Vec::new());
+        return result(
+            check,
+            e,
+            Verdict::Inconclusive,
+            "the repetition was interrupted".into(),
+            Vec::new(),
+        );
     }
     let Some(judge) = judge_of(check.id) else {
-        return result(check, e, Verdict::Error, format!("the check `{}` has no judge", check.id), Vec::new());
+        return result(
+            check,
+            e,
+            Verdict::Error,
+            format!("the check `{}` has no judge", check.id),
+            Vec::new(),
+        );
     };
-    let Finding { verdict, reason, assertions, certain } = judge(e);
+    let Finding {
+        verdict,
+        reason,
+        assertions,
+        certain,
+    } = judge(e);
     if verdict == Verdict::NotApplicable {
         return result(check, e, verdict, reason, assertions);
     }
@@ -75,12 +108,22 @@ fn judge(check: &Check, e: &PfcEvidence, earlier: &[CheckResult]) -> CheckResult
         .preconditions
         .iter()
         .filter(|name| !proven || preconditions::explains(name, check.id))
-        .filter_map(|name| preconditions::met(name, check.id, e).err().map(|why| format!("{name}: {why}")))
+        .filter_map(|name| {
+            preconditions::met(name, check.id, e)
+                .err()
+                .map(|why| format!("{name}: {why}"))
+        })
         .collect();
     if unmet.is_empty() {
         return result(check, e, verdict, reason, assertions);
     }
-    result(check, e, Verdict::Inconclusive, unmet.join("; "), assertions)
+    result(
+        check,
+        e,
+        Verdict::Inconclusive,
+        unmet.join("; "),
+        assertions,
+    )
 }
 
 #[cfg(test)]
@@ -93,9 +136,19 @@ mod tests {
         for case in CASES.iter().map(|case| &case.case) {
             for (index, check) in case.checks.iter().enumerate() {
                 assert!(judge_of(check.id).is_some(), "{} {}", case.id, check.id);
-                assert!(!check.fault.is_empty(), "{} {} names no fault", case.id, check.id);
+                assert!(
+                    !check.fault.is_empty(),
+                    "{} {} names no fault",
+                    case.id,
+                    check.id
+                );
                 for on in check.depends_on {
-                    assert!(case.checks[..index].iter().any(|earlier| earlier.id == *on), "{} {} depends on {on}", case.id, check.id);
+                    assert!(
+                        case.checks[..index].iter().any(|earlier| earlier.id == *on),
+                        "{} {} depends on {on}",
+                        case.id,
+                        check.id
+                    );
                 }
             }
         }

@@ -17,12 +17,14 @@ use crate::driver::control::{ControlSender, Storm};
 use crate::driver::interrupt::Interrupt;
 use crate::driver::testbed::{Steady, Testbed, WINDOW};
 use crate::driver::traffic::choice::{self, Chosen};
-use crate::driver::traffic::{Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan};
+use crate::driver::traffic::{
+    Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan,
+};
 use crate::driver::xdp::PauseView;
 use crate::driver::{process, realtime};
 use crate::evidence::pfc::{
-    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived, Ports, StormReport,
-    Windows,
+    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence,
+    PortFacts, PortReceived, Ports, StormReport, Windows,
 };
 use crate::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
 
@@ -59,7 +61,11 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         let failed = output.status != 0;
         let said = output.stderr.trim().to_owned();
         hooks.push(output);
-        anyhow::ensure!(!failed, "the hook `configure` failed for {}: {said}", plan.name);
+        anyhow::ensure!(
+            !failed,
+            "the hook `configure` failed for {}: {said}",
+            plan.name
+        );
         live.testbed.wait_for_carrier()?;
     }
     let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
@@ -79,9 +85,23 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         // What came before is not to be counted as this repetition's.
         live.interrupt.wait_until(clock::now() + macs.lag());
     }
-    let mut bench = LiveBench { live, plan, sender, control, storm: None, cut_short: None, macs: &mut macs };
+    let mut bench = LiveBench {
+        live,
+        plan,
+        sender,
+        control,
+        storm: None,
+        cut_short: None,
+        macs: &mut macs,
+    };
     let mut done = Stimulus::default();
-    let outcome = stimulate::run(&mut bench, plan, limits.pause_time(plan.storm.quanta), limits.max_response, &mut done);
+    let outcome = stimulate::run(
+        &mut bench,
+        plan,
+        limits.pause_time(plan.storm.quanta),
+        limits.max_response,
+        &mut done,
+    );
     let interrupted = match outcome {
         Ok(()) => false,
         Err(Stop::Interrupted) => true,
@@ -105,7 +125,11 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     };
     let after = live.testbed.counters()?;
     counters_hook(live.config, "after", plan, &mut hooks)?;
-    let mut ports = Ports { tx: facts.0, rx: facts.1, watchdog: watchdog(live) };
+    let mut ports = Ports {
+        tx: facts.0,
+        rx: facts.1,
+        watchdog: watchdog(live),
+    };
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
     ports.tx.disturbed = steady[0].disturbed(Steady::of(&live.testbed.tx)?);
@@ -114,7 +138,10 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let accounting = losses(before.rises(&after), &ports.tx, &sent.lost);
     let mut sender = sent.report;
     if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
-        sender.honours_pfc = format!("{}; it was not shown that PFC reaches it", sender.honours_pfc);
+        sender.honours_pfc = format!(
+            "{}; it was not shown that PFC reaches it",
+            sender.honours_pfc
+        );
     }
     let (rx_port, arrivals, more) = read_port(live.testbed, Side::Rx)?;
     offences.extend(more);
@@ -126,7 +153,12 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         sender,
         counting: counting(live.testbed.rx.account.configured(), plan),
         received: live.testbed.rx.account.flows()?,
-        windows: Windows { epoch, width: WINDOW, offered: sent.offered, received: live.testbed.rx.account.windows()? },
+        windows: Windows {
+            epoch,
+            width: WINDOW,
+            offered: sent.offered,
+            received: live.testbed.rx.account.windows()?,
+        },
         storm: done.storm,
         probes: done.probes,
         arrivals,
@@ -143,11 +175,19 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
 
 /// An error with what became of a port meanwhile: a sender tells only what the kernel said to its frames.
 fn explained(testbed: &Testbed, steady: [Steady; 2], error: anyhow::Error) -> anyhow::Error {
-    let disturbed = [&testbed.tx, &testbed.rx].into_iter().zip(steady).find_map(|(port, before)| {
-        let (facts, now) = (port.facts().ok()?, Steady::of(port).ok()?);
-        let what = if facts.carrier { before.disturbed(now)? } else { "has no carrier any more".into() };
-        Some(format!("{} {what}", facts.interface))
-    });
+    let disturbed =
+        [&testbed.tx, &testbed.rx]
+            .into_iter()
+            .zip(steady)
+            .find_map(|(port, before)| {
+                let (facts, now) = (port.facts().ok()?, Steady::of(port).ok()?);
+                let what = if facts.carrier {
+                    before.disturbed(now)?
+                } else {
+                    "has no carrier any more".into()
+                };
+                Some(format!("{} {what}", facts.interface))
+            });
     match disturbed {
         Some(disturbed) => error.context(disturbed),
         None => error,
@@ -157,7 +197,14 @@ fn explained(testbed: &Testbed, steady: [Steady; 2], error: anyhow::Error) -> an
 /// How long all phases of a repetition take at the longest, nanoseconds.
 pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
     let d = durations;
-    d.baseline + d.lead + d.traffic + d.tail + d.resume + 10 * pause_time + 4 * d.drain_max + 1_000_000_000
+    d.baseline
+        + d.lead
+        + d.traffic
+        + d.tail
+        + d.resume
+        + 10 * pause_time
+        + 4 * d.drain_max
+        + 1_000_000_000
 }
 
 /// Frames a second above which the programs read the clock once for several frames and verify the checksum of some. Exact
@@ -169,16 +216,32 @@ const SAMPLE: u64 = 16;
 
 /// How frames of flows are counted that bring so many a second: clock, and one in how many is verified.
 pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
-    let frames: u64 = flows.iter().map(|flow| flow.rate / LineRate::frame_bits(flow.length)).sum();
-    if frames > EXACT_FRAMES { (maps::Clock::Batched, SAMPLE) } else { (maps::Clock::Exact, 1) }
+    let frames: u64 = flows
+        .iter()
+        .map(|flow| flow.rate / LineRate::frame_bits(flow.length))
+        .sum();
+    if frames > EXACT_FRAMES {
+        (maps::Clock::Batched, SAMPLE)
+    } else {
+        (maps::Clock::Exact, 1)
+    }
 }
 
 fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
     let (clock, verify_every) = effort(&plan.flows);
-    Counting { clock, verify_every, exclusive: config.exclusive != 0 }
+    Counting {
+        clock,
+        verify_every,
+        exclusive: config.exclusive != 0,
+    }
 }
 
-fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source: [u8; 6]) -> Result<()> {
+fn configure(
+    live: &mut Live,
+    plan: &RepetitionPlan,
+    epoch: Nanos,
+    storm_source: [u8; 6],
+) -> Result<()> {
     let limits = &live.testbed.limits;
     let (clock, verify_every) = effort(&plan.flows);
     let config = maps::Config {
@@ -198,9 +261,17 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
         verify_every,
         dscp_to_priority: live.config.dscp_map.map(Priority::get),
     };
-    let probed = |priority: Priority| plan.probe.as_ref().is_some_and(|probe| probe.priorities.contains(&priority));
+    let probed = |priority: Priority| {
+        plan.probe
+            .as_ref()
+            .is_some_and(|probe| probe.priorities.contains(&priority))
+    };
     // Latency round a probe is told by one flow that the probe does not pause.
-    let witness = plan.flows.iter().find(|flow| !probed(flow.priority)).map(|flow| flow.id);
+    let witness = plan
+        .flows
+        .iter()
+        .find(|flow| !probed(flow.priority))
+        .map(|flow| flow.id);
     let flows: Vec<_> = plan
         .flows
         .iter()
@@ -212,8 +283,17 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
             if probed(flow.priority) || witness == Some(flow.id) {
                 log_phases |= Phase::Probe.bit();
             }
-            let mark = if live.config.trust == Trust::Pcp { flow.priority.get() } else { flow.dscp.get() };
-            maps::FlowConfig { mark, log_phases, priority: flow.priority.get(), _pad: 0 }
+            let mark = if live.config.trust == Trust::Pcp {
+                flow.priority.get()
+            } else {
+                flow.dscp.get()
+            };
+            maps::FlowConfig {
+                mark,
+                log_phases,
+                priority: flow.priority.get(),
+                _pad: 0,
+            }
         })
         .collect();
     for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
@@ -226,11 +306,15 @@ fn configure(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos, storm_source:
 /// while. A DUT that never does will show in the baseline.
 fn introduce(live: &mut Live) -> Result<()> {
     let end = clock::now() + PATH_WAIT;
-    while !matches!(live.config.addresses.destination, Destination::Gateway(_)) && clock::now() < end {
+    while !matches!(live.config.addresses.destination, Destination::Gateway(_))
+        && clock::now() < end
+    {
         live.testbed.introduce()?;
         let next = clock::now() + PATH_RETRY;
         while clock::now() < next {
-            if live.testbed.rx.account.port()?.other > 0 && live.testbed.tx.account.port()?.other > 0 {
+            if live.testbed.rx.account.port()?.other > 0
+                && live.testbed.tx.account.port()?.other > 0
+            {
                 return Ok(());
             }
             if live.interrupt.wait_until(clock::now() + SETTLE_POLL) {
@@ -270,18 +354,39 @@ fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<C
     };
     let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
     let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
-    Ok(namespace.run(|| choice::open(&traffic, live.config.sender, flow_control, || account.generator()))??)
+    Ok(namespace.run(|| {
+        choice::open(&traffic, live.config.sender, flow_control, || {
+            account.generator()
+        })
+    })??)
 }
 
 /// The counters of lost frames, with those that the sender knows of. What a veth counted in its `tx_dropped` as well is told once,
 /// or it would excuse two; of other drivers it is not known that they count the same.
-fn losses(mut counters: Vec<DropCounter>, tx: &PortFacts, lost: &[(&str, u64)]) -> Vec<DropCounter> {
+fn losses(
+    mut counters: Vec<DropCounter>,
+    tx: &PortFacts,
+    lost: &[(&str, u64)],
+) -> Vec<DropCounter> {
     let place = format!("tx port {}", tx.interface);
-    let is_same = |counter: &&DropCounter| tx.driver == "veth" && counter.place == place && counter.counter == "tx_dropped";
-    let counted = counters.iter().find(is_same).map_or(0, |counter| counter.rise);
+    let is_same = |counter: &&DropCounter| {
+        tx.driver == "veth" && counter.place == place && counter.counter == "tx_dropped"
+    };
+    let counted = counters
+        .iter()
+        .find(is_same)
+        .map_or(0, |counter| counter.rise);
     counters.extend(lost.iter().map(|&(what, count)| {
-        let rise = if what == NOT_TAKEN { count.saturating_sub(counted) } else { count };
-        DropCounter { place: "sender".into(), counter: what.into(), rise }
+        let rise = if what == NOT_TAKEN {
+            count.saturating_sub(counted)
+        } else {
+            count
+        };
+        DropCounter {
+            place: "sender".into(),
+            counter: what.into(),
+            rise,
+        }
     }));
     counters
 }
@@ -289,7 +394,9 @@ fn losses(mut counters: Vec<DropCounter>, tx: &PortFacts, lost: &[(&str, u64)]) 
 /// Socket and address of the storm, and of single pause frames.
 fn open_control(testbed: &Testbed) -> Result<ControlSender> {
     let rx = &testbed.rx;
-    Ok(rx.namespace.run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
+    Ok(rx
+        .namespace
+        .run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
 }
 
 impl PauseSource for PauseView {
@@ -299,16 +406,41 @@ impl PauseSource for PauseView {
 }
 
 fn watchdog(live: &Live) -> Option<String> {
-    live.config.watchdog.clone().or_else(|| live.testbed.is_own_device().then(|| "off".into()))
+    live.config
+        .watchdog
+        .clone()
+        .or_else(|| live.testbed.is_own_device().then(|| "off".into()))
 }
 
-fn hook(config: &config::PfcTestbed, hook: &str, when: &str, command: &str, plan: &RepetitionPlan) -> Result<HookOutput> {
-    let lossless = plan.lossless.iter().map(Priority::to_string).collect::<Vec<_>>().join(",");
-    process::run_hook(hook, when, command, &[("VALIDATOR_LOSSLESS", &lossless)], Duration::from_nanos(config.hooks.timeout))
-        .with_context(|| format!("the hook `{hook}` could not be run"))
+fn hook(
+    config: &config::PfcTestbed,
+    hook: &str,
+    when: &str,
+    command: &str,
+    plan: &RepetitionPlan,
+) -> Result<HookOutput> {
+    let lossless = plan
+        .lossless
+        .iter()
+        .map(Priority::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
+    process::run_hook(
+        hook,
+        when,
+        command,
+        &[("VALIDATOR_LOSSLESS", &lossless)],
+        Duration::from_nanos(config.hooks.timeout),
+    )
+    .with_context(|| format!("the hook `{hook}` could not be run"))
 }
 
-fn counters_hook(config: &config::PfcTestbed, when: &str, plan: &RepetitionPlan, hooks: &mut Vec<HookOutput>) -> Result<()> {
+fn counters_hook(
+    config: &config::PfcTestbed,
+    when: &str,
+    plan: &RepetitionPlan,
+    hooks: &mut Vec<HookOutput>,
+) -> Result<()> {
     if let Some(command) = &config.hooks.counters {
         hooks.push(hook(config, "counters", when, command, plan)?);
     }
@@ -316,14 +448,17 @@ fn counters_hook(config: &config::PfcTestbed, when: &str, plan: &RepetitionPlan,
 }
 
 fn dut_report(child: process::Child) -> Result<DutReport> {
-    let output = child.finish(DUT_END).context("the simulated DUT did not end as it should")?;
+    let output = child
+        .finish(DUT_END)
+        .context("the simulated DUT did not end as it should")?;
     anyhow::ensure!(
         output.status.success(),
         "the simulated DUT ended ({}) before the repetition did; its messages are above",
         output.status
     );
     let line = output.stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(line).with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
+    serde_json::from_str(line)
+        .with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
 }
 
 enum Side {
@@ -347,10 +482,21 @@ fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrival
             time: offence.time,
             kind: offence.kind,
             length: offence.length,
-            octets: offence.octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+            octets: offence
+                .octets
+                .iter()
+                .map(|octet| format!("{octet:02x}"))
+                .collect(),
         })
         .collect();
-    Ok((received, Arrivals { records: rings.arrivals, lost: rings.arrivals_lost }, offences))
+    Ok((
+        received,
+        Arrivals {
+            records: rings.arrivals,
+            lost: rings.arrivals_lost,
+        },
+        offences,
+    ))
 }
 
 struct LiveBench<'b, 'l> {
@@ -381,26 +527,51 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
-        if self.live.interrupt.wait_until(deadline) { Err(self.interrupted()) } else { Ok(()) }
+        if self.live.interrupt.wait_until(deadline) {
+            Err(self.interrupted())
+        } else {
+            Ok(())
+        }
     }
 
     fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
-        self.sender.start(burst).map_err(|error| Stop::Failed(error.into()))
+        self.sender
+            .start(burst)
+            .map_err(|error| Stop::Failed(error.into()))
     }
 
     fn finish_traffic(&mut self) -> Result<(), Stop> {
         match self.sender.wait(clock::now() + SENDER_END) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Stop::Failed(anyhow::anyhow!("the sender did not come to the end of its traffic"))),
+            Ok(false) => Err(Stop::Failed(anyhow::anyhow!(
+                "the sender did not come to the end of its traffic"
+            ))),
             Err(error) => Err(Stop::Failed(error.into())),
         }
     }
 
     fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let report = self.sender.report().map_err(|error| Stop::Failed(error.into()))?.report;
-        let sent: u64 = report.flows.iter().filter(|sent| sent.phase == phase).map(|sent| sent.frames).sum();
+        let report = self
+            .sender
+            .report()
+            .map_err(|error| Stop::Failed(error.into()))?
+            .report;
+        let sent: u64 = report
+            .flows
+            .iter()
+            .filter(|sent| sent.phase == phase)
+            .map(|sent| sent.frames)
+            .sum();
         loop {
-            if self.live.testbed.rx.account.received(phase).map_err(|error| Stop::Failed(error.into()))? >= sent {
+            if self
+                .live
+                .testbed
+                .rx
+                .account
+                .received(phase)
+                .map_err(|error| Stop::Failed(error.into()))?
+                >= sent
+            {
                 return Ok(());
             }
             let now = clock::now();
@@ -413,8 +584,14 @@ impl Bench for LiveBench<'_, '_> {
 
     fn start_storm(&mut self) -> Result<(), Stop> {
         let control = open_control(self.live.testbed)?;
-        self.storm =
-            Some(Storm::start(control, &self.plan.storm, self.live.testbed.limits.line_rate).map_err(|error| Stop::Failed(error.into()))?);
+        self.storm = Some(
+            Storm::start(
+                control,
+                &self.plan.storm,
+                self.live.testbed.limits.line_rate,
+            )
+            .map_err(|error| Stop::Failed(error.into()))?,
+        );
         Ok(())
     }
 
@@ -426,7 +603,9 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        self.control.send(&MacControl::pfc(priorities.iter().copied(), quanta)).map_err(|error| Stop::Failed(error.into()))
+        self.control
+            .send(&MacControl::pfc(priorities.iter().copied(), quanta))
+            .map_err(|error| Stop::Failed(error.into()))
     }
 
     fn announce(&mut self, phase: &'static str) {
@@ -441,15 +620,33 @@ mod tests {
 
     #[test]
     fn a_frame_that_the_driver_counted_as_well_is_told_once() {
-        let counter = |place: &str, counter: &str, rise| DropCounter { place: place.into(), counter: counter.into(), rise };
+        let counter = |place: &str, counter: &str, rise| DropCounter {
+            place: place.into(),
+            counter: counter.into(),
+            rise,
+        };
         let lost = [(NOT_TAKEN, 10), ("refused", 2)];
         let own = |driver: &str, tx_dropped| {
-            let counters = vec![counter("tx port a", "tx_dropped", tx_dropped), counter("rx port b", "tx_dropped", 99)];
-            let tx = PortFacts { interface: "a".into(), driver: driver.into(), ..PortFacts::default() };
+            let counters = vec![
+                counter("tx port a", "tx_dropped", tx_dropped),
+                counter("rx port b", "tx_dropped", 99),
+            ];
+            let tx = PortFacts {
+                interface: "a".into(),
+                driver: driver.into(),
+                ..PortFacts::default()
+            };
             let counters = losses(counters, &tx, &lost);
             [counters[2].rise, counters[3].rise]
         };
-        assert_eq!([0, 7, 10, 50].map(|dropped| own("veth", dropped)), [[10, 2], [3, 2], [0, 2], [0, 2]]);
-        assert_eq!(own("other", 7), [10, 2], "that the driver counted the same is not known");
+        assert_eq!(
+            [0, 7, 10, 50].map(|dropped| own("veth", dropped)),
+            [[10, 2], [3, 2], [0, 2], [0, 2]]
+        );
+        assert_eq!(
+            own("other", 7),
+            [10, 2],
+            "that the driver counted the same is not known"
+        );
     }
 }

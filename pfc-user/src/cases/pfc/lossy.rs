@@ -32,12 +32,28 @@ pub(super) const LOSSY: PfcCase = PfcCase {
 fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
     let builder = Builder::new(surroundings, ask);
     let stormed = ask.storm.map_or_else(|| builder.lossy(), <[_]>::to_vec);
-    let lossy: Vec<_> = builder.lossy().into_iter().map(|priority| (Role::Test, priority)).collect();
+    let lossy: Vec<_> = builder
+        .lossy()
+        .into_iter()
+        .map(|priority| (Role::Test, priority))
+        .collect();
     if lossy.is_empty() {
         return Err("no lossy priority can be reached, so that there is no test traffic".into());
     }
-    let lossless: Vec<_> = ask.lossless.iter().map(|priority| (Role::Background, *priority)).collect();
-    let probe = ProbePlan { priorities: ask.lossless.to_vec(), quanta: Quanta::MAX, xon: false };
-    let plan = builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(StormKind::Pfc(stormed), probe, true);
+    let lossless: Vec<_> = ask
+        .lossless
+        .iter()
+        .map(|priority| (Role::Background, *priority))
+        .collect();
+    let probe = ProbePlan {
+        priorities: ask.lossless.to_vec(),
+        quanta: Quanta::MAX,
+        xon: false,
+    };
+    let plan = builder.flows(&lossy, 50)?.flows(&lossless, 50)?.build(
+        StormKind::Pfc(stormed),
+        probe,
+        true,
+    );
     Ok(plan.without_resume())
 }

@@ -19,9 +19,17 @@ impl Macs {
     pub(super) fn begin(testbed: &Testbed) -> Result<Self> {
         let log = |name: &str, port: &TesterPort| {
             let reader = Live::new(&port.namespace, &port.interface)?;
-            anyhow::Ok(MacLog::begin(Box::new(reader), name, &port.interface, &port.mac_alive))
+            anyhow::Ok(MacLog::begin(
+                Box::new(reader),
+                name,
+                &port.interface,
+                &port.mac_alive,
+            ))
         };
-        Ok(Self { tx: log("tx", &testbed.tx)?, rx: log("rx", &testbed.rx)? })
+        Ok(Self {
+            tx: log("tx", &testbed.tx)?,
+            rx: log("rx", &testbed.rx)?,
+        })
     }
 
     /// How long to wait until what came in is in the counts.
@@ -38,6 +46,9 @@ impl Macs {
 
     /// The readings; what rose is alive from now on.
     pub(super) fn finish(self, repetition: &str, testbed: &mut Testbed) -> Vec<MacReport> {
-        vec![self.tx.finish(repetition, &mut testbed.tx.mac_alive), self.rx.finish(repetition, &mut testbed.rx.mac_alive)]
+        vec![
+            self.tx.finish(repetition, &mut testbed.tx.mac_alive),
+            self.rx.finish(repetition, &mut testbed.rx.mac_alive),
+        ]
     }
 }

@@ -3,7 +3,9 @@
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
-use crate::plan::{Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan};
+use crate::plan::{
+    Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
+};
 
 /// What a testbed gives.
 #[derive(Clone, Debug)]
@@ -47,7 +49,11 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(surroundings: &'a Surroundings, ask: &'a Ask<'a>) -> Self {
-        Self { surroundings, ask, flows: Vec::new() }
+        Self {
+            surroundings,
+            ask,
+            flows: Vec::new(),
+        }
     }
 
     /// Layer-1 rate of `percent` of the line, split over `parts`.
@@ -59,14 +65,26 @@ impl<'a> Builder<'a> {
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
         let pcp = (self.surroundings.trust == Trust::Pcp).then_some(priority);
         let id = self.flows.len() as u16;
-        self.flows.push(FlowPlan { id, role, priority, dscp, pcp, rate, length: self.ask.frame });
+        self.flows.push(FlowPlan {
+            id,
+            role,
+            priority,
+            dscp,
+            pcp,
+            rate,
+            length: self.ask.frame,
+        });
     }
 
     /// The code point by which `priority` is reached: its own number where the map has it so.
     fn dscp_of(&self, priority: Priority) -> Result<Dscp, NotApplicable> {
         let map = &self.surroundings.dscp_map;
-        let own = Dscp::all().find(|dscp| dscp.get() == priority.get() && map[dscp.index()] == priority);
-        match (own.or_else(|| Dscp::all().find(|dscp| map[dscp.index()] == priority)), self.surroundings.trust) {
+        let own =
+            Dscp::all().find(|dscp| dscp.get() == priority.get() && map[dscp.index()] == priority);
+        match (
+            own.or_else(|| Dscp::all().find(|dscp| map[dscp.index()] == priority)),
+            self.surroundings.trust,
+        ) {
             (Some(dscp), _) => Ok(dscp),
             // Where the PCP is trusted the code point does not matter.
             (None, Trust::Pcp) => Ok(Dscp::from_traffic_class(0)),
@@ -75,7 +93,11 @@ impl<'a> Builder<'a> {
     }
 
     /// One flow for each of `priorities`, which share `percent` of the line.
-    pub(super) fn flows(mut self, priorities: &[(Role, Priority)], percent: u64) -> Result<Self, NotApplicable> {
+    pub(super) fn flows(
+        mut self,
+        priorities: &[(Role, Priority)],
+        percent: u64,
+    ) -> Result<Self, NotApplicable> {
         let rate = self.rate(percent, priorities.len());
         for (role, priority) in priorities {
             let dscp = self.dscp_of(*priority)?;
@@ -95,16 +117,29 @@ impl<'a> Builder<'a> {
 
     /// Priorities that are not lossless and that a code point (or the PCP) can reach.
     pub(super) fn lossy(&self) -> Vec<Priority> {
-        Priority::all().filter(|priority| !self.ask.lossless.contains(priority) && self.dscp_of(*priority).is_ok()).collect()
+        Priority::all()
+            .filter(|priority| {
+                !self.ask.lossless.contains(priority) && self.dscp_of(*priority).is_ok()
+            })
+            .collect()
     }
 
-    pub(super) fn build(self, kind: StormKind, probe: ProbePlan, probe_first: bool) -> RepetitionPlan {
+    pub(super) fn build(
+        self,
+        kind: StormKind,
+        probe: ProbePlan,
+        probe_first: bool,
+    ) -> RepetitionPlan {
         let ask = self.ask;
         RepetitionPlan {
             name: name(ask),
             lossless: ask.lossless.to_vec(),
             flows: self.flows,
-            storm: StormPlan { kind, quanta: ask.quanta, interval: ask.interval },
+            storm: StormPlan {
+                kind,
+                quanta: ask.quanta,
+                interval: ask.interval,
+            },
             probe: Some(probe),
             probe_first,
             durations: ask.durations,
@@ -114,27 +149,60 @@ impl<'a> Builder<'a> {
 
 /// Priorities as `3+4`.
 pub fn join(priorities: &[Priority]) -> String {
-    priorities.iter().map(Priority::to_string).collect::<Vec<_>>().join("+")
+    priorities
+        .iter()
+        .map(Priority::to_string)
+        .collect::<Vec<_>>()
+        .join("+")
 }
 
 /// What tells the repetition from the others of its case.
 pub fn name(ask: &Ask) -> String {
     match ask.storm {
-        Some(storm) if storm != ask.lossless => format!("lossless {}, storm on {}", join(ask.lossless), join(storm)),
+        Some(storm) if storm != ask.lossless => {
+            format!("lossless {}, storm on {}", join(ask.lossless), join(storm))
+        }
         _ => format!("lossless {}", join(ask.lossless)),
     }
 }
 
 /// Cases 1 and 2: half the line for the lossless priorities, half for the lossy; the storm on the lossless ones.
-pub(super) fn lossless_storm(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
+pub(super) fn lossless_storm(
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Result<RepetitionPlan, NotApplicable> {
     let stormed = ask.storm.unwrap_or(ask.lossless).to_vec();
-    let role = |priority: &Priority| if stormed.contains(priority) { Role::Test } else { Role::Isolation };
-    let lossless: Vec<_> = ask.lossless.iter().map(|priority| (role(priority), *priority)).collect();
+    let role = |priority: &Priority| {
+        if stormed.contains(priority) {
+            Role::Test
+        } else {
+            Role::Isolation
+        }
+    };
+    let lossless: Vec<_> = ask
+        .lossless
+        .iter()
+        .map(|priority| (role(priority), *priority))
+        .collect();
     let builder = Builder::new(surroundings, ask);
-    let lossy: Vec<_> = builder.lossy().into_iter().map(|priority| (Role::Background, priority)).collect();
+    let lossy: Vec<_> = builder
+        .lossy()
+        .into_iter()
+        .map(|priority| (Role::Background, priority))
+        .collect();
     if lossy.is_empty() {
-        return Err("no lossy priority can be reached, so that there is no background traffic".into());
+        return Err(
+            "no lossy priority can be reached, so that there is no background traffic".into(),
+        );
     }
-    let probe = ProbePlan { priorities: stormed.clone(), quanta: Quanta::MAX, xon: true };
-    Ok(builder.flows(&lossless, 50)?.flows(&lossy, 50)?.build(StormKind::Pfc(stormed), probe, false))
+    let probe = ProbePlan {
+        priorities: stormed.clone(),
+        quanta: Quanta::MAX,
+        xon: true,
+    };
+    Ok(builder.flows(&lossless, 50)?.flows(&lossy, 50)?.build(
+        StormKind::Pfc(stormed),
+        probe,
+        false,
+    ))
 }

@@ -65,8 +65,20 @@ pub struct Stimulus {
 }
 
 /// Runs the steps of `plan`; what was done until an early end is in `done`.
-pub fn run(bench: &mut impl Bench, plan: &RepetitionPlan, pause_time: Nanos, max_response: Nanos, done: &mut Stimulus) -> Result<(), Stop> {
-    let mut steps = Steps { bench, plan, pause_time, max_response, done };
+pub fn run(
+    bench: &mut impl Bench,
+    plan: &RepetitionPlan,
+    pause_time: Nanos,
+    max_response: Nanos,
+    done: &mut Stimulus,
+) -> Result<(), Stop> {
+    let mut steps = Steps {
+        bench,
+        plan,
+        pause_time,
+        max_response,
+        done,
+    };
     steps.burst("baseline", Phase::Baseline, plan.durations.baseline)?;
     if plan.probe_first {
         steps.probe()?;
@@ -96,7 +108,12 @@ impl<B: Bench> Steps<'_, B> {
         let from = self.bench.now() + PREPARE;
         let to = from + duration;
         self.done.phases.push(PhaseSpan { phase, from, to });
-        self.bench.start_traffic(Burst { phase, from, to, load: 100 })?;
+        self.bench.start_traffic(Burst {
+            phase,
+            from,
+            to,
+            load: 100,
+        })?;
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()?;
         self.bench.settle(phase, to + self.plan.durations.drain_max)
@@ -116,14 +133,30 @@ impl<B: Bench> Steps<'_, B> {
         self.done.storm = Some(storm?);
         self.bench.announce("drain");
         let stopped = self.bench.now();
-        let outcome = self.bench.settle(Phase::Storm, stopped + self.pause_time + durations.drain_max);
-        self.done.phases.push(PhaseSpan { phase: Phase::Drain, from: stopped, to: self.bench.now() });
+        let outcome = self.bench.settle(
+            Phase::Storm,
+            stopped + self.pause_time + durations.drain_max,
+        );
+        self.done.phases.push(PhaseSpan {
+            phase: Phase::Drain,
+            from: stopped,
+            to: self.bench.now(),
+        });
         outcome
     }
 
     fn traffic_in_storm(&mut self, from: Nanos, to: Nanos) -> Result<(), Stop> {
-        self.done.phases.push(PhaseSpan { phase: Phase::Storm, from, to });
-        self.bench.start_traffic(Burst { phase: Phase::Storm, from, to, load: 100 })?;
+        self.done.phases.push(PhaseSpan {
+            phase: Phase::Storm,
+            from,
+            to,
+        });
+        self.bench.start_traffic(Burst {
+            phase: Phase::Storm,
+            from,
+            to,
+            load: 100,
+        })?;
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()?;
         self.bench.wait_until(to + self.plan.durations.tail)
@@ -131,15 +164,31 @@ impl<B: Bench> Steps<'_, B> {
 
     /// Running traffic; XOFF, silence, expiry; and XOFF, XON.
     fn probe(&mut self) -> Result<(), Stop> {
-        let Some(probe) = &self.plan.probe else { return Ok(()) };
+        let Some(probe) = &self.plan.probe else {
+            return Ok(());
+        };
         self.bench.announce("probe");
         let recover = self.pause_time + self.max_response + PROBE_QUIET;
         let hold = self.pause_time / 3;
-        let attempt = recover + if probe.xon { hold + self.max_response + PROBE_QUIET } else { 0 };
+        let attempt = recover
+            + if probe.xon {
+                hold + self.max_response + PROBE_QUIET
+            } else {
+                0
+            };
         let from = self.bench.now() + PREPARE;
         let to = from + PROBE_QUIET + attempt * PROBE_ATTEMPTS as Nanos;
-        self.done.phases.push(PhaseSpan { phase: Phase::Probe, from, to });
-        self.bench.start_traffic(Burst { phase: Phase::Probe, from, to, load: PROBE_LOAD })?;
+        self.done.phases.push(PhaseSpan {
+            phase: Phase::Probe,
+            from,
+            to,
+        });
+        self.bench.start_traffic(Burst {
+            phase: Phase::Probe,
+            from,
+            to,
+            load: PROBE_LOAD,
+        })?;
         for number in 0..PROBE_ATTEMPTS {
             let start = from + PROBE_QUIET + attempt * number as Nanos;
             self.bench.wait_until(start)?;
@@ -152,10 +201,16 @@ impl<B: Bench> Steps<'_, B> {
             } else {
                 None
             };
-            self.done.probes.push(ProbeReport { quanta: probe.quanta, priorities: probe.priorities.clone(), xoff, xon });
+            self.done.probes.push(ProbeReport {
+                quanta: probe.quanta,
+                priorities: probe.priorities.clone(),
+                xoff,
+                xon,
+            });
         }
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()?;
-        self.bench.settle(Phase::Probe, to + self.plan.durations.drain_max)
+        self.bench
+            .settle(Phase::Probe, to + self.plan.durations.drain_max)
     }
 }

@@ -43,12 +43,27 @@ const STEPS: &[&str] = &[
 
 /// The first is about the timer, the second about the counter and what follows when it is used up.
 const ASSERTIONS: &[DocumentAssertion] = &[
-    DocumentAssertion { id: "V1c09-142#01", repetitions: &[], checks: &["requests", "single-packet", "same-request", "interval"] },
-    DocumentAssertion { id: "v1c09-143#01", repetitions: &[], checks: &["requests", "retry-count", "one-completion", "status"] },
+    DocumentAssertion {
+        id: "V1c09-142#01",
+        repetitions: &[],
+        checks: &["requests", "single-packet", "same-request", "interval"],
+    },
+    DocumentAssertion {
+        id: "v1c09-143#01",
+        repetitions: &[],
+        checks: &["requests", "retry-count", "one-completion", "status"],
+    },
 ];
 
 /// What every verdict on packets needs.
-const ON_THE_WIRE: &[&str] = &["qualifier", "neighbour", "path", "attributes", "records", "drops"];
+const ON_THE_WIRE: &[&str] = &[
+    "qualifier",
+    "neighbour",
+    "path",
+    "attributes",
+    "records",
+    "drops",
+];
 /// What a verdict on the DUT's own words needs.
 const IN_THE_DUT: &[&str] = &["qualifier", "neighbour", "path", "attributes"];
 
@@ -64,7 +79,14 @@ const CHECKS: &[Check] = &[
     },
     Check {
         beyond: true,
-        preconditions: &["qualifier", "neighbour", "path", "attributes", "records", "drops"],
+        preconditions: &[
+            "qualifier",
+            "neighbour",
+            "path",
+            "attributes",
+            "records",
+            "drops",
+        ],
         ..row(
             "path-alive",
             "control",
@@ -74,7 +96,12 @@ const CHECKS: &[Check] = &[
     },
     Check {
         tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes after T_tr at the soonest (9.7.6.1.3)",
-        ..row("requests", "6.1, 6.6, 8", "1 + retry count transmissions, and none in a further 4 T_tr", "one-retry-less")
+        ..row(
+            "requests",
+            "6.1, 6.6, 8",
+            "1 + retry count transmissions, and none in a further 4 T_tr",
+            "one-retry-less",
+        )
     },
     row(
         "single-packet",
@@ -82,7 +109,12 @@ const CHECKS: &[Check] = &[
         "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, VA 0x999000, length = PMTU",
         "wrong-opcode",
     ),
-    row("same-request", "6.2", "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid", "changes-psn"),
+    row(
+        "same-request",
+        "6.2",
+        "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid",
+        "changes-psn",
+    ),
     Check {
         tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the transmission before may have come in late",
         ..row(
@@ -95,7 +127,12 @@ const CHECKS: &[Check] = &[
     Check {
         tolerance: "verbs show no counter: where the DUT does not either, it is derived from the number of requests, and said so",
         depends_on: &["requests"],
-        ..row("retry-count", "6.7, 8", "before each retry the counter is decremented by one", "keeps-count")
+        ..row(
+            "retry-count",
+            "6.7, 8",
+            "before each retry the counter is decremented by one",
+            "keeps-count",
+        )
     },
     Check {
         tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; inconclusive where it depends on how long the agent's word or the last transmission took",
@@ -106,19 +143,51 @@ const CHECKS: &[Check] = &[
             "never-completes",
         )
     },
-    Check { preconditions: IN_THE_DUT, ..row("status", "9, 12", "its status is IBV_WC_RETRY_EXC_ERR (12)", "wrong-status") },
     Check {
         preconditions: IN_THE_DUT,
-        ..row("qp-error", "13", "after the completion the queue pair is in the state Error", "stays-in-rts")
+        ..row(
+            "status",
+            "9, 12",
+            "its status is IBV_WC_RETRY_EXC_ERR (12)",
+            "wrong-status",
+        )
+    },
+    Check {
+        preconditions: IN_THE_DUT,
+        ..row(
+            "qp-error",
+            "13",
+            "after the completion the queue pair is in the state Error",
+            "stays-in-rts",
+        )
     },
     Check {
         preconditions: IN_THE_DUT,
         depends_on: &["qp-error"],
         tolerance: "bounded wait: T_tr, at least 1 s",
-        ..row("flush", "13", "one more READ that is posted completes once, with status IBV_WC_WR_FLUSH_ERR (5)", "no-flush")
+        ..row(
+            "flush",
+            "13",
+            "one more READ that is posted completes once, with status IBV_WC_WR_FLUSH_ERR (5)",
+            "no-flush",
+        )
     },
 ];
 
-const fn row(id: &'static str, step: &'static str, passes_when: &'static str, fault: &'static str) -> Check {
-    Check { id, step, beyond: false, passes_when, tolerance: "", preconditions: ON_THE_WIRE, depends_on: &[], fault }
+const fn row(
+    id: &'static str,
+    step: &'static str,
+    passes_when: &'static str,
+    fault: &'static str,
+) -> Check {
+    Check {
+        id,
+        step,
+        beyond: false,
+        passes_when,
+        tolerance: "",
+        preconditions: ON_THE_WIRE,
+        depends_on: &[],
+        fault,
+    }
 }

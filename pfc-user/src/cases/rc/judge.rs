@@ -39,8 +39,21 @@ pub(super) fn repetition(case: &Case, e: &RcEvidence) -> Judged {
         Ok(view) => view,
         Err(contradiction) => {
             let reason = format!("the evidence contradicts itself: {contradiction}");
-            let with = |check| result(check, e, Finding { verdict: Verdict::Error, reason: reason.clone(), ..Finding::new() });
-            return Judged { checks: case.checks.iter().map(with).collect(), ..Judged::default() };
+            let with = |check| {
+                result(
+                    check,
+                    e,
+                    Finding {
+                        verdict: Verdict::Error,
+                        reason: reason.clone(),
+                        ..Finding::new()
+                    },
+                )
+            };
+            return Judged {
+                checks: case.checks.iter().map(with).collect(),
+                ..Judged::default()
+            };
         }
     };
     let qualifier = preconditions::qualifier(&view);
@@ -53,21 +66,45 @@ pub(super) fn repetition(case: &Case, e: &RcEvidence) -> Judged {
         checks.push(result(check, e, finding));
     }
     let steps = steps::of(case, &view, &checks);
-    Judged { steps, figures: figures::of(&view), checks }
+    Judged {
+        steps,
+        figures: figures::of(&view),
+        checks,
+    }
 }
 
 fn result(check: &Check, e: &RcEvidence, finding: Finding) -> CheckResult {
-    let Finding { verdict, reason, assertions } = finding;
-    CheckResult { check: check.id.into(), repetition: e.plan.name.clone(), verdict, reason, assertions }
+    let Finding {
+        verdict,
+        reason,
+        assertions,
+    } = finding;
+    CheckResult {
+        check: check.id.into(),
+        repetition: e.plan.name.clone(),
+        verdict,
+        reason,
+        assertions,
+    }
 }
 
 fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
-    let with = |verdict, reason| Finding { verdict, reason, ..Finding::new() };
+    let with = |verdict, reason| Finding {
+        verdict,
+        reason,
+        ..Finding::new()
+    };
     let Some(judge) = judge_of(check.id) else {
-        return with(Verdict::Error, format!("the check `{}` has no judge", check.id));
+        return with(
+            Verdict::Error,
+            format!("the check `{}` has no judge", check.id),
+        );
     };
     if view.e.interrupted && check.id != "qualifier" {
-        return with(Verdict::Inconclusive, "the repetition was interrupted".into());
+        return with(
+            Verdict::Inconclusive,
+            "the repetition was interrupted".into(),
+        );
     }
     if let Some(reason) = check.skipped_for(earlier) {
         return with(Verdict::Skipped, reason);
@@ -76,13 +113,23 @@ fn judge(check: &Check, view: &View<'_>, earlier: &[CheckResult]) -> Finding {
     if finding.verdict == Verdict::NotApplicable {
         return finding;
     }
-    let phase = if check.id == "path-alive" { &view.e.control } else { &view.e.test };
-    let unmet = |name: &&str| preconditions::unmet(name, view, phase.as_ref()).map(|why| format!("{name}: {why}"));
+    let phase = if check.id == "path-alive" {
+        &view.e.control
+    } else {
+        &view.e.test
+    };
+    let unmet = |name: &&str| {
+        preconditions::unmet(name, view, phase.as_ref()).map(|why| format!("{name}: {why}"))
+    };
     let unmet: Vec<String> = check.preconditions.iter().filter_map(unmet).collect();
     if unmet.is_empty() {
         return finding;
     }
-    Finding { verdict: Verdict::Inconclusive, reason: unmet.join("; "), ..finding }
+    Finding {
+        verdict: Verdict::Inconclusive,
+        reason: unmet.join("; "),
+        ..finding
+    }
 }
 
 /// The test was not reached.
@@ -111,16 +158,31 @@ mod tests {
             for (index, check) in case.checks.iter().enumerate() {
                 assert!(judge_of(check.id).is_some(), "{}", check.id);
                 for on in check.depends_on {
-                    assert!(case.checks[..index].iter().any(|earlier| earlier.id == *on), "{} depends on {on}", check.id);
+                    assert!(
+                        case.checks[..index].iter().any(|earlier| earlier.id == *on),
+                        "{} depends on {on}",
+                        check.id
+                    );
                 }
                 for name in check.preconditions {
-                    let known = ["qualifier", "neighbour", "path", "attributes", "records", "drops"];
+                    let known = [
+                        "qualifier",
+                        "neighbour",
+                        "path",
+                        "attributes",
+                        "records",
+                        "drops",
+                    ];
                     assert!(known.contains(name), "{} has precondition {name}", check.id);
                 }
             }
             for assertion in case.assertions {
                 for id in assertion.checks {
-                    assert!(case.checks.iter().any(|check| check.id == *id), "{}: {id}", assertion.id);
+                    assert!(
+                        case.checks.iter().any(|check| check.id == *id),
+                        "{}: {id}",
+                        assertion.id
+                    );
                 }
             }
         }

@@ -58,7 +58,14 @@ pub fn run(live: &mut Live<'_>, plan: &RcPlan) -> Result<RcEvidence> {
         // Another one in each process, and unpredictable.
         seed: RandomState::new().hash_one(clock::now()),
     };
-    stimulate::run(&mut LiveBench { live, before: Vec::new() }, plan, surroundings)
+    stimulate::run(
+        &mut LiveBench {
+            live,
+            before: Vec::new(),
+        },
+        plan,
+        surroundings,
+    )
 }
 
 struct LiveBench<'b, 'l> {
@@ -70,7 +77,10 @@ struct LiveBench<'b, 'l> {
 /// What the agent itself says can be evidence; a connection that fails cannot.
 fn of_agent(error: AgentError) -> Stop {
     match error.failure() {
-        Some(&Failure { kind, .. }) => Stop::Refused(Failure { kind, message: error.to_string() }),
+        Some(&Failure { kind, .. }) => Stop::Refused(Failure {
+            kind,
+            message: error.to_string(),
+        }),
         None => Stop::Failed(error.into()),
     }
 }
@@ -91,22 +101,46 @@ impl Bench for LiveBench<'_, '_> {
 
     fn packets(&mut self) -> Result<Vec<Packet>, Stop> {
         let frames = self.live.responder.records().map_err(of_driver)?;
-        Ok(frames.into_iter().map(|frame| Packet::new(frame.time, frame.length, &frame.octets)).collect())
+        Ok(frames
+            .into_iter()
+            .map(|frame| Packet::new(frame.time, frame.length, &frame.octets))
+            .collect())
     }
 
     fn losses(&mut self) -> Result<Losses, Stop> {
         let own = self.live.responder.counters().map_err(of_driver)?;
         let records = own.lost;
-        let before = |counter: &str| self.before.iter().find(|(name, _)| name == counter).map_or(0, |(_, count)| *count);
+        let before = |counter: &str| {
+            self.before
+                .iter()
+                .find(|(name, _)| name == counter)
+                .map_or(0, |(_, count)| *count)
+        };
         let after = (self.live.counters)()?;
-        let on_purpose = |name: &str| if self.live.own_drops == Some(name) { own.dropped } else { 0 };
-        let drops = after.into_iter().map(|(name, count)| (count.saturating_sub(before(&name) + on_purpose(&name)), name));
-        let drops = drops.filter(|(rise, _)| *rise > 0).map(|(rise, name)| (name, rise)).collect();
+        let on_purpose = |name: &str| {
+            if self.live.own_drops == Some(name) {
+                own.dropped
+            } else {
+                0
+            }
+        };
+        let drops = after.into_iter().map(|(name, count)| {
+            (
+                count.saturating_sub(before(&name) + on_purpose(&name)),
+                name,
+            )
+        });
+        let drops = drops
+            .filter(|(rise, _)| *rise > 0)
+            .map(|(rise, name)| (name, rise))
+            .collect();
         Ok(Losses { records, drops })
     }
 
     fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop> {
-        let Some(answer) = answer_to(request, queue_pair) else { return Ok(None) };
+        let Some(answer) = answer_to(request, queue_pair) else {
+            return Ok(None);
+        };
         let time = clock::now();
         self.live.socket.send(&answer).map_err(of_driver)?;
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
@@ -124,7 +158,10 @@ impl Bench for LiveBench<'_, '_> {
         if (self.live.interrupted)() {
             return Err(Stop::Interrupted);
         }
-        self.live.agent.poll(Duration::from_nanos(wait)).map_err(of_agent)
+        self.live
+            .agent
+            .poll(Duration::from_nanos(wait))
+            .map_err(of_agent)
     }
 
     fn query(&mut self) -> Result<QueuePair, Stop> {

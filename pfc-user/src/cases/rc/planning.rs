@@ -8,7 +8,11 @@ const ADDRESS: u64 = 0x99_9000;
 
 /// The repetition with these parameters.
 pub fn plan(parameters: &RcParameters) -> RcPlan {
-    let RcParameters { retry_count, timeout, path_mtu } = *parameters;
+    let RcParameters {
+        retry_count,
+        timeout,
+        path_mtu,
+    } = *parameters;
     RcPlan {
         name: format!("retry {retry_count}, time-out {timeout}, PMTU {path_mtu}"),
         retry_count,

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use pfc_ebpf::wire::roce;
 
 use super::transmission;
-use crate::agent::protocol::{self, Channel, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
+use crate::agent::protocol::{
+    self, Channel, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State,
+};
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence, Shown};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
@@ -97,19 +99,46 @@ pub struct Surroundings {
 ///
 /// # Errors
 /// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the evidence says so.
-pub fn run(bench: &mut impl Bench, plan: &RcPlan, surroundings: Surroundings) -> anyhow::Result<RcEvidence> {
-    let Surroundings { device, apm, port, tester, seed } = surroundings;
+pub fn run(
+    bench: &mut impl Bench,
+    plan: &RcPlan,
+    surroundings: Surroundings,
+) -> anyhow::Result<RcEvidence> {
+    let Surroundings {
+        device,
+        apm,
+        port,
+        tester,
+        seed,
+    } = surroundings;
     // Where the document does not apply, or nobody says whether it does, nothing would be decided.
     let applies = apm.or(device.apm) == Some(false);
-    let mut evidence =
-        RcEvidence { plan: plan.clone(), device, apm, port, control: None, test: None, flush: None, unreachable: None, interrupted: false };
+    let mut evidence = RcEvidence {
+        plan: plan.clone(),
+        device,
+        apm,
+        port,
+        control: None,
+        test: None,
+        flush: None,
+        unreachable: None,
+        interrupted: false,
+    };
     if !applies {
         return Ok(evidence);
     }
-    match (Steps { bench, plan, tester }).run(&mut Numbers(seed), &mut evidence) {
+    match (Steps {
+        bench,
+        plan,
+        tester,
+    })
+    .run(&mut Numbers(seed), &mut evidence)
+    {
         Ok(()) => {}
         Err(Stop::Interrupted) => evidence.interrupted = true,
-        Err(Stop::Refused(failure)) => return Err(anyhow::Error::new(failure).context("the DUT's side failed")),
+        Err(Stop::Refused(failure)) => {
+            return Err(anyhow::Error::new(failure).context("the DUT's side failed"));
+        }
         Err(Stop::Failed(error)) => return Err(error),
     }
     Ok(evidence)
@@ -133,7 +162,11 @@ impl Numbers {
     fn next_channel(&mut self, taken: &[Numbered]) -> Numbered {
         loop {
             let (queue_pair, psn) = (self.next(), self.next());
-            if (2..0xff_ffff).contains(&queue_pair) && taken.iter().all(|other| other.0 != queue_pair && other.1 != psn) {
+            if (2..0xff_ffff).contains(&queue_pair)
+                && taken
+                    .iter()
+                    .all(|other| other.0 != queue_pair && other.1 != psn)
+            {
                 return (queue_pair, psn);
             }
         }
@@ -169,22 +202,34 @@ impl<B: Bench> Steps<'_, B> {
     fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
         self.bench.announce("positive control");
         let first = numbers.next_channel(&[]);
-        let Some(channel) = self.open(first, done)? else { return Ok(()) };
+        let Some(channel) = self.open(first, done)? else {
+            return Ok(());
+        };
         let outcome = self.control(done.control.insert(phase(first, channel)));
         self.close(outcome)?;
         // Without a packet nothing shows that the DUT is at the other end, and the test could show no more.
-        if done.control.as_ref().is_some_and(|control| control.packets.is_empty()) {
+        if done
+            .control
+            .as_ref()
+            .is_some_and(|control| control.packets.is_empty())
+        {
             return Ok(());
         }
         self.bench.announce("test");
         let second = numbers.next_channel(&[first]);
-        let Some(channel) = self.open(second, done)? else { return Ok(()) };
+        let Some(channel) = self.open(second, done)? else {
+            return Ok(());
+        };
         let outcome = self.test_and_flush(second, channel, done);
         self.close(outcome)
     }
 
     /// Initialisation 1 to 3; `None` if the DUT does not reach the tester.
-    fn open(&mut self, (queue_pair, psn): Numbered, done: &mut RcEvidence) -> Result<Option<Channel>, Stop> {
+    fn open(
+        &mut self,
+        (queue_pair, psn): Numbered,
+        done: &mut RcEvidence,
+    ) -> Result<Option<Channel>, Stop> {
         self.bench.listen(queue_pair)?;
         let channel = OpenChannel {
             path_mtu: self.plan.path_mtu,
@@ -234,7 +279,12 @@ impl<B: Bench> Steps<'_, B> {
         watch.finish(self.bench)
     }
 
-    fn test_and_flush(&mut self, numbered: Numbered, channel: Channel, done: &mut RcEvidence) -> Result<(), Stop> {
+    fn test_and_flush(
+        &mut self,
+        numbered: Numbered,
+        channel: Channel,
+        done: &mut RcEvidence,
+    ) -> Result<(), Stop> {
         let test = done.test.insert(phase(numbered, channel.clone()));
         let empty = self.test(test)?;
         if test.after.is_none_or(|after| after.state != State::Error) {
@@ -261,7 +311,9 @@ impl<B: Bench> Steps<'_, B> {
             let (asked, latest) = (watch.asked, watch.last.unwrap_or(posted));
             let over = match watch.phase.completions.first() {
                 // Time for one more request, and for one more completion.
-                Some(first) => asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr)),
+                Some(first) => {
+                    asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr))
+                }
                 None => asked >= longest && asked >= phase_end(latest, 2 * LONGEST * t_tr),
             };
             let too_many = watch.transmissions > requests && asked >= longest;
@@ -281,7 +333,12 @@ impl<B: Bench> Steps<'_, B> {
         match watch.post(self.bench, FLUSHED) {
             Ok(posted) => {
                 let end = phase_end(posted, watch.t_tr.max(PROMPT));
-                let flushed = |phase: &Phase| phase.completions.iter().any(|completion| completion.work_request == FLUSHED);
+                let flushed = |phase: &Phase| {
+                    phase
+                        .completions
+                        .iter()
+                        .any(|completion| completion.work_request == FLUSHED)
+                };
                 while watch.asked < end && !flushed(watch.phase) {
                     watch.poll(self.bench)?;
                 }
@@ -315,34 +372,62 @@ struct Watch<'w> {
 impl<'w> Watch<'w> {
     fn new(plan: &'w RcPlan, phase: &'w mut Phase, empty: Nanos) -> Self {
         let t_tr = t_tr(&phase.channel.attributes).unwrap_or(RcPlan::transport_timer(plan.timeout));
-        Self { plan, phase, t_tr, transmissions: 0, last: None, asked: 0, empty }
+        Self {
+            plan,
+            phase,
+            t_tr,
+            transmissions: 0,
+            last: None,
+            asked: 0,
+            empty,
+        }
     }
 
     /// Until when the DUT took to have the READ at the latest.
     fn post(&mut self, bench: &mut impl Bench, work_request: u64) -> Result<Nanos, Stop> {
         self.phase.posted = bench.now();
-        let RcPlan { address, r_key, path_mtu, .. } = *self.plan;
-        bench.post_read(&Read { work_request, address, r_key, length: path_mtu.into() })?;
+        let RcPlan {
+            address,
+            r_key,
+            path_mtu,
+            ..
+        } = *self.plan;
+        bench.post_read(&Read {
+            work_request,
+            address,
+            r_key,
+            length: path_mtu.into(),
+        })?;
         Ok(bench.now())
     }
 
     /// Waits a little for completions.
     fn poll(&mut self, bench: &mut impl Bench) -> Result<(), Stop> {
         let wait = (self.t_tr / POLLS).clamp(1, LONGEST_POLL);
-        let wait = if wait > MILLISECOND { wait - wait % MILLISECOND } else { wait };
+        let wait = if wait > MILLISECOND {
+            wait - wait % MILLISECOND
+        } else {
+            wait
+        };
         let asked = bench.now();
         let completions = bench.poll(wait)?;
         let (since, time) = (self.empty, bench.now());
         self.asked = asked;
         // An answer without completions comes when the wait is over.
-        self.empty = if completions.is_empty() { phase_end(asked, wait).min(time) } else { asked };
-        self.phase.completions.extend(completions.into_iter().map(|completion| Completion {
-            since,
-            time,
-            work_request: completion.work_request,
-            status: completion.status,
-            vendor_error: completion.vendor_error,
-        }));
+        self.empty = if completions.is_empty() {
+            phase_end(asked, wait).min(time)
+        } else {
+            asked
+        };
+        self.phase
+            .completions
+            .extend(completions.into_iter().map(|completion| Completion {
+                since,
+                time,
+                work_request: completion.work_request,
+                status: completion.status,
+                vendor_error: completion.vendor_error,
+            }));
         self.phase.until = time;
         Ok(())
     }
@@ -352,14 +437,21 @@ impl<'w> Watch<'w> {
     fn take(&mut self, bench: &mut impl Bench) -> Result<Vec<(usize, Packet)>, Stop> {
         let mut taken = Vec::new();
         for packet in bench.packets()? {
-            let destination = packet.frame().and_then(|frame| roce::parse(&*frame)).map(|packet| packet.bth.destination);
+            let destination = packet
+                .frame()
+                .and_then(|frame| roce::parse(&*frame))
+                .map(|packet| packet.bth.destination);
             if destination.is_some_and(|destination| destination != self.phase.queue_pair) {
                 self.phase.foreign += 1;
                 continue;
             }
-            self.transmissions += usize::from(transmission::begins(self.last, packet.time, self.t_tr));
+            self.transmissions +=
+                usize::from(transmission::begins(self.last, packet.time, self.t_tr));
             self.last = self.last.max(Some(packet.time));
-            let at = self.phase.packets.partition_point(|other| other.time <= packet.time);
+            let at = self
+                .phase
+                .packets
+                .partition_point(|other| other.time <= packet.time);
             self.phase.packets.insert(at, packet.clone());
             taken.push((self.transmissions, packet));
         }
@@ -370,7 +462,11 @@ impl<'w> Watch<'w> {
     fn show(&mut self, bench: &mut impl Bench) -> Result<(), Stop> {
         let asked = bench.now();
         if let Some(retries_left) = bench.query()?.retries_left {
-            self.phase.shown.push(Shown { asked, answered: bench.now(), retries_left });
+            self.phase.shown.push(Shown {
+                asked,
+                answered: bench.now(),
+                retries_left,
+            });
         }
         Ok(())
     }
@@ -388,5 +484,7 @@ impl<'w> Watch<'w> {
 
 /// T_tr by the attributes that the DUT shows; `None` where its timer never ends (time-out 0) or there is no such time-out.
 pub(super) fn t_tr(attributes: &QueuePair) -> Option<Nanos> {
-    (1..=31).contains(&attributes.timeout).then(|| RcPlan::transport_timer(attributes.timeout))
+    (1..=31)
+        .contains(&attributes.timeout)
+        .then(|| RcPlan::transport_timer(attributes.timeout))
 }

@@ -6,7 +6,9 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 
-use super::{Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Sender, Testbed, XdpMode, mad, rc};
+use super::{
+    Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Sender, Testbed, XdpMode, mad, rc,
+};
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::checks::{faults, positive, priority_set};
@@ -73,7 +75,10 @@ enum TrustWord {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 priorities (0 to 7)")]
+#[serde(
+    untagged,
+    expecting = "expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 priorities (0 to 7)"
+)]
 enum DscpMapValue {
     Preset(Preset),
     Explicit(Vec<Priority>),
@@ -101,7 +106,9 @@ impl Preset {
             }
             Self::DscpMod8 => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
             // The class selector.
-            Self::DscpHighBits => std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8 >> 3)),
+            Self::DscpHighBits => {
+                std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8 >> 3))
+            }
         }
     }
 }
@@ -152,8 +159,16 @@ struct HooksTable {
 pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigError> {
     let mut file: File = document.decode()?;
     let name = std::mem::take(&mut file.name);
-    let mad = file.mad.take().map(|table| mad::read(document, table)).transpose()?;
-    let rc = file.rc.take().map(|table| rc::read(document, table)).transpose()?;
+    let mad = file
+        .mad
+        .take()
+        .map(|table| mad::read(document, table))
+        .transpose()?;
+    let rc = file
+        .rc
+        .take()
+        .map(|table| rc::read(document, table))
+        .transpose()?;
     let pfc = match file.dut.take() {
         Some(dut) => Some(pfc(document, dut, file)?),
         None => {
@@ -166,7 +181,10 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
                 ("hooks", file.hooks.is_some()),
             ];
             if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
-                return Err(document.error(key, "it goes with [dut], which is missing: say what the DUT of the PFC cases is"));
+                return Err(document.error(
+                    key,
+                    "it goes with [dut], which is missing: say what the DUT of the PFC cases is",
+                ));
             }
             None
         }
@@ -175,7 +193,13 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
         let problem = "missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] for the RC cases, or several of them";
         return Err(document.error("dut", problem));
     }
-    Ok(Testbed { name, toml: document.record(), pfc, mad, rc })
+    Ok(Testbed {
+        name,
+        toml: document.record(),
+        pfc,
+        mad,
+        rc,
+    })
 }
 
 fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, ConfigError> {
@@ -185,14 +209,20 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
     let qos = file.qos.unwrap_or_default();
     let hooks = file.hooks.unwrap_or_default();
     if made_by_us && ports.line_rate.is_none() {
-        return Err(document.error("ports.line_rate", "missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""));
+        return Err(document.error(
+            "ports.line_rate",
+            "missing: a veth has no speed of its own; say it, such as line_rate = \"1G\"",
+        ));
     }
     let trust = match qos.trust.unwrap_or(TrustWord::Dscp) {
         TrustWord::Dscp => Trust::Dscp,
         TrustWord::Pcp => Trust::Pcp,
     };
     if !made_by_us && trust == Trust::Dscp && qos.dscp_map.is_none() {
-        return Err(document.error("qos.dscp_map", "missing: say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\""));
+        return Err(document.error(
+            "qos.dscp_map",
+            "missing: say how the DUT maps DSCPs to priorities, such as dscp_map = \"sonic\"",
+        ));
     }
     Ok(PfcTestbed {
         line_rate: ports.line_rate.map(|rate| rate.0),
@@ -233,54 +263,101 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
         }
     }
     match dut.kind {
-        Kind::Sim => {
-            Ok(Dut::Sim { faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?, args: dut.args.unwrap_or_default() })
-        }
+        Kind::Sim => Ok(Dut::Sim {
+            faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?,
+            args: dut.args.unwrap_or_default(),
+        }),
         Kind::Bridge => Ok(Dut::Bridge),
         Kind::External => {
-            let missing = |key| document.error(key, "missing: an external DUT needs both ports, such as { interface = \"eth1\" }");
+            let missing = |key| {
+                document.error(
+                    key,
+                    "missing: an external DUT needs both ports, such as { interface = \"eth1\" }",
+                )
+            };
             let tx = ports.tx.ok_or_else(|| missing("ports.tx"))?;
             let rx = ports.rx.ok_or_else(|| missing("ports.rx"))?;
             if tx == rx {
-                return Err(document.error("ports.rx", format!("port {} is used twice; tx and rx must be different ports", rx.interface)));
+                return Err(document.error(
+                    "ports.rx",
+                    format!(
+                        "port {} is used twice; tx and rx must be different ports",
+                        rx.interface
+                    ),
+                ));
             }
             Ok(Dut::External { tx, rx })
         }
     }
 }
 
-fn dscp_map(document: &Document, value: Option<DscpMapValue>) -> Result<[Priority; Dscp::COUNT], ConfigError> {
+fn dscp_map(
+    document: &Document,
+    value: Option<DscpMapValue>,
+) -> Result<[Priority; Dscp::COUNT], ConfigError> {
     match value {
         None => Ok(Preset::DscpMod8.map()),
         Some(DscpMapValue::Preset(preset)) => Ok(preset.map()),
-        Some(DscpMapValue::Explicit(priorities)) => priorities.try_into().map_err(|found: Vec<_>| {
-            document.error("qos.dscp_map", format!("expected 64 priorities, one for each DSCP from 0; found {}", found.len()))
-        }),
+        Some(DscpMapValue::Explicit(priorities)) => {
+            priorities.try_into().map_err(|found: Vec<_>| {
+                document.error(
+                    "qos.dscp_map",
+                    format!(
+                        "expected 64 priorities, one for each DSCP from 0; found {}",
+                        found.len()
+                    ),
+                )
+            })
+        }
     }
 }
 
-fn lossless(document: &Document, given: Option<Vec<Priority>>, made_by_us: bool) -> Result<Vec<Priority>, ConfigError> {
+fn lossless(
+    document: &Document,
+    given: Option<Vec<Priority>>,
+    made_by_us: bool,
+) -> Result<Vec<Priority>, ConfigError> {
     match given {
         Some(priorities) => priority_set(document, "qos.lossless", &priorities),
         None if made_by_us => Ok(vec![Priority::from_low_bits(3), Priority::from_low_bits(4)]),
-        None => Err(document.error("qos.lossless", "missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]")),
+        None => Err(document.error(
+            "qos.lossless",
+            "missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]",
+        )),
     }
 }
 
 fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, ConfigError> {
     // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
-    let source_ip = table.source_ip.unwrap_or(Ipv4Addr::new(198, 18, 0, 1).into());
-    let destination_ip = table.destination_ip.unwrap_or(Ipv4Addr::new(198, 18, 0, 2).into());
+    let source_ip = table
+        .source_ip
+        .unwrap_or(Ipv4Addr::new(198, 18, 0, 1).into());
+    let destination_ip = table
+        .destination_ip
+        .unwrap_or(Ipv4Addr::new(198, 18, 0, 2).into());
     if source_ip.is_ipv4() != destination_ip.is_ipv4() {
-        let key = if table.destination_ip.is_some() { "addresses.destination_ip" } else { "addresses.source_ip" };
+        let key = if table.destination_ip.is_some() {
+            "addresses.destination_ip"
+        } else {
+            "addresses.source_ip"
+        };
         return Err(document.error(key, format!("source {source_ip} and destination {destination_ip} must be of one family, IPv4 or IPv6")));
     }
     if source_ip == destination_ip {
-        return Err(document.error("addresses.destination_ip", format!("source and destination must differ, both are {source_ip}")));
+        return Err(document.error(
+            "addresses.destination_ip",
+            format!("source and destination must differ, both are {source_ip}"),
+        ));
     }
-    for (key, address) in [("addresses.source_ip", source_ip), ("addresses.destination_ip", destination_ip)] {
+    for (key, address) in [
+        ("addresses.source_ip", source_ip),
+        ("addresses.destination_ip", destination_ip),
+    ] {
         if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
-            return Err(document.error(key, format!("expected the unicast address of a host, found {address}")));
+            return Err(document.error(
+                key,
+                format!("expected the unicast address of a host, found {address}"),
+            ));
         }
     }
     let destination = match (table.destination_mac, table.gateway_mac) {
@@ -294,29 +371,64 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
             ));
         }
     };
-    Ok(Addresses { source_ip, destination_ip, source_mac: table.source_mac.map(|mac| mac.0), destination })
+    Ok(Addresses {
+        source_ip,
+        destination_ip,
+        source_mac: table.source_mac.map(|mac| mac.0),
+        destination,
+    })
 }
 
 fn limits(document: &Document, table: &LimitsTable) -> Result<Limits, ConfigError> {
     const MAX_BURST: Nanos = 4_000_000;
     let limits = Limits {
-        max_response: positive(document, "limits.max_response", table.max_response, 1_000_000)?,
+        max_response: positive(
+            document,
+            "limits.max_response",
+            table.max_response,
+            1_000_000,
+        )?,
         headroom: table.headroom.unwrap_or(Octets(1 << 20)).0,
-        max_residence: positive(document, "limits.max_residence", table.max_residence, 1_000_000_000)?,
-        min_throughput: share(document, "limits.min_throughput", table.min_throughput, 0.99)?,
+        max_residence: positive(
+            document,
+            "limits.max_residence",
+            table.max_residence,
+            1_000_000_000,
+        )?,
+        min_throughput: share(
+            document,
+            "limits.min_throughput",
+            table.min_throughput,
+            0.99,
+        )?,
         load: share(document, "limits.load", table.load, 1.0)?,
         max_burst: positive(document, "limits.max_burst", table.max_burst, MAX_BURST)?,
     };
     if limits.max_burst > MAX_BURST {
-        return Err(document.error("limits.max_burst", format!("expected at most {}, found {}", Span(MAX_BURST), Span(limits.max_burst))));
+        return Err(document.error(
+            "limits.max_burst",
+            format!(
+                "expected at most {}, found {}",
+                Span(MAX_BURST),
+                Span(limits.max_burst)
+            ),
+        ));
     }
     Ok(limits)
 }
 
-fn share(document: &Document, key: &str, given: Option<f64>, default: f64) -> Result<f64, ConfigError> {
+fn share(
+    document: &Document,
+    key: &str,
+    given: Option<f64>,
+    default: f64,
+) -> Result<f64, ConfigError> {
     match given.unwrap_or(default) {
         share if share > 0.0 && share <= 1.0 => Ok(share),
-        found => Err(document.error(key, format!("expected a share above 0 and at most 1, found {found}"))),
+        found => Err(document.error(
+            key,
+            format!("expected a share above 0 and at most 1, found {found}"),
+        )),
     }
 }
 
@@ -327,21 +439,42 @@ mod tests {
     /// Code points of that priority.
     fn dscps(preset: Preset, priority: u8) -> Vec<u8> {
         let map = preset.map();
-        (0..64).filter(|dscp| map[usize::from(*dscp)].get() == priority).collect()
+        (0..64)
+            .filter(|dscp| map[usize::from(*dscp)].get() == priority)
+            .collect()
     }
 
     #[test]
     fn the_sonic_map_has_no_dscp_for_priority_7() {
-        let found: Vec<_> = [0, 2, 3, 4, 5, 6, 7].map(|priority| dscps(Preset::Sonic, priority)).to_vec();
-        assert_eq!(found, [vec![8], vec![5], vec![3], vec![4], vec![46], vec![48], vec![]]);
+        let found: Vec<_> = [0, 2, 3, 4, 5, 6, 7]
+            .map(|priority| dscps(Preset::Sonic, priority))
+            .to_vec();
+        assert_eq!(
+            found,
+            [
+                vec![8],
+                vec![5],
+                vec![3],
+                vec![4],
+                vec![46],
+                vec![48],
+                vec![]
+            ]
+        );
         assert_eq!(dscps(Preset::Sonic, 1).len(), 58);
     }
 
     #[test]
     fn the_other_presets_have_eight_dscps_for_each_priority() {
         for priority in 0..8 {
-            assert_eq!(dscps(Preset::DscpMod8, priority), (0..8).map(|n| 8 * n + priority).collect::<Vec<_>>());
-            assert_eq!(dscps(Preset::DscpHighBits, priority), (0..8).map(|n| 8 * priority + n).collect::<Vec<_>>());
+            assert_eq!(
+                dscps(Preset::DscpMod8, priority),
+                (0..8).map(|n| 8 * n + priority).collect::<Vec<_>>()
+            );
+            assert_eq!(
+                dscps(Preset::DscpHighBits, priority),
+                (0..8).map(|n| 8 * priority + n).collect::<Vec<_>>()
+            );
         }
     }
 }

@@ -123,12 +123,19 @@ impl de::Visitor<'_> for KeyVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Key, E> {
-        let digits = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(&digits.replace('_', ""), 16).ok());
-        digits.map(Key).ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(text), &self))
+        let digits = text
+            .strip_prefix("0x")
+            .and_then(|digits| u64::from_str_radix(&digits.replace('_', ""), 16).ok());
+        digits
+            .map(Key)
+            .ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(text), &self))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Key, E> {
-        number.try_into().map(Key).map_err(|_| de::Error::invalid_value(de::Unexpected::Signed(number), &self))
+        number
+            .try_into()
+            .map(Key)
+            .map_err(|_| de::Error::invalid_value(de::Unexpected::Signed(number), &self))
     }
 }
 
@@ -155,34 +162,66 @@ pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, Conf
     let key = |name: &str, given: Option<Key>, default: u64| {
         let key = given.map_or(default, |key| key.0);
         if key == 0 {
-            return Err(document.error(&format!("mad.{name}"), "expected a key other than 0: with key 0 nothing is protected"));
+            return Err(document.error(
+                &format!("mad.{name}"),
+                "expected a key other than 0: with key 0 nothing is protected",
+            ));
         }
         Ok(MKey(key))
     };
     let m_key_dut = key("m_key_dut", table.m_key_dut, 0x5641_4c49_4441_5445)?;
     let m_key_other = key("m_key_other", table.m_key_other, 0x4f54_4845_5220_4b59)?;
     if m_key_dut == m_key_other {
-        let name = if table.m_key_other.is_some() { "mad.m_key_other" } else { "mad.m_key_dut" };
-        return Err(document.error(name, format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}")));
+        let name = if table.m_key_other.is_some() {
+            "mad.m_key_other"
+        } else {
+            "mad.m_key_dut"
+        };
+        return Err(document.error(
+            name,
+            format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}"),
+        ));
     }
     let timeout = positive(document, "mad.timeout", table.timeout, TIMEOUT)?;
     if timeout > LONGEST {
-        return Err(document.error("mad.timeout", format!("expected at most {}, found {}", Span(LONGEST), Span(timeout))));
+        return Err(document.error(
+            "mad.timeout",
+            format!(
+                "expected at most {}, found {}",
+                Span(LONGEST),
+                Span(timeout)
+            ),
+        ));
     }
     let m_key_current = MKey(table.m_key_current.map_or(0, |key| key.0));
     for (name, key) in [("M_KEY_DUT", m_key_dut), ("M_KEY_OTHER", m_key_other)] {
         if key == m_key_current {
-            return Err(document.error("mad.m_key_current", format!("expected another key than {name}, both are {key}")));
+            return Err(document.error(
+                "mad.m_key_current",
+                format!("expected another key than {name}, both are {key}"),
+            ));
         }
     }
-    Ok(MadTestbed { transport: transport(document, table)?, route, m_key_current, m_key_dut, m_key_other, timeout })
+    Ok(MadTestbed {
+        transport: transport(document, table)?,
+        route,
+        m_key_current,
+        m_key_dut,
+        m_key_other,
+        timeout,
+    })
 }
 
 /// `port`: the adapter's, where a real one is used.
 fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, ConfigError> {
-    let path = |text: &str| text.parse::<Path>().map_err(|error| document.error("mad.path", error.to_string()));
+    let path = |text: &str| {
+        text.parse::<Path>()
+            .map_err(|error| document.error("mad.path", error.to_string()))
+    };
     match (&table.path, table.lid) {
-        (Some(_), Some(_)) => Err(document.error("mad.lid", "expected either path or lid, found both")),
+        (Some(_), Some(_)) => {
+            Err(document.error("mad.lid", "expected either path or lid, found both"))
+        }
         (Some(text), None) => {
             let path = path(text)?;
             if path.ports().is_empty() {
@@ -192,14 +231,18 @@ fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, 
             }
             // Linux sends a directed route by no other port than the one that it was opened for (smi_handle_dr_smp_send).
             if let Some(port) = port.filter(|port| path.ports()[0] != *port) {
-                let problem =
-                    format!("the first hop leaves by the adapter's port, {port}; expected 0,{port} and what follows, found {path}");
+                let problem = format!(
+                    "the first hop leaves by the adapter's port, {port}; expected 0,{port} and what follows, found {path}"
+                );
                 return Err(document.error("mad.path", problem));
             }
             Ok(Route::Directed(path))
         }
         (None, Some(lid @ 1..=LAST_UNICAST)) => Ok(Route::Lid(Lid(lid as u16))),
-        (None, Some(lid)) => Err(document.error("mad.lid", format!("expected a unicast LID, 1 to {LAST_UNICAST}, found {lid}"))),
+        (None, Some(lid)) => Err(document.error(
+            "mad.lid",
+            format!("expected a unicast LID, 1 to {LAST_UNICAST}, found {lid}"),
+        )),
         // The plan's topology: the DUT is the next node.
         (None, None) => Ok(Route::Directed(path(&format!("0,{}", port.unwrap_or(1)))?)),
     }
@@ -222,23 +265,40 @@ fn transport(document: &Document, table: Table) -> Result<MadTransport, ConfigEr
                 Kind::Ibsim => "ibsim",
                 Kind::Umad => "umad",
             };
-            return Err(document.error(&format!("mad.{key}"), format!("only transport = \"{word}\" takes it")));
+            return Err(document.error(
+                &format!("mad.{key}"),
+                format!("only transport = \"{word}\" takes it"),
+            ));
         }
     }
-    let missing = |key: &str, what: &str| document.error(&format!("mad.{key}"), format!("missing: {what}"));
+    let missing =
+        |key: &str, what: &str| document.error(&format!("mad.{key}"), format!("missing: {what}"));
     Ok(match kind {
         Kind::Sim => MadTransport::Sim {
             faults: faults(document, "mad.faults", &table.faults.unwrap_or_default())?,
             args: table.args.unwrap_or_default(),
         },
         Kind::Ibsim => MadTransport::Ibsim {
-            socket: table.socket.ok_or_else(|| missing("socket", "say the server's IBSIM_SOCKNAME, such as socket = \"sim\""))?,
-            host: table.host.ok_or_else(|| missing("host", "say which node of the fabric the tester is, such as host = \"Hca1\""))?,
+            socket: table.socket.ok_or_else(|| {
+                missing(
+                    "socket",
+                    "say the server's IBSIM_SOCKNAME, such as socket = \"sim\"",
+                )
+            })?,
+            host: table.host.ok_or_else(|| {
+                missing(
+                    "host",
+                    "say which node of the fabric the tester is, such as host = \"Hca1\"",
+                )
+            })?,
         },
         Kind::Umad => MadTransport::Umad {
-            device: table
-                .device
-                .ok_or_else(|| missing("device", "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\""))?,
+            device: table.device.ok_or_else(|| {
+                missing(
+                    "device",
+                    "say the adapter's name in /sys/class/infiniband, such as device = \"mlx5_0\"",
+                )
+            })?,
             port: table.port.unwrap_or(1),
             sysfs: table.sysfs.unwrap_or_else(|| "/sys".into()),
         },

@@ -89,21 +89,36 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
     ] {
         if given && table.dut != of {
             let word = if of == Kind::Sim { "sim" } else { "agent" };
-            return Err(document.error(&format!("rc.{key}"), format!("only dut = \"{word}\" takes it")));
+            return Err(document.error(
+                &format!("rc.{key}"),
+                format!("only dut = \"{word}\" takes it"),
+            ));
         }
     }
-    let missing = |key: &str, what: &str| document.error(&format!("rc.{key}"), format!("missing: {what}"));
+    let missing =
+        |key: &str, what: &str| document.error(&format!("rc.{key}"), format!("missing: {what}"));
     let address = match (table.address, table.dut) {
         (Some(address), _) => address,
         // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
         (None, Kind::Sim) => Ipv4Addr::new(198, 18, 16, 1).into(),
-        (None, Kind::Agent) => return Err(missing("address", "say the tester's address on that port, such as address = \"198.18.16.1\"")),
+        (None, Kind::Agent) => {
+            return Err(missing(
+                "address",
+                "say the tester's address on that port, such as address = \"198.18.16.1\"",
+            ));
+        }
     };
     if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
-        return Err(document.error("rc.address", format!("expected the unicast address of the tester's port, found {address}")));
+        return Err(document.error(
+            "rc.address",
+            format!("expected the unicast address of the tester's port, found {address}"),
+        ));
     }
     if table.dut == Kind::Sim && address.is_ipv6() {
-        return Err(document.error("rc.address", "the simulated requester's link has IPv4 addresses only; give one, or leave it out"));
+        return Err(document.error(
+            "rc.address",
+            "the simulated requester's link has IPv4 addresses only; give one, or leave it out",
+        ));
     }
     let dut = match table.dut {
         Kind::Sim => {
@@ -119,5 +134,10 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
                 .ok_or_else(|| missing("port", "say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }"))?,
         },
     };
-    Ok(RcTestbed { dut, address, xdp: table.xdp, apm: table.apm })
+    Ok(RcTestbed {
+        dut,
+        address,
+        xdp: table.xdp,
+        apm: table.apm,
+    })
 }

@@ -43,16 +43,27 @@ impl Storm {
     /// Sends the first frame as soon as every sender is in its place, and goes on until it is stopped; each sender keeps to
     /// [`StormPlan::interval`]. How many there are depends on how long a pause is at `line_rate`, with which gaps are compared,
     /// and on the CPUs that the calling thread may use.
-    pub fn start(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate) -> std::io::Result<Self> {
+    pub fn start(
+        sender: impl Transmit + 'static,
+        plan: &StormPlan,
+        line_rate: LineRate,
+    ) -> std::io::Result<Self> {
         let placement = Placement::choose(plan.quanta.nanos(line_rate), &realtime::allowed_cpus());
         Self::start_on(sender, plan, line_rate, placement)
     }
 
     /// The same with a placement of the caller's choice.
-    pub fn start_on(sender: impl Transmit + 'static, plan: &StormPlan, line_rate: LineRate, placement: Placement) -> std::io::Result<Self> {
+    pub fn start_on(
+        sender: impl Transmit + 'static,
+        plan: &StormPlan,
+        line_rate: LineRate,
+        placement: Placement,
+    ) -> std::io::Result<Self> {
         let frame = match &plan.kind {
             StormKind::Pfc(priorities) => MacControl::pfc(priorities.iter().copied(), plan.quanta),
-            StormKind::Pause => MacControl::Pause { quanta: plan.quanta.0 },
+            StormKind::Pause => MacControl::Pause {
+                quanta: plan.quanta.0,
+            },
         };
         let cpus = placement.cpus();
         let pause = shortest_pause(plan.quanta, line_rate);
@@ -78,13 +89,27 @@ impl Storm {
                 let pinned = cpu.filter(|cpu| realtime::pin(*cpu));
                 drop(unplaced);
                 let account = match begin.recv() {
-                    Ok(start) => send(&sender, &frame, Schedule::new(start, interval, index, count), account, &latest, &stop),
+                    Ok(start) => send(
+                        &sender,
+                        &frame,
+                        Schedule::new(start, interval, index, count),
+                        account,
+                        &latest,
+                        &stop,
+                    ),
                     Err(mpsc::RecvError) => account,
                 };
-                Sent { account, scheduling: scheduling(fifo, pinned) }
+                Sent {
+                    account,
+                    scheduling: scheduling(fifo, pinned),
+                }
             };
             // Those that were started end when `starts` and `storm` are dropped.
-            storm.senders.push(thread::Builder::new().name(format!("storm {index}")).spawn(run)?);
+            storm.senders.push(
+                thread::Builder::new()
+                    .name(format!("storm {index}"))
+                    .spawn(run)?,
+            );
             starts.push(start);
         }
         drop(unplaced);
@@ -103,14 +128,23 @@ impl Storm {
         // A frame that is missing later is missed by nobody.
         let stopped = clock::now();
         let ended = self.end();
-        let sent: Vec<Sent> = ended.into_iter().map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
+        let sent: Vec<Sent> = ended
+            .into_iter()
+            .map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
         let method = method(&sent, self.interval, self.awake.is_some());
-        Account::end(method, sent.into_iter().map(|sent| sent.account).collect(), stopped)
+        Account::end(
+            method,
+            sent.into_iter().map(|sent| sent.account).collect(),
+            stopped,
+        )
     }
 
     fn end(&mut self) -> Vec<thread::Result<Sent>> {
         self.stop.store(true, Ordering::Release);
-        self.senders.iter().for_each(|sender| sender.thread().unpark());
+        self.senders
+            .iter()
+            .for_each(|sender| sender.thread().unpark());
         self.senders.drain(..).map(JoinHandle::join).collect()
     }
 }
@@ -156,7 +190,11 @@ fn shortest_pause(quanta: Quanta, line_rate: LineRate) -> Nanos {
 }
 
 fn scheduling(fifo: bool, cpu: Option<usize>) -> String {
-    let policy = if fifo { format!("SCHED_FIFO {}", realtime::STORM) } else { "the scheduling of the process".into() };
+    let policy = if fifo {
+        format!("SCHED_FIFO {}", realtime::STORM)
+    } else {
+        "the scheduling of the process".into()
+    };
     match cpu {
         Some(cpu) => format!("{policy} on CPU {cpu}"),
         None => format!("{policy} on any CPU"),
@@ -168,10 +206,21 @@ fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
     let scheduling: Vec<&str> = sent.iter().map(|sent| sent.scheduling.as_str()).collect();
     let senders = match scheduling[..] {
         [one] => format!("one sender ({one})"),
-        _ => format!("{} senders, redundant and evenly apart ({}),", scheduling.len(), scheduling.join(", ")),
+        _ => format!(
+            "{} senders, redundant and evenly apart ({}),",
+            scheduling.len(),
+            scheduling.join(", ")
+        ),
     };
-    let sleep = if awake { "; CPUs kept out of deep sleep" } else { "" };
-    format!("{senders} every {} by send and sleep{sleep}", Span(interval))
+    let sleep = if awake {
+        "; CPUs kept out of deep sleep"
+    } else {
+        ""
+    };
+    format!(
+        "{senders} every {} by send and sleep{sleep}",
+        Span(interval)
+    )
 }
 
 #[cfg(test)]
@@ -179,7 +228,10 @@ mod tests {
     use super::*;
 
     fn sent(scheduling: String) -> Sent {
-        Sent { account: Account::new(0), scheduling }
+        Sent {
+            account: Account::new(0),
+            scheduling,
+        }
     }
 
     #[test]
@@ -189,7 +241,10 @@ mod tests {
             method(&one, 11_184_640, true),
             "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and sleep; CPUs kept out of deep sleep"
         );
-        let two = [sent(scheduling(true, Some(0))), sent(scheduling(true, None))];
+        let two = [
+            sent(scheduling(true, Some(0))),
+            sent(scheduling(true, None)),
+        ];
         assert_eq!(
             method(&two, 13_980, false),
             "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any CPU), every 13.98us by send and sleep"

@@ -50,15 +50,32 @@ impl NetlinkDeserializable for Message {
 
 /// The PFC settings of `interface`; `None` where its driver has none. `EOPNOTSUPP` where it knows no DCB.
 pub fn pfc(interface: &str) -> io::Result<Option<Pfc>> {
-    let answer = ask(NETLINK_ROUTE, Message(attribute(ATTR_IFNAME, &[interface.as_bytes(), &[0]].concat())))?;
-    Ok(find(&answer.0, ATTR_IEEE).and_then(|ieee| find(ieee, ATTR_IEEE_PFC)).and_then(read_pfc))
+    let answer = ask(
+        NETLINK_ROUTE,
+        Message(attribute(
+            ATTR_IFNAME,
+            &[interface.as_bytes(), &[0]].concat(),
+        )),
+    )?;
+    Ok(find(&answer.0, ATTR_IEEE)
+        .and_then(|ieee| find(ieee, ATTR_IEEE_PFC))
+        .and_then(read_pfc))
 }
 
 /// A `struct ieee_pfc`; `None` where it is shorter than that.
 fn read_pfc(octets: &[u8]) -> Option<Pfc> {
     let octets = octets.get(..IEEE_PFC)?;
-    let counts = |at: usize| std::array::from_fn(|class| u64::from_ne_bytes(octets[at + 8 * class..][..8].try_into().expect("8 octets")));
-    Some(Pfc { capacity: octets[0], enabled: octets[1], requests: counts(REQUESTS), indications: counts(INDICATIONS) })
+    let counts = |at: usize| {
+        std::array::from_fn(|class| {
+            u64::from_ne_bytes(octets[at + 8 * class..][..8].try_into().expect("8 octets"))
+        })
+    };
+    Some(Pfc {
+        capacity: octets[0],
+        enabled: octets[1],
+        requests: counts(REQUESTS),
+        indications: counts(INDICATIONS),
+    })
 }
 
 #[cfg(test)]

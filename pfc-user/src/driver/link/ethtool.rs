@@ -103,10 +103,22 @@ impl Feature {
         match self {
             Self::TxVlan => Access::Flag(1 << 7),
             Self::RxVlan => Access::Flag(1 << 8),
-            Self::Gro => Access::Commands { get: 0x2b, set: 0x2c },
-            Self::Gso => Access::Commands { get: 0x23, set: 0x24 },
-            Self::Tso => Access::Commands { get: 0x1e, set: 0x1f },
-            Self::TxChecksum => Access::Commands { get: 0x16, set: 0x17 },
+            Self::Gro => Access::Commands {
+                get: 0x2b,
+                set: 0x2c,
+            },
+            Self::Gso => Access::Commands {
+                get: 0x23,
+                set: 0x24,
+            },
+            Self::Tso => Access::Commands {
+                get: 0x1e,
+                set: 0x1f,
+            },
+            Self::TxChecksum => Access::Commands {
+                get: 0x16,
+                set: 0x17,
+            },
             Self::Lro => Access::Flag(1 << 15),
             Self::GroHardware | Self::RxAll => Access::Named,
         }
@@ -118,7 +130,9 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     match feature.access() {
         Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
         Access::Commands { get, .. } => Ok(value(interface, get, 0)? != 0),
-        Access::Named => Ok(features::read(interface)?.iter().any(|bit| Some(bit.name.as_str()) == feature.kernel_name() && bit.on)),
+        Access::Named => Ok(features::read(interface)?
+            .iter()
+            .any(|bit| Some(bit.name.as_str()) == feature.kernel_name() && bit.on)),
     }
 }
 
@@ -127,7 +141,11 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()
     match feature.access() {
         Access::Flag(bit) => {
             let flags = value(interface, GFLAGS, 0)?;
-            value(interface, SFLAGS, if on { flags | bit } else { flags & !bit })?;
+            value(
+                interface,
+                SFLAGS,
+                if on { flags | bit } else { flags & !bit },
+            )?;
         }
         Access::Commands { set, .. } => {
             value(interface, set, on.into())?;
@@ -148,7 +166,12 @@ pub fn identity(interface: &str) -> io::Result<Driver> {
     let info = driver_info(interface)?;
     // struct ethtool_drvinfo: driver, version, firmware and bus of 32 octets each, behind the command.
     let field = |at: usize| text(&info.octets()[at..at + 32]);
-    Ok(Driver { name: field(4), version: field(36), firmware: field(68), bus: field(100) })
+    Ok(Driver {
+        name: field(4),
+        version: field(36),
+        firmware: field(68),
+        bus: field(100),
+    })
 }
 
 /// Queues in use.
@@ -157,7 +180,10 @@ pub fn queues(interface: &str) -> io::Result<Queues> {
     let mut channels = Request::new(GCHANNELS, 36);
     channels.send(interface)?;
     let combined = channels.word(32);
-    Ok(Queues { rx: channels.word(20) + combined, tx: channels.word(24) + combined })
+    Ok(Queues {
+        rx: channels.word(20) + combined,
+        tx: channels.word(24) + combined,
+    })
 }
 
 /// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not say, or has no such queues.
@@ -174,7 +200,12 @@ pub fn speed(interface: &str) -> io::Result<Option<u64>> {
     // struct ethtool_cmd: the low half of the Mbit/s is at 12, the high half at 28.
     let mut settings = Request::new(GSET, 44);
     settings.send(interface)?;
-    let half = |at: usize| u32::from(u16::from_ne_bytes([settings.octets()[at], settings.octets()[at + 1]]));
+    let half = |at: usize| {
+        u32::from(u16::from_ne_bytes([
+            settings.octets()[at],
+            settings.octets()[at + 1],
+        ]))
+    };
     let megabits = half(28) << 16 | half(12);
     // SPEED_UNKNOWN is all ones, of which drivers with 16 bits leave the low half.
     Ok((!matches!(megabits, 0 | 0xffff | u32::MAX)).then(|| u64::from(megabits) * 1_000_000))
@@ -201,7 +232,11 @@ pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
         )));
     }
     let names = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
-    let values = values.octets()[8..].as_chunks().0.iter().map(|octets| u64::from_ne_bytes(*octets));
+    let values = values.octets()[8..]
+        .as_chunks()
+        .0
+        .iter()
+        .map(|octets| u64::from_ne_bytes(*octets));
     Ok(names.zip(values).take(values_found as usize).collect())
 }
 
@@ -220,7 +255,10 @@ fn value(interface: &str, command: u32, value: u32) -> io::Result<u32> {
 }
 
 pub(super) fn text(octets: &[u8]) -> String {
-    let end = octets.iter().position(|&octet| octet == 0).unwrap_or(octets.len());
+    let end = octets
+        .iter()
+        .position(|&octet| octet == 0)
+        .unwrap_or(octets.len());
     String::from_utf8_lossy(&octets[..end]).into_owned()
 }
 
@@ -261,7 +299,12 @@ impl Request {
         let socket = UnixDatagram::unbound()?;
         // SAFETY: the kernel reads and writes no more than the command's structure, for which every caller has made
         // `self.0` long enough; ifreq and buffer outlive the call.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let result =
+            unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 }

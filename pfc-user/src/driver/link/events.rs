@@ -36,9 +36,13 @@ pub fn events() -> io::Result<impl Stream<Item = LinkEvent>> {
     // A bridge tells in the same words, of a family of its own, which ports it has.
     let of_link = |link: &LinkMessage| link.header.interface_family == AddressFamily::Unspec;
     let event = move |payload| match payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) if of_link(&link) => state(&link),
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) if of_link(&link) => {
+            state(&link)
+        }
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) if of_link(&link) => {
-            Some(LinkEvent::Gone { index: link.header.index })
+            Some(LinkEvent::Gone {
+                index: link.header.index,
+            })
         }
         NetlinkPayload::Overrun(_) => Some(LinkEvent::Missed),
         _ => None,
@@ -47,13 +51,23 @@ pub fn events() -> io::Result<impl Stream<Item = LinkEvent>> {
 }
 
 fn state(link: &LinkMessage) -> Option<LinkEvent> {
-    let carrier = link.attributes.iter().find_map(|attribute| match attribute {
-        LinkAttribute::Carrier(carrier) => Some(*carrier != 0),
-        _ => None,
-    })?;
-    let mtu = link.attributes.iter().find_map(|attribute| match attribute {
-        LinkAttribute::Mtu(mtu) => Some(*mtu),
-        _ => None,
-    })?;
-    Some(LinkEvent::State { index: link.header.index, carrier, mtu })
+    let carrier = link
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::Carrier(carrier) => Some(*carrier != 0),
+            _ => None,
+        })?;
+    let mtu = link
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::Mtu(mtu) => Some(*mtu),
+            _ => None,
+        })?;
+    Some(LinkEvent::State {
+        index: link.header.index,
+        carrier,
+        mtu,
+    })
 }

@@ -24,15 +24,29 @@ pub(super) fn read(interface: &str) -> io::Result<Vec<FeatureFact>> {
     let mut features = Request::new(GFEATURES, BLOCKS + blocks * BLOCK);
     features.set_word(4, blocks as u32);
     features.send(interface)?;
-    let bit = |index: usize, word: usize| features.word(BLOCKS + index / 32 * BLOCK + 4 * word) & 1 << (index % 32) != 0;
-    let fact = |(index, name): (usize, String)| FeatureFact { name, on: bit(index, 2), fixed: !bit(index, 0) || bit(index, 3) };
-    Ok(names.into_iter().enumerate().map(fact).filter(|feature| !feature.name.is_empty()).collect())
+    let bit = |index: usize, word: usize| {
+        features.word(BLOCKS + index / 32 * BLOCK + 4 * word) & 1 << (index % 32) != 0
+    };
+    let fact = |(index, name): (usize, String)| FeatureFact {
+        name,
+        on: bit(index, 2),
+        fixed: !bit(index, 0) || bit(index, 3),
+    };
+    Ok(names
+        .into_iter()
+        .enumerate()
+        .map(fact)
+        .filter(|feature| !feature.name.is_empty())
+        .collect())
 }
 
 /// Asks for the feature to be on or off; the kernel may leave a fixed one as it was.
 pub(super) fn set(interface: &str, name: &str, on: bool) -> io::Result<()> {
     let names = names(interface)?;
-    let index = names.iter().position(|known| known == name).ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))?;
+    let index = names
+        .iter()
+        .position(|known| known == name)
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))?;
     let blocks = names.len().div_ceil(32);
     // struct ethtool_set_features_block: which are meant, and what they are to be.
     let mut request = Request::new(SFEATURES, BLOCKS + blocks * 8);
@@ -59,5 +73,8 @@ fn names(interface: &str) -> io::Result<Vec<String>> {
     names.set_word(4, NAMES_OF_FEATURES);
     names.set_word(8, count as u32);
     names.send(interface)?;
-    Ok(names.octets()[12..].chunks_exact(NAME_LEN).map(text).collect())
+    Ok(names.octets()[12..]
+        .chunks_exact(NAME_LEN)
+        .map(text)
+        .collect())
 }

@@ -51,20 +51,40 @@ impl<F> Emitable for Command<F> {
 
 impl<F> ParseableParametrized<[u8], GenlHeader> for Command<F> {
     fn parse_with_param(octets: &[u8], header: GenlHeader) -> Result<Self, DecodeError> {
-        Ok(Self { command: header.cmd, attributes: octets.to_vec(), family: PhantomData })
+        Ok(Self {
+            command: header.cmd,
+            attributes: octets.to_vec(),
+            family: PhantomData,
+        })
     }
 }
 
 /// Asks the family `F`; the attributes of its answer. `ENOENT` where the kernel has no such family.
-pub(super) fn query<F: Family + std::fmt::Debug>(command: u8, attributes: Vec<u8>) -> io::Result<Vec<u8>> {
-    let mut message = GenlMessage::from_payload(Command::<F> { command, attributes, family: PhantomData });
+pub(super) fn query<F: Family + std::fmt::Debug>(
+    command: u8,
+    attributes: Vec<u8>,
+) -> io::Result<Vec<u8>> {
+    let mut message = GenlMessage::from_payload(Command::<F> {
+        command,
+        attributes,
+        family: PhantomData,
+    });
     message.set_resolved_family_id(family_id(F::NAME)?);
     Ok(ask(NETLINK_GENERIC, message)?.payload.attributes)
 }
 
 fn family_id(name: &str) -> io::Result<u16> {
-    let request = GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())] };
+    let request = GenlCtrl {
+        cmd: GenlCtrlCmd::GetFamily,
+        nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())],
+    };
     let answer: GenlMessage<GenlCtrl> = ask(NETLINK_GENERIC, GenlMessage::from_payload(request))?;
-    let id = answer.payload.nlas.iter().find_map(|attribute| if let GenlCtrlAttrs::FamilyId(id) = attribute { Some(*id) } else { None });
+    let id = answer.payload.nlas.iter().find_map(|attribute| {
+        if let GenlCtrlAttrs::FamilyId(id) = attribute {
+            Some(*id)
+        } else {
+            None
+        }
+    });
     id.ok_or_else(|| io::Error::other(format!("generic netlink: the family {name} has no number")))
 }

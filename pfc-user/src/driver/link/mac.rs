@@ -45,7 +45,10 @@ pub struct Live {
 impl Live {
     /// Of `interface` in `namespace`.
     pub fn new(namespace: &Namespace, interface: &str) -> Result<Self, LinkError> {
-        Ok(Self { namespace: namespace.try_clone()?, interface: interface.to_owned() })
+        Ok(Self {
+            namespace: namespace.try_clone()?,
+            interface: interface.to_owned(),
+        })
     }
 }
 
@@ -61,12 +64,16 @@ impl MacReader for Live {
             Ok::<_, std::io::Error>(Reading {
                 driver: ethtool::driver(interface).unwrap_or_default(),
                 private,
-                pause: pause::pause(interface).map(|pause| pause.frames).unwrap_or_default(),
+                pause: pause::pause(interface)
+                    .map(|pause| pause.frames)
+                    .unwrap_or_default(),
                 mac_control: pause::mac_control(interface).unwrap_or_default(),
                 pfc: dcb::pfc(interface).unwrap_or_default(),
             })
         })?;
-        read.map_err(|error| LinkError::system(format!("cannot read the counters of {interface}"), error))
+        read.map_err(|error| {
+            LinkError::system(format!("cannot read the counters of {interface}"), error)
+        })
     }
 }
 
@@ -77,7 +84,12 @@ pub struct Recorded(pub VecDeque<Reading>);
 
 impl MacReader for Recorded {
     fn read(&mut self) -> Result<Reading, LinkError> {
-        let end = || LinkError::system("the recording of counters", std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+        let end = || {
+            LinkError::system(
+                "the recording of counters",
+                std::io::Error::from(std::io::ErrorKind::UnexpectedEof),
+            )
+        };
         self.0.pop_front().ok_or_else(end)
     }
 }
@@ -93,14 +105,22 @@ pub struct Alive {
 
 impl Alive {
     fn how(&self, enabled: Option<u8>, counter: &str) -> Option<String> {
-        self.shown.get(counter).filter(|_| self.enabled == enabled).cloned()
+        self.shown
+            .get(counter)
+            .filter(|_| self.enabled == enabled)
+            .cloned()
     }
 
     fn note(&mut self, enabled: Option<u8>, counter: &str, how: &str) {
         if self.enabled != enabled {
-            *self = Self { enabled, shown: BTreeMap::new() };
+            *self = Self {
+                enabled,
+                shown: BTreeMap::new(),
+            };
         }
-        self.shown.entry(counter.to_owned()).or_insert_with(|| how.to_owned());
+        self.shown
+            .entry(counter.to_owned())
+            .or_insert_with(|| how.to_owned());
     }
 }
 
@@ -112,7 +132,12 @@ pub struct MacLog {
 
 impl MacLog {
     /// A log without readings: sees which counters there are. `port` is `tx` or `rx`.
-    pub fn begin(mut reader: Box<dyn MacReader>, port: &str, interface: &str, alive: &Alive) -> Self {
+    pub fn begin(
+        mut reader: Box<dyn MacReader>,
+        port: &str,
+        interface: &str,
+        alive: &Alive,
+    ) -> Self {
         let mut report = MacReport {
             port: port.to_owned(),
             interface: interface.to_owned(),
@@ -126,9 +151,16 @@ impl MacLog {
         match reader.read() {
             Ok(reading) => {
                 let enabled = reading.pfc.map(|pfc| pfc.enabled);
-                let known = |(counter, _): (MacCounter, u64)| MacCounter { alive: alive.how(enabled, &counter.name), ..counter };
+                let known = |(counter, _): (MacCounter, u64)| MacCounter {
+                    alive: alive.how(enabled, &counter.name),
+                    ..counter
+                };
                 report.counters = nic::counters(&reading).into_iter().map(known).collect();
-                report.lag = if report.counters.is_empty() { 0 } else { nic::lag(&reading.driver) };
+                report.lag = if report.counters.is_empty() {
+                    0
+                } else {
+                    nic::lag(&reading.driver)
+                };
                 (report.driver, report.enabled) = (reading.driver, enabled);
             }
             Err(error) => report.error = Some(error.to_string()),
@@ -155,22 +187,40 @@ impl MacLog {
     fn add(&mut self, reading: &Reading, before: &str, now: Nanos) {
         let report = &mut self.report;
         if report.enabled != reading.pfc.map(|pfc| pfc.enabled) {
-            report.error = Some(format!("the PFC settings of {} were changed meanwhile", report.interface));
+            report.error = Some(format!(
+                "the PFC settings of {} were changed meanwhile",
+                report.interface
+            ));
         }
         let found = nic::counters(reading);
         for counter in &mut report.counters {
-            match found.iter().find(|(other, _)| other.name == counter.name && other.source == counter.source) {
+            match found
+                .iter()
+                .find(|(other, _)| other.name == counter.name && other.source == counter.source)
+            {
                 Some((_, value)) => counter.values.push(*value),
-                None => report.error = Some(format!("{} has lost its counter {}", report.interface, counter.name)),
+                None => {
+                    report.error = Some(format!(
+                        "{} has lost its counter {}",
+                        report.interface, counter.name
+                    ))
+                }
             }
         }
-        report.readings.push(mac::Reading { before: before.to_owned(), time: now });
+        report.readings.push(mac::Reading {
+            before: before.to_owned(),
+            time: now,
+        });
     }
 
     /// The readings; counters that rose are alive from now on, `during` which they did.
     pub fn finish(self, during: &str, alive: &mut Alive) -> MacReport {
         for (counter, _) in rises(&self.report) {
-            alive.note(self.report.enabled, &counter, &format!("it rose in {during}"));
+            alive.note(
+                self.report.enabled,
+                &counter,
+                &format!("it rose in {during}"),
+            );
         }
         self.report
     }
@@ -178,7 +228,12 @@ impl MacLog {
 
 /// The counters that rose, each with by how much.
 pub fn rises(report: &MacReport) -> Vec<(String, u64)> {
-    let rise = |counter: &MacCounter| counter.rise().filter(|rise| *rise > 0).map(|rise| (counter.name.clone(), rise));
+    let rise = |counter: &MacCounter| {
+        counter
+            .rise()
+            .filter(|rise| *rise > 0)
+            .map(|rise| (counter.name.clone(), rise))
+    };
     report.counters.iter().filter_map(rise).collect()
 }
 
@@ -187,8 +242,19 @@ mod tests {
     use super::*;
 
     fn reading(xoff: u64, enabled: u8) -> Reading {
-        let private = vec![("port.rx_priority_3_xoff_rx".into(), xoff), ("rx_packets".into(), 9)];
-        Reading { driver: "i40e".into(), private, pfc: Some(Pfc { enabled, ..Pfc::default() }), ..Reading::default() }
+        let private = vec![
+            ("port.rx_priority_3_xoff_rx".into(), xoff),
+            ("rx_packets".into(), 9),
+        ];
+        Reading {
+            driver: "i40e".into(),
+            private,
+            pfc: Some(Pfc {
+                enabled,
+                ..Pfc::default()
+            }),
+            ..Reading::default()
+        }
     }
 
     fn log(readings: Vec<Reading>, alive: &mut Alive) -> MacReport {
@@ -204,25 +270,54 @@ mod tests {
     #[test]
     fn what_rose_is_alive_for_the_rest_of_the_run() {
         let mut alive = Alive::default();
-        let first = log(vec![reading(5, 0), reading(5, 0), reading(8, 0)], &mut alive);
-        assert_eq!((first.driver.as_str(), first.enabled, first.error), ("i40e", Some(0), None));
+        let first = log(
+            vec![reading(5, 0), reading(5, 0), reading(8, 0)],
+            &mut alive,
+        );
+        assert_eq!(
+            (first.driver.as_str(), first.enabled, first.error),
+            ("i40e", Some(0), None)
+        );
         let counter = &first.counters[0];
-        assert_eq!((counter.values.as_slice(), counter.rise(), &counter.alive), (&[5, 5, 8][..], Some(3), &None));
+        assert_eq!(
+            (counter.values.as_slice(), counter.rise(), &counter.alive),
+            (&[5, 5, 8][..], Some(3), &None)
+        );
         let second = log(vec![reading(8, 0), reading(8, 0)], &mut alive);
-        assert_eq!(second.counters[0].alive.as_deref(), Some("it rose in lossless 3"));
+        assert_eq!(
+            second.counters[0].alive.as_deref(),
+            Some("it rose in lossless 3")
+        );
         assert_eq!(second.counters[0].rise(), Some(0));
         let third = log(vec![reading(8, 0x10), reading(8, 0x10)], &mut alive);
-        assert_eq!(third.counters[0].alive, None, "with another PFC setting it may not count");
+        assert_eq!(
+            third.counters[0].alive, None,
+            "with another PFC setting it may not count"
+        );
     }
 
     #[test]
     fn what_cannot_be_trusted_is_said() {
         let alive = &mut Alive::default();
-        assert!(log(vec![reading(5, 0), reading(5, 8)], alive).error.unwrap().contains("PFC settings of eth0"));
+        assert!(
+            log(vec![reading(5, 0), reading(5, 8)], alive)
+                .error
+                .unwrap()
+                .contains("PFC settings of eth0")
+        );
         let mut gone = reading(5, 0);
         gone.private.remove(0);
-        assert!(log(vec![reading(5, 0), gone], alive).error.unwrap().contains("port.rx_priority_3_xoff_rx"));
-        assert_eq!(log(vec![reading(5, 0), reading(1, 0)], alive).counters[0].rise(), None, "a reset");
+        assert!(
+            log(vec![reading(5, 0), gone], alive)
+                .error
+                .unwrap()
+                .contains("port.rx_priority_3_xoff_rx")
+        );
+        assert_eq!(
+            log(vec![reading(5, 0), reading(1, 0)], alive).counters[0].rise(),
+            None,
+            "a reset"
+        );
         let mut ended = MacLog::begin(Box::new(Recorded::default()), "tx", "eth0", alive);
         ended.read("baseline", 0);
         assert!(ended.finish("", alive).error.is_some());

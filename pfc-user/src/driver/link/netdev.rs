@@ -32,7 +32,15 @@ impl XdpFeatures {
     /// Frames can be redirected to this interface.
     pub const NDO_XMIT: u64 = 1 << 2;
     /// The bits' names, lowest first.
-    const NAMES: [&str; 7] = ["basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"];
+    const NAMES: [&str; 7] = [
+        "basic",
+        "redirect",
+        "ndo-xmit",
+        "xsk-zerocopy",
+        "hw-offload",
+        "rx-sg",
+        "ndo-xmit-sg",
+    ];
 
     /// Whether all bits of `feature` are there.
     pub const fn has(self, feature: u64) -> bool {
@@ -41,14 +49,21 @@ impl XdpFeatures {
 
     /// The names of those that are there, as the kernel's documentation has them.
     pub fn names(self) -> Vec<&'static str> {
-        Self::NAMES.iter().enumerate().filter(|(bit, _)| self.0 & 1 << bit != 0).map(|(_, name)| *name).collect()
+        Self::NAMES
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 & 1 << bit != 0)
+            .map(|(_, name)| *name)
+            .collect()
     }
 }
 
 /// The features of the interface with that index in the calling thread's namespace. `ENOENT` on kernels before 6.3.
 pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
     let answer = query::<Netdev>(CMD_DEV_GET, attribute(A_DEV_IFINDEX, &index.to_ne_bytes()))?;
-    find_u64(&answer, A_DEV_XDP_FEATURES).map(XdpFeatures).ok_or_else(|| io::Error::other("netdev: the answer has no XDP features"))
+    find_u64(&answer, A_DEV_XDP_FEATURES)
+        .map(XdpFeatures)
+        .ok_or_else(|| io::Error::other("netdev: the answer has no XDP features"))
 }
 
 /// Whether the interface with that index in the calling thread's network namespace takes frames of XDP; `None` where the kernel
@@ -68,7 +83,10 @@ mod tests {
     #[test]
     fn features_have_names() {
         let features = XdpFeatures(0b100011);
-        assert!(features.has(XdpFeatures::BASIC | XdpFeatures::REDIRECT) && !features.has(XdpFeatures::NDO_XMIT));
+        assert!(
+            features.has(XdpFeatures::BASIC | XdpFeatures::REDIRECT)
+                && !features.has(XdpFeatures::NDO_XMIT)
+        );
         assert_eq!(features.names(), ["basic", "redirect", "rx-sg"]);
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::io;
 
 use netlink_packet_core::{
-    DefaultNla, Emitable, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable, NlasIterator,
+    DefaultNla, Emitable, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload,
+    NetlinkSerializable, NlasIterator,
 };
 use netlink_sys::{Socket, SocketAddr};
 
@@ -12,21 +13,30 @@ use netlink_sys::{Socket, SocketAddr};
 const ATTRIBUTE_HEADER: usize = 4;
 
 /// Sends `request` and returns the kernel's answer; an error as the kernel gives it.
-pub(super) fn ask<M: NetlinkSerializable + NetlinkDeserializable + Debug>(protocol: isize, request: M) -> io::Result<M> {
+pub(super) fn ask<M: NetlinkSerializable + NetlinkDeserializable + Debug>(
+    protocol: isize,
+    request: M,
+) -> io::Result<M> {
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    let mut message = NetlinkMessage::new(Default::default(), NetlinkPayload::InnerMessage(request));
+    let mut message =
+        NetlinkMessage::new(Default::default(), NetlinkPayload::InnerMessage(request));
     message.header.flags = NLM_F_REQUEST;
     message.finalize();
     let mut octets = vec![0; message.buffer_len()];
     message.serialize(&mut octets);
     socket.send(&octets, 0)?;
     let (reply, _) = socket.recv_from_full()?;
-    match NetlinkMessage::<M>::deserialize(&reply).map_err(io::Error::other)?.payload {
+    match NetlinkMessage::<M>::deserialize(&reply)
+        .map_err(io::Error::other)?
+        .payload
+    {
         NetlinkPayload::InnerMessage(answer) => Ok(answer),
         NetlinkPayload::Error(error) => Err(error.to_io()),
-        other => Err(io::Error::other(format!("netlink: expected an answer, found {other:?}"))),
+        other => Err(io::Error::other(format!(
+            "netlink: expected an answer, found {other:?}"
+        ))),
     }
 }
 
@@ -40,8 +50,14 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// The values of the attributes of that kind; what cannot be read ends it.
 pub(super) fn all(attributes: &[u8], kind: u16) -> impl Iterator<Item = &[u8]> {
-    let of_kind = NlasIterator::new(attributes).flatten().filter(move |attribute| attribute.kind() == kind);
-    of_kind.filter_map(|attribute| attribute.into_inner().get(ATTRIBUTE_HEADER..usize::from(attribute.length())))
+    let of_kind = NlasIterator::new(attributes)
+        .flatten()
+        .filter(move |attribute| attribute.kind() == kind);
+    of_kind.filter_map(|attribute| {
+        attribute
+            .into_inner()
+            .get(ATTRIBUTE_HEADER..usize::from(attribute.length()))
+    })
 }
 
 /// The value of the first attribute of that kind.
@@ -60,7 +76,12 @@ mod tests {
 
     #[test]
     fn attributes_are_found_whatever_is_around_them() {
-        let all = [attribute(1, b"eth0\0"), attribute(7 | 0x8000, &attribute(2, &9u64.to_ne_bytes())), attribute(3, &[5])].concat();
+        let all = [
+            attribute(1, b"eth0\0"),
+            attribute(7 | 0x8000, &attribute(2, &9u64.to_ne_bytes())),
+            attribute(3, &[5]),
+        ]
+        .concat();
         assert_eq!(find(&all, 3), Some(&[5][..]));
         assert_eq!(find_u64(find(&all, 7).unwrap(), 2), Some(9));
         assert_eq!(find(&all, 2), None);

@@ -31,11 +31,17 @@ pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkErro
             queues: ethtool::queues(interface).ok(),
             promiscuous: flags.contains(LinkFlags::Promisc),
             xdp_features: netdev::xdp_features(state.index).ok(),
-            xdp_attached: xdp::program_of(state.index).ok().flatten().map(|program| program.to_string()),
+            xdp_attached: xdp::program_of(state.index)
+                .ok()
+                .flatten()
+                .map(|program| program.to_string()),
             features: features::read(interface).unwrap_or_default(),
             pause: pause::pause(interface).ok(),
             pfc: dcb::pfc(interface).ok().flatten(),
-            mac_counters: counters.into_iter().map(|(counter, _)| counter.name).collect(),
+            mac_counters: counters
+                .into_iter()
+                .map(|(counter, _)| counter.name)
+                .collect(),
         }
     })?;
     Ok(facts)
@@ -46,8 +52,13 @@ fn rdma_devices(bus: &str) -> Vec<String> {
     if bus.is_empty() || bus.contains('/') {
         return Vec::new();
     }
-    let devices = fs::read_dir(format!("/sys/bus/pci/devices/{bus}/infiniband")).into_iter().flatten().flatten();
-    let mut names: Vec<String> = devices.map(|device| device.file_name().to_string_lossy().into_owned()).collect();
+    let devices = fs::read_dir(format!("/sys/bus/pci/devices/{bus}/infiniband"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut names: Vec<String> = devices
+        .map(|device| device.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -8,22 +8,56 @@ use super::{LinkError, Namespace, find, netlink};
 /// The frames that each queueing discipline of `interface` has dropped on the way out since it was set up, by its kind and handle.
 ///
 /// Only those directly at the interface: they count what those below them drop as well.
-pub fn queue_drops(namespace: &Namespace, interface: &str) -> Result<Vec<(String, u64)>, LinkError> {
+pub fn queue_drops(
+    namespace: &Namespace,
+    interface: &str,
+) -> Result<Vec<(String, u64)>, LinkError> {
     let index = find(namespace, interface)?.header.index;
     let what = format!("cannot list the queueing disciplines of {interface}");
-    let all: Vec<TcMessage> =
-        netlink(namespace, &what, async |handle, _| handle.qdisc().get().index(index as i32).execute().try_collect().await)?;
-    Ok(all.iter().filter(|qdisc| qdisc.header.index == index as i32).filter_map(drops).collect())
+    let all: Vec<TcMessage> = netlink(namespace, &what, async |handle, _| {
+        handle
+            .qdisc()
+            .get()
+            .index(index as i32)
+            .execute()
+            .try_collect()
+            .await
+    })?;
+    Ok(all
+        .iter()
+        .filter(|qdisc| qdisc.header.index == index as i32)
+        .filter_map(drops)
+        .collect())
 }
 
 fn drops(qdisc: &TcMessage) -> Option<(String, u64)> {
-    let kind = qdisc.attributes.iter().find_map(|attribute| if let TcAttribute::Kind(kind) = attribute { Some(kind) } else { None })?;
+    let kind = qdisc.attributes.iter().find_map(|attribute| {
+        if let TcAttribute::Kind(kind) = attribute {
+            Some(kind)
+        } else {
+            None
+        }
+    })?;
     // `clsact` has programs of both ways in; `ingress` none of those on the way out.
     if kind == "ingress" || ![TcHandle::ROOT, TcHandle::INGRESS].contains(&qdisc.header.parent) {
         return None;
     }
-    let statistics =
-        qdisc.attributes.iter().find_map(|attribute| if let TcAttribute::Stats2(all) = attribute { Some(all) } else { None })?;
-    let queue = statistics.iter().find_map(|statistic| if let TcStats2::Queue(queue) = statistic { Some(queue) } else { None })?;
-    Some((format!("qdisc {kind} {:x}: drops", qdisc.header.handle.major), u64::from(queue.drops)))
+    let statistics = qdisc.attributes.iter().find_map(|attribute| {
+        if let TcAttribute::Stats2(all) = attribute {
+            Some(all)
+        } else {
+            None
+        }
+    })?;
+    let queue = statistics.iter().find_map(|statistic| {
+        if let TcStats2::Queue(queue) = statistic {
+            Some(queue)
+        } else {
+            None
+        }
+    })?;
+    Some((
+        format!("qdisc {kind} {:x}: drops", qdisc.header.handle.major),
+        u64::from(queue.drops),
+    ))
 }

@@ -26,16 +26,44 @@ pub struct End<'a> {
 /// Makes a veth pair that carries frames as they are and none of the kernel's own: no IPv6, no ARP, no offload that merges
 /// frames or takes VLAN tags out of them. Returns when frames can pass. `mtu` in octets.
 pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
-    let peer = LinkUnspec::new_with_name(b.name).address(b.mac.to_vec()).mtu(mtu).setns_by_fd(b.namespace.as_fd().as_raw_fd()).build();
-    let pair = LinkVeth::new(a.name, b.name).address(a.mac.to_vec()).mtu(mtu).set_info_data(InfoData::Veth(InfoVeth::Peer(peer))).build();
-    let what = format!("cannot make the veth pair of {} in {} and {} in {}", a.name, a.namespace, b.name, b.namespace);
-    netlink(a.namespace, &what, async |handle, _| handle.link().add(pair).execute().await)?;
+    let peer = LinkUnspec::new_with_name(b.name)
+        .address(b.mac.to_vec())
+        .mtu(mtu)
+        .setns_by_fd(b.namespace.as_fd().as_raw_fd())
+        .build();
+    let pair = LinkVeth::new(a.name, b.name)
+        .address(a.mac.to_vec())
+        .mtu(mtu)
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+        .build();
+    let what = format!(
+        "cannot make the veth pair of {} in {} and {} in {}",
+        a.name, a.namespace, b.name, b.namespace
+    );
+    netlink(a.namespace, &what, async |handle, _| {
+        handle.link().add(pair).execute().await
+    })?;
     for end in [a, b] {
         quieten(end.namespace, end.name)?;
-        for feature in [Feature::TxVlan, Feature::RxVlan, Feature::Gro, Feature::Tso, Feature::Gso, Feature::TxChecksum] {
+        for feature in [
+            Feature::TxVlan,
+            Feature::RxVlan,
+            Feature::Gro,
+            Feature::Tso,
+            Feature::Gso,
+            Feature::TxChecksum,
+        ] {
             set_feature(end.namespace, end.name, feature, false)?;
         }
-        change(end.namespace, end.name, LinkUnspec::new_with_name(end.name).arp(false).multicast(false).up().build())?;
+        change(
+            end.namespace,
+            end.name,
+            LinkUnspec::new_with_name(end.name)
+                .arp(false)
+                .multicast(false)
+                .up()
+                .build(),
+        )?;
     }
     for end in [a, b] {
         wait_for_carrier(end.namespace, end.name, CARRIER)?;
@@ -46,23 +74,43 @@ pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
 /// Makes a Linux bridge over `ports` in their namespace: a device that knows nothing of PFC. No STP, no multicast snooping, no
 /// VLAN filtering (off by default; not all kernels know the option). Returns when it forwards.
 pub fn create_bridge(namespace: &Namespace, name: &str, ports: &[&str]) -> Result<(), LinkError> {
-    let bridge = LinkBridge::new(name).down().stp_state(BridgeStpState::Disabled).mcast_snooping(false).build();
-    netlink(namespace, &format!("cannot make the bridge {name} in {namespace}"), async |handle, _| {
-        handle.link().add(bridge).execute().await
-    })?;
+    let bridge = LinkBridge::new(name)
+        .down()
+        .stp_state(BridgeStpState::Disabled)
+        .mcast_snooping(false)
+        .build();
+    netlink(
+        namespace,
+        &format!("cannot make the bridge {name} in {namespace}"),
+        async |handle, _| handle.link().add(bridge).execute().await,
+    )?;
     quieten(namespace, name)?;
     let index = find(namespace, name)?.header.index;
     for port in ports {
-        change(namespace, port, LinkUnspec::new_with_name(port).controller(index).build())?;
+        change(
+            namespace,
+            port,
+            LinkUnspec::new_with_name(port).controller(index).build(),
+        )?;
     }
-    change(namespace, name, LinkUnspec::new_with_name(name).arp(false).multicast(false).up().build())?;
+    change(
+        namespace,
+        name,
+        LinkUnspec::new_with_name(name)
+            .arp(false)
+            .multicast(false)
+            .up()
+            .build(),
+    )?;
     wait_for_carrier(namespace, name, CARRIER)
 }
 
 fn change(namespace: &Namespace, interface: &str, message: LinkMessage) -> Result<(), LinkError> {
-    netlink(namespace, &format!("cannot configure {interface} in {namespace}"), async |handle, _| {
-        handle.link().change(message).execute().await
-    })
+    netlink(
+        namespace,
+        &format!("cannot configure {interface} in {namespace}"),
+        async |handle, _| handle.link().change(message).execute().await,
+    )
 }
 
 /// No IPv6: its neighbour and router discovery would put frames of the kernel on the wire.

@@ -17,18 +17,33 @@ pub struct Protection {
 
 impl Protection {
     /// None.
-    pub const NONE: Self = Self { m_key: MKey(0), protect_bits: 0, lease_period: 0 };
+    pub const NONE: Self = Self {
+        m_key: MKey(0),
+        protect_bits: 0,
+        lease_period: 0,
+    };
 
     /// As `port` shows it.
     pub fn of(port: &PortInfo) -> Self {
-        Self { m_key: port.m_key(), protect_bits: port.m_key_protect_bits(), lease_period: port.m_key_lease_period() }
+        Self {
+            m_key: port.m_key(),
+            protect_bits: port.m_key_protect_bits(),
+            lease_period: port.m_key_lease_period(),
+        }
     }
 
     /// What is to be restored on `port` after a run: what it shows before. If that is M_KEY_DUT, an earlier repetition could not
     /// take it back, and the key before it was `current`.
     pub fn to_restore(port: &PortInfo, current: MKey, dut: MKey) -> Self {
         let found = Self::of(port);
-        Self { m_key: if found.m_key == dut { current } else { found.m_key }, ..found }
+        Self {
+            m_key: if found.m_key == dut {
+                current
+            } else {
+                found.m_key
+            },
+            ..found
+        }
     }
 
     /// What a Set carries to change `port` to this and nothing else, but for M_KeyViolations, which it clears.
@@ -40,7 +55,8 @@ impl Protection {
         const FITS: &str = "0 and values that were read fit";
         let mut set = *port;
         set.set_m_key(self.m_key).expect(FITS);
-        set.set_m_key_protect_bits(self.protect_bits).expect("two bits");
+        set.set_m_key_protect_bits(self.protect_bits)
+            .expect("two bits");
         set.set_m_key_lease_period(self.lease_period).expect(FITS);
         set.set_m_key_violations(0).expect(FITS);
         set.set_port_state(PortState::NoChange).expect(FITS);
@@ -58,7 +74,11 @@ impl Protection {
 
 impl std::fmt::Display for Protection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "M_Key {}, protect bits {}, lease {} s", self.m_key, self.protect_bits, self.lease_period)
+        write!(
+            f,
+            "M_Key {}, protect bits {}, lease {} s",
+            self.m_key, self.protect_bits, self.lease_period
+        )
     }
 }
 

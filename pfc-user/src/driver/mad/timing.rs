@@ -17,5 +17,9 @@ pub fn answer_time(port: &PortInfo, least: Duration) -> Duration {
 /// How long answers that nobody waits for any more are listened for: one more time-out. Where that is more than is waited for any
 /// answer, listening would prove nothing, and `least` has to do.
 pub fn listen_time(answer_time: Duration, least: Duration) -> Duration {
-    if answer_time > MOST_WAIT { least } else { answer_time }
+    if answer_time > MOST_WAIT {
+        least
+    } else {
+        answer_time
+    }
 }

@@ -22,15 +22,28 @@ const PATIENCE: Nanos = 200_000_000;
 const POLL: Nanos = 2_000_000;
 
 /// Sends PFC frames from the other end of our own wire and sees the program count them.
-pub(super) fn own_wire(port: &mut TesterPort, peer: &Namespace, peer_interface: &str, line_rate: LineRate) -> Result<()> {
+pub(super) fn own_wire(
+    port: &mut TesterPort,
+    peer: &Namespace,
+    peer_interface: &str,
+    line_rate: LineRate,
+) -> Result<()> {
     prepare(port, line_rate)?;
     let sender = peer.run(|| ControlSender::open(peer_interface, SOURCE))??;
     send(&sender, Quanta(1))?;
     let received = port.account.port()?;
     // A veth hands frames over within the send; what is not counted now was not seen.
-    let seen = received.pfc.iter().map(|class| class.xoff).min().unwrap_or(0).min(received.pfc_frames);
+    let seen = received
+        .pfc
+        .iter()
+        .map(|class| class.xoff)
+        .min()
+        .unwrap_or(0)
+        .min(received.pfc_frames);
     if received.pfc_frames == FRAMES && seen == FRAMES {
-        port.pfc_visible = Some(format!("self-test: {FRAMES} PFC frames sent from the other end, all counted"));
+        port.pfc_visible = Some(format!(
+            "self-test: {FRAMES} PFC frames sent from the other end, all counted"
+        ));
     }
     port.self_test = Some(done(port, true, seen, Vec::new()));
     Ok(())
@@ -42,21 +55,32 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     for port in [&mut *tx, &mut *rx] {
         prepare(port, line_rate)?;
     }
-    let open = |port: &TesterPort| port.namespace.run(|| ControlSender::open(&port.interface, SOURCE));
+    let open = |port: &TesterPort| {
+        port.namespace
+            .run(|| ControlSender::open(&port.interface, SOURCE))
+    };
     let log = |name: &str, port: &TesterPort| {
         let reader = Live::new(&port.namespace, &port.interface)?;
-        anyhow::Ok(MacLog::begin(Box::new(reader), name, &port.interface, &port.mac_alive))
+        anyhow::Ok(MacLog::begin(
+            Box::new(reader),
+            name,
+            &port.interface,
+            &port.mac_alive,
+        ))
     };
     let mut macs = [log("tx", tx)?, log("rx", rx)?];
     let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
     // What came before is not to be counted.
     clock::sleep_until(clock::now() + lag);
-    macs.iter_mut().for_each(|log| log.read("self-test", clock::now()));
+    macs.iter_mut()
+        .for_each(|log| log.read("self-test", clock::now()));
     for port in [&*tx, &*rx] {
         send(&open(port)??, Quanta::ZERO)?;
     }
     let end = clock::now() + PATIENCE;
-    while clock::now() < end && (tx.account.port()?.own_control < FRAMES || rx.account.port()?.own_control < FRAMES) {
+    while clock::now() < end
+        && (tx.account.port()?.own_control < FRAMES || rx.account.port()?.own_control < FRAMES)
+    {
         clock::sleep_until(clock::now() + POLL);
     }
     clock::sleep_until(clock::now() + lag);
@@ -65,7 +89,9 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
         let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
         let seen = port.account.port()?.own_control;
         if seen >= FRAMES {
-            port.pfc_visible = Some(format!("self-test: {FRAMES} PFC frames sent by the other port, all counted"));
+            port.pfc_visible = Some(format!(
+                "self-test: {FRAMES} PFC frames sent by the other port, all counted"
+            ));
         }
         port.self_test = Some(done(port, false, seen, rises));
     }
@@ -81,7 +107,13 @@ fn send(sender: &ControlSender, quanta: Quanta) -> Result<()> {
 }
 
 fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -> SelfTest {
-    SelfTest::Done { own_wire, xdp_mode: port.account.mode().into(), sent: FRAMES, seen, mac }
+    SelfTest::Done {
+        own_wire,
+        xdp_mode: port.account.mode().into(),
+        sent: FRAMES,
+        seen,
+        mac,
+    }
 }
 
 fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
@@ -96,6 +128,7 @@ fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
         verify_every: 1,
         ..maps::Config::default()
     };
-    port.account.configure(&config, &[maps::FlowConfig::default()])?;
+    port.account
+        .configure(&config, &[maps::FlowConfig::default()])?;
     Ok(())
 }

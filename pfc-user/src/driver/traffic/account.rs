@@ -69,7 +69,9 @@ struct Excess {
 
 impl Excess {
     fn add(&mut self, at: Nanos, bits: u64) {
-        self.level = self.level.saturating_sub(self.rate * u128::from(at.saturating_sub(self.at)));
+        self.level = self
+            .level
+            .saturating_sub(self.rate * u128::from(at.saturating_sub(self.at)));
         self.level += u128::from(bits) * 1_000_000_000;
         self.largest = self.largest.max(self.level);
         self.at = self.at.max(at);
@@ -88,7 +90,13 @@ impl Account {
             history: History::default(),
             overrun: Default::default(),
             errors: 0,
-            excess: Excess { rate, line: line_rate.bits_per_second().into(), level: 0, largest: 0, at: 0 },
+            excess: Excess {
+                rate,
+                line: line_rate.bits_per_second().into(),
+                level: 0,
+                largest: 0,
+                at: 0,
+            },
             phase: Phase::Baseline,
             expected: 0,
         }
@@ -115,20 +123,36 @@ impl Account {
 
     /// The priorities accrued nothing in these spans.
     pub fn withheld(&mut self, stood: [Range<Nanos>; Priority::COUNT]) {
-        for (priority, stood) in Priority::all().zip(stood).filter(|(_, stood)| !stood.is_empty()) {
-            self.history.withheld(Withheld { priority, phase: self.phase, from: stood.start, to: stood.end });
+        for (priority, stood) in Priority::all()
+            .zip(stood)
+            .filter(|(_, stood)| !stood.is_empty())
+        {
+            self.history.withheld(Withheld {
+                priority,
+                phase: self.phase,
+                from: stood.start,
+                to: stood.end,
+            });
         }
     }
 
     /// A frame of the flow at `index` left with a stamp of that time.
     pub fn left(&mut self, index: usize, stamp: Nanos) {
         let flow = &self.flows[index];
-        let first = FlowSent { flow: flow.id, phase: self.phase, frames: 0, first: stamp, last: stamp };
+        let first = FlowSent {
+            flow: flow.id,
+            phase: self.phase,
+            frames: 0,
+            first: stamp,
+            last: stamp,
+        };
         let sent = self.sent[index][self.phase as usize].get_or_insert(first);
         sent.frames += 1;
         sent.last = stamp;
         let window = stamp.saturating_sub(self.windows.epoch) / self.windows.width;
-        let window = usize::try_from(window).unwrap_or(usize::MAX).min(self.windows.count - 1);
+        let window = usize::try_from(window)
+            .unwrap_or(usize::MAX)
+            .min(self.windows.count - 1);
         self.offered[window][flow.paced.priority.index()] += 1;
         self.excess.add(stamp, flow.paced.bits);
     }
@@ -140,7 +164,14 @@ impl Account {
 
     /// Octets of `priority` left between two looks at its state. When they left in relation to an XOFF that came in the
     /// meantime is not known: all count as sent after it.
-    pub fn after_xoff(&mut self, priority: usize, octets: u64, before: &PauseState, after: &PauseState, now: Nanos) {
+    pub fn after_xoff(
+        &mut self,
+        priority: usize,
+        octets: u64,
+        before: &PauseState,
+        after: &PauseState,
+        now: Nanos,
+    ) {
         if after.since == before.since && after.until <= now {
             return;
         }
@@ -183,10 +214,22 @@ mod tests {
     fn account() -> Account {
         let flow = |id, priority| Accounted {
             id,
-            paced: Paced { priority: Priority::from_low_bits(priority), rate: 250_000_000, bits: LineRate::frame_bits(1024) },
+            paced: Paced {
+                priority: Priority::from_low_bits(priority),
+                rate: 250_000_000,
+                bits: LineRate::frame_bits(1024),
+            },
         };
         let line = LineRate::from_bits_per_second(1_000_000_000).unwrap();
-        Account::new(vec![flow(7, 3), flow(8, 4)], line, WindowPlan { epoch: 1000 * MS, width: 100 * MS, count: 3 })
+        Account::new(
+            vec![flow(7, 3), flow(8, 4)],
+            line,
+            WindowPlan {
+                epoch: 1000 * MS,
+                width: 100 * MS,
+                count: 3,
+            },
+        )
     }
 
     #[test]
@@ -200,12 +243,29 @@ mod tests {
         account.left(0, 1250 * MS);
         account.left(0, 9999 * MS);
         let sent = account.sent("no");
-        let flow = |flow, phase, frames, first, last| FlowSent { flow, phase, frames, first: first * MS, last: last * MS };
+        let flow = |flow, phase, frames, first, last| FlowSent {
+            flow,
+            phase,
+            frames,
+            first: first * MS,
+            last: last * MS,
+        };
         assert_eq!(
             sent.report.flows,
-            [flow(7, Phase::Baseline, 2, 1000, 1099), flow(7, Phase::Resume, 2, 1250, 9999), flow(8, Phase::Baseline, 1, 1100, 1100)]
+            [
+                flow(7, Phase::Baseline, 2, 1000, 1099),
+                flow(7, Phase::Resume, 2, 1250, 9999),
+                flow(8, Phase::Baseline, 1, 1100, 1100)
+            ]
         );
-        assert_eq!(sent.offered, [[0, 0, 0, 2, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 2, 0, 0, 0, 0]]);
+        assert_eq!(
+            sent.offered,
+            [
+                [0, 0, 0, 2, 0, 0, 0, 0],
+                [0, 0, 0, 0, 1, 0, 0, 0],
+                [0, 0, 0, 2, 0, 0, 0, 0]
+            ]
+        );
     }
 
     #[test]
@@ -224,7 +284,19 @@ mod tests {
         // Another, later.
         account.sleeping(30 * MS);
         account.running(31 * MS);
-        assert_eq!(account.sent("").report.stalls, [Stall { from: 20 * MS, to: 23 * MS }, Stall { from: 30 * MS, to: 31 * MS }]);
+        assert_eq!(
+            account.sent("").report.stalls,
+            [
+                Stall {
+                    from: 20 * MS,
+                    to: 23 * MS
+                },
+                Stall {
+                    from: 30 * MS,
+                    to: 31 * MS
+                }
+            ]
+        );
         // Between bursts nothing is expected.
         account.begin(Phase::Storm, 50 * MS);
         account.running(50 * MS);
@@ -246,11 +318,19 @@ mod tests {
         account.withheld(spans(&[(3, 2, 3), (4, 2, 3)]));
         account.begin(Phase::Storm, 6 * MS);
         account.withheld(spans(&[(3, 6, 7)]));
-        let span =
-            |priority, phase, from, to| Withheld { priority: Priority::from_low_bits(priority), phase, from: from * MS, to: to * MS };
+        let span = |priority, phase, from, to| Withheld {
+            priority: Priority::from_low_bits(priority),
+            phase,
+            from: from * MS,
+            to: to * MS,
+        };
         assert_eq!(
             account.sent("").report.withheld,
-            [span(3, Phase::Baseline, 1, 3), span(4, Phase::Baseline, 2, 3), span(3, Phase::Storm, 6, 7)]
+            [
+                span(3, Phase::Baseline, 1, 3),
+                span(4, Phase::Baseline, 2, 3),
+                span(3, Phase::Storm, 6, 7)
+            ]
         );
     }
 
@@ -258,7 +338,10 @@ mod tests {
     fn octets_after_an_xoff_add_up_and_the_largest_is_told() {
         let mut account = account();
         let calm = PauseState::default();
-        let paused = |since| PauseState { since, until: since + MS };
+        let paused = |since| PauseState {
+            since,
+            until: since + MS,
+        };
         account.after_xoff(3, 1000, &calm, &calm, MS);
         assert_eq!(account.sent("").report.after_xoff, [0; 8]);
         // Begun while the batch left; ended again before the second look; still the same one.
@@ -267,7 +350,10 @@ mod tests {
         account.after_xoff(3, 100, &paused(5 * MS), &paused(20 * MS), 20 * MS + 10);
         // Known, and over: what leaves now is allowed.
         account.after_xoff(4, 700, &paused(5 * MS), &paused(5 * MS), 7 * MS);
-        assert_eq!(account.sent("").report.after_xoff, [0, 0, 0, 2500, 0, 0, 0, 0]);
+        assert_eq!(
+            account.sent("").report.after_xoff,
+            [0, 0, 0, 2500, 0, 0, 0, 0]
+        );
     }
 
     #[test]

@@ -47,15 +47,23 @@ impl Facts {
         let lacks = self.lacks();
         let rate = format!("{} kframe/s", self.frames / 1000);
         match (wanted, lacks) {
-            (Sender::Sendmmsg, _) => Ok(Choice::Sendmmsg { because: "as the testbed says".into() }),
+            (Sender::Sendmmsg, _) => Ok(Choice::Sendmmsg {
+                because: "as the testbed says".into(),
+            }),
             (Sender::LiveFrames, Some(lack)) if !lack.unsure => Err(lack.what),
-            (Sender::Auto, _) if self.frames <= SENDMMSG_CARRIES => {
-                Ok(Choice::Sendmmsg { because: format!("{rate}: the sleeping sender leaves the CPU to others") })
-            }
-            (Sender::Auto, Some(lack)) => Ok(Choice::Sendmmsg { because: format!("{rate} ask for live frames, but {}", lack.what) }),
+            (Sender::Auto, _) if self.frames <= SENDMMSG_CARRIES => Ok(Choice::Sendmmsg {
+                because: format!("{rate}: the sleeping sender leaves the CPU to others"),
+            }),
+            (Sender::Auto, Some(lack)) => Ok(Choice::Sendmmsg {
+                because: format!("{rate} ask for live frames, but {}", lack.what),
+            }),
             // One CPU is left to all else, where there is one.
             _ => Ok(Choice::LiveFrames {
-                cores: self.frames.div_ceil(CORE_CARRIES).clamp(1, self.cpus.saturating_sub(1).max(1) as u64) as usize,
+                cores: self
+                    .frames
+                    .div_ceil(CORE_CARRIES)
+                    .clamp(1, self.cpus.saturating_sub(1).max(1) as u64)
+                    as usize,
             }),
         }
     }
@@ -63,8 +71,14 @@ impl Facts {
     fn lacks(&self) -> Option<Lack> {
         let max = longest(self.mtu);
         if self.length > max {
-            let what = format!("live frames have at most {max} octets on a port with an MTU of {}, found {}", self.mtu, self.length);
-            return Some(Lack { what, unsure: false });
+            let what = format!(
+                "live frames have at most {max} octets on a port with an MTU of {}, found {}",
+                self.mtu, self.length
+            );
+            return Some(Lack {
+                what,
+                unsure: false,
+            });
         }
         match self.takes_frames {
             Some(true) => None,
@@ -98,17 +112,28 @@ pub fn open(
     flow_control: FlowControl,
     generator: impl FnOnce() -> Result<Arc<Generator>, XdpError>,
 ) -> Result<Chosen, TrafficError> {
-    let state = link::state(&Namespace::current().map_err(LinkError::from)?, plan.interface)?;
+    let state = link::state(
+        &Namespace::current().map_err(LinkError::from)?,
+        plan.interface,
+    )?;
     let index = if_nametoindex(plan.interface).unwrap_or_default();
     let cpus = realtime::allowed_cpus();
     let facts = Facts {
         frames: plan.flows.iter().map(frames).sum(),
-        length: plan.flows.iter().map(|flow| flow.length).max().unwrap_or_default(),
+        length: plan
+            .flows
+            .iter()
+            .map(|flow| flow.length)
+            .max()
+            .unwrap_or_default(),
         mtu: state.mtu,
         takes_frames: link::takes_frames(index).unwrap_or_default(),
         cpus: cpus.len(),
     };
-    let not_possible = |lacks| TrafficError::NoLiveFrames { interface: plan.interface.to_owned(), lacks };
+    let not_possible = |lacks| TrafficError::NoLiveFrames {
+        interface: plan.interface.to_owned(),
+        lacks,
+    };
     let because = match facts.choose(wanted).map_err(not_possible)? {
         Choice::Sendmmsg { because } => because,
         Choice::LiveFrames { cores } => {
@@ -118,18 +143,28 @@ pub fn open(
                     FlowControl::Software(_) => None,
                     FlowControl::Unaware(reason) => Some(reason),
                 };
-                let source = LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?;
-                return Ok(Chosen { source: Box::new(source), because: None });
+                let source =
+                    LiveFrames::open(plan, generator, &cpus[..cores.min(cpus.len())], unaware)?;
+                return Ok(Chosen {
+                    source: Box::new(source),
+                    because: None,
+                });
             };
             // A frame that the kernel lost would be taken for the DUT's loss.
             let lacks = format!("what the kernel loses of them cannot be counted: {reason}");
             if wanted == Sender::LiveFrames {
                 return Err(not_possible(lacks));
             }
-            format!("{} kframe/s ask for live frames, but {lacks}", facts.frames / 1000)
+            format!(
+                "{} kframe/s ask for live frames, but {lacks}",
+                facts.frames / 1000
+            )
         }
     };
-    Ok(Chosen { source: Box::new(Sendmmsg::open(plan, flow_control)?), because: Some(because) })
+    Ok(Chosen {
+        source: Box::new(Sendmmsg::open(plan, flow_control)?),
+        because: Some(because),
+    })
 }
 
 /// Frames a second of a flow.
@@ -163,7 +198,13 @@ impl Source for Chosen {
 mod tests {
     use super::*;
 
-    const FAST: Facts = Facts { frames: 10_000_000, length: 1024, mtu: 1500, takes_frames: Some(true), cpus: 4 };
+    const FAST: Facts = Facts {
+        frames: 10_000_000,
+        length: 1024,
+        mtu: 1500,
+        takes_frames: Some(true),
+        cpus: 4,
+    };
 
     fn because(facts: Facts, wanted: Sender) -> String {
         match facts.choose(wanted) {
@@ -174,16 +215,34 @@ mod tests {
 
     #[test]
     fn live_frames_are_taken_where_they_are_needed_and_possible() {
-        assert_eq!(FAST.choose(Sender::Auto), Ok(Choice::LiveFrames { cores: 2 }));
-        let slow = Facts { frames: 119_500, ..FAST };
-        assert_eq!(because(slow, Sender::Auto), "119 kframe/s: the sleeping sender leaves the CPU to others");
-        assert_eq!(slow.choose(Sender::LiveFrames), Ok(Choice::LiveFrames { cores: 1 }));
+        assert_eq!(
+            FAST.choose(Sender::Auto),
+            Ok(Choice::LiveFrames { cores: 2 })
+        );
+        let slow = Facts {
+            frames: 119_500,
+            ..FAST
+        };
+        assert_eq!(
+            because(slow, Sender::Auto),
+            "119 kframe/s: the sleeping sender leaves the CPU to others"
+        );
+        assert_eq!(
+            slow.choose(Sender::LiveFrames),
+            Ok(Choice::LiveFrames { cores: 1 })
+        );
         assert_eq!(because(FAST, Sender::Sendmmsg), "as the testbed says");
     }
 
     #[test]
     fn one_cpu_is_left_to_all_else_where_there_is_one() {
-        let cores = |cpus| match (Facts { frames: u64::MAX, cpus, ..FAST }).choose(Sender::Auto) {
+        let cores = |cpus| match (Facts {
+            frames: u64::MAX,
+            cpus,
+            ..FAST
+        })
+        .choose(Sender::Auto)
+        {
             Ok(Choice::LiveFrames { cores }) => cores,
             other => panic!("{other:?}"),
         };
@@ -192,17 +251,42 @@ mod tests {
 
     #[test]
     fn what_is_not_possible_is_named() {
-        let long = Facts { length: 1519, ..FAST };
-        let message = "live frames have at most 1518 octets on a port with an MTU of 1500, found 1519";
-        assert_eq!(because(long, Sender::Auto), format!("10000 kframe/s ask for live frames, but {message}"));
+        let long = Facts {
+            length: 1519,
+            ..FAST
+        };
+        let message =
+            "live frames have at most 1518 octets on a port with an MTU of 1500, found 1519";
+        assert_eq!(
+            because(long, Sender::Auto),
+            format!("10000 kframe/s ask for live frames, but {message}")
+        );
         assert_eq!(long.choose(Sender::LiveFrames), Err(message.into()));
-        assert!((Facts { length: 3409, mtu: 9000, ..FAST }).choose(Sender::LiveFrames).unwrap_err().contains("at most 3408 octets"));
-        let deaf = Facts { takes_frames: Some(false), ..FAST };
+        assert!(
+            (Facts {
+                length: 3409,
+                mtu: 9000,
+                ..FAST
+            })
+            .choose(Sender::LiveFrames)
+            .unwrap_err()
+            .contains("at most 3408 octets")
+        );
+        let deaf = Facts {
+            takes_frames: Some(false),
+            ..FAST
+        };
         assert!(because(deaf, Sender::Auto).contains("takes no frames of XDP"));
         assert!(deaf.choose(Sender::LiveFrames).is_err());
         // An old kernel does not tell: nothing is risked without being asked to.
-        let silent = Facts { takes_frames: None, ..FAST };
+        let silent = Facts {
+            takes_frames: None,
+            ..FAST
+        };
         assert!(because(silent, Sender::Auto).contains("does not tell"));
-        assert_eq!(silent.choose(Sender::LiveFrames), Ok(Choice::LiveFrames { cores: 2 }));
+        assert_eq!(
+            silent.choose(Sender::LiveFrames),
+            Ok(Choice::LiveFrames { cores: 2 })
+        );
     }
 }

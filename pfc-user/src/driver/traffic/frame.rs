@@ -36,7 +36,9 @@ pub struct Addresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Shorter than headers and stamp.
-    #[error("flow {flow}: frames must have at least {min} octets (without FCS) with these headers and the stamp, found {found}")]
+    #[error(
+        "flow {flow}: frames must have at least {min} octets (without FCS) with these headers and the stamp, found {found}"
+    )]
     TooShort {
         /// Flow.
         flow: u16,
@@ -46,7 +48,9 @@ pub enum FrameError {
         found: usize,
     },
     /// Longer than an IP packet can be.
-    #[error("flow {flow}: frames must have at most {max} octets (without FCS), the most that IP can say, found {found}")]
+    #[error(
+        "flow {flow}: frames must have at most {max} octets (without FCS), the most that IP can say, found {found}"
+    )]
     TooLong {
         /// Flow.
         flow: u16,
@@ -56,7 +60,9 @@ pub enum FrameError {
         found: usize,
     },
     /// One IPv4, one IPv6 address.
-    #[error("source and destination address must be of one IP version, found {source_ip} and {destination_ip}")]
+    #[error(
+        "source and destination address must be of one IP version, found {source_ip} and {destination_ip}"
+    )]
     MixedVersions {
         /// Source.
         source_ip: IpAddr,
@@ -86,10 +92,18 @@ impl FrameTemplate {
         let min = stamp_at + stamp::LEN;
         let max = ip_at + usize::from(u16::MAX);
         if flow.length < min {
-            return Err(FrameError::TooShort { flow: flow.id, min, found: flow.length });
+            return Err(FrameError::TooShort {
+                flow: flow.id,
+                min,
+                found: flow.length,
+            });
         }
         if flow.length > max {
-            return Err(FrameError::TooLong { flow: flow.id, max, found: flow.length });
+            return Err(FrameError::TooLong {
+                flow: flow.id,
+                max,
+                found: flow.length,
+            });
         }
 
         let mut octets = Vec::with_capacity(flow.length);
@@ -123,7 +137,12 @@ impl FrameTemplate {
                 octets.extend(destination.octets());
                 sum(&octets[ip_at + 8..])
             }
-            (source_ip, destination_ip) => return Err(FrameError::MixedVersions { source_ip, destination_ip }),
+            (source_ip, destination_ip) => {
+                return Err(FrameError::MixedVersions {
+                    source_ip,
+                    destination_ip,
+                });
+            }
         };
 
         octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
@@ -167,7 +186,10 @@ impl FrameTemplate {
 }
 
 fn sum(octets: &[u8]) -> u64 {
-    octets.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum()
+    octets
+        .chunks(2)
+        .map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0)))
+        .sum()
 }
 
 fn fold(mut sum: u64) -> u16 {
@@ -198,7 +220,11 @@ mod tests {
 
     fn v6() -> Addresses {
         let ip = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0xffff, 0xffff, 0xffff, last).into();
-        Addresses { source_ip: ip(1), destination_ip: ip(2), ..v4() }
+        Addresses {
+            source_ip: ip(1),
+            destination_ip: ip(2),
+            ..v4()
+        }
     }
 
     fn flow(pcp: Option<u8>, length: usize) -> FlowPlan {
@@ -214,7 +240,13 @@ mod tests {
     }
 
     fn stamp(sequence: u64, time: u64) -> Stamp {
-        Stamp { run: 0xbeef, flow: 9, phase: Phase::Storm, sequence, time }
+        Stamp {
+            run: 0xbeef,
+            flow: 9,
+            phase: Phase::Storm,
+            sequence,
+            time,
+        }
     }
 
     fn stamped(template: &FrameTemplate, stamp: &Stamp) -> Vec<u8> {
@@ -227,7 +259,11 @@ mod tests {
     /// Computed octet by octet, as RFC 768 words it, with the checksum field left in: it must come out as 0xffff.
     fn udp_verifies(frame: &[u8], ip_at: usize) -> bool {
         let v4 = frame[ip_at] >> 4 == 4;
-        let (addresses, udp_at) = if v4 { (ip_at + 12..ip_at + 20, ip_at + 20) } else { (ip_at + 8..ip_at + 40, ip_at + 40) };
+        let (addresses, udp_at) = if v4 {
+            (ip_at + 12..ip_at + 20, ip_at + 20)
+        } else {
+            (ip_at + 8..ip_at + 40, ip_at + 40)
+        };
         let udp = &frame[udp_at..];
         assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
         assert_ne!(&udp[6..8], [0, 0]);
@@ -254,10 +290,16 @@ mod tests {
                     let template = FrameTemplate::new(&flow(pcp, length), &addresses).unwrap();
                     // Multiples of large odd numbers: all words change each time.
                     for i in 0..500u64 {
-                        let stamp = stamp(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48, i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48);
+                        let stamp = stamp(
+                            i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48,
+                            i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48,
+                        );
                         let frame = stamped(&template, &stamp);
                         assert_eq!(frame.len(), length);
-                        assert!(udp_verifies(&frame, if pcp.is_some() { 18 } else { 14 }), "{addresses:?} {pcp:?} {length} {stamp:?}");
+                        assert!(
+                            udp_verifies(&frame, if pcp.is_some() { 18 } else { 14 }),
+                            "{addresses:?} {pcp:?} {length} {stamp:?}"
+                        );
                     }
                 }
             }
@@ -270,11 +312,19 @@ mod tests {
         let mut zeros = 0;
         for word in 0..=u16::MAX {
             let [high, low] = word.to_be_bytes();
-            let addresses = Addresses { source_ip: Ipv4Addr::new(10, 0, high, low).into(), ..v4() };
-            let octets = FrameTemplate::new(&flow(None, 64), &addresses).unwrap().octets;
+            let addresses = Addresses {
+                source_ip: Ipv4Addr::new(10, 0, high, low).into(),
+                ..v4()
+            };
+            let octets = FrameTemplate::new(&flow(None, 64), &addresses)
+                .unwrap()
+                .octets;
             if octets[40..42] == [0xff, 0xff] {
                 zeros += 1;
-                assert_eq!(fold(sum(&octets[26..40]) + 17 + 30 + sum(&octets[42..])), 0xffff);
+                assert_eq!(
+                    fold(sum(&octets[26..40]) + 17 + 30 + sum(&octets[42..])),
+                    0xffff
+                );
             }
         }
         assert!(zeros > 0);
@@ -282,16 +332,34 @@ mod tests {
 
     #[test]
     fn headers_are_laid_out_as_the_standards_say() {
-        let frame = stamped(&FrameTemplate::new(&flow(Some(5), 100), &v4()).unwrap(), &stamp(1, 2));
-        assert_eq!(frame[..18], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0xa0, 0, 8, 0]);
-        assert_eq!(frame[18..28], [0x45, 46 << 2 | 1, 0, 82, 0, 0, 0x40, 0, 64, 17]);
+        let frame = stamped(
+            &FrameTemplate::new(&flow(Some(5), 100), &v4()).unwrap(),
+            &stamp(1, 2),
+        );
+        assert_eq!(
+            frame[..18],
+            [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0xa0, 0, 8, 0]
+        );
+        assert_eq!(
+            frame[18..28],
+            [0x45, 46 << 2 | 1, 0, 82, 0, 0, 0x40, 0, 64, 17]
+        );
         assert_eq!(fold(sum(&frame[18..38])), 0xffff);
         assert_eq!(frame[38..44], [0xc0, 9, 0xc3, 0x50, 0, 62]);
-        assert_eq!(Stamp::parse(frame[46..68].try_into().unwrap()), Ok(stamp(1, 2)));
+        assert_eq!(
+            Stamp::parse(frame[46..68].try_into().unwrap()),
+            Ok(stamp(1, 2))
+        );
 
-        let frame = stamped(&FrameTemplate::new(&flow(None, 100), &v6()).unwrap(), &stamp(1, 2));
+        let frame = stamped(
+            &FrameTemplate::new(&flow(None, 100), &v6()).unwrap(),
+            &stamp(1, 2),
+        );
         assert_eq!(frame[12..22], [0x86, 0xdd, 0x6b, 0x90, 0, 0, 0, 46, 17, 64]);
-        assert_eq!(Stamp::parse(frame[62..84].try_into().unwrap()), Ok(stamp(1, 2)));
+        assert_eq!(
+            Stamp::parse(frame[62..84].try_into().unwrap()),
+            Ok(stamp(1, 2))
+        );
     }
 
     #[test]
@@ -308,14 +376,28 @@ mod tests {
             Err(FrameError::TooShort { min, .. }) => min,
             other => panic!("{other:?}"),
         };
-        assert_eq!((min(None, &v4()), min(Some(0), &v4()), min(None, &v6()), min(Some(0), &v6())), (64, 68, 84, 88));
+        assert_eq!(
+            (
+                min(None, &v4()),
+                min(Some(0), &v4()),
+                min(None, &v6()),
+                min(Some(0), &v6())
+            ),
+            (64, 68, 84, 88)
+        );
         assert!(FrameTemplate::new(&flow(None, 64), &v4()).is_ok());
-        assert!(matches!(FrameTemplate::new(&flow(None, 65_550), &v4()), Err(FrameError::TooLong { max: 65_549, .. })));
+        assert!(matches!(
+            FrameTemplate::new(&flow(None, 65_550), &v4()),
+            Err(FrameError::TooLong { max: 65_549, .. })
+        ));
     }
 
     #[test]
     fn addresses_of_two_ip_versions_are_refused() {
-        let addresses = Addresses { destination_ip: v6().destination_ip, ..v4() };
+        let addresses = Addresses {
+            destination_ip: v6().destination_ip,
+            ..v4()
+        };
         let error = FrameTemplate::new(&flow(None, 100), &addresses).unwrap_err();
         assert_eq!(
             error.to_string(),

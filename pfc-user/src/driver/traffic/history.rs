@@ -47,7 +47,12 @@ impl Default for History {
 impl History {
     /// A priority was held back; one span with the last before it where they touch.
     pub fn withheld(&mut self, span: Withheld) {
-        let Withheld { priority, phase, from, to } = span;
+        let Withheld {
+            priority,
+            phase,
+            from,
+            to,
+        } = span;
         let last = &mut self.last[priority.index()];
         let goes_on = last.filter(|last| last.phase == phase && last.to == from);
         let listed = match goes_on {
@@ -68,10 +73,17 @@ impl History {
 
     fn left_out(&mut self, priority: Priority, phase: Phase) -> &mut LeftOut {
         let all = &mut self.withheld_left_out;
-        let index = all.iter().position(|of| (of.priority, of.phase) == (priority, phase)).unwrap_or_else(|| {
-            all.push(WithheldLeftOut { priority, phase, spans: LeftOut::default() });
-            all.len() - 1
-        });
+        let index = all
+            .iter()
+            .position(|of| (of.priority, of.phase) == (priority, phase))
+            .unwrap_or_else(|| {
+                all.push(WithheldLeftOut {
+                    priority,
+                    phase,
+                    spans: LeftOut::default(),
+                });
+                all.len() - 1
+            });
         &mut all[index].spans
     }
 
@@ -93,7 +105,12 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     fn span(priority: u8, phase: Phase, from: Nanos, to: Nanos) -> Withheld {
-        Withheld { priority: Priority::from_low_bits(priority), phase, from: from * MS, to: to * MS }
+        Withheld {
+            priority: Priority::from_low_bits(priority),
+            phase,
+            from: from * MS,
+            to: to * MS,
+        }
     }
 
     #[test]
@@ -112,7 +129,12 @@ mod tests {
         let of = |priority, phase, from, to| span(priority, phase, from, to);
         assert_eq!(
             history.withheld,
-            [of(3, Phase::Baseline, 1, 3), of(4, Phase::Baseline, 2, 4), of(3, Phase::Baseline, 5, 6), of(3, Phase::Storm, 6, 7)]
+            [
+                of(3, Phase::Baseline, 1, 3),
+                of(4, Phase::Baseline, 2, 4),
+                of(3, Phase::Baseline, 5, 6),
+                of(3, Phase::Storm, 6, 7)
+            ]
         );
     }
 
@@ -122,7 +144,10 @@ mod tests {
         for (from, to) in [(1, 3), (3, 4), (2, 3), (6, 8), (5, 7)] {
             history.stall(from, to);
         }
-        assert_eq!(history.stalls, [(1, 4), (6, 8), (5, 7)].map(|(from, to)| Stall { from, to }));
+        assert_eq!(
+            history.stalls,
+            [(1, 4), (6, 8), (5, 7)].map(|(from, to)| Stall { from, to })
+        );
     }
 
     #[test]
@@ -137,14 +162,38 @@ mod tests {
             history.withheld(span(priority, Phase::Storm, 3 * n + 1, 3 * n + 2));
         }
         assert_eq!((history.stalls.len(), history.withheld.len()), (ROOM, ROOM));
-        assert!(history.withheld.iter().all(|span| span.to - span.from == 2 * MS));
+        assert!(
+            history
+                .withheld
+                .iter()
+                .all(|span| span.to - span.from == 2 * MS)
+        );
         let (first, last) = (3 * listed * MS, 3 * (listed + 9) * MS);
-        assert_eq!(history.stalls_left_out, LeftOut { count: 10, total: 10 * MS, from: first, to: last + MS });
+        assert_eq!(
+            history.stalls_left_out,
+            LeftOut {
+                count: 10,
+                total: 10 * MS,
+                from: first,
+                to: last + MS
+            }
+        );
         let left_out = |priority, from: Nanos, to: Nanos| WithheldLeftOut {
             priority: Priority::from_low_bits(priority),
             phase: Phase::Storm,
-            spans: LeftOut { count: 5, total: 10 * MS, from, to: to + 2 * MS },
+            spans: LeftOut {
+                count: 5,
+                total: 10 * MS,
+                from,
+                to: to + 2 * MS,
+            },
         };
-        assert_eq!(history.withheld_left_out, [left_out(3, first, last - 3 * MS), left_out(4, first + 3 * MS, last)]);
+        assert_eq!(
+            history.withheld_left_out,
+            [
+                left_out(3, first, last - 3 * MS),
+                left_out(4, first + 3 * MS, last)
+            ]
+        );
     }
 }

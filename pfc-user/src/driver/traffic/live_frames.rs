@@ -52,21 +52,41 @@ pub fn longest(mtu: u32) -> usize {
 impl LiveFrames {
     /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network namespace of the tx port, whose
     /// program `generator` is of. PFC that the port receives is honoured unless `unaware` says why not.
-    pub fn open(plan: &TrafficPlan<'_>, generator: Arc<Generator>, cpus: &[usize], unaware: Option<String>) -> Result<Self, TrafficError> {
+    pub fn open(
+        plan: &TrafficPlan<'_>,
+        generator: Arc<Generator>,
+        cpus: &[usize],
+        unaware: Option<String>,
+    ) -> Result<Self, TrafficError> {
         let interface = plan.interface.to_owned();
-        let Ok(port) = if_nametoindex(plan.interface) else { return Err(PacketError::NoInterface { interface }.into()) };
-        let state = link::state(&Namespace::current().map_err(link::LinkError::from)?, plan.interface)?;
+        let Ok(port) = if_nametoindex(plan.interface) else {
+            return Err(PacketError::NoInterface { interface }.into());
+        };
+        let state = link::state(
+            &Namespace::current().map_err(link::LinkError::from)?,
+            plan.interface,
+        )?;
         if !state.up {
             return Err(PacketError::Down { interface }.into());
         }
-        let room = |what, found, max| if found <= max { Ok(()) } else { Err(TrafficError::Room { what, max, found }) };
+        let room = |what, found, max| {
+            if found <= max {
+                Ok(())
+            } else {
+                Err(TrafficError::Room { what, max, found })
+            }
+        };
         room("flows", plan.flows.len(), generator.flows.entries())?;
         room("windows", plan.windows, generator.offered.entries())?;
         // A worker without a flow would have nothing to send.
         let cpus = &cpus[..cpus.len().min(plan.flows.len().max(1))];
         let prepared = Prepared::new(plan, cpus, unaware.is_none())?;
         if prepared.frame.len() > longest(state.mtu) {
-            return Err(PacketError::TooLong { interface, length: prepared.frame.len() }.into());
+            return Err(PacketError::TooLong {
+                interface,
+                length: prepared.frame.len(),
+            }
+            .into());
         }
         let ledger = Ledger::new(plan, &generator, unaware);
         let stop = Arc::new(AtomicBool::new(false));
@@ -85,8 +105,21 @@ impl LiveFrames {
             };
             Worker::start(job, outbox.clone())
         };
-        let workers = cpus.iter().enumerate().map(start).collect::<Result<_, _>>()?;
-        Ok(Self { generator, prepared, workers, ended, stop, running: None, failed: None, ledger })
+        let workers = cpus
+            .iter()
+            .enumerate()
+            .map(start)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            generator,
+            prepared,
+            workers,
+            ended,
+            stop,
+            running: None,
+            failed: None,
+            ledger,
+        })
     }
 
     /// Readies the program for a burst that nobody sends: for benchmarks, which run it themselves.
@@ -98,8 +131,13 @@ impl LiveFrames {
     fn join(&mut self, deadline: Option<Nanos>) -> Result<bool, TrafficError> {
         while let Some((burst, workers)) = self.running {
             let result = match deadline {
-                None => self.ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(deadline) => self.ended.recv_timeout(Duration::from_nanos(deadline.saturating_sub(clock::now()))),
+                None => self
+                    .ended
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => self
+                    .ended
+                    .recv_timeout(Duration::from_nanos(deadline.saturating_sub(clock::now()))),
             };
             match result {
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
@@ -110,9 +148,14 @@ impl LiveFrames {
                     self.failed.get_or_insert(error);
                 }
             }
-            self.running = if workers > 1 { Some((burst, workers - 1)) } else { None };
+            self.running = if workers > 1 {
+                Some((burst, workers - 1))
+            } else {
+                None
+            };
             if self.running.is_none() {
-                self.ledger.add(burst, &self.generator, &mut self.prepared)?;
+                self.ledger
+                    .add(burst, &self.generator, &mut self.prepared)?;
             }
         }
         self.failed.take().map_or(Ok(true), Err)

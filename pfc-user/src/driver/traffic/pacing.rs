@@ -41,7 +41,9 @@ pub enum PacingError {
         index: usize,
     },
     /// More than the line takes.
-    #[error("the flows' rates must add up to at most the line rate, {line_rate}, found {found} bit/s")]
+    #[error(
+        "the flows' rates must add up to at most the line rate, {line_rate}, found {found} bit/s"
+    )]
     AboveLineRate {
         /// Line rate.
         line_rate: LineRate,
@@ -49,7 +51,9 @@ pub enum PacingError {
         found: u128,
     },
     /// One frame of each flow and the shortest time to catch up make more.
-    #[error("the largest burst must be at least {min} ns of line rate for these flows, found {found} ns")]
+    #[error(
+        "the largest burst must be at least {min} ns of line rate for these flows, found {found} ns"
+    )]
     BurstTooSmall {
         /// Nanoseconds needed.
         min: Nanos,
@@ -84,32 +88,59 @@ struct Lane {
 
 /// How late a flow may be without losing tokens, so that what is sent at once beyond the flows' rates never exceeds `max_burst`
 /// at line rate, over all flows.
-pub fn max_lateness(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Result<Nanos, PacingError> {
+pub fn max_lateness(
+    flows: &[Paced],
+    line_rate: LineRate,
+    max_burst: Nanos,
+) -> Result<Nanos, PacingError> {
     if let Some(index) = flows.iter().position(|flow| flow.rate == 0) {
         return Err(PacingError::NoRate { index });
     }
     let line = u128::from(line_rate.bits_per_second());
     let rates = flows.iter().map(|flow| u128::from(flow.rate)).sum::<u128>();
     if rates > line {
-        return Err(PacingError::AboveLineRate { line_rate, found: rates });
+        return Err(PacingError::AboveLineRate {
+            line_rate,
+            found: rates,
+        });
     }
     // A bucket holds at most one frame and what accrues in that time.
     let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum::<u128>() * SECOND;
     let min = (frames + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
     if max_burst < min {
-        return Err(PacingError::BurstTooSmall { min, found: max_burst });
+        return Err(PacingError::BurstTooSmall {
+            min,
+            found: max_burst,
+        });
     }
-    let max_lateness = (u128::from(max_burst) * line - frames).checked_div(rates).unwrap_or(0);
+    let max_lateness = (u128::from(max_burst) * line - frames)
+        .checked_div(rates)
+        .unwrap_or(0);
     Ok(Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX))
 }
 
 impl Pacer {
     /// Buckets for `flows`. What is sent at once beyond the flows' rates never exceeds `max_burst` at line rate, over all
     /// flows; tokens that would are lost.
-    pub fn new(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Result<Self, PacingError> {
+    pub fn new(
+        flows: &[Paced],
+        line_rate: LineRate,
+        max_burst: Nanos,
+    ) -> Result<Self, PacingError> {
         let max_lateness = max_lateness(flows, line_rate, max_burst)?;
-        let flows = flows.iter().map(|&paced| Flow { paced, bucket: Bucket::default() }).collect();
-        Ok(Self { flows, lanes: Default::default(), now: 0, max_lateness })
+        let flows = flows
+            .iter()
+            .map(|&paced| Flow {
+                paced,
+                bucket: Bucket::default(),
+            })
+            .collect();
+        Ok(Self {
+            flows,
+            lanes: Default::default(),
+            now: 0,
+            max_lateness,
+        })
     }
 
     /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100) of the flows' rates.
@@ -122,7 +153,9 @@ impl Pacer {
         }
         for (index, flow) in self.flows.iter_mut().enumerate() {
             flow.bucket = Bucket::new(now, flow.paced.bits, flow.paced.rate, load);
-            self.lanes[flow.paced.priority.index()].due.push(Reverse((flow.bucket.ready(), index)));
+            self.lanes[flow.paced.priority.index()]
+                .due
+                .push(Reverse((flow.bucket.ready(), index)));
         }
     }
 
@@ -161,8 +194,17 @@ impl Pacer {
 
     /// The earliest frame, and the index of its lane.
     fn first(&self) -> Option<(Nanos, usize)> {
-        let free = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.paused);
-        free.filter_map(|(index, lane)| lane.due.peek().map(|Reverse((ready, _))| (ready + lane.behind, index))).min()
+        let free = self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter(|(_, lane)| !lane.paused);
+        free.filter_map(|(index, lane)| {
+            lane.due
+                .peek()
+                .map(|Reverse((ready, _))| (ready + lane.behind, index))
+        })
+        .min()
     }
 }
 
@@ -179,7 +221,11 @@ mod tests {
     }
 
     fn flow(priority: u8, rate: u64, length: usize) -> Paced {
-        Paced { priority: Priority::new(priority).unwrap(), rate, bits: LineRate::frame_bits(length) }
+        Paced {
+            priority: Priority::new(priority).unwrap(),
+            rate,
+            bits: LineRate::frame_bits(length),
+        }
     }
 
     fn pacer(flows: &[Paced]) -> Pacer {
@@ -219,7 +265,8 @@ mod tests {
         let flow = flow(0, 300_000_000, 1024);
         let mut pacer = pacer(&[flow]);
         for k in 1..=100_000u128 {
-            let due = START + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
+            let due = START
+                + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
             assert_eq!(pacer.next_due(), Some(due));
             pacer.advance(due - 1, &FREE);
             assert_eq!(pacer.pop(), None);
@@ -237,7 +284,9 @@ mod tests {
         while now < START + 1000 * MS {
             now += 100_000;
             pacer.advance(now, &FREE);
-            drain(&mut pacer).into_iter().for_each(|index| sent[index] += 1);
+            drain(&mut pacer)
+                .into_iter()
+                .for_each(|index| sent[index] += 1);
         }
         // floor(1 s * 15625000 bit/s / 8384 bit)
         assert_eq!(sent, [1863; 64]);
@@ -245,14 +294,19 @@ mod tests {
 
     #[test]
     fn frames_come_in_the_order_in_which_they_are_due() {
-        let flows = [flow(0, 100_000_000, 1024), flow(1, 400_000_000, 1024), flow(1, 50_000_000, 100)];
+        let flows = [
+            flow(0, 100_000_000, 1024),
+            flow(1, 400_000_000, 1024),
+            flow(1, 50_000_000, 100),
+        ];
         let mut pacer = pacer(&flows);
         pacer.advance(START + MS, &FREE);
         let mut sent = [0u128; 3];
         let mut last = 0;
         for index in drain(&mut pacer) {
             sent[index] += 1;
-            let due = (sent[index] * u128::from(flows[index].bits) * SECOND).div_ceil(u128::from(flows[index].rate));
+            let due = (sent[index] * u128::from(flows[index].bits) * SECOND)
+                .div_ceil(u128::from(flows[index].rate));
             assert!(due >= last);
             last = due;
         }
@@ -298,12 +352,21 @@ mod tests {
         assert!(of_other(&mut pacer));
         for n in 4..52 {
             let stood = pacer.advance(us(1000 * n), &held);
-            assert_eq!((stood[3].clone(), stood[4].is_empty()), (us(1000 * n - 1000)..us(1000 * n), true));
+            assert_eq!(
+                (stood[3].clone(), stood[4].is_empty()),
+                (us(1000 * n - 1000)..us(1000 * n), true)
+            );
             assert!(of_other(&mut pacer));
         }
         // An XON at 51.5 ms.
-        assert_eq!(pacer.advance(us(52_000), &pause(3, us(2500), us(51_500)))[3], us(51_000)..us(51_500));
-        let owed = drain(&mut pacer).iter().filter(|&&index| index == 0).count() as u64;
+        assert_eq!(
+            pacer.advance(us(52_000), &pause(3, us(2500), us(51_500)))[3],
+            us(51_000)..us(51_500)
+        );
+        let owed = drain(&mut pacer)
+            .iter()
+            .filter(|&&index| index == 0)
+            .count() as u64;
         // 3 ms in all at 100 Mbit/s.
         assert_eq!(owed, 3 * MS / 10 / paced.bits - 23);
     }
@@ -320,12 +383,21 @@ mod tests {
         let held = pause(3, ms(50), ms(90));
         assert_eq!(pacer.advance(ms(51), &held)[3], ms(50)..ms(51));
         assert!(drain(&mut pacer).is_empty());
-        assert_eq!(pacer.advance(ms(53), &pause(3, ms(50), ms(52)))[3], ms(51)..ms(52));
+        assert_eq!(
+            pacer.advance(ms(53), &pause(3, ms(50), ms(52)))[3],
+            ms(51)..ms(52)
+        );
         let frames = drain(&mut pacer).len() as u64;
         let caught_up = pacer.max_lateness / 10 / paced.bits;
-        assert!((caught_up..=caught_up + 1).contains(&frames), "{frames} frames, {caught_up} for what may be caught up with");
+        assert!(
+            (caught_up..=caught_up + 1).contains(&frames),
+            "{frames} frames, {caught_up} for what may be caught up with"
+        );
         // A pause that came and went in a stall withheld that long.
-        assert_eq!(pacer.advance(ms(153), &pause(3, ms(60), ms(93)))[3], ms(60)..ms(93));
+        assert_eq!(
+            pacer.advance(ms(153), &pause(3, ms(60), ms(93)))[3],
+            ms(60)..ms(93)
+        );
     }
 
     #[test]
@@ -334,7 +406,13 @@ mod tests {
         for round in 0..40 {
             let count = 1 + random.below(20);
             let flows: Vec<_> = (0..count)
-                .map(|_| flow(random.below(8) as u8, 1 + random.below(GIGABIT / count), 60 + random.below(1500) as usize))
+                .map(|_| {
+                    flow(
+                        random.below(8) as u8,
+                        1 + random.below(GIGABIT / count),
+                        60 + random.below(1500) as usize,
+                    )
+                })
                 .collect();
             let total: u128 = flows.iter().map(|flow| u128::from(flow.rate)).sum();
             let mut pacer = pacer(&flows);
@@ -345,17 +423,27 @@ mod tests {
             // Bits times a second, beyond what the flows' rates have let drain.
             let mut excess = 0u128;
             for _ in 0..500 {
-                let passed = if random.below(20) == 0 { random.below(30 * MS) } else { random.below(300_000) };
+                let passed = if random.below(20) == 0 {
+                    random.below(30 * MS)
+                } else {
+                    random.below(300_000)
+                };
                 now += passed;
                 for state in &mut pauses {
                     if random.below(8) == 0 {
                         let since = now - random.below(passed + 1);
-                        *state = PauseState { since, until: since + random.below(3 * MS) };
+                        *state = PauseState {
+                            since,
+                            until: since + random.below(3 * MS),
+                        };
                     }
                 }
                 let stood = pacer.advance(now, &pauses);
                 for (free, stood) in free.iter_mut().zip(stood) {
-                    assert!(stood.is_empty() || (now - passed..=now).contains(&stood.start) && stood.end <= now);
+                    assert!(
+                        stood.is_empty()
+                            || (now - passed..=now).contains(&stood.start) && stood.end <= now
+                    );
                     *free += u128::from(passed - (stood.end - stood.start));
                 }
                 excess = excess.saturating_sub(total * u128::from(passed));
@@ -366,11 +454,15 @@ mod tests {
                     let paced = flows[index];
                     assert!(pauses[paced.priority.index()].until <= now);
                     assert!(
-                        sent[index] * u128::from(paced.bits) * SECOND <= u128::from(paced.rate) * free[paced.priority.index()],
+                        sent[index] * u128::from(paced.bits) * SECOND
+                            <= u128::from(paced.rate) * free[paced.priority.index()],
                         "round {round}"
                     );
                 }
-                assert!(excess <= u128::from(4 * MS) * u128::from(GIGABIT), "round {round}");
+                assert!(
+                    excess <= u128::from(4 * MS) * u128::from(GIGABIT),
+                    "round {round}"
+                );
             }
         }
     }
@@ -378,11 +470,23 @@ mod tests {
     #[test]
     fn what_cannot_be_paced_is_refused_with_the_figures() {
         let refuse = |flows: &[Paced], burst| Pacer::new(flows, line(), burst).unwrap_err();
-        assert_eq!(refuse(&[flow(0, 1, 64), flow(0, 0, 64)], 4 * MS), PacingError::NoRate { index: 1 });
+        assert_eq!(
+            refuse(&[flow(0, 1, 64), flow(0, 0, 64)], 4 * MS),
+            PacingError::NoRate { index: 1 }
+        );
         let error = refuse(&[flow(0, GIGABIT, 64), flow(0, 1, 64)], 4 * MS);
-        assert_eq!(error.to_string(), "the flows' rates must add up to at most the line rate, 1 Gbit/s, found 1000000001 bit/s");
+        assert_eq!(
+            error.to_string(),
+            "the flows' rates must add up to at most the line rate, 1 Gbit/s, found 1000000001 bit/s"
+        );
         let jumbo = [flow(0, GIGABIT / 64, 9000); 64];
-        assert_eq!(refuse(&jumbo, 4 * MS), PacingError::BurstTooSmall { min: 64 * 72_192 + MS, found: 4 * MS });
+        assert_eq!(
+            refuse(&jumbo, 4 * MS),
+            PacingError::BurstTooSmall {
+                min: 64 * 72_192 + MS,
+                found: 4 * MS
+            }
+        );
     }
 
     #[test]

@@ -76,22 +76,42 @@ impl Sendmmsg {
         for flow in plan.flows {
             let template = FrameTemplate::new(flow, &plan.addresses)?;
             let bits = LineRate::frame_bits(template.length());
-            let paced = Paced { priority: flow.priority, rate: flow.rate, bits };
+            let paced = Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits,
+            };
             accounted.push(Accounted { id: flow.id, paced });
             longest = longest.max(template.length());
-            flows.push(Flow { id: flow.id, priority: flow.priority, template, sequence: 0 });
+            flows.push(Flow {
+                id: flow.id,
+                priority: flow.priority,
+                template,
+                sequence: 0,
+            });
         }
         let paced: Vec<_> = accounted.iter().map(|flow| flow.paced).collect();
-        let windows = WindowPlan { epoch: plan.epoch, width: plan.width, count: plan.windows };
+        let windows = WindowPlan {
+            epoch: plan.epoch,
+            width: plan.width,
+            count: plan.windows,
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let mut engine = Engine {
             socket: PacketSocket::open(plan.interface)?,
             flow_control,
             run: plan.run,
             flows,
-            pacer: Pacer::new(&paced, plan.line_rate, plan.max_burst - plan.max_burst / RESERVE)?,
+            pacer: Pacer::new(
+                &paced,
+                plan.line_rate,
+                plan.max_burst - plan.max_burst / RESERVE,
+            )?,
             account: Account::new(accounted, plan.line_rate, windows),
-            batch: std::array::from_fn(|_| Slot { flow: 0, frame: vec![0; longest] }),
+            batch: std::array::from_fn(|_| Slot {
+                flow: 0,
+                frame: vec![0; longest],
+            }),
             stop: stop.clone(),
         };
         let (orders, inbox) = channel();
@@ -109,16 +129,31 @@ impl Sendmmsg {
                 };
             }
         };
-        let thread = thread::Builder::new().name("traffic".into()).spawn(serve).map_err(TrafficError::Spawn)?;
-        Ok(Self { orders: Some(orders), ended, stop, thread: Some(thread), running: false })
+        let thread = thread::Builder::new()
+            .name("traffic".into())
+            .spawn(serve)
+            .map_err(TrafficError::Spawn)?;
+        Ok(Self {
+            orders: Some(orders),
+            ended,
+            stop,
+            thread: Some(thread),
+            running: false,
+        })
     }
 
     fn order(&self, order: Order) -> Result<(), TrafficError> {
-        self.orders.as_ref().and_then(|orders| orders.send(order).ok()).ok_or(TrafficError::Died)
+        self.orders
+            .as_ref()
+            .and_then(|orders| orders.send(order).ok())
+            .ok_or(TrafficError::Died)
     }
 
     fn unpark(&self) {
-        self.thread.as_ref().map(JoinHandle::thread).map(Thread::unpark);
+        self.thread
+            .as_ref()
+            .map(JoinHandle::thread)
+            .map(Thread::unpark);
     }
 }
 
@@ -137,7 +172,10 @@ impl Source for Sendmmsg {
         if !self.running {
             return Ok(true);
         }
-        match self.ended.recv_timeout(Duration::from_nanos(deadline.saturating_sub(clock::now()))) {
+        match self
+            .ended
+            .recv_timeout(Duration::from_nanos(deadline.saturating_sub(clock::now())))
+        {
             Err(RecvTimeoutError::Timeout) => Ok(false),
             Err(RecvTimeoutError::Disconnected) => Err(TrafficError::Died),
             Ok(result) => {
@@ -264,11 +302,21 @@ impl Engine {
             }
             for slot in &mut self.batch[first..count] {
                 let flow = &mut self.flows[slot.flow];
-                let stamp = Stamp { run: self.run, flow: flow.id, phase: burst.phase, sequence: flow.sequence, time };
+                let stamp = Stamp {
+                    run: self.run,
+                    flow: flow.id,
+                    phase: burst.phase,
+                    sequence: flow.sequence,
+                    time,
+                };
                 flow.template.stamp(&mut slot.frame, &stamp);
                 flow.sequence += 1;
             }
-            let outcome = self.socket.send_batch(self.batch[first..count].iter().map(|slot| slot.frame.as_slice()));
+            let outcome = self.socket.send_batch(
+                self.batch[first..count]
+                    .iter()
+                    .map(|slot| slot.frame.as_slice()),
+            );
             let left = first + outcome.as_ref().map_or(0, |outcome| outcome.left);
             for slot in &self.batch[left..count] {
                 self.flows[slot.flow].sequence -= 1;
@@ -294,7 +342,8 @@ impl Engine {
         let after = self.pauses();
         let now = clock::now();
         for (priority, &octets) in octets.iter().enumerate().filter(|&(_, &octets)| octets > 0) {
-            self.account.after_xoff(priority, octets, &before[priority], &after[priority], now);
+            self.account
+                .after_xoff(priority, octets, &before[priority], &after[priority], now);
         }
     }
 }

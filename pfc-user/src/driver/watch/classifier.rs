@@ -35,17 +35,29 @@ impl Classifier {
     /// Loads the program of an object, which has to be built with that version of its maps.
     pub fn load(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
         let mut object = open(octets, abi, loader)?;
-        let program: &mut SchedClassifier = object.program_mut(NAME).ok_or(XdpError::Missing(NAME))?.try_into()?;
+        let program: &mut SchedClassifier = object
+            .program_mut(NAME)
+            .ok_or(XdpError::Missing(NAME))?
+            .try_into()?;
         verified(|| program.load())?;
-        Ok(Self { object, attached: None })
+        Ok(Self {
+            object,
+            attached: None,
+        })
     }
 
     /// Attaches it to `interface` of the calling thread's network namespace, beside whatever is there.
     pub fn attach(&mut self, interface: &str, direction: Direction) -> Result<(), XdpError> {
         if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(6, 6, 0)) {
-            return Err(XdpError::Kernel { lacks: "tcx (Linux 6.6)" });
+            return Err(XdpError::Kernel {
+                lacks: "tcx (Linux 6.6)",
+            });
         }
-        let program: &mut SchedClassifier = self.object.program_mut(NAME).ok_or(XdpError::Missing(NAME))?.try_into()?;
+        let program: &mut SchedClassifier = self
+            .object
+            .program_mut(NAME)
+            .ok_or(XdpError::Missing(NAME))?
+            .try_into()?;
         let (kind, order) = match direction {
             Direction::Ingress => (TcAttachType::Ingress, LinkOrder::first()),
             Direction::Egress => (TcAttachType::Egress, LinkOrder::last()),
@@ -65,7 +77,10 @@ impl Classifier {
     }
 
     /// Takes a map out of the object, typed.
-    pub fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
+    pub fn map<M: TryFrom<Map, Error = MapError>>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<M, XdpError> {
         take(&mut self.object, name)
     }
 
@@ -75,12 +90,29 @@ impl Classifier {
     }
 
     /// Runs the program `repeat` times on `frame`, which the stack is to cut into frames of `gso_size` octets of payload; 0: is one.
-    pub fn test_run(&self, frame: &[u8], repeat: u32, gso_size: u32) -> Result<TestResult, XdpError> {
-        let program: &SchedClassifier = self.object.program(NAME).ok_or(XdpError::Missing(NAME))?.try_into()?;
+    pub fn test_run(
+        &self,
+        frame: &[u8],
+        repeat: u32,
+        gso_size: u32,
+    ) -> Result<TestResult, XdpError> {
+        let program: &SchedClassifier = self
+            .object
+            .program(NAME)
+            .ok_or(XdpError::Missing(NAME))?
+            .try_into()?;
         let mut context = [0; CONTEXT];
         context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&gso_size.to_ne_bytes());
-        let options = TestRunOptions { data_in: Some(frame), ctx_in: Some(&context), repeat, ..TestRunOptions::new() };
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            ctx_in: Some(&context),
+            repeat,
+            ..TestRunOptions::new()
+        };
         let result = program.test_run(options)?;
-        Ok(TestResult { action: result.return_value, duration: result.duration })
+        Ok(TestResult {
+            action: result.return_value,
+            duration: result.duration,
+        })
     }
 }

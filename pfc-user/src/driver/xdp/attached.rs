@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 
 use aya::programs::loaded_programs;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
 use std::os::fd::AsRawFd;
 
 /// A program attached to an interface.
@@ -39,7 +41,12 @@ const BODY: usize = 32;
 
 /// The program of the interface with that index in the calling thread's network namespace.
 pub fn program(interface: u32) -> io::Result<Option<Attached>> {
-    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
+    let socket = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkRoute,
+    )?;
     let mut request = [0u8; BODY];
     request[0..4].copy_from_slice(&(BODY as u32).to_ne_bytes());
     request[4..6].copy_from_slice(&RTM_GETLINK.to_ne_bytes());
@@ -49,12 +56,20 @@ pub fn program(interface: u32) -> io::Result<Option<Attached>> {
     // The kernel's own limit of a link's message is below this.
     let mut reply = vec![0u8; 64 << 10];
     let length = recv(socket.as_raw_fd(), &mut reply, MsgFlags::empty())?;
-    Ok(program_id(&reply[..length]).map(|id| Attached { id, name: program_name(id) }))
+    Ok(program_id(&reply[..length]).map(|id| Attached {
+        id,
+        name: program_name(id),
+    }))
 }
 
 fn program_name(id: u32) -> Option<String> {
-    let program = loaded_programs().filter_map(Result::ok).find(|program| program.id() == id)?;
-    program.name_as_str().filter(|name| !name.is_empty()).map(str::to_owned)
+    let program = loaded_programs()
+        .filter_map(Result::ok)
+        .find(|program| program.id() == id)?;
+    program
+        .name_as_str()
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
 }
 
 fn program_id(message: &[u8]) -> Option<u32> {
@@ -104,9 +119,16 @@ mod tests {
 
     #[test]
     fn no_program_no_id() {
-        assert_eq!(program_id(&message(&attribute(IFLA_XDP, &attribute(2, &[0])))), None);
+        assert_eq!(
+            program_id(&message(&attribute(IFLA_XDP, &attribute(2, &[0])))),
+            None
+        );
         assert_eq!(program_id(&message(&[])), None);
-        assert_eq!(program_id(&message(&[2, 0, 43, 0, 9])), None, "a length below its own header");
+        assert_eq!(
+            program_id(&message(&[2, 0, 43, 0, 9])),
+            None,
+            "a length below its own header"
+        );
         assert_eq!(program_id(&[]), None);
     }
 }

@@ -35,10 +35,14 @@ pub enum XdpError {
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
     /// One frame in so many cannot be told from its sequence number by a mask.
-    #[error("one frame in `verify_every` has its checksum verified, which must be a power of two, found {0}")]
+    #[error(
+        "one frame in `verify_every` has its checksum verified, which must be a power of two, found {0}"
+    )]
     NoPowerOfTwo(u64),
     /// The process may not.
-    #[error("not permitted to {0}: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN")]
+    #[error(
+        "not permitted to {0}: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+    )]
     NotPermitted(&'static str),
     /// The kernel cannot.
     #[error("this kernel lacks {lacks}")]
@@ -75,7 +79,9 @@ pub enum XdpError {
         error: io::Error,
     },
     /// A record in a ring buffer is not what the program writes.
-    #[error("the XDP program wrote a record of {found} octets, expected {expected}; run `cargo xtask build-ebpf`, then build again")]
+    #[error(
+        "the XDP program wrote a record of {found} octets, expected {expected}; run `cargo xtask build-ebpf`, then build again"
+    )]
     Record {
         /// Octets.
         expected: usize,
@@ -123,14 +129,21 @@ pub enum XdpError {
 fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
     match error.raw_os_error()? {
         libc::EPERM => Some(XdpError::NotPermitted(action)),
-        libc::ENOSYS => Some(XdpError::Kernel { lacks: "the system call bpf (CONFIG_BPF_SYSCALL)" }),
+        libc::ENOSYS => Some(XdpError::Kernel {
+            lacks: "the system call bpf (CONFIG_BPF_SYSCALL)",
+        }),
         _ => None,
     }
 }
 
 impl XdpError {
     /// Why the link to an interface could not be made.
-    pub(super) fn of_attach(interface: &str, index: u32, mode: link::Mode, error: io::Error) -> Self {
+    pub(super) fn of_attach(
+        interface: &str,
+        index: u32,
+        mode: link::Mode,
+        error: io::Error,
+    ) -> Self {
         let interface = interface.to_owned();
         if let Some(known) = known(&error, "attach an XDP program") {
             return known;
@@ -141,7 +154,11 @@ impl XdpError {
         {
             return Self::Occupied { interface, program };
         }
-        Self::Refused { interface, mode: mode.word(), error }
+        Self::Refused {
+            interface,
+            mode: mode.word(),
+            error,
+        }
     }
 }
 
@@ -166,7 +183,13 @@ impl From<ProgramError> for XdpError {
             return known;
         }
         match error {
-            ProgramError::LoadError { io_error, verifier_log } => Self::Rejected { error: io_error, log: tail(&verifier_log.to_string()) },
+            ProgramError::LoadError {
+                io_error,
+                verifier_log,
+            } => Self::Rejected {
+                error: io_error,
+                log: tail(&verifier_log.to_string()),
+            },
             error => Self::Load(Box::new(error)),
         }
     }
@@ -186,7 +209,9 @@ impl From<MapError> for XdpError {
             MapError::SyscallError(error) => Some(&error.io_error),
             _ => None,
         };
-        number.and_then(|error| known(error, "make a BPF map")).unwrap_or(Self::Map(error))
+        number
+            .and_then(|error| known(error, "make a BPF map"))
+            .unwrap_or(Self::Map(error))
     }
 }
 
@@ -196,18 +221,27 @@ mod tests {
 
     fn of_call(number: i32) -> XdpError {
         let io_error = io::Error::from_raw_os_error(number);
-        XdpError::from(MapError::CreateError { name: "PORT".to_owned(), io_error })
+        XdpError::from(MapError::CreateError {
+            name: "PORT".to_owned(),
+            io_error,
+        })
     }
 
     #[test]
     fn missing_capabilities_are_named() {
         let message = of_call(libc::EPERM).to_string();
-        assert_eq!(message, "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN");
+        assert_eq!(
+            message,
+            "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+        );
     }
 
     #[test]
     fn a_kernel_without_bpf_is_named() {
-        assert_eq!(of_call(libc::ENOSYS).to_string(), "this kernel lacks the system call bpf (CONFIG_BPF_SYSCALL)");
+        assert_eq!(
+            of_call(libc::ENOSYS).to_string(),
+            "this kernel lacks the system call bpf (CONFIG_BPF_SYSCALL)"
+        );
     }
 
     #[test]
@@ -218,10 +252,19 @@ mod tests {
     #[test]
     fn of_the_verifiers_log_the_end_is_kept() {
         let log: String = (0..300).map(|line| format!("{line}: r0 = 0\n")).collect();
-        let error = XdpError::Rejected { error: io::Error::from_raw_os_error(libc::EACCES), log: tail(&(log + "invalid access\n")) };
+        let error = XdpError::Rejected {
+            error: io::Error::from_raw_os_error(libc::EACCES),
+            log: tail(&(log + "invalid access\n")),
+        };
         let message = error.to_string();
         let lines: Vec<_> = message.lines().collect();
-        assert!(lines[0].starts_with("the kernel refuses the XDP program (Permission denied (os error 13)): a bug"), "{}", lines[0]);
+        assert!(
+            lines[0].starts_with(
+                "the kernel refuses the XDP program (Permission denied (os error 13)): a bug"
+            ),
+            "{}",
+            lines[0]
+        );
         assert_eq!(lines[1..].len(), 10);
         assert_eq!((lines[1], lines[10]), ("291: r0 = 0", "invalid access"));
         assert_eq!(tail(""), "");
@@ -230,7 +273,10 @@ mod tests {
     #[test]
     fn an_abi_mismatch_says_what_to_do() {
         let message = |found| XdpError::Abi { found, expected: 2 }.to_string();
-        assert_eq!(message(Some(1)), "the XDP program has ABI 1, expected 2; run `cargo xtask build-ebpf`, then build again");
+        assert_eq!(
+            message(Some(1)),
+            "the XDP program has ABI 1, expected 2; run `cargo xtask build-ebpf`, then build again"
+        );
         assert!(message(None).contains("ABI none"));
     }
 }

@@ -34,7 +34,10 @@ pub struct Tracepoints {
 
 impl Default for Tracepoints {
     fn default() -> Self {
-        Self { delivered: "xdp_devmap_xmit", refused: "xdp_redirect_err" }
+        Self {
+            delivered: "xdp_devmap_xmit",
+            refused: "xdp_redirect_err",
+        }
     }
 }
 
@@ -92,7 +95,11 @@ where
     const WORDS: usize = size_of::<T>() / size_of::<u64>();
 
     fn open(program: &Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
-        Ok(Self { words: program.words(name, entries * Self::WORDS)?, entries, values: PhantomData })
+        Ok(Self {
+            words: program.words(name, entries * Self::WORDS)?,
+            entries,
+            values: PhantomData,
+        })
     }
 
     /// Entries.
@@ -105,8 +112,14 @@ where
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn get(&self, index: usize) -> T {
-        assert!(index < self.entries, "the map has {} entries, found index {index}", self.entries);
-        let octets: Vec<u8> = (0..Self::WORDS).flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes()).collect();
+        assert!(
+            index < self.entries,
+            "the map has {} entries, found index {index}",
+            self.entries
+        );
+        let octets: Vec<u8> = (0..Self::WORDS)
+            .flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes())
+            .collect();
         Plain::read(&octets).expect("as long as the value")
     }
 
@@ -115,38 +128,70 @@ where
     /// # Panics
     /// From [`Self::entries`] on.
     pub fn set(&self, index: usize, value: &T) {
-        assert!(index < self.entries, "the map has {} entries, found index {index}", self.entries);
+        assert!(
+            index < self.entries,
+            "the map has {} entries, found index {index}",
+            self.entries
+        );
         let octets = Plain::octets(value);
         for (word, octets) in octets.chunks_exact(size_of::<u64>()).enumerate() {
-            self.words.store(index * Self::WORDS + word, u64::from_ne_bytes(octets.try_into().expect("eight octets")));
+            self.words.store(
+                index * Self::WORDS + word,
+                u64::from_ne_bytes(octets.try_into().expect("eight octets")),
+            );
         }
     }
 }
 
 impl Runner {
     fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
-        let loaded: &mut Xdp = program.object().program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
+        let loaded: &mut Xdp = program
+            .object()
+            .program_mut(name)
+            .ok_or(XdpError::Missing(name))?
+            .try_into()?;
         verified(|| loaded.load())?;
         let failed = |what| move |error| XdpError::LiveFrames { what, error };
-        let own = loaded.fd()?.as_fd().try_clone_to_owned().map_err(failed("no second descriptor of the program"))?;
-        let place = |error| failed("no network namespace to attach the program in")(io::Error::other(error));
+        let own = loaded
+            .fd()?
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(failed("no second descriptor of the program"))?;
+        let place = |error| {
+            failed("no network namespace to attach the program in")(io::Error::other(error))
+        };
         let namespace = Namespace::new().map_err(place)?;
         let attach = || {
             let loopback = if_nametoindex("lo")?;
             link::create(own.as_fd(), loopback, link::Mode::Skb)
         };
-        let attached = namespace.run(attach).map_err(place)?.map_err(failed("the loopback interface takes no program"))?;
-        Ok(Self { program: own, _attached: attached, _namespace: namespace })
+        let attached = namespace
+            .run(attach)
+            .map_err(place)?
+            .map_err(failed("the loopback interface takes no program"))?;
+        Ok(Self {
+            program: own,
+            _attached: attached,
+            _namespace: namespace,
+        })
     }
 
     fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
-        live_frames::run(self.program.as_fd(), port, frame, runs, batch)
-            .map_err(|error| XdpError::LiveFrames { what: "the kernel does not run the program", error })
+        live_frames::run(self.program.as_fd(), port, frame, runs, batch).map_err(|error| {
+            XdpError::LiveFrames {
+                what: "the kernel does not run the program",
+                error,
+            }
+        })
     }
 }
 
 impl Generator {
-    pub(super) fn load(program: &mut Program, sizes: Sizes, tracepoints: Tracepoints) -> Result<Self, XdpError> {
+    pub(super) fn load(
+        program: &mut Program,
+        sizes: Sizes,
+        tracepoints: Tracepoints,
+    ) -> Result<Self, XdpError> {
         let generate = Runner::load(program, NAME)?;
         let constant = Runner::load(program, CONSTANT)?;
         let uncounted = count(program, tracepoints).err();
@@ -182,7 +227,9 @@ impl Generator {
 
     /// From now on nothing more is let go in this burst.
     pub fn stop(&self) {
-        self.settings.words.store(std::mem::offset_of!(Settings, stop) / size_of::<u64>(), 1);
+        self.settings
+            .words
+            .store(std::mem::offset_of!(Settings, stop) / size_of::<u64>(), 1);
     }
 
     /// Takes the spans recorded so far.
@@ -198,7 +245,10 @@ impl Generator {
 
 /// Has the kernel tell what becomes of the frames; an error says which tracepoint does not.
 fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> {
-    for (name, tracepoint) in [("generate_delivered", tracepoints.delivered), ("generate_refused", tracepoints.refused)] {
+    for (name, tracepoint) in [
+        ("generate_delivered", tracepoints.delivered),
+        ("generate_refused", tracepoints.refused),
+    ] {
         attach(program, name, tracepoint).map_err(|error| {
             let reason = match error {
                 ProgramError::SyscallError(error) => error.io_error.to_string(),
@@ -211,7 +261,11 @@ fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> 
 }
 
 fn attach(program: &mut Program, name: &'static str, tracepoint: &str) -> Result<(), ProgramError> {
-    let program: &mut RawTracePoint = program.object().program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()?;
+    let program: &mut RawTracePoint = program
+        .object()
+        .program_mut(name)
+        .ok_or(ProgramError::NotLoaded)?
+        .try_into()?;
     verified(|| program.load())?;
     program.attach(tracepoint).map(drop)
 }

@@ -49,9 +49,21 @@ struct Attributes {
 
 /// Attaches `program` to the interface of that index in the calling thread's network namespace.
 pub fn create(program: BorrowedFd, interface: u32, mode: Mode) -> io::Result<OwnedFd> {
-    let attributes = Attributes { program: program.as_raw_fd() as u32, interface, attach_type: ATTACH_XDP, flags: mode.flags() };
+    let attributes = Attributes {
+        program: program.as_raw_fd() as u32,
+        interface,
+        attach_type: ATTACH_XDP,
+        flags: mode.flags(),
+    };
     // SAFETY: the kernel reads as many octets as it is told; those it knows beyond count as zero.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, LINK_CREATE, &raw const attributes, size_of::<Attributes>()) };
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            LINK_CREATE,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -45,9 +45,22 @@ struct Context {
 
 /// Runs `program` on `runs` frames that begin as copies of `frame`, in batches of `batch`, as if they had come in by `interface`
 /// (an index in the calling thread's network namespace). A signal may end it sooner, after a whole batch.
-pub fn run(program: BorrowedFd, interface: u32, frame: &[u8], runs: u32, batch: u32) -> io::Result<()> {
+pub fn run(
+    program: BorrowedFd,
+    interface: u32,
+    frame: &[u8],
+    runs: u32,
+    batch: u32,
+) -> io::Result<()> {
     let length = frame.len() as u32;
-    let context = Context { data: 0, data_end: length, data_meta: 0, ingress_interface: interface, rx_queue: 0, egress_interface: 0 };
+    let context = Context {
+        data: 0,
+        data_end: length,
+        data_meta: 0,
+        ingress_interface: interface,
+        rx_queue: 0,
+        egress_interface: 0,
+    };
     let mut attributes = Attributes {
         program: program.as_raw_fd() as u32,
         data_size_in: length,
@@ -61,7 +74,14 @@ pub fn run(program: BorrowedFd, interface: u32, frame: &[u8], runs: u32, batch: 
     };
     // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call, and writes return value and
     // duration into the attributes, which nothing else refers to.
-    match unsafe { libc::syscall(libc::SYS_bpf, PROG_RUN, &raw mut attributes, size_of::<Attributes>()) } {
+    match unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            PROG_RUN,
+            &raw mut attributes,
+            size_of::<Attributes>(),
+        )
+    } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
             error if error.kind() == io::ErrorKind::Interrupted => Ok(()),

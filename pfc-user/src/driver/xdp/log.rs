@@ -29,7 +29,11 @@ pub struct Log {
 impl Log {
     /// The log in `words`, of [`segment`] records for each of `cpus`.
     pub fn new(words: Words, cpus: usize) -> Self {
-        Self { words, segment: segment(cpus), read: vec![0; cpus] }
+        Self {
+            words,
+            segment: segment(cpus),
+            read: vec![0; cpus],
+        }
     }
 
     /// Words that the log of so many CPUs takes.
@@ -65,7 +69,9 @@ impl Log {
 
     /// Takes the records that have not been taken, CPU by CPU.
     pub fn take(&mut self) -> Vec<Control> {
-        (0..self.read.len()).flat_map(|cpu| std::iter::from_fn(|| self.next(cpu)).collect::<Vec<_>>()).collect()
+        (0..self.read.len())
+            .flat_map(|cpu| std::iter::from_fn(|| self.next(cpu)).collect::<Vec<_>>())
+            .collect()
     }
 
     /// Forgets all records. The program has to be still.

@@ -34,18 +34,32 @@ pub struct Interface<'a> {
 impl<'a> Interface<'a> {
     /// In the calling thread's network namespace.
     pub fn find(name: &'a str) -> Result<Self, XdpError> {
-        let index = if_nametoindex(name).map_err(|_| XdpError::UnknownInterface(name.to_owned()))?;
+        let index =
+            if_nametoindex(name).map_err(|_| XdpError::UnknownInterface(name.to_owned()))?;
         Ok(Self { name, index })
     }
 }
 
 impl Program {
     /// Loads the program `name` of an object, which has to be built with that version of its maps.
-    pub fn load(octets: &[u8], name: &'static str, abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
+    pub fn load(
+        octets: &[u8],
+        name: &'static str,
+        abi: u32,
+        loader: &mut EbpfLoader<'_>,
+    ) -> Result<Self, XdpError> {
         let mut object = open(octets, abi, loader)?;
-        let program: &mut Xdp = object.program_mut(name).ok_or(XdpError::Missing(name))?.try_into()?;
+        let program: &mut Xdp = object
+            .program_mut(name)
+            .ok_or(XdpError::Missing(name))?
+            .try_into()?;
         verified(|| program.load())?;
-        Ok(Self { object, name, link: None, one_queue: false })
+        Ok(Self {
+            object,
+            name,
+            link: None,
+            one_queue: false,
+        })
     }
 
     /// Attaches it to an interface that has no program.
@@ -78,11 +92,17 @@ impl Program {
     ///
     /// As the interface was when it was attached: who then adds queues has frames counted wrongly.
     pub fn runs_on_one_cpu_at_a_time(&self) -> bool {
-        self.link.as_ref().is_some_and(|(.., mode)| *mode == link::Mode::Driver) && self.one_queue
+        self.link
+            .as_ref()
+            .is_some_and(|(.., mode)| *mode == link::Mode::Driver)
+            && self.one_queue
     }
 
     /// Takes a map out of the object, typed.
-    pub fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, XdpError> {
+    pub fn map<M: TryFrom<Map, Error = MapError>>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<M, XdpError> {
         take(&mut self.object, name)
     }
 
@@ -98,8 +118,15 @@ impl Program {
 
     /// Runs the program `repeat` times on `frame`.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
-        let result = self.program()?.test_run(TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() })?;
-        Ok(TestResult { action: result.return_value, duration: result.duration })
+        let result = self.program()?.test_run(TestRunOptions {
+            data_in: Some(frame),
+            repeat,
+            ..TestRunOptions::new()
+        })?;
+        Ok(TestResult {
+            action: result.return_value,
+            duration: result.duration,
+        })
     }
 
     /// The object, for its other programs.
@@ -108,7 +135,11 @@ impl Program {
     }
 
     fn program(&self) -> Result<&Xdp, XdpError> {
-        Ok(self.object.program(self.name).ok_or(XdpError::Missing(self.name))?.try_into()?)
+        Ok(self
+            .object
+            .program(self.name)
+            .ok_or(XdpError::Missing(self.name))?
+            .try_into()?)
     }
 }
 
@@ -120,7 +151,8 @@ const TRIES: usize = 5;
 pub fn verified(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
     for _ in 1..TRIES {
         match load() {
-            Err(ProgramError::LoadError { io_error, .. }) if io_error.raw_os_error() == Some(libc::EAGAIN) => {}
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.raw_os_error() == Some(libc::EAGAIN) => {}
             loaded => return loaded,
         }
     }
@@ -128,14 +160,22 @@ pub fn verified(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<()
 }
 
 /// Takes a map out of an object, typed.
-pub fn take<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static str) -> Result<M, XdpError> {
-    Ok(object.take_map(name).ok_or(XdpError::Missing(name))?.try_into()?)
+pub fn take<M: TryFrom<Map, Error = MapError>>(
+    object: &mut Ebpf,
+    name: &'static str,
+) -> Result<M, XdpError> {
+    Ok(object
+        .take_map(name)
+        .ok_or(XdpError::Missing(name))?
+        .try_into()?)
 }
 
 /// Maps the first `length` words of an array of an object into memory.
 pub fn words(object: &Ebpf, name: &'static str, length: usize) -> Result<Words, XdpError> {
     match object.map(name) {
-        Some(Map::Array(array)) => Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error }),
+        Some(Map::Array(array)) => {
+            Words::map(array.fd().as_fd(), length).map_err(|error| XdpError::Memory { name, error })
+        }
         _ => Err(XdpError::Missing(name)),
     }
 }
@@ -146,7 +186,9 @@ pub fn open(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Ebpf
         return Err(XdpError::NotBuilt);
     }
     if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
-        return Err(XdpError::Kernel { lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)" });
+        return Err(XdpError::Kernel {
+            lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)",
+        });
     }
     let object = loader.load(octets)?;
     check_abi(&object, abi)?;
@@ -159,7 +201,11 @@ fn check_abi(object: &Ebpf, expected: u32) -> Result<(), XdpError> {
         Some(map) => Some(Array::<_, u32>::try_from(map)?.get(&0, 0)?),
         None => None,
     };
-    if found == Some(expected) { Ok(()) } else { Err(XdpError::Abi { found, expected }) }
+    if found == Some(expected) {
+        Ok(())
+    } else {
+        Err(XdpError::Abi { found, expected })
+    }
 }
 
 /// `value` for each CPU.
@@ -176,5 +222,8 @@ where
     Plain<T>: Pod,
 {
     let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-    Ok(PerCpuValues::try_from((0..cpus).map(|cpu| Plain(value(cpu))).collect::<Vec<_>>()).map_err(MapError::from)?)
+    Ok(
+        PerCpuValues::try_from((0..cpus).map(|cpu| Plain(value(cpu))).collect::<Vec<_>>())
+            .map_err(MapError::from)?,
+    )
 }

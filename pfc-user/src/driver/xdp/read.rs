@@ -2,8 +2,9 @@
 
 use aya::maps::{MapData, RingBuf};
 use pfc_ebpf::maps::{
-    Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl, Malformed, Offence, OffenceKind,
-    PfcCounters, PortCounters, SNAP_LEN, WindowCounters, counts_index,
+    Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl,
+    Malformed, Offence, OffenceKind, PfcCounters, PortCounters, SNAP_LEN, WindowCounters,
+    counts_index,
 };
 use pfc_ebpf::stamp::Phase;
 
@@ -50,7 +51,9 @@ impl Account {
         for flow in 0..self.used.flows as u16 {
             for phase in Phase::ALL {
                 let cpus = self.counts.get(&counts_index(flow, phase), 0)?;
-                let sum = cpus.iter().fold(FlowCounters::default(), |sum, cpu| add_flow(sum, &cpu.0));
+                let sum = cpus
+                    .iter()
+                    .fold(FlowCounters::default(), |sum, cpu| add_flow(sum, &cpu.0));
                 if sum.received + sum.duplicate + sum.beyond_window > 0 {
                     flows.push(flow_received(flow, phase, &sum));
                 }
@@ -63,7 +66,12 @@ impl Account {
     pub fn received(&self, phase: Phase) -> Result<u64, XdpError> {
         let mut received = 0;
         for flow in 0..self.used.flows as u16 {
-            received += self.counts.get(&counts_index(flow, phase), 0)?.iter().map(|cpu| cpu.0.received).sum::<u64>();
+            received += self
+                .counts
+                .get(&counts_index(flow, phase), 0)?
+                .iter()
+                .map(|cpu| cpu.0.received)
+                .sum::<u64>();
         }
         Ok(received)
     }
@@ -73,10 +81,19 @@ impl Account {
     pub fn windows(&self) -> Result<Vec<[u32; 8]>, XdpError> {
         let window = |index| {
             let cpus = self.windows.get(&index, 0)?;
-            Ok(std::array::from_fn(|priority| cpus.iter().map(|cpu| cpu.0.frames[priority]).sum()))
+            Ok(std::array::from_fn(|priority| {
+                cpus.iter().map(|cpu| cpu.0.frames[priority]).sum()
+            }))
         };
         let ended = || (0..self.used.windows).map(window).collect();
-        let present = || Ok(self.port.get(&0, 0)?.iter().map(|cpu| (cpu.0.local.window, cpu.0.local.present)).collect());
+        let present = || {
+            Ok(self
+                .port
+                .get(&0, 0)?
+                .iter()
+                .map(|cpu| (cpu.0.local.window, cpu.0.local.present))
+                .collect())
+        };
         windows(present, ended)
     }
 
@@ -94,7 +111,11 @@ impl Account {
             pfc_empty: sum.pfc.empty,
             pfc: sum.pfc.classes().each_ref().map(class_received),
             own_control: sum.own_control,
-            malformed: Malformed::ALL.into_iter().zip(sum.malformed).filter(|(_, count)| *count > 0).collect(),
+            malformed: Malformed::ALL
+                .into_iter()
+                .zip(sum.malformed)
+                .filter(|(_, count)| *count > 0)
+                .collect(),
             controls: Vec::new(),
             controls_lost: sum.controls_lost,
             offences_lost: sum.offences_lost,
@@ -103,15 +124,32 @@ impl Account {
 
     /// All counters of the port.
     pub fn port_counters(&self) -> Result<PortCounters, XdpError> {
-        Ok(self.port.get(&0, 0)?.iter().fold(PortCounters::default(), |sum, cpu| add_port(sum, &cpu.0.counters)))
+        Ok(self
+            .port
+            .get(&0, 0)?
+            .iter()
+            .fold(PortCounters::default(), |sum, cpu| {
+                add_port(sum, &cpu.0.counters)
+            }))
     }
 
     /// Takes the records of single frames; later calls give later ones.
     pub fn take_rings(&mut self) -> Result<Rings, XdpError> {
-        let mut rings = Rings { arrivals_lost: self.port_counters()?.arrivals_lost, ..Rings::default() };
-        drain(&mut self.arrivals, |octets| rings.arrivals.extend(Plain::read(octets).and_then(arrival)));
-        rings.controls.extend(self.controls.take().into_iter().map(control));
-        drain(&mut self.offences, |octets| rings.offences.extend(Plain::read(octets).and_then(|record| offence(&record))));
+        let mut rings = Rings {
+            arrivals_lost: self.port_counters()?.arrivals_lost,
+            ..Rings::default()
+        };
+        drain(&mut self.arrivals, |octets| {
+            rings.arrivals.extend(Plain::read(octets).and_then(arrival))
+        });
+        rings
+            .controls
+            .extend(self.controls.take().into_iter().map(control));
+        drain(&mut self.offences, |octets| {
+            rings
+                .offences
+                .extend(Plain::read(octets).and_then(|record| offence(&record)))
+        });
         // Several CPUs take their time before they take their place in a ring; of the log each has its own part.
         rings.arrivals.sort_by_key(|record| record.time);
         rings.controls.sort_by_key(|record| record.time);
@@ -131,7 +169,12 @@ fn windows(
     mut present: impl FnMut() -> Result<Vec<(u32, WindowCounters)>, XdpError>,
     mut ended: impl FnMut() -> Result<Vec<[u32; 8]>, XdpError>,
 ) -> Result<Vec<[u32; 8]>, XdpError> {
-    let numbers = |present: &[(u32, WindowCounters)]| present.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    let numbers = |present: &[(u32, WindowCounters)]| {
+        present
+            .iter()
+            .map(|(number, _)| *number)
+            .collect::<Vec<_>>()
+    };
     let mut before = present()?;
     for _ in 0..READINGS {
         let mut windows = ended()?;
@@ -140,7 +183,9 @@ fn windows(
             // Those of before: of a window that was just ending they may be gone already, but then its number has changed since.
             for (number, counters) in before {
                 if let Some(window) = windows.get_mut(number as usize) {
-                    *window = std::array::from_fn(|priority| window[priority] + counters.frames[priority]);
+                    *window = std::array::from_fn(|priority| {
+                        window[priority] + counters.frames[priority]
+                    });
                 }
             }
             return Ok(windows);
@@ -158,11 +203,21 @@ fn drain(ring: &mut RingBuf<MapData>, mut take: impl FnMut(&[u8])) {
 
 fn arrival(record: ArrivalRecord) -> Option<Arrival> {
     let phase = Phase::from_number(record.phase)?;
-    Some(Arrival { time: record.time, flow: record.flow, phase, latency: record.latency })
+    Some(Arrival {
+        time: record.time,
+        flow: record.flow,
+        phase,
+        latency: record.latency,
+    })
 }
 
 fn control(record: Control) -> ControlReceived {
-    ControlReceived { time: record.time, opcode: record.opcode, vector: record.vector, quanta: record.quanta() }
+    ControlReceived {
+        time: record.time,
+        opcode: record.opcode,
+        vector: record.vector,
+        quanta: record.quanta(),
+    }
 }
 
 fn offence(record: &Offence) -> Option<OffendingFrame> {
@@ -172,7 +227,13 @@ fn offence(record: &Offence) -> Option<OffendingFrame> {
         _ => None,
     };
     let octets = record.snap[..(record.kept as usize).min(SNAP_LEN)].to_vec();
-    Some(OffendingFrame { time: record.time, kind, malformed, length: record.length, octets })
+    Some(OffendingFrame {
+        time: record.time,
+        kind,
+        malformed,
+        length: record.length,
+        octets,
+    })
 }
 
 fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
@@ -198,7 +259,11 @@ fn flow_received(flow: u16, phase: Phase, sum: &FlowCounters) -> FlowReceived {
 
 /// Times are in quanta of 16 bits, as they were in the frame.
 fn class_received(sum: &ClassCounters) -> ClassReceived {
-    ClassReceived { xoff: sum.xoff, xon: sum.xon, last_quanta: sum.last.quanta as u16 }
+    ClassReceived {
+        xoff: sum.xoff,
+        xon: sum.xon,
+        last_quanta: sum.last.quanta as u16,
+    }
 }
 
 fn add<const N: usize>(left: [u64; N], right: &[u64; N]) -> [u64; N] {
@@ -209,13 +274,19 @@ fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
     FlowCounters {
         received: sum.received + cpu.received,
         octets: sum.octets + cpu.octets,
-        first: [sum.first, cpu.first].into_iter().filter(|time| *time > 0).min().unwrap_or(0),
+        first: [sum.first, cpu.first]
+            .into_iter()
+            .filter(|time| *time > 0)
+            .min()
+            .unwrap_or(0),
         last: sum.last.max(cpu.last),
         latency_sum: sum.latency_sum + cpu.latency_sum,
         latency_max: sum.latency_max.max(cpu.latency_max),
         verified: sum.verified + cpu.verified,
         corrupt: sum.corrupt + cpu.corrupt,
-        latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| sum.latency[bucket] + cpu.latency[bucket]),
+        latency: std::array::from_fn::<_, LATENCY_BUCKETS, _>(|bucket| {
+            sum.latency[bucket] + cpu.latency[bucket]
+        }),
         duplicate: sum.duplicate + cpu.duplicate,
         reordered: sum.reordered + cpu.reordered,
         beyond_window: sum.beyond_window + cpu.beyond_window,
@@ -230,7 +301,11 @@ fn later(sum: &LastControl, cpu: &LastControl) -> LastControl {
 }
 
 fn add_class(sum: &ClassCounters, cpu: &ClassCounters) -> ClassCounters {
-    ClassCounters { xoff: sum.xoff + cpu.xoff, xon: sum.xon + cpu.xon, last: later(&sum.last, &cpu.last) }
+    ClassCounters {
+        xoff: sum.xoff + cpu.xoff,
+        xon: sum.xon + cpu.xon,
+        last: later(&sum.last, &cpu.last),
+    }
 }
 
 fn add_pfc(sum: &PfcCounters, cpu: &PfcCounters) -> PfcCounters {
@@ -275,8 +350,13 @@ mod tests {
     impl Cpus {
         /// Each CPU has counted one frame of priority 3 in window 0, which is its present one.
         fn new() -> Self {
-            let counters = WindowCounters { frames: [0, 0, 0, 1, 0, 0, 0, 0] };
-            Self { present: vec![(0, counters); 2], ended: vec![[0; 8]; 8] }
+            let counters = WindowCounters {
+                frames: [0, 0, 0, 1, 0, 0, 0, 0],
+            };
+            Self {
+                present: vec![(0, counters); 2],
+                ended: vec![[0; 8]; 8],
+            }
         }
 
         /// A frame of priority 3 comes to a CPU in a later window.
@@ -294,30 +374,67 @@ mod tests {
         let mut late = [1, 0, 1].into_iter();
         let ended = || {
             let ended = cpus.borrow().ended.clone();
-            late.next().into_iter().for_each(|cpu| cpus.borrow_mut().late(cpu));
+            late.next()
+                .into_iter()
+                .for_each(|cpu| cpus.borrow_mut().late(cpu));
             Ok(ended)
         };
         let read = windows(|| Ok(cpus.borrow().present.clone()), ended).unwrap();
-        assert_eq!(read.iter().map(|window| window[3]).collect::<Vec<_>>(), [2, 2, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            read.iter().map(|window| window[3]).collect::<Vec<_>>(),
+            [2, 2, 1, 0, 0, 0, 0, 0]
+        );
     }
 
     #[test]
     fn where_a_window_ends_at_each_reading_there_is_an_error() {
-        let cpus = RefCell::new(Cpus { ended: vec![[0; 8]; 100], ..Cpus::new() });
+        let cpus = RefCell::new(Cpus {
+            ended: vec![[0; 8]; 100],
+            ..Cpus::new()
+        });
         let ended = || {
             cpus.borrow_mut().late(0);
             Ok(cpus.borrow().ended.clone())
         };
         let error = windows(|| Ok(cpus.borrow().present.clone()), ended).unwrap_err();
-        assert!(matches!(error, XdpError::Restless { readings: READINGS }), "{error}");
+        assert!(
+            matches!(error, XdpError::Restless { readings: READINGS }),
+            "{error}"
+        );
     }
 
     #[test]
     fn cpus_add_up_and_the_latest_time_wins() {
-        let class = |at, quanta| ClassCounters { xoff: 1, xon: 0, last: LastControl { quanta, at } };
-        assert_eq!(add_class(&class(5, 7), &class(4, 9)), ClassCounters { xoff: 2, xon: 0, last: LastControl { quanta: 7, at: 5 } });
-        let flow = |first, last| FlowCounters { received: 1, first, last, ..FlowCounters::default() };
-        let sum = [flow(7, 9), FlowCounters::default(), flow(3, 4)].iter().fold(FlowCounters::default(), add_flow);
-        assert_eq!(sum, FlowCounters { received: 2, first: 3, last: 9, ..FlowCounters::default() });
+        let class = |at, quanta| ClassCounters {
+            xoff: 1,
+            xon: 0,
+            last: LastControl { quanta, at },
+        };
+        assert_eq!(
+            add_class(&class(5, 7), &class(4, 9)),
+            ClassCounters {
+                xoff: 2,
+                xon: 0,
+                last: LastControl { quanta: 7, at: 5 }
+            }
+        );
+        let flow = |first, last| FlowCounters {
+            received: 1,
+            first,
+            last,
+            ..FlowCounters::default()
+        };
+        let sum = [flow(7, 9), FlowCounters::default(), flow(3, 4)]
+            .iter()
+            .fold(FlowCounters::default(), add_flow);
+        assert_eq!(
+            sum,
+            FlowCounters {
+                received: 2,
+                first: 3,
+                last: 9,
+                ..FlowCounters::default()
+            }
+        );
     }
 }

@@ -24,10 +24,23 @@ unsafe impl Sync for Words {}
 impl Words {
     /// Maps the first `length` words of the array with that descriptor, which may be closed then.
     pub fn map(fd: BorrowedFd, length: usize) -> io::Result<Self> {
-        let octets = NonZeroUsize::new(length * size_of::<u64>()).ok_or(io::ErrorKind::InvalidInput)?;
+        let octets =
+            NonZeroUsize::new(length * size_of::<u64>()).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: a new mapping, which touches no memory in use.
-        let at = unsafe { mmap(None, octets, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, fd, 0) }?;
-        Ok(Self { at: at.cast(), length })
+        let at = unsafe {
+            mmap(
+                None,
+                octets,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_SHARED,
+                fd,
+                0,
+            )
+        }?;
+        Ok(Self {
+            at: at.cast(),
+            length,
+        })
     }
 
     fn all(&self) -> &[AtomicU64] {

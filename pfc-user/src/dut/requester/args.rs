@@ -38,18 +38,39 @@ type Mac = [u8; 6];
 impl RequesterArgs {
     /// What is to be run.
     pub fn into_options(self) -> RequesterOptions {
-        let Self { interface, address, peer_mac, listen, token_env, faults } = self;
-        RequesterOptions { interface, address, peer_mac, listen, token_env, faults }
+        let Self {
+            interface,
+            address,
+            peer_mac,
+            listen,
+            token_env,
+            faults,
+        } = self;
+        RequesterOptions {
+            interface,
+            address,
+            peer_mac,
+            listen,
+            token_env,
+            faults,
+        }
     }
 }
 
 fn mac(text: &str) -> Result<Mac, String> {
     // from_str_radix would take a sign.
-    let is_octet = |text: &str| text.len() == 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_octet =
+        |text: &str| text.len() == 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     let octet = |text: &str| u8::from_str_radix(text, 16).ok().filter(|_| is_octet(text));
     let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
-    let mac = octets.and_then(|octets| Mac::try_from(octets).ok()).filter(|mac| mac[0] & 1 == 0);
-    mac.ok_or_else(|| format!("expected the MAC address of one interface such as 02:00:00:00:00:01, found {text:?}"))
+    let mac = octets
+        .and_then(|octets| Mac::try_from(octets).ok())
+        .filter(|mac| mac[0] & 1 == 0);
+    mac.ok_or_else(|| {
+        format!(
+            "expected the MAC address of one interface such as 02:00:00:00:00:01, found {text:?}"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -64,11 +85,13 @@ mod tests {
         requester: RequesterArgs,
     }
 
-    const LEAST: &str = "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
+    const LEAST: &str =
+        "--interface a --address 192.0.2.1 --peer-mac 02:00:00:00:0a:Fe --listen 127.0.0.1:0";
 
     fn options(flags: &str) -> Result<RequesterOptions, String> {
         let line = format!("requester {flags}");
-        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        let command =
+            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
         Ok(command.requester.into_options())
     }
 
@@ -88,22 +111,52 @@ mod tests {
     #[test]
     fn faults_and_a_token_may_be_given() {
         let faults = [Fault::NoRetry, Fault::WrongStatus(9)];
-        assert_eq!(options(&format!("{LEAST} --fault no-retry --fault wrong-status=9")).unwrap().faults, faults);
-        for (flags, name) in [("--token-env", "VALIDATOR_TOKEN"), ("--token-env SECRET", "SECRET")] {
-            assert_eq!(options(&format!("{LEAST} {flags}")).unwrap().token_env.as_deref(), Some(name));
+        assert_eq!(
+            options(&format!("{LEAST} --fault no-retry --fault wrong-status=9"))
+                .unwrap()
+                .faults,
+            faults
+        );
+        for (flags, name) in [
+            ("--token-env", "VALIDATOR_TOKEN"),
+            ("--token-env SECRET", "SECRET"),
+        ] {
+            assert_eq!(
+                options(&format!("{LEAST} {flags}"))
+                    .unwrap()
+                    .token_env
+                    .as_deref(),
+                Some(name)
+            );
         }
     }
 
     #[test]
     fn wrong_values_say_what_was_expected() {
-        let mac = |found: &str| format!("expected the MAC address of one interface such as 02:00:00:00:00:01, found {found:?}");
+        let mac = |found: &str| {
+            format!(
+                "expected the MAC address of one interface such as 02:00:00:00:00:01, found {found:?}"
+            )
+        };
         for (flags, message) in [
-            (LEAST.replace("02:00:00:00:0a:Fe", "02:00:00:00:0a"), mac("02:00:00:00:0a")),
+            (
+                LEAST.replace("02:00:00:00:0a:Fe", "02:00:00:00:0a"),
+                mac("02:00:00:00:0a"),
+            ),
             (LEAST.replace("02:", "+2:"), mac("+2:00:00:00:0a:Fe")),
             (LEAST.replace("02:", "ff:"), mac("ff:00:00:00:0a:Fe")),
-            (LEAST.replace("127.0.0.1:0", "127.0.0.1"), "invalid socket address syntax".into()),
-            (LEAST.replace("192.0.2.1", "host"), "invalid IP address syntax".into()),
-            (format!("{LEAST} --fault nothing"), "no fault is called \"nothing\"".into()),
+            (
+                LEAST.replace("127.0.0.1:0", "127.0.0.1"),
+                "invalid socket address syntax".into(),
+            ),
+            (
+                LEAST.replace("192.0.2.1", "host"),
+                "invalid IP address syntax".into(),
+            ),
+            (
+                format!("{LEAST} --fault nothing"),
+                "no fault is called \"nothing\"".into(),
+            ),
             (String::new(), "--interface <IFACE>".into()),
         ] {
             let error = options(&flags).unwrap_err();

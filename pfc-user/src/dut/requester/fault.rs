@@ -41,27 +41,107 @@ impl Fault {
         entry("one-retry-less", "", "gives up one retry early", "requests"),
         entry("one-retry-more", "", "gives up one retry late", "requests"),
         entry("no-retry", "", "gives up at the first time-out", "requests"),
-        entry("changes-psn", "", "takes a new PSN for each retry", "same-request"),
-        entry("changes-reth", "", "asks for the octets at another address in each retry", "same-request"),
+        entry(
+            "changes-psn",
+            "",
+            "takes a new PSN for each retry",
+            "same-request",
+        ),
+        entry(
+            "changes-reth",
+            "",
+            "asks for the octets at another address in each retry",
+            "same-request",
+        ),
         entry("short-timeout", "", "waits for half of T_tr", "interval"),
         entry("long-timeout", "", "waits for five times T_tr", "interval"),
-        entry("bad-icrc", "", "sends requests with a wrong ICRC", "same-request"),
-        entry("wrong-opcode", "", "sends requests with the opcode of RDMA WRITE Only", "single-packet"),
-        entry("two-packets", "", "sends a READ as two, each of half the length", "single-packet"),
+        entry(
+            "bad-icrc",
+            "",
+            "sends requests with a wrong ICRC",
+            "same-request",
+        ),
+        entry(
+            "wrong-opcode",
+            "",
+            "sends requests with the opcode of RDMA WRITE Only",
+            "single-packet",
+        ),
+        entry(
+            "two-packets",
+            "",
+            "sends a READ as two, each of half the length",
+            "single-packet",
+        ),
         entry("wrong-r-key", "", "sends another R_Key", "single-packet"),
-        entry("wrong-length", "", "asks for four octets fewer", "single-packet"),
-        entry("keeps-count", "", "shows the full retry count whatever it has used", "retry-count"),
-        entry("two-completions", "", "completes a READ without an answer twice", "one-completion"),
-        entry("wrong-status", "N", "completes a READ without an answer with status N (10)", "status"),
-        entry("reports-success", "", "completes a READ without an answer with status 0", "status"),
-        entry("never-completes", "", "does not complete a READ without an answer", "one-completion"),
-        entry("late-completion", "", "completes a READ without an answer 6 T_tr after the last request", "one-completion"),
-        entry("stays-in-rts", "", "leaves the queue pair in RTS after a READ without an answer", "qp-error"),
-        entry("no-flush", "", "does not flush what is posted to a queue pair in error", "flush"),
+        entry(
+            "wrong-length",
+            "",
+            "asks for four octets fewer",
+            "single-packet",
+        ),
+        entry(
+            "keeps-count",
+            "",
+            "shows the full retry count whatever it has used",
+            "retry-count",
+        ),
+        entry(
+            "two-completions",
+            "",
+            "completes a READ without an answer twice",
+            "one-completion",
+        ),
+        entry(
+            "wrong-status",
+            "N",
+            "completes a READ without an answer with status N (10)",
+            "status",
+        ),
+        entry(
+            "reports-success",
+            "",
+            "completes a READ without an answer with status 0",
+            "status",
+        ),
+        entry(
+            "never-completes",
+            "",
+            "does not complete a READ without an answer",
+            "one-completion",
+        ),
+        entry(
+            "late-completion",
+            "",
+            "completes a READ without an answer 6 T_tr after the last request",
+            "one-completion",
+        ),
+        entry(
+            "stays-in-rts",
+            "",
+            "leaves the queue pair in RTS after a READ without an answer",
+            "qp-error",
+        ),
+        entry(
+            "no-flush",
+            "",
+            "does not flush what is posted to a queue pair in error",
+            "flush",
+        ),
         entry("ignores-answer", "", "takes no READ response", "path-alive"),
-        entry("no-neighbour", "", "cannot resolve the tester's address", ""),
+        entry(
+            "no-neighbour",
+            "",
+            "cannot resolve the tester's address",
+            "",
+        ),
         entry("refuses-state", "", "cannot bring a queue pair to RTR", ""),
-        entry("apm", "", "says that it supports Automatic Path Migration", ""),
+        entry(
+            "apm",
+            "",
+            "says that it supports Automatic Path Migration",
+            "",
+        ),
     ];
 
     /// The catalogue as text, a line each.
@@ -75,7 +155,11 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
         let (name, value) = catalogue::find(&Self::CATALOGUE, "requester", text)?;
-        let wrong = |expected| FaultError::Value { name, expected, found: value.unwrap_or_default().into() };
+        let wrong = |expected| FaultError::Value {
+            name,
+            expected,
+            found: value.unwrap_or_default().into(),
+        };
         Ok(match name {
             "one-retry-less" => Self::OneRetryLess,
             "one-retry-more" => Self::OneRetryMore,
@@ -91,7 +175,12 @@ impl FromStr for Fault {
             "wrong-length" => Self::WrongLength,
             "keeps-count" => Self::KeepsCount,
             "two-completions" => Self::TwoCompletions,
-            "wrong-status" => Self::WrongStatus(value.unwrap_or("10").parse().map_err(|_| wrong("a number of ibv_wc_status"))?),
+            "wrong-status" => Self::WrongStatus(
+                value
+                    .unwrap_or("10")
+                    .parse()
+                    .map_err(|_| wrong("a number of ibv_wc_status"))?,
+            ),
             "reports-success" => Self::ReportsSuccess,
             "never-completes" => Self::NeverCompletes,
             "late-completion" => Self::LateCompletion,
@@ -161,9 +250,15 @@ mod tests {
     #[test]
     fn wrong_values_are_refused_with_what_was_expected() {
         for (text, message) in [
-            ("no-retries", "no fault is called \"no-retries\": see `validator dut requester --help` for all of them"),
+            (
+                "no-retries",
+                "no fault is called \"no-retries\": see `validator dut requester --help` for all of them",
+            ),
             ("no-retry=1", "no-retry takes no value, found \"1\""),
-            ("wrong-status=-1", "wrong-status takes a number of ibv_wc_status, found \"-1\""),
+            (
+                "wrong-status=-1",
+                "wrong-status takes a number of ibv_wc_status, found \"-1\"",
+            ),
         ] {
             assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), message);
         }

@@ -74,7 +74,12 @@ pub struct ReadResponse {
 impl Path {
     /// The same path from its other end.
     pub const fn reversed(&self) -> Self {
-        Self { mac: self.peer_mac, peer_mac: self.mac, address: self.peer, peer: self.address }
+        Self {
+            mac: self.peer_mac,
+            peer_mac: self.mac,
+            address: self.peer,
+            peer: self.address,
+        }
     }
 
     /// A frame with these transport headers and payload, and the ICRC behind them. `identification` is that of IPv4.
@@ -122,12 +127,23 @@ impl Path {
         if ethernet[..6] != self.mac {
             return None;
         }
-        let packet = match (u16::from_be_bytes([ethernet[12], ethernet[13]]), self.address, self.peer) {
+        let packet = match (
+            u16::from_be_bytes([ethernet[12], ethernet[13]]),
+            self.address,
+            self.peer,
+        ) {
             (ETHERTYPE_IPV4, IpAddr::V4(own), IpAddr::V4(peer)) => {
                 let header = packet.first_chunk::<IPV4>()?;
                 // Options and fragments are not for RoCEv2; a wrong checksum is an IP layer's to discard.
-                let plain = header[0] == 0x45 && header[6] & 0x3f == 0 && header[7] == 0 && header[9] == PROTOCOL_UDP;
-                if !plain || sum(header) != 0xffff || header[12..16] != peer.octets() || header[16..] != own.octets() {
+                let plain = header[0] == 0x45
+                    && header[6] & 0x3f == 0
+                    && header[7] == 0
+                    && header[9] == PROTOCOL_UDP;
+                if !plain
+                    || sum(header) != 0xffff
+                    || header[12..16] != peer.octets()
+                    || header[16..] != own.octets()
+                {
                     return None;
                 }
                 packet.get(..usize::from(u16::from_be_bytes([header[2], header[3]])))?
@@ -145,7 +161,10 @@ impl Path {
         let udp = packet.get(ip_header(packet)..)?;
         let (header, transport) = udp.split_at_checked(UDP)?;
         let [port, length] = [2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
-        if port != ROCE_V2 || usize::from(length) != udp.len() || transport.len() < BTH + AETH + ICRC {
+        if port != ROCE_V2
+            || usize::from(length) != udp.len()
+            || transport.len() < BTH + AETH + ICRC
+        {
             return None;
         }
         let (covered, found) = packet.split_at(packet.len() - ICRC);
@@ -158,11 +177,20 @@ impl Path {
         let partition = u16::from_be_bytes([transport[2], transport[3]]) | 0x8000;
         // Bits 6:5 of the syndrome: 0 is ACK (9.3.5).
         let ack = transport[BTH] & 0xe0 == 0;
-        if transport[0] != RDMA_READ_RESPONSE_ONLY || version != 0 || partition != DEFAULT_PARTITION || !ack {
+        if transport[0] != RDMA_READ_RESPONSE_ONLY
+            || version != 0
+            || partition != DEFAULT_PARTITION
+            || !ack
+        {
             return None;
         }
-        let number = |at| u32::from_be_bytes([0, transport[at], transport[at + 1], transport[at + 2]]);
-        Some(ReadResponse { destination: number(5), psn: number(9), length: (transport.len() - BTH - AETH - ICRC).checked_sub(pad)? })
+        let number =
+            |at| u32::from_be_bytes([0, transport[at], transport[at + 1], transport[at + 2]]);
+        Some(ReadResponse {
+            destination: number(5),
+            psn: number(9),
+            length: (transport.len() - BTH - AETH - ICRC).checked_sub(pad)?,
+        })
     }
 }
 
@@ -216,7 +244,10 @@ fn icrc(packet: &[u8]) -> u32 {
 
 /// The ones' complement sum of 16-bit words (RFC 1071).
 fn sum(words: &[u8]) -> u16 {
-    let sum: u32 = words.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let sum: u32 = words
+        .chunks_exact(2)
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 
 use super::fault::Fault;
 use super::frame::{MASK, Path, RDMA_READ_REQUEST, RDMA_WRITE_ONLY, Request};
-use crate::agent::protocol::{Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State};
+use crate::agent::protocol::{
+    Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State,
+};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
 
@@ -115,42 +117,81 @@ impl Model {
     /// When there is one already, or an attribute that no queue pair of this port can have.
     pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
-            return Err(Failure::new(FailureKind::Request, "there is a queue pair already: close it first"));
+            return Err(Failure::new(
+                FailureKind::Request,
+                "there is a queue pair already: close it first",
+            ));
         }
         self.check(wanted)?;
-        let Adapter { mac, peer_mac, address, .. } = self.adapter;
+        let Adapter {
+            mac,
+            peer_mac,
+            address,
+            ..
+        } = self.adapter;
         let number = self.next_number;
         // Never that of the last one, so that an answer to that finds nobody.
-        self.next_number = if number == MASK - 1 { FIRST_QUEUE_PAIR } else { number + 1 };
+        self.next_number = if number == MASK - 1 {
+            FIRST_QUEUE_PAIR
+        } else {
+            number + 1
+        };
         self.queue_pair = Some(Requester {
             number,
             wanted: wanted.clone(),
-            path: Path { mac, peer_mac, address, peer: wanted.remote },
+            path: Path {
+                mac,
+                peer_mac,
+                address,
+                peer: wanted.remote,
+            },
             state: State::Rts,
             psn: wanted.psn,
             posted: VecDeque::new(),
             current: None,
             retries: 0,
         });
-        Ok(Channel { queue_pair: number, address, attributes: self.query()? })
+        Ok(Channel {
+            queue_pair: number,
+            address,
+            attributes: self.query()?,
+        })
     }
 
     fn check(&self, wanted: &OpenChannel) -> Result<(), Failure> {
         wanted.check()?;
-        let OpenChannel { path_mtu, remote, .. } = *wanted;
-        let Adapter { address, active_mtu, .. } = self.adapter;
-        let rtr = |why: String| Err(Failure::new(FailureKind::State, format!("cannot bring the queue pair to RTR: {why}")));
+        let OpenChannel {
+            path_mtu, remote, ..
+        } = *wanted;
+        let Adapter {
+            address,
+            active_mtu,
+            ..
+        } = self.adapter;
+        let rtr = |why: String| {
+            Err(Failure::new(
+                FailureKind::State,
+                format!("cannot bring the queue pair to RTR: {why}"),
+            ))
+        };
         if self.has(Fault::NoNeighbour) {
-            return Err(Failure::new(FailureKind::Neighbour, format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour)));
+            return Err(Failure::new(
+                FailureKind::Neighbour,
+                format!("no MAC address for {remote} (fault {})", Fault::NoNeighbour),
+            ));
         }
         if self.has(Fault::RefusesState) {
             return rtr(format!("fault {}", Fault::RefusesState));
         }
         if path_mtu > active_mtu {
-            return rtr(format!("expected a path MTU of at most {active_mtu}, the port's, found {path_mtu}"));
+            return rtr(format!(
+                "expected a path MTU of at most {active_mtu}, the port's, found {path_mtu}"
+            ));
         }
         if remote.is_ipv4() != address.is_ipv4() {
-            return rtr(format!("expected a remote address of the same IP version as {address}, found {remote}"));
+            return rtr(format!(
+                "expected a remote address of the same IP version as {address}, found {remote}"
+            ));
         }
         Ok(())
     }
@@ -164,11 +205,17 @@ impl Model {
         let queue_pair = self.queue_pair.as_mut().ok_or_else(no_queue_pair)?;
         let path_mtu = queue_pair.wanted.path_mtu;
         if read.length > path_mtu.into() {
-            let message = format!("only READs of one packet are simulated: expected at most {path_mtu} octets, found {}", read.length);
+            let message = format!(
+                "only READs of one packet are simulated: expected at most {path_mtu} octets, found {}",
+                read.length
+            );
             return Err(Failure::new(FailureKind::Request, message));
         }
         if queue_pair.posted.len() == MAX_POSTED {
-            return Err(Failure::new(FailureKind::Request, format!("the send queue is full: {MAX_POSTED} READs wait")));
+            return Err(Failure::new(
+                FailureKind::Request,
+                format!("the send queue is full: {MAX_POSTED} READs wait"),
+            ));
         }
         queue_pair.posted.push_back(*read);
         match queue_pair.state {
@@ -184,14 +231,22 @@ impl Model {
             return;
         }
         let period = self.period();
-        let Some(queue_pair) = &mut self.queue_pair else { return };
-        let Some(current) = &mut queue_pair.current else { return };
-        let Some(response) = queue_pair.path.read_response(frame) else { return };
+        let Some(queue_pair) = &mut self.queue_pair else {
+            return;
+        };
+        let Some(current) = &mut queue_pair.current else {
+            return;
+        };
+        let Some(response) = queue_pair.path.read_response(frame) else {
+            return;
+        };
         let answers = |request: &Request| {
             let expected = (queue_pair.number, request.psn, request.length as usize);
             (response.destination, response.psn, response.length) == expected
         };
-        let Some(at) = current.requests.iter().position(answers) else { return };
+        let Some(at) = current.requests.iter().position(answers) else {
+            return;
+        };
         current.requests.remove(at);
         // What was answered makes the retries count anew (9.7.6.1.3).
         queue_pair.retries = 0;
@@ -201,7 +256,8 @@ impl Model {
             }
             return;
         }
-        self.completions.push(completion(current.read.work_request, SUCCESS));
+        self.completions
+            .push(completion(current.read.work_request, SUCCESS));
         queue_pair.current = None;
         // Retries that wait are for what has been answered.
         self.outbox.clear();
@@ -216,7 +272,14 @@ impl Model {
             return Some(frame);
         }
         let period = self.period();
-        if let Some(Current { timer: timer @ Timer::Waiting, .. }) = self.queue_pair.as_mut().and_then(|pair| pair.current.as_mut()) {
+        if let Some(Current {
+            timer: timer @ Timer::Waiting,
+            ..
+        }) = self
+            .queue_pair
+            .as_mut()
+            .and_then(|pair| pair.current.as_mut())
+        {
             *timer = started(now, period);
         }
         None
@@ -243,8 +306,17 @@ impl Model {
     /// When there is no queue pair.
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
-        let OpenChannel { path_mtu, retry_count, timeout, .. } = queue_pair.wanted;
-        let used = if self.has(Fault::KeepsCount) { 0 } else { queue_pair.retries };
+        let OpenChannel {
+            path_mtu,
+            retry_count,
+            timeout,
+            ..
+        } = queue_pair.wanted;
+        let used = if self.has(Fault::KeepsCount) {
+            0
+        } else {
+            queue_pair.retries
+        };
         Ok(QueuePair {
             state: queue_pair.state,
             path_mtu,
@@ -283,7 +355,11 @@ impl Model {
     /// How long to wait for an answer to the requests that were sent last; `None`: for ever.
     fn period(&self) -> Option<Nanos> {
         let queue_pair = self.queue_pair.as_ref()?;
-        let OpenChannel { timeout, retry_count, .. } = queue_pair.wanted;
+        let OpenChannel {
+            timeout,
+            retry_count,
+            ..
+        } = queue_pair.wanted;
         if timeout == 0 {
             return None;
         }
@@ -302,41 +378,72 @@ impl Model {
 
     /// Sends the next READ if none is under way.
     fn begin(&mut self) {
-        let Some(queue_pair) = self.queue_pair.as_mut().filter(|pair| pair.current.is_none()) else { return };
-        let Some(read) = queue_pair.posted.pop_front() else { return };
+        let Some(queue_pair) = self
+            .queue_pair
+            .as_mut()
+            .filter(|pair| pair.current.is_none())
+        else {
+            return;
+        };
+        let Some(read) = queue_pair.posted.pop_front() else {
+            return;
+        };
         let has = |fault| self.faults.contains(&fault);
         let mut length = read.length;
         if has(Fault::WrongLength) {
             length = length.saturating_sub(4);
         }
-        let lengths = if has(Fault::TwoPackets) { vec![length / 2, length - length / 2] } else { vec![length] };
+        let lengths = if has(Fault::TwoPackets) {
+            vec![length / 2, length - length / 2]
+        } else {
+            vec![length]
+        };
         let mut address = read.address;
         let mut requests = Vec::new();
         for length in lengths {
             requests.push(Request {
-                opcode: if has(Fault::WrongOpcode) { RDMA_WRITE_ONLY } else { RDMA_READ_REQUEST },
+                opcode: if has(Fault::WrongOpcode) {
+                    RDMA_WRITE_ONLY
+                } else {
+                    RDMA_READ_REQUEST
+                },
                 destination: queue_pair.wanted.remote_queue_pair,
                 psn: queue_pair.take_psn(),
                 address,
-                r_key: if has(Fault::WrongRKey) { !read.r_key } else { read.r_key },
+                r_key: if has(Fault::WrongRKey) {
+                    !read.r_key
+                } else {
+                    read.r_key
+                },
                 length,
             });
             address = address.wrapping_add(length.into());
         }
         queue_pair.retries = 0;
-        queue_pair.current = Some(Current { read, requests, timer: Timer::Waiting });
+        queue_pair.current = Some(Current {
+            read,
+            requests,
+            timer: Timer::Waiting,
+        });
         self.send();
     }
 
     /// Puts the requests without an answer into frames.
     fn send(&mut self) {
         let bad_icrc = self.has(Fault::BadIcrc);
-        let Some(queue_pair) = &mut self.queue_pair else { return };
-        let Some(current) = &mut queue_pair.current else { return };
+        let Some(queue_pair) = &mut self.queue_pair else {
+            return;
+        };
+        let Some(current) = &mut queue_pair.current else {
+            return;
+        };
         current.timer = Timer::Waiting;
         let source_port = source_port(queue_pair.number);
         for request in &current.requests {
-            let mut frame = queue_pair.path.frame(self.identification, source_port, &request.transport());
+            let mut frame =
+                queue_pair
+                    .path
+                    .frame(self.identification, source_port, &request.transport());
             self.identification = self.identification.wrapping_add(1);
             if let Some(last) = frame.last_mut().filter(|_| bad_icrc) {
                 *last ^= 1;
@@ -348,9 +455,20 @@ impl Model {
     /// Lets a time-out take place whose time has come (9.7.6.1.3, 9.9.2.4).
     fn advance(&mut self, now: Nanos) {
         let has = |fault| self.faults.contains(&fault);
-        let limit = self.queue_pair.as_ref().map_or(0, |pair| self.retry_limit(pair.wanted.retry_count));
-        let Some(queue_pair) = &mut self.queue_pair else { return };
-        let Some(current) = queue_pair.current.as_mut().filter(|current| current.timer.is_over(now)) else { return };
+        let limit = self
+            .queue_pair
+            .as_ref()
+            .map_or(0, |pair| self.retry_limit(pair.wanted.retry_count));
+        let Some(queue_pair) = &mut self.queue_pair else {
+            return;
+        };
+        let Some(current) = queue_pair
+            .current
+            .as_mut()
+            .filter(|current| current.timer.is_over(now))
+        else {
+            return;
+        };
         if queue_pair.retries < limit {
             queue_pair.retries += 1;
             for request in &mut current.requests {
@@ -375,13 +493,16 @@ impl Model {
                 _ => {}
             }
         }
-        let count = usize::from(!has(Fault::NeverCompletes)) << usize::from(has(Fault::TwoCompletions));
-        self.completions.extend(std::iter::repeat_n(completion(work_request, status), count));
+        let count =
+            usize::from(!has(Fault::NeverCompletes)) << usize::from(has(Fault::TwoCompletions));
+        self.completions
+            .extend(std::iter::repeat_n(completion(work_request, status), count));
         if has(Fault::StaysInRts) {
             self.begin();
         } else {
             queue_pair.state = State::Error;
-            self.completions.extend(queue_pair.flush(has(Fault::NoFlush)));
+            self.completions
+                .extend(queue_pair.flush(has(Fault::NoFlush)));
         }
     }
 }
@@ -389,7 +510,10 @@ impl Model {
 impl Requester {
     /// The completions of what is flushed.
     fn flush(&mut self, without_a_word: bool) -> impl Iterator<Item = Completion> {
-        self.posted.drain(..).filter(move |_| !without_a_word).map(|read| completion(read.work_request, WR_FLUSH_ERR))
+        self.posted
+            .drain(..)
+            .filter(move |_| !without_a_word)
+            .map(|read| completion(read.work_request, WR_FLUSH_ERR))
     }
 
     /// The next PSN. A READ takes one for each packet of its response, and here that is one packet.
@@ -407,15 +531,24 @@ impl Timer {
 }
 
 fn started(now: Nanos, period: Option<Nanos>) -> Timer {
-    period.map_or(Timer::Never, |period| Timer::Until(now.saturating_add(period)))
+    period.map_or(Timer::Never, |period| {
+        Timer::Until(now.saturating_add(period))
+    })
 }
 
 const fn completion(work_request: u64, status: u32) -> Completion {
-    Completion { work_request, status, vendor_error: 0 }
+    Completion {
+        work_request,
+        status,
+        vendor_error: 0,
+    }
 }
 
 fn no_queue_pair() -> Failure {
-    Failure::new(FailureKind::Request, "there is no queue pair: open one first")
+    Failure::new(
+        FailureKind::Request,
+        "there is no queue pair: open one first",
+    )
 }
 
 /// A dynamic port that stays the same for a queue pair, so that its packets take one way through the network.

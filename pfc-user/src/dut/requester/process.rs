@@ -97,7 +97,12 @@ impl Backend for Handle {
             if !completions.is_empty() || left.is_zero() {
                 return Ok(completions);
             }
-            model = self.0.completed.wait_timeout(model, left).unwrap_or_else(PoisonError::into_inner).0;
+            model = self
+                .0
+                .completed
+                .wait_timeout(model, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -125,11 +130,18 @@ struct Counters {
 }
 
 /// Moves frames between the model and the interface until one of `stop` has an event, or it is over otherwise.
-fn serve_port(shared: &Shared, socket: &PacketSocket, mut woken: PipeReader, stop: &[PollFd<'_>]) -> Result<Counters> {
+fn serve_port(
+    shared: &Shared,
+    socket: &PacketSocket,
+    mut woken: PipeReader,
+    stop: &[PollFd<'_>],
+) -> Result<Counters> {
     let mut counters = Counters::default();
     let (mut batch, mut received) = (Batch::new(), Vec::new());
     loop {
-        let more = socket.receive(&mut batch, &mut received).context("the port takes no more frames")?;
+        let more = socket
+            .receive(&mut batch, &mut received)
+            .context("the port takes no more frames")?;
         let next = {
             let mut model = shared.model();
             for Received { frame, .. } in received.drain(..) {
@@ -145,10 +157,18 @@ fn serve_port(shared: &Shared, socket: &PacketSocket, mut woken: PipeReader, sto
             model.next_event()
         };
         shared.completed.notify_all();
-        let wait = if more { Some(0) } else { next.map(|next| next.saturating_sub(clock::now())) };
+        let wait = if more {
+            Some(0)
+        } else {
+            next.map(|next| next.saturating_sub(clock::now()))
+        };
         let mut events = stop.to_vec();
         events.extend([socket.as_fd(), woken.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        match ppoll(&mut events, wait.map(|wait| TimeSpec::from_duration(Duration::from_nanos(wait))), None) {
+        match ppoll(
+            &mut events,
+            wait.map(|wait| TimeSpec::from_duration(Duration::from_nanos(wait))),
+            None,
+        ) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error).context("the port cannot wait"),
         }
@@ -157,7 +177,9 @@ fn serve_port(shared: &Shared, socket: &PacketSocket, mut woken: PipeReader, sto
             return Ok(counters);
         }
         if events.last().is_some_and(ready) {
-            woken.read(&mut [0; 64]).context("the port cannot be woken")?;
+            woken
+                .read(&mut [0; 64])
+                .context("the port cannot be woken")?;
         }
     }
 }
@@ -167,7 +189,9 @@ fn take_port(address: IpAddr) -> Result<Option<UdpSocket>> {
     match UdpSocket::bind((address, UDP_PORT)) {
         Ok(socket) => Ok(Some(socket)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            bail!("UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with that address, end it or choose another")
+            bail!(
+                "UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with that address, end it or choose another"
+            )
         }
         // Where the address is not the host's own, its kernel answers nothing.
         Err(_) => Ok(None),
@@ -176,10 +200,16 @@ fn take_port(address: IpAddr) -> Result<Option<UdpSocket>> {
 
 fn token(options: &RequesterOptions) -> Result<Option<String>> {
     let Some(name) = &options.token_env else {
-        ensure!(options.listen.ip().is_loopback(), "{}: beyond loopback a token is needed: set one by --token-env", options.listen);
+        ensure!(
+            options.listen.ip().is_loopback(),
+            "{}: beyond loopback a token is needed: set one by --token-env",
+            options.listen
+        );
         return Ok(None);
     };
-    let token = env::var(name).with_context(|| format!("the token cannot be read from the environment variable {name}"))?;
+    let token = env::var(name).with_context(|| {
+        format!("the token cannot be read from the environment variable {name}")
+    })?;
     let token = token.trim();
     ensure!(!token.is_empty(), "{name}: expected a token, found nothing");
     Ok(Some(token.to_owned()))
@@ -189,40 +219,87 @@ fn token(options: &RequesterOptions) -> Result<Option<String>> {
 ///
 /// # Errors
 /// When the interface or an address cannot be used. Frames that the kernel refuses to send are no error: they are counted.
-fn run(options: RequesterOptions, stop: &[PollFd<'_>], ready: impl FnOnce(SocketAddr) -> io::Result<()>) -> Result<Counters> {
+fn run(
+    options: RequesterOptions,
+    stop: &[PollFd<'_>],
+    ready: impl FnOnce(SocketAddr) -> io::Result<()>,
+) -> Result<Counters> {
     let token = token(&options)?;
-    let RequesterOptions { interface, address, peer_mac, listen, faults, .. } = options;
+    let RequesterOptions {
+        interface,
+        address,
+        peer_mac,
+        listen,
+        faults,
+        ..
+    } = options;
     let mtu = link::state(&Namespace::current()?, &interface)?.mtu;
-    let active_mtu = [4096, 2048, 1024, 512, 256].into_iter().find(|path_mtu| u32::from(*path_mtu) + HEADERS <= mtu);
-    let active_mtu = active_mtu.with_context(|| format!("{interface} has MTU {mtu}, expected at least {}", 256 + HEADERS))?;
-    let socket = PacketSocket::open(&interface)
-        .with_context(|| format!("cannot use {interface}: expected an Ethernet interface, CAP_NET_RAW and CAP_NET_ADMIN"))?;
+    let active_mtu = [4096, 2048, 1024, 512, 256]
+        .into_iter()
+        .find(|path_mtu| u32::from(*path_mtu) + HEADERS <= mtu);
+    let active_mtu = active_mtu.with_context(|| {
+        format!(
+            "{interface} has MTU {mtu}, expected at least {}",
+            256 + HEADERS
+        )
+    })?;
+    let socket = PacketSocket::open(&interface).with_context(|| {
+        format!(
+            "cannot use {interface}: expected an Ethernet interface, CAP_NET_RAW and CAP_NET_ADMIN"
+        )
+    })?;
     let _port = take_port(address)?;
-    let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
-    let listens_on = listener.local_addr().context("the address that it listens on cannot be read")?;
+    let listener =
+        TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
+    let listens_on = listener
+        .local_addr()
+        .context("the address that it listens on cannot be read")?;
 
-    let adapter = Adapter { name: interface, mac: socket.address, peer_mac, address, active_mtu };
+    let adapter = Adapter {
+        name: interface,
+        mac: socket.address,
+        peer_mac,
+        address,
+        active_mtu,
+    };
     let (woken, wake) = io::pipe().context("no pipe for the port's thread")?;
     let model = Mutex::new(Model::new(adapter, &faults));
-    let shared = Arc::new(Shared { model, completed: Condvar::new(), wake, over: AtomicBool::new(false) });
+    let shared = Arc::new(Shared {
+        model,
+        completed: Condvar::new(),
+        wake,
+        over: AtomicBool::new(false),
+    });
     let (running, ended) = oneshot::channel::<()>();
     thread::scope(|scope| {
-        let port = thread::Builder::new().name("port".into()).spawn_scoped(scope, || {
-            // However it ends, so does the server.
-            let _running = running;
-            realtime::enter_fifo(realtime::DUT);
-            serve_port(&shared, &socket, woken, stop)
-        });
+        let port = thread::Builder::new()
+            .name("port".into())
+            .spawn_scoped(scope, || {
+                // However it ends, so does the server.
+                let _running = running;
+                realtime::enter_fifo(realtime::DUT);
+                serve_port(&shared, &socket, woken, stop)
+            });
         let port = port.context("no thread for the port")?;
         let make = || Ok(Box::new(Handle(Arc::clone(&shared))) as Box<dyn Backend>);
         let served = ready(listens_on).map_err(Into::into).and_then(|()| {
-            server::serve(listener, ServerOptions { token, ..ServerOptions::default() }, make, async {
-                let _ = ended.await;
-            })
+            server::serve(
+                listener,
+                ServerOptions {
+                    token,
+                    ..ServerOptions::default()
+                },
+                make,
+                async {
+                    let _ = ended.await;
+                },
+            )
         });
         shared.over.store(true, Ordering::Release);
         shared.wake();
-        let counters = port.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let counters = port
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         served.map(|()| counters)
     })
 }
@@ -237,6 +314,9 @@ pub fn main(args: RequesterArgs, stdin: impl AsFd, mut stdout: impl Write) -> Re
         writeln!(stdout, "ready: {address}")?;
         stdout.flush()
     })?;
-    writeln!(stdout, "ended: {sent} frames sent, {refused} refused by the kernel")?;
+    writeln!(
+        stdout,
+        "ended: {sent} frames sent, {refused} refused by the kernel"
+    )?;
     Ok(())
 }

@@ -116,7 +116,12 @@ impl SmaArgs {
             m_key_lease_period: 0,
             ..dut.clone()
         };
-        SmaOptions { socket: self.socket, tester, dut, faults: self.faults }
+        SmaOptions {
+            socket: self.socket,
+            tester,
+            dut,
+            faults: self.faults,
+        }
     }
 }
 
@@ -125,7 +130,9 @@ fn m_key(text: &str) -> Result<MKey, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    number.map(MKey).map_err(|_| format!("expected a number of 64 bits such as 0x1122334455667788, found {text:?}"))
+    number.map(MKey).map_err(|_| {
+        format!("expected a number of 64 bits such as 0x1122334455667788, found {text:?}")
+    })
 }
 
 #[cfg(test)]
@@ -141,17 +148,37 @@ mod tests {
     }
 
     fn options(line: &str) -> Result<SmaOptions, String> {
-        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        let command =
+            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
         Ok(command.sma.into_options())
     }
 
     #[test]
     fn a_name_is_enough() {
-        let SmaOptions { socket, tester, dut, faults } = options("sma --socket t1").unwrap();
+        let SmaOptions {
+            socket,
+            tester,
+            dut,
+            faults,
+        } = options("sma --socket t1").unwrap();
         assert_eq!((socket.as_str(), faults), ("t1", Vec::new()));
-        assert_eq!((dut.kind, dut.lid, dut.linear_fdb_cap, dut.random_fdb_cap), (NodeKind::Switch(4), Lid(2), 0, 1024));
-        assert_eq!((dut.m_key, dut.response_time_value, dut.subnet_timeout, dut.port_state), (MKey(0), 8, 8, 4));
-        assert_eq!((tester.kind, tester.lid, tester.description.as_str()), (NodeKind::ChannelAdapter, Lid(1), "Hca1"));
+        assert_eq!(
+            (dut.kind, dut.lid, dut.linear_fdb_cap, dut.random_fdb_cap),
+            (NodeKind::Switch(4), Lid(2), 0, 1024)
+        );
+        assert_eq!(
+            (
+                dut.m_key,
+                dut.response_time_value,
+                dut.subnet_timeout,
+                dut.port_state
+            ),
+            (MKey(0), 8, 8, 4)
+        );
+        assert_eq!(
+            (tester.kind, tester.lid, tester.description.as_str()),
+            (NodeKind::ChannelAdapter, Lid(1), "Hca1")
+        );
         assert_eq!((tester.port_state, dut.master_sm_lid), (4, tester.lid));
     }
 
@@ -159,7 +186,12 @@ mod tests {
     fn everything_can_be_set() {
         let line = "sma --socket t --node ca --ports 9 --linear-fdb-cap 5 --random-fdb-cap 6 --m-key 0x1122334455667788 --protect-bits 2 \
                     --lease 7 --response-time-value 18 --subnet-timeout 19 --port-state armed --lid 300 --fault twice --fault busy=2";
-        let SmaOptions { tester, dut, faults, .. } = options(line).unwrap();
+        let SmaOptions {
+            tester,
+            dut,
+            faults,
+            ..
+        } = options(line).unwrap();
         let expected = NodeConfig {
             kind: NodeKind::ChannelAdapter,
             description: "Dut".into(),
@@ -178,21 +210,46 @@ mod tests {
         assert_eq!(dut, expected);
         assert_eq!(faults, [Fault::Twice, Fault::Busy(2)]);
         // The key is the DUT's alone.
-        assert_eq!((tester.m_key, tester.m_key_protect_bits, tester.m_key_lease_period), (MKey(0), 0, 0));
-        assert_eq!(options("sma --socket t --node switch --ports 9 --m-key 77").unwrap().dut.kind, NodeKind::Switch(9));
+        assert_eq!(
+            (
+                tester.m_key,
+                tester.m_key_protect_bits,
+                tester.m_key_lease_period
+            ),
+            (MKey(0), 0, 0)
+        );
+        assert_eq!(
+            options("sma --socket t --node switch --ports 9 --m-key 77")
+                .unwrap()
+                .dut
+                .kind,
+            NodeKind::Switch(9)
+        );
     }
 
     #[test]
     fn wrong_values_say_what_was_expected() {
         for (line, message) in [
             ("sma", "--socket <NAME>"),
-            ("sma --socket t --m-key 0xzz", "expected a number of 64 bits such as 0x1122334455667788, found \"0xzz\""),
+            (
+                "sma --socket t --m-key 0xzz",
+                "expected a number of 64 bits such as 0x1122334455667788, found \"0xzz\"",
+            ),
             ("sma --socket t --protect-bits 4", "4 is not in 0..=3"),
             ("sma --socket t --ports 0", "0 is not in 1..=254"),
             ("sma --socket t --lid 1", "1 is not in 2..=49151"),
-            ("sma --socket t --response-time-value 32", "32 is not in 0..=31"),
-            ("sma --socket t --port-state up", "[possible values: down, initialized, armed, active]"),
-            ("sma --socket t --fault nonsense", "no fault is called \"nonsense\""),
+            (
+                "sma --socket t --response-time-value 32",
+                "32 is not in 0..=31",
+            ),
+            (
+                "sma --socket t --port-state up",
+                "[possible values: down, initialized, armed, active]",
+            ),
+            (
+                "sma --socket t --fault nonsense",
+                "no fault is called \"nonsense\"",
+            ),
         ] {
             let error = options(line).unwrap_err();
             assert!(error.contains(message), "{line}: {error}");

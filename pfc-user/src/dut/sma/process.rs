@@ -51,7 +51,11 @@ pub enum ProcessError {
 ///
 /// # Errors
 /// When the server's name is taken, or its sockets fail. What clients send wrong is no error: it is counted.
-pub fn run(options: &SmaOptions, stop: &[PollFd<'_>], ready: impl FnOnce() -> io::Result<()>) -> Result<Counters, ProcessError> {
+pub fn run(
+    options: &SmaOptions,
+    stop: &[PollFd<'_>],
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<Counters, ProcessError> {
     let mut server = Server::bind(&options.socket)?;
     let mut process = Process::new(options);
     let mut packets = Vec::new();
@@ -63,12 +67,19 @@ pub fn run(options: &SmaOptions, stop: &[PollFd<'_>], ready: impl FnOnce() -> io
         }
         let timeout = process.deliver(&mut server).map(TimeSpec::from_duration);
         let mut events = stop.to_vec();
-        events.extend(server.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
+        events.extend(
+            server
+                .sockets()
+                .map(|socket| PollFd::new(socket, PollFlags::POLLIN)),
+        );
         match ppoll(&mut events, timeout, None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
-        if events[..stop.len()].iter().any(|event| event.any().unwrap_or(false)) {
+        if events[..stop.len()]
+            .iter()
+            .any(|event| event.any().unwrap_or(false))
+        {
             return Ok(server.counters());
         }
     }
@@ -87,14 +98,27 @@ struct Process {
 
 impl Process {
     fn new(options: &SmaOptions) -> Self {
-        let fabric =
-            Fabric { tester: Sma::new(options.tester.clone(), Vec::new()), dut: Sma::new(options.dut.clone(), options.faults.clone()) };
-        Self { fabric, epoch: Instant::now(), due: BTreeMap::new(), next: 0 }
+        let fabric = Fabric {
+            tester: Sma::new(options.tester.clone(), Vec::new()),
+            dut: Sma::new(options.dut.clone(), options.faults.clone()),
+        };
+        Self {
+            fabric,
+            epoch: Instant::now(),
+            due: BTreeMap::new(),
+            next: 0,
+        }
     }
 
     fn send(&mut self, packet: &Packet) {
-        for Delivery { at, octets } in self.fabric.send(self.epoch.elapsed(), &packet.smp, packet.to) {
-            self.due.insert((at, self.next), (packet.client, source(packet.to, &octets), octets));
+        for Delivery { at, octets } in
+            self.fabric
+                .send(self.epoch.elapsed(), &packet.smp, packet.to)
+        {
+            self.due.insert(
+                (at, self.next),
+                (packet.client, source(packet.to, &octets), octets),
+            );
             self.next += 1;
         }
     }
@@ -116,7 +140,9 @@ impl Process {
 /// Where a packet comes from: a response from where its request went to, a trap from the LID that it names (13.4.8.2).
 fn source(to: Lid, octets: &[u8]) -> Lid {
     match Smp::parse(octets) {
-        Ok(smp) if smp.method() == Method::TRAP => Lid(u16::from_be_bytes([smp.data()[6], smp.data()[7]])),
+        Ok(smp) if smp.method() == Method::TRAP => {
+            Lid(u16::from_be_bytes([smp.data()[6], smp.data()[7]]))
+        }
         _ => to,
     }
 }
@@ -130,7 +156,12 @@ impl Host for Process {
         let itself = Route::Directed(Path::default());
         let mut get = Smp::request(Method::GET, attribute, modifier, &itself);
         get.set_m_key(self.fabric.tester.config().m_key);
-        let [answer] = &self.fabric.send(self.epoch.elapsed(), &get, Lid::PERMISSIVE)[..] else { return None };
+        let [answer] = &self
+            .fabric
+            .send(self.epoch.elapsed(), &get, Lid::PERMISSIVE)[..]
+        else {
+            return None;
+        };
         Smp::parse(&answer.octets).ok().map(|answer| *answer.data())
     }
 }
@@ -146,9 +177,15 @@ pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::
         let name = &options.socket;
         // Where Debian has it.
         let shim = format!("/usr/lib/{ARCH}-linux-gnu/umad2sim/libumad2sim.so");
-        writeln!(stdout, "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo 0,1")?;
+        writeln!(
+            stdout,
+            "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo 0,1"
+        )?;
         stdout.flush()
     })?;
-    writeln!(stdout, "ended: {ignored} datagrams ignored, {dropped} packets dropped")?;
+    writeln!(
+        stdout,
+        "ended: {ignored} datagrams ignored, {dropped} packets dropped"
+    )?;
     Ok(())
 }

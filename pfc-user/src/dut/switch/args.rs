@@ -50,7 +50,9 @@ struct DscpMap([Priority; Dscp::COUNT]);
 impl SwitchArgs {
     /// What is to be run; an error unless there are two ports.
     pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
-        let ports = self.ports.try_into().map_err(|ports: Vec<_>| anyhow::anyhow!("--port must be given twice, found {}", ports.len()))?;
+        let ports = self.ports.try_into().map_err(|ports: Vec<_>| {
+            anyhow::anyhow!("--port must be given twice, found {}", ports.len())
+        })?;
         let mut config = SwitchConfig::new(self.line_rate, self.lossless.into_iter().collect());
         config.trust = self.trust;
         config.dscp_to_priority = self.dscp_map.map_or(config.dscp_to_priority, |map| map.0);
@@ -58,7 +60,11 @@ impl SwitchArgs {
         config.xon = self.xon.unwrap_or(config.xon);
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
-        Ok(SwitchOptions { ports, config, faults: self.faults })
+        Ok(SwitchOptions {
+            ports,
+            config,
+            faults: self.faults,
+        })
     }
 }
 
@@ -70,12 +76,17 @@ fn line_rate(text: &str) -> Result<LineRate, String> {
         Some((at, 'T')) => (&text[..at], 1e12),
         _ => (text, 1.0),
     };
-    let number: f64 = number.parse().map_err(|_| format!("expected a rate such as 1G or 2.5G, found {text:?}"))?;
-    LineRate::from_bits_per_second((number * unit).round() as u64).map_err(|error| error.to_string())
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("expected a rate such as 1G or 2.5G, found {text:?}"))?;
+    LineRate::from_bits_per_second((number * unit).round() as u64)
+        .map_err(|error| error.to_string())
 }
 
 fn priority(text: &str) -> Result<Priority, String> {
-    let number = text.parse().map_err(|_| format!("expected a priority of 0 to 7, found {text:?}"))?;
+    let number = text
+        .parse()
+        .map_err(|_| format!("expected a priority of 0 to 7, found {text:?}"))?;
     Priority::new(number).map_err(|error| error.to_string())
 }
 
@@ -90,7 +101,10 @@ fn trust(text: &str) -> Result<Trust, String> {
 fn dscp_map(text: &str) -> Result<DscpMap, String> {
     let priorities: Vec<Priority> = text.split(',').map(priority).collect::<Result<_, _>>()?;
     let found = priorities.len();
-    priorities.try_into().map(DscpMap).map_err(|_| format!("expected 64 priorities, found {found}"))
+    priorities
+        .try_into()
+        .map(DscpMap)
+        .map_err(|_| format!("expected 64 priorities, found {found}"))
 }
 
 #[cfg(test)]
@@ -107,8 +121,12 @@ mod tests {
     }
 
     fn options(line: &str) -> Result<SwitchOptions, String> {
-        let command = Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
-        command.switch.into_options().map_err(|error| error.to_string())
+        let command =
+            Command::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        command
+            .switch
+            .into_options()
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -116,22 +134,37 @@ mod tests {
         let rate = LineRate::from_bits_per_second(1_000_000_000).unwrap();
         let options = options("switch --port a --port b").unwrap();
         assert_eq!(options.ports, ["a", "b"]);
-        assert_eq!(options.config, SwitchConfig::new(rate, Priorities::default()));
+        assert_eq!(
+            options.config,
+            SwitchConfig::new(rate, Priorities::default())
+        );
         assert!(options.faults.is_empty());
     }
 
     #[test]
     fn everything_can_be_set() {
-        let map = (0..64).map(|dscp| (dscp / 8).to_string()).collect::<Vec<_>>().join(",");
+        let map = (0..64)
+            .map(|dscp| (dscp / 8).to_string())
+            .collect::<Vec<_>>()
+            .join(",");
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} --xoff 9 --xon 8 --headroom 7 \
              --lossy-queue 6 --fault leaks=5 --fault dips"
         );
         let options = options(&line).unwrap();
-        let mut expected = SwitchConfig::new(LineRate::from_bits_per_second(2_500_000_000).unwrap(), Priorities(0b11000));
+        let mut expected = SwitchConfig::new(
+            LineRate::from_bits_per_second(2_500_000_000).unwrap(),
+            Priorities(0b11000),
+        );
         expected.trust = Trust::Pcp;
-        expected.dscp_to_priority = std::array::from_fn(|dscp| Priority::new(dscp as u8 / 8).unwrap());
-        (expected.xoff, expected.xon, expected.headroom, expected.lossy_queue) = (9, 8, 7, 6);
+        expected.dscp_to_priority =
+            std::array::from_fn(|dscp| Priority::new(dscp as u8 / 8).unwrap());
+        (
+            expected.xoff,
+            expected.xon,
+            expected.headroom,
+            expected.lossy_queue,
+        ) = (9, 8, 7, 6);
         assert_eq!(options.config, expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
     }
@@ -143,8 +176,14 @@ mod tests {
             ("--port b --port c", "--port must be given twice, found 3"),
             ("--port b --lossless 8", "priority must be 0 to 7, found 8"),
             ("--port b --trust vlan", "expected dscp or pcp"),
-            ("--port b --line-rate fast", "expected a rate such as 1G or 2.5G, found \"fast\""),
-            ("--port b --line-rate 0", "line rate in bit/s must be 1000000 to"),
+            (
+                "--port b --line-rate fast",
+                "expected a rate such as 1G or 2.5G, found \"fast\"",
+            ),
+            (
+                "--port b --line-rate 0",
+                "line rate in bit/s must be 1000000 to",
+            ),
             ("--port b --dscp-map 1,2", "expected 64 priorities, found 2"),
             ("--port b --fault nothing", "no fault is called \"nothing\""),
         ] {

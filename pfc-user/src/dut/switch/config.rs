@@ -87,7 +87,9 @@ impl Priorities {
 impl FromIterator<Priority> for Priorities {
     fn from_iter<I: IntoIterator<Item = Priority>>(priorities: I) -> Self {
         let mut set = Self::default();
-        priorities.into_iter().for_each(|priority| set.insert(priority));
+        priorities
+            .into_iter()
+            .for_each(|priority| set.insert(priority));
         set
     }
 }
@@ -111,6 +113,13 @@ impl SwitchConfig {
 
     /// An error when the thresholds contradict each other.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.xon > self.xoff { Err(ConfigError::Hysteresis { xoff: self.xoff, xon: self.xon }) } else { Ok(()) }
+        if self.xon > self.xoff {
+            Err(ConfigError::Hysteresis {
+                xoff: self.xoff,
+                xon: self.xon,
+            })
+        } else {
+            Ok(())
+        }
     }
 }

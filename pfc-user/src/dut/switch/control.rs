@@ -41,7 +41,10 @@ pub fn parse(frame: &[u8]) -> Option<Control> {
             for (class, time) in times.iter_mut().enumerate() {
                 *time = Quanta(word(18 + 2 * class)?);
             }
-            Some(Control::Pfc { enabled: Priorities(word(16)? as u8), times })
+            Some(Control::Pfc {
+                enabled: Priorities(word(16)? as u8),
+                times,
+            })
         }
         _ => None,
     }
@@ -54,7 +57,9 @@ pub fn pfc(source: [u8; 6], classes: &[Option<Quanta>; Priority::COUNT]) -> Vec<
     frame.extend(source);
     frame.extend(ETHERTYPE.to_be_bytes());
     frame.extend(PFC.to_be_bytes());
-    let enabled: Priorities = Priority::all().filter(|class| classes[class.index()].is_some()).collect();
+    let enabled: Priorities = Priority::all()
+        .filter(|class| classes[class.index()].is_some())
+        .collect();
     frame.extend([0, enabled.0]);
     for time in classes {
         frame.extend(time.unwrap_or(Quanta::ZERO).0.to_be_bytes());
@@ -68,34 +73,54 @@ mod tests {
     use super::*;
 
     /// Frames that the RTL of an open-source 10G MAC sent, FCS included.
-    const XOFF_3: &str =
-        "0180c20000015a5152535455880801010008000000000000a0030000000000000000000000000000000000000000000000000000000000000000000090e4450e";
-    const XOFF_ALL: &str =
-        "0180c20000015a51525354558808010100ffa000a001a002a003a004a005a006a0070000000000000000000000000000000000000000000000000000352ae782";
-    const PAUSE_1234: &str =
-        "0180c20000015a51525354558808000112340000000000000000000000000000000000000000000000000000000000000000000000000000000000008d9c4ba8";
+    const XOFF_3: &str = "0180c20000015a5152535455880801010008000000000000a0030000000000000000000000000000000000000000000000000000000000000000000090e4450e";
+    const XOFF_ALL: &str = "0180c20000015a51525354558808010100ffa000a001a002a003a004a005a006a0070000000000000000000000000000000000000000000000000000352ae782";
+    const PAUSE_1234: &str = "0180c20000015a51525354558808000112340000000000000000000000000000000000000000000000000000000000000000000000000000000000008d9c4ba8";
 
     fn octets(hex: &str) -> Vec<u8> {
-        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+        (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+            .collect()
     }
 
     #[test]
     fn frames_of_a_real_mac_are_read() {
         let times = |times: [u16; 8]| times.map(Quanta);
-        let only_3 = Control::Pfc { enabled: Priorities(8), times: times([0, 0, 0, 0xa003, 0, 0, 0, 0]) };
+        let only_3 = Control::Pfc {
+            enabled: Priorities(8),
+            times: times([0, 0, 0, 0xa003, 0, 0, 0, 0]),
+        };
         assert_eq!(parse(&octets(XOFF_3)), Some(only_3));
-        let all = [0xa000, 0xa001, 0xa002, 0xa003, 0xa004, 0xa005, 0xa006, 0xa007];
-        assert_eq!(parse(&octets(XOFF_ALL)), Some(Control::Pfc { enabled: Priorities::ALL, times: times(all) }));
-        assert_eq!(parse(&octets(PAUSE_1234)), Some(Control::Pause(Quanta(0x1234))));
+        let all = [
+            0xa000, 0xa001, 0xa002, 0xa003, 0xa004, 0xa005, 0xa006, 0xa007,
+        ];
+        assert_eq!(
+            parse(&octets(XOFF_ALL)),
+            Some(Control::Pfc {
+                enabled: Priorities::ALL,
+                times: times(all)
+            })
+        );
+        assert_eq!(
+            parse(&octets(PAUSE_1234)),
+            Some(Control::Pause(Quanta(0x1234)))
+        );
     }
 
     #[test]
     fn frames_are_made_as_a_real_mac_makes_them() {
         let mut classes = [None; 8];
         classes[3] = Some(Quanta(0xa003));
-        assert_eq!(pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &classes), octets(XOFF_3)[..60]);
+        assert_eq!(
+            pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &classes),
+            octets(XOFF_3)[..60]
+        );
         let all = std::array::from_fn(|class| Some(Quanta(0xa000 + class as u16)));
-        assert_eq!(pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &all), octets(XOFF_ALL)[..60]);
+        assert_eq!(
+            pfc([0x5a, 0x51, 0x52, 0x53, 0x54, 0x55], &all),
+            octets(XOFF_ALL)[..60]
+        );
     }
 
     #[test]
@@ -103,7 +128,11 @@ mod tests {
         let frame = octets(XOFF_3);
         let expected = parse(&frame);
         assert_eq!(parse(&frame[..34]), expected, "unpadded");
-        assert_eq!(parse(&[&frame[..60], &[0; 68]].concat()), expected, "128 octets");
+        assert_eq!(
+            parse(&[&frame[..60], &[0; 68]].concat()),
+            expected,
+            "128 octets"
+        );
         let mut reserved = frame;
         reserved[16] = 0xff;
         assert_eq!(parse(&reserved), expected);
@@ -116,11 +145,27 @@ mod tests {
             change(&mut frame);
             parse(&frame)
         };
-        assert_eq!(changed(|frame| frame.truncate(33)), None, "cut within the times");
-        assert_eq!(changed(|frame| frame.truncate(13)), None, "cut within the header");
+        assert_eq!(
+            changed(|frame| frame.truncate(33)),
+            None,
+            "cut within the times"
+        );
+        assert_eq!(
+            changed(|frame| frame.truncate(13)),
+            None,
+            "cut within the header"
+        );
         assert_eq!(changed(|frame| frame[0] = 0x02), None, "unicast");
-        assert_eq!(changed(|frame| frame[5] = 2), None, "another reserved address");
+        assert_eq!(
+            changed(|frame| frame[5] = 2),
+            None,
+            "another reserved address"
+        );
         assert_eq!(changed(|frame| frame[15] = 0), None, "opcode 0x0100");
-        assert_eq!(changed(|frame| drop(frame.splice(12..12, [0x81, 0, 0x60, 0]))), None, "VLAN tag");
+        assert_eq!(
+            changed(|frame| drop(frame.splice(12..12, [0x81, 0, 0x60, 0]))),
+            None,
+            "VLAN tag"
+        );
     }
 }

@@ -71,30 +71,135 @@ impl Fault {
     /// Every fault, in the order of the enum.
     pub const CATALOGUE: [Entry; 25] = [
         entry("ignores-pfc", "", "sends on whatever PFC says", "paused"),
-        entry("ignores-refresh", "", "takes no XOFF for a priority that is paused already", "paused"),
-        entry("off-by-one-class", "", "pauses priority n + 1 when PFC names n", "paused"),
-        entry("leaks", "N", "sends one frame for every N (100) that arrive for a paused priority", "paused"),
-        entry("pfc-pauses-all", "", "pauses all priorities when PFC names any", "background"),
-        entry("pauses-other-lossless", "", "pauses all lossless priorities when PFC names one", "isolation"),
-        entry("lossy-obeys-pfc", "", "obeys PFC for lossy priorities", "test-traffic"),
+        entry(
+            "ignores-refresh",
+            "",
+            "takes no XOFF for a priority that is paused already",
+            "paused",
+        ),
+        entry(
+            "off-by-one-class",
+            "",
+            "pauses priority n + 1 when PFC names n",
+            "paused",
+        ),
+        entry(
+            "leaks",
+            "N",
+            "sends one frame for every N (100) that arrive for a paused priority",
+            "paused",
+        ),
+        entry(
+            "pfc-pauses-all",
+            "",
+            "pauses all priorities when PFC names any",
+            "background",
+        ),
+        entry(
+            "pauses-other-lossless",
+            "",
+            "pauses all lossless priorities when PFC names one",
+            "isolation",
+        ),
+        entry(
+            "lossy-obeys-pfc",
+            "",
+            "obeys PFC for lossy priorities",
+            "test-traffic",
+        ),
         entry("obeys-pause", "", "obeys 802.3x PAUSE", "no-loss"),
-        entry("never-resumes", "", "lets no pause run out; only XON ends it", "delivered"),
+        entry(
+            "never-resumes",
+            "",
+            "lets no pause run out; only XON ends it",
+            "delivered",
+        ),
         entry("resumes-early", "", "pauses for half the time", "response"),
         entry("ignores-xon", "", "goes on pausing after XON", "xon"),
-        entry("slow-response", "MILLISECONDS", "acts on PFC so much (5) later", "response"),
-        entry("loses-held", "N", "loses one in N (10) of the frames that a pause holds back", "delivered"),
-        entry("dies-after-pause", "", "forwards nothing more of a priority after a pause of 100 ms or more", "resume"),
-        entry("no-upstream-pfc", "", "sends no XOFF and overflows", "delivered"),
-        entry("xoff-for-lossy", "", "sends an XOFF for one in 1000 frames of lossy priorities", "no-pfc-on-lossy"),
-        entry("drops", "WHICH[:N]", "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority", "delivered"),
-        entry("drops-lossy-in-storm", "N", "drops one in N (100) lossy frames while PFC pauses anything", "background"),
-        entry("throttles", "PERCENT", "sends at so much (90) of the line rate", "throughput"),
-        entry("dips", "", "sends no data for 20 ms in every 250 ms", "no-dip"),
-        entry("duplicates", "N", "sends one frame in N (1000) twice", "no-duplicate"),
-        entry("reorders", "N", "swaps one frame in N (1000) with the next of its flow", "no-reorder"),
-        entry("corrupts", "N", "flips a bit in the payload of one frame in N (1000)", "no-corruption"),
-        entry("remarks", "N", "changes the DSCP (or PCP) of one frame in N (1000)", "no-remark"),
-        entry("forwards-control", "", "forwards PAUSE and PFC frames", "no-mac-control-forwarded"),
+        entry(
+            "slow-response",
+            "MILLISECONDS",
+            "acts on PFC so much (5) later",
+            "response",
+        ),
+        entry(
+            "loses-held",
+            "N",
+            "loses one in N (10) of the frames that a pause holds back",
+            "delivered",
+        ),
+        entry(
+            "dies-after-pause",
+            "",
+            "forwards nothing more of a priority after a pause of 100 ms or more",
+            "resume",
+        ),
+        entry(
+            "no-upstream-pfc",
+            "",
+            "sends no XOFF and overflows",
+            "delivered",
+        ),
+        entry(
+            "xoff-for-lossy",
+            "",
+            "sends an XOFF for one in 1000 frames of lossy priorities",
+            "no-pfc-on-lossy",
+        ),
+        entry(
+            "drops",
+            "WHICH[:N]",
+            "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority",
+            "delivered",
+        ),
+        entry(
+            "drops-lossy-in-storm",
+            "N",
+            "drops one in N (100) lossy frames while PFC pauses anything",
+            "background",
+        ),
+        entry(
+            "throttles",
+            "PERCENT",
+            "sends at so much (90) of the line rate",
+            "throughput",
+        ),
+        entry(
+            "dips",
+            "",
+            "sends no data for 20 ms in every 250 ms",
+            "no-dip",
+        ),
+        entry(
+            "duplicates",
+            "N",
+            "sends one frame in N (1000) twice",
+            "no-duplicate",
+        ),
+        entry(
+            "reorders",
+            "N",
+            "swaps one frame in N (1000) with the next of its flow",
+            "no-reorder",
+        ),
+        entry(
+            "corrupts",
+            "N",
+            "flips a bit in the payload of one frame in N (1000)",
+            "no-corruption",
+        ),
+        entry(
+            "remarks",
+            "N",
+            "changes the DSCP (or PCP) of one frame in N (1000)",
+            "no-remark",
+        ),
+        entry(
+            "forwards-control",
+            "",
+            "forwards PAUSE and PFC frames",
+            "no-mac-control-forwarded",
+        ),
     ];
 
     /// The catalogue as text, a line each.
@@ -124,10 +229,17 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
         let (name, value) = catalogue::find(&Self::CATALOGUE, "switch", text)?;
-        let wrong = |expected| move || FaultError::Value { name, expected, found: value.unwrap_or_default().into() };
+        let wrong = |expected| {
+            move || FaultError::Value {
+                name,
+                expected,
+                found: value.unwrap_or_default().into(),
+            }
+        };
         let one_in = |default: u64| {
             let n = value.map_or(Some(default), |value| value.parse().ok());
-            n.and_then(OneIn::new).ok_or_else(wrong("a number of frames above 0"))
+            n.and_then(OneIn::new)
+                .ok_or_else(wrong("a number of frames above 0"))
         };
         Ok(match name {
             "ignores-pfc" => Self::IgnoresPfc,
@@ -142,7 +254,10 @@ impl FromStr for Fault {
             "resumes-early" => Self::ResumesEarly,
             "ignores-xon" => Self::IgnoresXon,
             "slow-response" => {
-                let milliseconds = value.unwrap_or("5").parse().map_err(|_| wrong("a number of milliseconds")())?;
+                let milliseconds = value
+                    .unwrap_or("5")
+                    .parse()
+                    .map_err(|_| wrong("a number of milliseconds")())?;
                 Self::SlowResponse(Duration::from_millis(milliseconds))
             }
             "loses-held" => Self::LosesHeld(one_in(10)?),
@@ -150,15 +265,26 @@ impl FromStr for Fault {
             "no-upstream-pfc" => Self::NoUpstreamPfc,
             "xoff-for-lossy" => Self::XoffForLossy,
             "drops" => {
-                let (which, n) = value.unwrap_or("all").split_once(':').unwrap_or((value.unwrap_or("all"), "100"));
+                let (which, n) = value
+                    .unwrap_or("all")
+                    .split_once(':')
+                    .unwrap_or((value.unwrap_or("all"), "100"));
                 let read = which.parse().ok().zip(n.parse().ok().and_then(OneIn::new));
-                let (scope, n) = read.ok_or_else(wrong("all, lossless, lossy or a priority, and :N for one in N frames"))?;
+                let (scope, n) = read.ok_or_else(wrong(
+                    "all, lossless, lossy or a priority, and :N for one in N frames",
+                ))?;
                 Self::Drops(scope, n)
             }
             "drops-lossy-in-storm" => Self::DropsLossyInStorm(one_in(100)?),
             "throttles" => {
-                let percent = value.unwrap_or("90").parse().ok().filter(|percent| (1..100).contains(percent));
-                Self::Throttles(Percent(percent.ok_or_else(wrong("a share of 1 to 99 percent"))?))
+                let percent = value
+                    .unwrap_or("90")
+                    .parse()
+                    .ok()
+                    .filter(|percent| (1..100).contains(percent));
+                Self::Throttles(Percent(
+                    percent.ok_or_else(wrong("a share of 1 to 99 percent"))?,
+                ))
             }
             "dips" => Self::Dips,
             "duplicates" => Self::Duplicates(one_in(1000)?),
@@ -233,21 +359,48 @@ mod tests {
     fn values_are_read() {
         let one_in = |n| OneIn::new(n).unwrap();
         assert_eq!("leaks=7".parse(), Ok(Fault::Leaks(one_in(7))));
-        assert_eq!("slow-response=20".parse(), Ok(Fault::SlowResponse(Duration::from_millis(20))));
-        assert_eq!("drops=lossless:50".parse(), Ok(Fault::Drops(Scope::Lossless, one_in(50))));
-        assert_eq!("drops=3".parse(), Ok(Fault::Drops(Scope::Priority(Priority::new(3).unwrap()), one_in(100))));
+        assert_eq!(
+            "slow-response=20".parse(),
+            Ok(Fault::SlowResponse(Duration::from_millis(20)))
+        );
+        assert_eq!(
+            "drops=lossless:50".parse(),
+            Ok(Fault::Drops(Scope::Lossless, one_in(50)))
+        );
+        assert_eq!(
+            "drops=3".parse(),
+            Ok(Fault::Drops(
+                Scope::Priority(Priority::new(3).unwrap()),
+                one_in(100)
+            ))
+        );
         assert_eq!("throttles=50".parse(), Ok(Fault::Throttles(Percent(50))));
     }
 
     #[test]
     fn wrong_values_are_refused_with_what_was_expected() {
         for (text, message) in [
-            ("dropz", "no fault is called \"dropz\": see `validator dut switch --help` for all of them"),
-            ("leaks=0", "leaks takes a number of frames above 0, found \"0\""),
+            (
+                "dropz",
+                "no fault is called \"dropz\": see `validator dut switch --help` for all of them",
+            ),
+            (
+                "leaks=0",
+                "leaks takes a number of frames above 0, found \"0\"",
+            ),
             ("ignores-pfc=1", "ignores-pfc takes no value, found \"1\""),
-            ("drops=8", "drops takes all, lossless, lossy or a priority, and :N for one in N frames, found \"8\""),
-            ("throttles=100", "throttles takes a share of 1 to 99 percent, found \"100\""),
-            ("slow-response=5ms", "slow-response takes a number of milliseconds, found \"5ms\""),
+            (
+                "drops=8",
+                "drops takes all, lossless, lossy or a priority, and :N for one in N frames, found \"8\"",
+            ),
+            (
+                "throttles=100",
+                "throttles takes a share of 1 to 99 percent, found \"100\"",
+            ),
+            (
+                "slow-response=5ms",
+                "slow-response takes a number of milliseconds, found \"5ms\"",
+            ),
         ] {
             assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), message);
         }

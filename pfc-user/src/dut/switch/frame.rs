@@ -36,7 +36,11 @@ impl Layout {
                 ethertype = word(frame, at)?;
             }
         }
-        Some(Self { tagged: at > HEADER - 2, ethertype, payload: at + 2 })
+        Some(Self {
+            tagged: at > HEADER - 2,
+            ethertype,
+            payload: at + 2,
+        })
     }
 
     /// Whether it is a MAC control frame; those are never forwarded, acted on or not.
@@ -45,10 +49,19 @@ impl Layout {
     }
 
     /// The priority of `frame`; 0, a port's default priority, where the trusted field is missing.
-    pub fn priority(self, frame: &[u8], trust: Trust, dscp_to_priority: &[Priority; Dscp::COUNT]) -> Priority {
+    pub fn priority(
+        self,
+        frame: &[u8],
+        trust: Trust,
+        dscp_to_priority: &[Priority; Dscp::COUNT],
+    ) -> Priority {
         let read = match trust {
-            Trust::Pcp => self.tagged.then(|| Priority::from_low_bits(frame[HEADER] >> 5)),
-            Trust::Dscp => self.traffic_class(frame).map(|octet| dscp_to_priority[Dscp::from_traffic_class(octet).index()]),
+            Trust::Pcp => self
+                .tagged
+                .then(|| Priority::from_low_bits(frame[HEADER] >> 5)),
+            Trust::Dscp => self
+                .traffic_class(frame)
+                .map(|octet| dscp_to_priority[Dscp::from_traffic_class(octet).index()]),
         };
         read.unwrap_or(Priority::from_low_bits(0))
     }
@@ -66,7 +79,11 @@ impl Layout {
     fn transport(self, frame: &[u8]) -> Option<(usize, u8, std::ops::Range<usize>)> {
         let ip = self.payload;
         match self.ethertype {
-            IPV4 => Some((ip + usize::from(frame.get(ip)? & 15) * 4, *frame.get(ip + 9)?, ip + 12..ip + 20)),
+            IPV4 => Some((
+                ip + usize::from(frame.get(ip)? & 15) * 4,
+                *frame.get(ip + 9)?,
+                ip + 12..ip + 20,
+            )),
             IPV6 => Some((ip + 40, *frame.get(ip + 6)?, ip + 8..ip + 40)),
             _ => None,
         }
@@ -87,7 +104,8 @@ impl Layout {
         let last = || {
             let (udp, protocol, _) = self.transport(frame)?;
             let length = usize::from(word(frame, udp + 4)?);
-            (protocol == UDP && length > 8 + stamp::LEN && udp + length <= frame.len()).then_some(udp + length - 1)
+            (protocol == UDP && length > 8 + stamp::LEN && udp + length <= frame.len())
+                .then_some(udp + length - 1)
         };
         let Some(last) = last() else { return false };
         frame[last] ^= 1;
@@ -106,7 +124,8 @@ impl Layout {
                 frame[ip + 1] ^= DSCP_8;
                 let after = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
                 let checksum = u16::from_be_bytes([frame[ip + 10], frame[ip + 11]]);
-                frame[ip + 10..ip + 12].copy_from_slice(&update_checksum(checksum, before, after).to_be_bytes());
+                frame[ip + 10..ip + 12]
+                    .copy_from_slice(&update_checksum(checksum, before, after).to_be_bytes());
             }
             // The Traffic Class begins in the middle of the first octet.
             (Trust::Dscp, IPV6) if frame.len() >= ip + 40 => frame[ip] ^= DSCP_8 >> 4,

@@ -120,8 +120,13 @@ impl Impairments {
 
     /// Whether the frame is lost.
     pub fn loses(&mut self, arrival: &Arrival) -> bool {
-        self.drops.as_mut().is_some_and(|(scope, every)| scope.covers(arrival) && every.hit())
-            || hits(&mut self.drops_lossy_in_storm, !arrival.lossless && arrival.in_storm)
+        self.drops
+            .as_mut()
+            .is_some_and(|(scope, every)| scope.covers(arrival) && every.hit())
+            || hits(
+                &mut self.drops_lossy_in_storm,
+                !arrival.lossless && arrival.in_storm,
+            )
             || hits(&mut self.loses_held, arrival.paused)
             || self.dead.as_mut().is_some_and(|dead| {
                 if arrival.had_storm {
@@ -137,7 +142,14 @@ impl Impairments {
     }
 
     /// Changes, doubles or keeps back a frame.
-    pub fn admit(&mut self, arrival: Arrival, layout: Layout, trust: Trust, mut frame: Vec<u8>, now: Nanos) -> Admitted {
+    pub fn admit(
+        &mut self,
+        arrival: Arrival,
+        layout: Layout,
+        trust: Trust,
+        mut frame: Vec<u8>,
+        now: Nanos,
+    ) -> Admitted {
         if let Some(every) = &mut self.corrupts {
             every.hit_if(|| layout.corrupt(&mut frame));
         }
@@ -150,10 +162,19 @@ impl Impairments {
         }
         let flow = layout.flow(&frame);
         if let Some(overtaken) = self.overtaken.take_if(|overtaken| overtaken.flow == flow) {
-            return [twin, Some((arrival, frame)), Some((overtaken.arrival, overtaken.frame))];
+            return [
+                twin,
+                Some((arrival, frame)),
+                Some((overtaken.arrival, overtaken.frame)),
+            ];
         }
         if self.overtaken.is_none() && hits(&mut self.reorders, !flow.is_empty()) {
-            self.overtaken = Some(Overtaken { flow, until: now + SWAP_WAIT, arrival, frame });
+            self.overtaken = Some(Overtaken {
+                flow,
+                until: now + SWAP_WAIT,
+                arrival,
+                frame,
+            });
             return [twin, None, None];
         }
         [twin, Some((arrival, frame)), None]
@@ -166,6 +187,8 @@ impl Impairments {
 
     /// That frame, if its time has come.
     pub fn release(&mut self, now: Nanos) -> Option<(Arrival, Vec<u8>)> {
-        self.overtaken.take_if(|overtaken| overtaken.until <= now).map(|overtaken| (overtaken.arrival, overtaken.frame))
+        self.overtaken
+            .take_if(|overtaken| overtaken.until <= now)
+            .map(|overtaken| (overtaken.arrival, overtaken.frame))
     }
 }

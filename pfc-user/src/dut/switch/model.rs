@@ -74,7 +74,12 @@ impl Switch {
 
     /// XOFF frames sent by both ports, by priority.
     pub fn xoff_sent(&self) -> [u64; Priority::COUNT] {
-        std::array::from_fn(|priority| self.ports.iter().map(|port| port.upstream.xoff_sent[priority]).sum())
+        std::array::from_fn(|priority| {
+            self.ports
+                .iter()
+                .map(|port| port.upstream.xoff_sent[priority])
+                .sum()
+        })
     }
 
     /// A frame has come in whole at `port`, at time `at`. What has happened before that time happens first; a time that
@@ -88,7 +93,8 @@ impl Switch {
         };
         if layout.is_mac_control() {
             if let Some(control) = control::parse(&frame) {
-                self.deferred.push_back((self.now + self.reaction.delay, port, control));
+                self.deferred
+                    .push_back((self.now + self.reaction.delay, port, control));
                 self.act();
             }
             if !self.forwards_control {
@@ -100,9 +106,15 @@ impl Switch {
 
     /// When the next thing happens by itself, if anything does.
     pub fn next_event(&self) -> Option<Nanos> {
-        let ports = self.ports.iter().filter_map(|port| port.next_event(self.now));
+        let ports = self
+            .ports
+            .iter()
+            .filter_map(|port| port.next_event(self.now));
         let releases = self.impairments.iter().filter_map(Impairments::release_at);
-        ports.chain(releases).chain(self.deferred.front().map(|deferred| deferred.0)).min()
+        ports
+            .chain(releases)
+            .chain(self.deferred.front().map(|deferred| deferred.0))
+            .min()
     }
 
     /// Lets everything take place up to and including `now`.
@@ -146,8 +158,10 @@ impl Switch {
 
     /// Acts on the PFC whose time has come.
     fn act(&mut self) {
-        while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= self.now) {
-            self.reaction.act(&control, self.now, &mut self.ports[port].pauses);
+        while let Some((_, port, control)) = self.deferred.pop_front_if(|(at, ..)| *at <= self.now)
+        {
+            self.reaction
+                .act(&control, self.now, &mut self.ports[port].pauses);
         }
     }
 
@@ -191,7 +205,11 @@ impl Switch {
         }
         queues.push(arrival.priority, frame);
         let upstream = &mut self.ports[port].upstream;
-        if arrival.lossless { upstream.filled(arrival.priority, octets, self.now) } else { upstream.lossy(arrival.priority) }
+        if arrival.lossless {
+            upstream.filled(arrival.priority, octets, self.now)
+        } else {
+            upstream.lossy(arrival.priority)
+        }
     }
 
     fn drop_frame(&mut self, reason: &'static str) {

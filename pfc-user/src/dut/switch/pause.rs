@@ -58,7 +58,11 @@ impl Reaction {
         for class in Priority::all() {
             let off_by_one = has(Fault::OffByOneClass) as u8;
             let acted_on = Priorities::only(Priority::from_low_bits(class.get() + off_by_one));
-            let obeyed = if has(Fault::LossyObeysPfc) { Priorities::ALL } else { config.lossless };
+            let obeyed = if has(Fault::LossyObeysPfc) {
+                Priorities::ALL
+            } else {
+                config.lossless
+            };
             reaction.by_class[class.index()] = if has(Fault::IgnoresPfc) {
                 Priorities::default()
             } else if has(Fault::PfcPausesAll) {

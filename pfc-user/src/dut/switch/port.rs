@@ -32,7 +32,9 @@ pub struct Port {
 impl Port {
     /// An idle port with that address.
     pub fn new(config: &SwitchConfig, mac: [u8; 6], faults: &[Fault]) -> Self {
-        let throttled = |percent: u64| LineRate::from_bits_per_second(config.line_rate.bits_per_second() * percent / 100).ok();
+        let throttled = |percent: u64| {
+            LineRate::from_bits_per_second(config.line_rate.bits_per_second() * percent / 100).ok()
+        };
         let rate = faults.iter().find_map(|fault| match fault {
             Fault::Throttles(percent) => throttled(percent.get().into()),
             _ => None,
@@ -52,7 +54,10 @@ impl Port {
         let send = match &self.sending {
             Some((end, _)) => Some(*end),
             None if self.upstream.has_pending() => Some(now),
-            None => self.queues.ready_at(&self.pauses, now).map(|ready| self.after_dip(ready)),
+            None => self
+                .queues
+                .ready_at(&self.pauses, now)
+                .map(|ready| self.after_dip(ready)),
         };
         send.into_iter().chain(self.upstream.refresh_at()).min()
     }
@@ -87,6 +92,10 @@ impl Port {
     /// `time`, or the end of the dip that it falls into.
     fn after_dip(&self, time: Nanos) -> Nanos {
         let into = time % DIP_EVERY;
-        if self.dips && into < DIP { (time - into).saturating_add(DIP) } else { time }
+        if self.dips && into < DIP {
+            (time - into).saturating_add(DIP)
+        } else {
+            time
+        }
     }
 }

@@ -74,16 +74,27 @@ pub enum ProcessError {
 ///
 /// # Errors
 /// When a port cannot be opened or fails. Frames that the kernel refuses to send are no error: they are in the report.
-pub fn run(options: &SwitchOptions, stop: &[PollFd<'_>], ready: impl FnOnce() -> io::Result<()>) -> Result<DutReport, ProcessError> {
+pub fn run(
+    options: &SwitchOptions,
+    stop: &[PollFd<'_>],
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<DutReport, ProcessError> {
     let sockets = open(&options.ports)?;
     let mut process = Process::new(options, &sockets)?;
     let mut events: Vec<_> = stop.to_vec();
-    events.extend(sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)));
+    events.extend(
+        sockets
+            .iter()
+            .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)),
+    );
     thread::sleep(SETTLE);
     process.latest = [clock::now(); 2];
     ready()?;
 
-    let mut sleep = Sleep { until: None, for_frames: true };
+    let mut sleep = Sleep {
+        until: None,
+        for_frames: true,
+    };
     let mut asleep_since = clock::now();
     loop {
         let begun = clock::now();
@@ -93,14 +104,26 @@ pub fn run(options: &SwitchOptions, stop: &[PollFd<'_>], ready: impl FnOnce() ->
         sleep = process.serve(known, begun);
         asleep_since = clock::now();
 
-        let watched = if sleep.for_frames { events.len() } else { stop.len() };
+        let watched = if sleep.for_frames {
+            events.len()
+        } else {
+            stop.len()
+        };
         let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
-        let timeout = timeout.map(|nanos| TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64));
+        let timeout = timeout.map(|nanos| {
+            TimeSpec::new(
+                (nanos / 1_000_000_000) as i64,
+                (nanos % 1_000_000_000) as i64,
+            )
+        });
         match ppoll(&mut events[..watched], timeout, None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
-        if events[..stop.len()].iter().any(|event| event.any().unwrap_or(false)) {
+        if events[..stop.len()]
+            .iter()
+            .any(|event| event.any().unwrap_or(false))
+        {
             return process.report();
         }
     }
@@ -138,15 +161,22 @@ fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {
     if first == second {
         return Err(ProcessError::SamePort(first.clone()));
     }
-    let open =
-        |interface: &String| PacketSocket::open(interface).map_err(|source| ProcessError::Port { interface: interface.clone(), source });
+    let open = |interface: &String| {
+        PacketSocket::open(interface).map_err(|source| ProcessError::Port {
+            interface: interface.clone(),
+            source,
+        })
+    };
     Ok([open(first)?, open(second)?])
 }
 
 impl<'a> Process<'a> {
     fn new(options: &SwitchOptions, sockets: &'a [PacketSocket; 2]) -> Result<Self, ProcessError> {
         options.config.check()?;
-        let config = SwitchConfig { macs: sockets.each_ref().map(|socket| socket.address), ..options.config.clone() };
+        let config = SwitchConfig {
+            macs: sockets.each_ref().map(|socket| socket.address),
+            ..options.config.clone()
+        };
         let faults = options.faults.iter().map(Fault::to_string).collect();
         Ok(Self {
             switch: Switch::new(config, &options.faults),
@@ -156,7 +186,10 @@ impl<'a> Process<'a> {
             latest: [0; 2],
             arrived: VecDeque::new(),
             departed: Default::default(),
-            report: DutReport { faults, ..DutReport::default() },
+            report: DutReport {
+                faults,
+                ..DutReport::default()
+            },
         })
     }
 
@@ -171,7 +204,10 @@ impl<'a> Process<'a> {
             // A clock that was set while a frame waited must not put it into the future.
             let now = clock::now();
             for Received { realtime, frame } in self.received.drain(..) {
-                self.latest[port] = realtime.saturating_sub(ahead).min(now).max(self.latest[port]);
+                self.latest[port] = realtime
+                    .saturating_sub(ahead)
+                    .min(now)
+                    .max(self.latest[port]);
                 self.arrived.push_back((self.latest[port], port, frame));
             }
             if let Some((last, ..)) = self.arrived.back().filter(|_| more) {
@@ -184,8 +220,17 @@ impl<'a> Process<'a> {
 
     /// When the round should have begun.
     fn due(&self, sleep: Sleep, asleep_since: Nanos) -> Nanos {
-        let frame = self.arrived.front().filter(|_| sleep.for_frames).map(|(at, ..)| (*at).max(asleep_since));
-        sleep.until.into_iter().chain(frame).min().unwrap_or(Nanos::MAX)
+        let frame = self
+            .arrived
+            .front()
+            .filter(|_| sleep.for_frames)
+            .map(|(at, ..)| (*at).max(asleep_since));
+        sleep
+            .until
+            .into_iter()
+            .chain(frame)
+            .min()
+            .unwrap_or(Nanos::MAX)
     }
 
     /// Lets everything happen up to `known`, and sends what has left by then. What came in later waits for the next round:
@@ -206,18 +251,31 @@ impl<'a> Process<'a> {
             idle &= self.departed[port].is_empty();
         }
         if known < begun {
-            Sleep { until: Some(begun), for_frames: false }
+            Sleep {
+                until: Some(begun),
+                for_frames: false,
+            }
         } else if idle {
-            Sleep { until: self.switch.next_event().map(|next| next.max(begun + ROUND)), for_frames: true }
+            Sleep {
+                until: self.switch.next_event().map(|next| next.max(begun + ROUND)),
+                for_frames: true,
+            }
         } else {
-            Sleep { until: Some((begun + ROUND).max(clock::now() + MIN_SLEEP)), for_frames: false }
+            Sleep {
+                until: Some((begun + ROUND).max(clock::now() + MIN_SLEEP)),
+                for_frames: false,
+            }
         }
     }
 
     fn send(&mut self, port: usize) {
         let departed = &mut self.departed[port];
         while !departed.is_empty() {
-            let frames: Vec<&[u8]> = departed.iter().take(SEND_BATCH).map(|departure| &*departure.frame).collect();
+            let frames: Vec<&[u8]> = departed
+                .iter()
+                .take(SEND_BATCH)
+                .map(|departure| &*departure.frame)
+                .collect();
             let (sent, error) = self.sockets[port].send(&frames);
             let now = clock::now();
             if sent > 0 {
@@ -229,7 +287,11 @@ impl<'a> Process<'a> {
             }
             let Some(error) = error else { continue };
             let no_room = error.raw_os_error() == Some(libc::ENOBUFS);
-            if no_room && departed.front().is_some_and(|departure| now < departure.at + PATIENCE) {
+            if no_room
+                && departed
+                    .front()
+                    .is_some_and(|departure| now < departure.at + PATIENCE)
+            {
                 return;
             }
             departed.pop_front();
@@ -242,7 +304,12 @@ impl<'a> Process<'a> {
         for socket in self.sockets {
             self.report.overruns += socket.overruns()?;
         }
-        self.report.model_drops = self.switch.drops().iter().map(|(reason, frames)| ((*reason).to_owned(), *frames)).collect();
+        self.report.model_drops = self
+            .switch
+            .drops()
+            .iter()
+            .map(|(reason, frames)| ((*reason).to_owned(), *frames))
+            .collect();
         self.report.xoff_sent = self.switch.xoff_sent();
         Ok(self.report)
     }
@@ -255,7 +322,12 @@ fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
     }
     let full = stalls.len() >= MAX_STALLS;
     match stalls.last_mut() {
-        Some(last) if full || from <= last.to => *last = Stall { from: last.from.min(from), to: last.to.max(to) },
+        Some(last) if full || from <= last.to => {
+            *last = Stall {
+                from: last.from.min(from),
+                to: last.to.max(to),
+            }
+        }
         _ => stalls.push(Stall { from, to }),
     }
 }
@@ -265,10 +337,14 @@ fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
 fn realtime_ahead() -> Nanos {
     let read = |_| {
         let before = clock::now();
-        let realtime = clock_gettime(ClockId::CLOCK_REALTIME).expect("CLOCK_REALTIME always exists");
+        let realtime =
+            clock_gettime(ClockId::CLOCK_REALTIME).expect("CLOCK_REALTIME always exists");
         let after = clock::now();
         let realtime = realtime.tv_sec() as u64 * 1_000_000_000 + realtime.tv_nsec() as u64;
-        (after - before, realtime.saturating_sub(before.midpoint(after)))
+        (
+            after - before,
+            realtime.saturating_sub(before.midpoint(after)),
+        )
     };
     (0..3).map(read).min().map_or(0, |(_, ahead)| ahead)
 }
@@ -283,7 +359,9 @@ pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyho
     // Where neither is allowed it is late more often, which its report tells.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
-    let report = run(&options, &stop.events(), || writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush()))?;
+    let report = run(&options, &stop.events(), || {
+        writeln!(stdout, r#"{{"ready":true}}"#).and_then(|()| stdout.flush())
+    })?;
     writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
     Ok(())
 }

@@ -55,17 +55,25 @@ impl Queues {
 
     /// When the next frame may start, `now` or later.
     pub fn ready_at(&self, pauses: &Pauses, now: Nanos) -> Option<Nanos> {
-        Priority::all().filter_map(|priority| self.queues[priority.index()].ready_at(priority, pauses, now)).min()
+        Priority::all()
+            .filter_map(|priority| self.queues[priority.index()].ready_at(priority, pauses, now))
+            .min()
     }
 
     /// Takes the frame whose turn it is out of those that may start at `now`.
     pub fn pop(&mut self, pauses: &Pauses, now: Nanos) -> Option<(Priority, Vec<u8>)> {
         let priority = (self.turn..self.turn + Priority::COUNT)
             .map(|turn| Priority::from_low_bits(turn as u8))
-            .find(|priority| self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now))?;
+            .find(|priority| {
+                self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now)
+            })?;
         self.turn = priority.index() + 1;
         let queue = &mut self.queues[priority.index()];
-        queue.leaks = if pauses.is_paused(priority, now) { queue.leaks - 1 } else { 0 };
+        queue.leaks = if pauses.is_paused(priority, now) {
+            queue.leaks - 1
+        } else {
+            0
+        };
         let frame = queue.frames.pop_front()?;
         queue.octets -= frame.len() as u64;
         Some((priority, frame))

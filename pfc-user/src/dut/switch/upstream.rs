@@ -88,7 +88,9 @@ impl Upstream {
     /// Asks again for what has not drained by `now`.
     pub fn refresh(&mut self, now: Nanos) {
         if self.refresh_at().is_some_and(|at| at <= now) {
-            self.congested.iter().for_each(|priority| self.pending[priority.index()] = Some(XOFF));
+            self.congested
+                .iter()
+                .for_each(|priority| self.pending[priority.index()] = Some(XOFF));
             self.refresh_at = now + self.refresh;
         }
     }

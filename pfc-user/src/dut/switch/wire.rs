@@ -16,7 +16,11 @@ pub struct Wire {
 impl Wire {
     /// A free wire of that rate.
     pub const fn new(rate: LineRate) -> Self {
-        Self { bits_per_second: rate.bits_per_second(), free_at: 0, rest: 0 }
+        Self {
+            bits_per_second: rate.bits_per_second(),
+            free_at: 0,
+            rest: 0,
+        }
     }
 
     /// Puts a frame of `length` octets (without FCS) on the wire at `start`; returns when FCS, preamble and gap are over.
@@ -43,7 +47,12 @@ mod tests {
             for _ in 0..1_000_000 {
                 end = wire.send(end, 1000);
             }
-            assert_eq!(end - 5, (1_000_000 * LineRate::frame_bits(1000) as u128 * 1_000_000_000 / u128::from(rate)) as u64, "{rate}");
+            assert_eq!(
+                end - 5,
+                (1_000_000 * LineRate::frame_bits(1000) as u128 * 1_000_000_000 / u128::from(rate))
+                    as u64,
+                "{rate}"
+            );
         }
     }
 
@@ -53,6 +62,10 @@ mod tests {
         assert_eq!(wire.send(0, 60), 224, "672 bits at 3 bit/ns");
         assert_eq!(wire.send(1000, 61), 1226, "680 bits: 226.67 ns");
         assert_eq!(wire.send(5000, 61), 5226);
-        assert_eq!(wire.send(5226, 61), 5453, "and two thirds of a nanosecond more");
+        assert_eq!(
+            wire.send(5226, 61),
+            5453,
+            "and two thirds of a nanosecond more"
+        );
     }
 }

@@ -69,7 +69,10 @@ impl From<GapFormat> for Gap {
     fn from(format: GapFormat) -> Self {
         match format {
             GapFormat::Span { from, to } => Self { from, to },
-            GapFormat::Frames(before, after) => Self { from: before.before, to: after.after },
+            GapFormat::Frames(before, after) => Self {
+                from: before.before,
+                to: after.after,
+            },
         }
     }
 }
@@ -94,7 +97,14 @@ impl From<HistogramFormat> for GapHistogram {
             HistogramFormat::Pairs(pairs) => Self(pairs),
             HistogramFormat::Bits(counts) => {
                 let below = |bits: usize| 1u64.checked_shl(bits as u32).unwrap_or(Nanos::MAX);
-                Self(counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(|(bits, count)| (below(bits), count)).collect())
+                Self(
+                    counts
+                        .into_iter()
+                        .enumerate()
+                        .filter(|(_, count)| *count > 0)
+                        .map(|(bits, count)| (below(bits), count))
+                        .collect(),
+                )
             }
         }
     }
@@ -103,7 +113,9 @@ impl From<HistogramFormat> for GapHistogram {
 impl GapHistogram {
     /// Gaps in all.
     pub fn count(&self) -> u64 {
-        self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+        self.0
+            .iter()
+            .fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
     /// A length that at least the share `q` (0 to 1) of all gaps is below; `None` where there are none. As near as the
@@ -126,12 +138,23 @@ mod tests {
     fn a_quantile_is_the_end_of_the_bucket_that_it_falls_into() {
         let histogram = GapHistogram(vec![(10, 50), (20, 0), (30, 49), (40, 1)]);
         assert_eq!(histogram.count(), 100);
-        for (q, expected) in [(0.0, 10), (0.01, 10), (0.5, 10), (0.500_1, 30), (0.99, 30), (0.990_1, 40), (1.0, 40)] {
+        for (q, expected) in [
+            (0.0, 10),
+            (0.01, 10),
+            (0.5, 10),
+            (0.500_1, 30),
+            (0.99, 30),
+            (0.990_1, 40),
+            (1.0, 40),
+        ] {
             assert_eq!(histogram.quantile(q), Some(expected), "{q}");
         }
         assert_eq!(GapHistogram::default().quantile(0.5), None);
         assert_eq!(GapHistogram(vec![(10, 0)]).quantile(1.0), None);
-        assert_eq!(GapHistogram(vec![(10, u64::MAX), (20, u64::MAX)]).quantile(1.0), Some(10));
+        assert_eq!(
+            GapHistogram(vec![(10, u64::MAX), (20, u64::MAX)]).quantile(1.0),
+            Some(10)
+        );
     }
 
     #[test]
@@ -145,7 +168,8 @@ mod tests {
         let report: StormReport = serde_json::from_str(&text).unwrap();
         assert_eq!(report.gaps, [Gap { from: 100, to: 930 }]);
         assert_eq!(report.histogram, GapHistogram(vec![(16, 5), (1024, 2)]));
-        let again: StormReport = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+        let again: StormReport =
+            serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
         assert_eq!(again, report);
         // More bits than a number has: nonsense, and no reason to panic.
         let bits: GapHistogram = serde_json::from_str(&format!("[{}1]", "0,".repeat(64))).unwrap();

@@ -46,14 +46,30 @@ impl Output {
     pub fn new(json: bool) -> Self {
         match (json, io::stdout().is_terminal()) {
             (true, _) => Self::Json,
-            (false, true) => Self::Terminal { term: Term::stdout(), drawn: 0, events: Vec::new() },
+            (false, true) => Self::Terminal {
+                term: Term::stdout(),
+                drawn: 0,
+                events: Vec::new(),
+            },
             (false, false) => Self::Lines,
         }
     }
 
     /// Shows what happened; `interface` may be empty.
-    pub fn event(&mut self, elapsed: Nanos, interface: &str, event: &str, message: &str) -> io::Result<()> {
-        let line = || if interface.is_empty() { message.to_owned() } else { format!("{interface}: {message}") };
+    pub fn event(
+        &mut self,
+        elapsed: Nanos,
+        interface: &str,
+        event: &str,
+        message: &str,
+    ) -> io::Result<()> {
+        let line = || {
+            if interface.is_empty() {
+                message.to_owned()
+            } else {
+                format!("{interface}: {message}")
+            }
+        };
         match self {
             Self::Terminal { events, .. } => {
                 events.push(line());
@@ -70,22 +86,49 @@ impl Output {
     /// Shows the readings of an interval.
     pub fn interval(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) -> io::Result<()> {
         match self {
-            Self::Terminal { term, drawn, events } => {
-                let tables = ports.iter().flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now));
+            Self::Terminal {
+                term,
+                drawn,
+                events,
+            } => {
+                let tables = ports
+                    .iter()
+                    .flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now));
                 let lines: Vec<String> = events.iter().cloned().chain(tables).collect();
                 *drawn = draw(term, *drawn, &lines)?;
                 Ok(())
             }
-            Self::Lines => print(&ports.iter().map(|shown| text::line(shown.port, elapsed, shown.before, shown.now)).collect::<Vec<_>>()),
-            Self::Json => ports.iter().try_for_each(|shown| object(&json::counters(shown.port, elapsed, shown.before, shown.now))),
+            Self::Lines => print(
+                &ports
+                    .iter()
+                    .map(|shown| text::line(shown.port, elapsed, shown.before, shown.now))
+                    .collect::<Vec<_>>(),
+            ),
+            Self::Json => ports.iter().try_for_each(|shown| {
+                object(&json::counters(
+                    shown.port,
+                    elapsed,
+                    shown.before,
+                    shown.now,
+                ))
+            }),
         }
     }
 
     /// Shows all that was counted, at the end. `ports` have their first reading as the one before.
     pub fn last(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) -> io::Result<()> {
-        let tables = || ports.iter().flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now)).collect::<Vec<_>>();
+        let tables = || {
+            ports
+                .iter()
+                .flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now))
+                .collect::<Vec<_>>()
+        };
         match self {
-            Self::Terminal { term, drawn, events } => {
+            Self::Terminal {
+                term,
+                drawn,
+                events,
+            } => {
                 term.clear_last_lines(*drawn)?;
                 *drawn = 0;
                 print(&events.iter().cloned().chain(tables()).collect::<Vec<_>>())

@@ -102,13 +102,33 @@ impl Ports {
     /// that was counted there.
     pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
         let namespace = Namespace::current()?;
-        let mut ports = Self { ports: Vec::new(), begin: clock::now() };
+        let mut ports = Self {
+            ports: Vec::new(),
+            begin: clock::now(),
+        };
         let mut interfaces = args.interfaces.clone();
-        interfaces.extend(args.loss.as_ref().map(|pair| pair.rx.clone()).filter(|rx| !args.interfaces.contains(rx)));
-        let mut wanted: Vec<_> = interfaces.into_iter().map(|interface| (interface, None)).collect();
-        wanted.extend(args.loss.as_ref().map(|pair| (pair.tx.clone(), Some(Direction::Egress))));
+        interfaces.extend(
+            args.loss
+                .as_ref()
+                .map(|pair| pair.rx.clone())
+                .filter(|rx| !args.interfaces.contains(rx)),
+        );
+        let mut wanted: Vec<_> = interfaces
+            .into_iter()
+            .map(|interface| (interface, None))
+            .collect();
+        wanted.extend(
+            args.loss
+                .as_ref()
+                .map(|pair| (pair.tx.clone(), Some(Direction::Egress))),
+        );
         for (interface, direction) in wanted {
-            if direction.is_none() && ports.ports.iter().any(|port| port.name.interface == interface) {
+            if direction.is_none()
+                && ports
+                    .ports
+                    .iter()
+                    .any(|port| port.name.interface == interface)
+            {
                 bail!("{interface} is named twice; each interface is to be named once");
             }
             let state = link::state(&namespace, &interface)?;
@@ -119,8 +139,16 @@ impl Ports {
         Ok(ports)
     }
 
-    fn attach_one(args: &WatchArgs, interface: &str, direction: Option<Direction>, state: &LinkState, output: &mut Output) -> Result<Port> {
-        let reported = state.speed.and_then(|speed| LineRate::from_bits_per_second(speed).ok());
+    fn attach_one(
+        args: &WatchArgs,
+        interface: &str,
+        direction: Option<Direction>,
+        state: &LinkState,
+        output: &mut Output,
+    ) -> Result<Port> {
+        let reported = state
+            .speed
+            .and_then(|speed| LineRate::from_bits_per_second(speed).ok());
         let settings = Settings {
             trust: args.trust.into(),
             dscp_map: args.dscp_map.map,
@@ -135,9 +163,16 @@ impl Ports {
             (None, AttachArg::Skb) => Point::Xdp(Mode::Skb),
             (None, AttachArg::Tc) => Point::Tcx(Direction::Ingress),
         };
-        if matches!(point, Point::Xdp(Mode::Auto | Mode::Driver)) && RESETTING.contains(&state.driver.as_str()) {
+        if matches!(point, Point::Xdp(Mode::Auto | Mode::Driver))
+            && RESETTING.contains(&state.driver.as_str())
+        {
             let driver = &state.driver;
-            warn(interface, &format!("its driver {driver} may reset its rings as the program comes and goes; --attach tc avoids that"));
+            warn(
+                interface,
+                &format!(
+                    "its driver {driver} may reset its rings as the program comes and goes; --attach tc avoids that"
+                ),
+            );
         }
         let watch = match Watch::attach(interface, point, &settings) {
             Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
@@ -155,7 +190,11 @@ impl Ports {
             "skb" => "xdp skb",
             place => place,
         };
-        let name = PortName { interface: interface.to_owned(), place, how: how(args, settings.line_rate) };
+        let name = PortName {
+            interface: interface.to_owned(),
+            place,
+            how: how(args, settings.line_rate),
+        };
         let first = watch.read()?;
         let (carrier, mtu) = (state.carrier, state.mtu);
         if !carrier {
@@ -168,10 +207,26 @@ impl Ports {
             && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
         if tags_hidden {
             let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
-            warn(interface, &format!("rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"));
+            warn(
+                interface,
+                &format!(
+                    "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"
+                ),
+            );
         }
         let index = state.index;
-        Ok(Port { name, watch, last: first.clone(), first, index, carrier, mtu, gone: false, disturbed, tags_hidden })
+        Ok(Port {
+            name,
+            watch,
+            last: first.clone(),
+            first,
+            index,
+            carrier,
+            mtu,
+            gone: false,
+            disturbed,
+            tags_hidden,
+        })
     }
 
     /// Nanoseconds since it began.
@@ -181,19 +236,30 @@ impl Ports {
 
     /// The interfaces, in the order of the ports.
     pub fn names(&self) -> Vec<&str> {
-        self.ports.iter().map(|port| port.name.interface.as_str()).collect()
+        self.ports
+            .iter()
+            .map(|port| port.name.interface.as_str())
+            .collect()
     }
 
     /// All ports, and how they are counted.
     pub fn described(&self) -> String {
         let one = |port: &Port| format!("{}: {}", port.name, port.name.how);
-        format!("watching {}", self.ports.iter().map(one).collect::<Vec<_>>().join("; "))
+        format!(
+            "watching {}",
+            self.ports.iter().map(one).collect::<Vec<_>>().join("; ")
+        )
     }
 
     /// The port on that interface that counts what comes in, or what goes out.
     pub fn find(&self, interface: &str, egress: bool) -> &Port {
-        let is_it = |port: &&Port| port.name.interface == interface && (port.name.place == "tcx egress") == egress;
-        self.ports.iter().find(is_it).expect("attached at the beginning")
+        let is_it = |port: &&Port| {
+            port.name.interface == interface && (port.name.place == "tcx egress") == egress
+        };
+        self.ports
+            .iter()
+            .find(is_it)
+            .expect("attached at the beginning")
     }
 
     /// Whether no port is left.
@@ -206,17 +272,27 @@ impl Ports {
         let elapsed = self.elapsed();
         match event {
             LinkEvent::Gone { index } => {
-                self.of(index).try_for_each(|port| port.note_gone(elapsed, output))?;
+                self.of(index)
+                    .try_for_each(|port| port.note_gone(elapsed, output))?;
             }
-            LinkEvent::State { index, carrier, mtu } => {
-                self.of(index).try_for_each(|port| port.note_state(carrier, mtu, elapsed, output))?;
+            LinkEvent::State {
+                index,
+                carrier,
+                mtu,
+            } => {
+                self.of(index)
+                    .try_for_each(|port| port.note_state(carrier, mtu, elapsed, output))?;
             }
             LinkEvent::Missed => {
                 let namespace = Namespace::current()?;
                 for port in self.ports.iter_mut().filter(|port| !port.gone) {
                     match link::state(&namespace, &port.name.interface) {
-                        Ok(state) if state.index == port.index => port.note_state(state.carrier, state.mtu, elapsed, output)?,
-                        Ok(_) | Err(LinkError::Unknown { .. }) => port.note_gone(elapsed, output)?,
+                        Ok(state) if state.index == port.index => {
+                            port.note_state(state.carrier, state.mtu, elapsed, output)?
+                        }
+                        Ok(_) | Err(LinkError::Unknown { .. }) => {
+                            port.note_gone(elapsed, output)?
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -226,7 +302,9 @@ impl Ports {
     }
 
     fn of(&mut self, index: u32) -> impl Iterator<Item = &mut Port> {
-        self.ports.iter_mut().filter(move |port| port.index == index && !port.gone)
+        self.ports
+            .iter_mut()
+            .filter(move |port| port.index == index && !port.gone)
     }
 
     /// Shows what came since the last time.
@@ -238,7 +316,10 @@ impl Ports {
             let before = std::mem::replace(&mut port.last, now.clone());
             readings.push((port.name.clone(), before, now));
         }
-        let shown: Vec<_> = readings.iter().map(|(port, before, now)| Shown { port, before, now }).collect();
+        let shown: Vec<_> = readings
+            .iter()
+            .map(|(port, before, now)| Shown { port, before, now })
+            .collect();
         Ok(output.interval(elapsed, &shown)?)
     }
 
@@ -247,23 +328,43 @@ impl Ports {
         for port in &mut self.ports {
             port.last = port.watch.read()?;
         }
-        let shown: Vec<_> = self.ports.iter().map(|port| Shown { port: &port.name, before: &port.first, now: &port.last }).collect();
+        let shown: Vec<_> = self
+            .ports
+            .iter()
+            .map(|port| Shown {
+                port: &port.name,
+                before: &port.first,
+                now: &port.last,
+            })
+            .collect();
         Ok(output.last(self.elapsed(), &shown)?)
     }
 
     /// The present readings, labelled for Prometheus.
     pub fn labelled(&self) -> Result<Vec<Labelled>> {
         let labelled = |port: &Port| {
-            let direction = if port.name.place == "tcx egress" { "transmit" } else { "receive" };
-            let labels = vec![("interface", port.name.interface.clone()), ("direction", direction.to_owned())];
-            Ok(Labelled { labels, reading: port.watch.read()? })
+            let direction = if port.name.place == "tcx egress" {
+                "transmit"
+            } else {
+                "receive"
+            };
+            let labels = vec![
+                ("interface", port.name.interface.clone()),
+                ("direction", direction.to_owned()),
+            ];
+            Ok(Labelled {
+                labels,
+                reading: port.watch.read()?,
+            })
         };
         self.ports.iter().map(labelled).collect()
     }
 
     /// Moves what was recorded of PAUSE and PFC frames to the capture.
     pub fn drain<W: Write>(&mut self, capture: Option<&mut Capture<W>>) -> Result<()> {
-        let Some(capture) = capture else { return Ok(()) };
+        let Some(capture) = capture else {
+            return Ok(());
+        };
         for (place, port) in self.ports.iter_mut().enumerate() {
             capture.write(place, &port.watch.controls()?)?;
         }
@@ -274,22 +375,45 @@ impl Ports {
 impl Port {
     fn note_gone(&mut self, elapsed: Nanos, output: &mut Output) -> Result<()> {
         self.gone = true;
-        Ok(output.event(elapsed, &self.name.interface, "removed", "the interface is gone; what it counted until then stays")?)
+        Ok(output.event(
+            elapsed,
+            &self.name.interface,
+            "removed",
+            "the interface is gone; what it counted until then stays",
+        )?)
     }
 
-    fn note_state(&mut self, carrier: bool, mtu: u32, elapsed: Nanos, output: &mut Output) -> Result<()> {
+    fn note_state(
+        &mut self,
+        carrier: bool,
+        mtu: u32,
+        elapsed: Nanos,
+        output: &mut Output,
+    ) -> Result<()> {
         if carrier != self.carrier {
-            let (event, message) = if carrier { ("carrier-up", "carrier is back") } else { ("carrier-lost", "carrier lost") };
+            let (event, message) = if carrier {
+                ("carrier-up", "carrier is back")
+            } else {
+                ("carrier-lost", "carrier lost")
+            };
             output.event(elapsed, &self.name.interface, event, message)?;
         }
         if mtu != self.mtu {
-            output.event(elapsed, &self.name.interface, "mtu", &format!("MTU changed from {} to {mtu}", self.mtu))?;
+            output.event(
+                elapsed,
+                &self.name.interface,
+                "mtu",
+                &format!("MTU changed from {} to {mtu}", self.mtu),
+            )?;
         }
         let interface = &self.name.interface;
         if !carrier {
             self.disturbed = Some(without_carrier(interface));
         } else if mtu != self.mtu && self.disturbed.is_none() {
-            self.disturbed = Some(format!("{interface} got an MTU of {mtu} in place of {}", self.mtu));
+            self.disturbed = Some(format!(
+                "{interface} got an MTU of {mtu} in place of {}",
+                self.mtu
+            ));
         }
         (self.carrier, self.mtu) = (carrier, mtu);
         Ok(())
@@ -302,8 +426,13 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
         TrustArg::Pcp => "priority by PCP".to_owned(),
     };
     match (line_rate, args.line_rate) {
-        (Some(rate), Some(_)) => format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9),
-        (Some(rate), None) => format!("{priority}, {} Gbit/s as the driver reports", rate.bits_per_second() as f64 / 1e9),
+        (Some(rate), Some(_)) => {
+            format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9)
+        }
+        (Some(rate), None) => format!(
+            "{priority}, {} Gbit/s as the driver reports",
+            rate.bits_per_second() as f64 / 1e9
+        ),
         (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
     }
 }

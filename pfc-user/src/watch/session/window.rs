@@ -8,11 +8,16 @@ use nix::net::if_::if_nametoindex;
 use tokio::time::{Instant, sleep};
 
 use super::ports::{Ports, without_carrier};
-use crate::driver::link::{self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted};
+use crate::driver::link::{
+    self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted,
+};
 use crate::driver::netns::Namespace;
 use crate::nic;
 use crate::watch::args::Pair;
-use crate::watch::loss::{Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities, flow_rows, judge};
+use crate::watch::loss::{
+    Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities,
+    flow_rows, judge,
+};
 
 /// Longest wait for frames that were sent (`CHECKS.md` has the same bound for waits).
 const LONGEST: Duration = Duration::from_secs(2);
@@ -33,12 +38,17 @@ struct Driver {
 impl Driver {
     fn read(interface: &str) -> Result<Self> {
         let (frames, private) = transmitted(&Namespace::current()?, interface)?;
-        Ok(Self { frames, by_priority: driver_priorities(&private) })
+        Ok(Self {
+            frames,
+            by_priority: driver_priorities(&private),
+        })
     }
 
     fn counts(&self) -> Counts {
         match self.by_priority {
-            Some((_, by_priority)) => std::array::from_fn(|place| by_priority.get(place).copied().unwrap_or(0)),
+            Some((_, by_priority)) => {
+                std::array::from_fn(|place| by_priority.get(place).copied().unwrap_or(0))
+            }
             None => [self.frames, 0, 0, 0, 0, 0, 0, 0, 0],
         }
     }
@@ -64,8 +74,12 @@ impl Drops {
     /// As it stands now. To be read before the programs are attached, which may itself make the NICs drop frames.
     pub fn read(pair: &Pair) -> Result<Self> {
         let namespace = Namespace::current()?;
-        let of =
-            |interface: &str, counters: Named| counters.into_iter().map(|(name, drops)| (format!("{interface}: {name}"), drops)).collect();
+        let of = |interface: &str, counters: Named| {
+            counters
+                .into_iter()
+                .map(|(name, drops)| (format!("{interface}: {name}"), drops))
+                .collect()
+        };
         Ok(Self {
             sender: of(&pair.tx, statistics(&namespace, &pair.tx)?),
             queues: of(&pair.tx, queue_drops(&namespace, &pair.tx)?),
@@ -77,7 +91,11 @@ impl Drops {
     /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames that left past tcx egress, `bypassed`,
     /// were counted behind the queues; those that XDP counts in the driver, before the stack.
     fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
-        let mut own = OwnSide { sender: rises(&self.sender, &now.sender), unsent, receiver: rises(&self.receiver, &now.receiver) };
+        let mut own = OwnSide {
+            sender: rises(&self.sender, &now.sender),
+            unsent,
+            receiver: rises(&self.receiver, &now.receiver),
+        };
         if !bypassed {
             own.sender.extend(rises(&self.queues, &now.queues));
         }
@@ -93,7 +111,10 @@ impl Drops {
 /// undone by then.
 fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
     let namespace = Namespace::current()?;
-    Ok([link::carrier_changes(&namespace, &pair.tx)?, link::carrier_changes(&namespace, &pair.rx)?])
+    Ok([
+        link::carrier_changes(&namespace, &pair.tx)?,
+        link::carrier_changes(&namespace, &pair.rx)?,
+    ])
 }
 
 /// What is looked at before a window opens, to know what may be in flight when it does.
@@ -109,10 +130,21 @@ pub struct Prelude {
 impl Prelude {
     /// Begins to look; `attached` is of before the programs were attached.
     pub fn begin(pair: &Pair, ports: &Ports, attached: Drops) -> Result<Self> {
-        let lag = Duration::from_nanos(nic::lag(&link::state(&Namespace::current()?, &pair.tx)?.driver));
+        let lag = Duration::from_nanos(nic::lag(
+            &link::state(&Namespace::current()?, &pair.tx)?.driver,
+        ));
         let carriers = carrier_changes(pair)?;
         let egress = counts(&ports.find(&pair.tx, true).read()?);
-        Ok(Self { pair: pair.clone(), attached, carriers, earlier: Mark { egress, driver: Driver::read(&pair.tx)? }, lag })
+        Ok(Self {
+            pair: pair.clone(),
+            attached,
+            carriers,
+            earlier: Mark {
+                egress,
+                driver: Driver::read(&pair.tx)?,
+            },
+            lag,
+        })
     }
 
     /// Whether one of the ports is gone, so that no window can open.
@@ -122,14 +154,34 @@ impl Prelude {
 
     /// Opens the window, the longest latency after it began; and how long after that [`LossWindow::settle`] is due.
     pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
-        let Self { pair, attached, carriers, earlier, lag } = self;
+        let Self {
+            pair,
+            attached,
+            carriers,
+            earlier,
+            lag,
+        } = self;
         // Before anything that is counted: what is dropped from now on may be of the window.
         let drops = Drops::read(&pair)?;
         // Received before sent: a frame between the two counts as one in flight, never as lost.
         let received = counts(&ports.find(&pair.rx, false).read()?);
         let egress = counts(&ports.find(&pair.tx, true).read()?);
-        let begin = Mark { egress, driver: Driver::read(&pair.tx)? };
-        Ok((LossWindow { pair, attached, carriers, earlier, begin, received, drops }, lag))
+        let begin = Mark {
+            egress,
+            driver: Driver::read(&pair.tx)?,
+        };
+        Ok((
+            LossWindow {
+                pair,
+                attached,
+                carriers,
+                earlier,
+                begin,
+                received,
+                drops,
+            },
+            lag,
+        ))
     }
 }
 
@@ -162,24 +214,37 @@ impl LossWindow {
         let Pair { tx, rx } = &self.pair;
         let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
         let mut disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let gone = port.gone().then(|| format!("{} was removed", port.name.interface));
+            let gone = port
+                .gone()
+                .then(|| format!("{} was removed", port.name.interface));
             gone.or_else(|| port.disturbed.clone())
         });
         if disturbed.is_none()
-            && let Some(now) = unless_removed(&self.pair, carrier_changes(&self.pair), &mut disturbed)?
+            && let Some(now) =
+                unless_removed(&self.pair, carrier_changes(&self.pair), &mut disturbed)?
         {
             let changes = self.carriers.into_iter().zip(now).zip([sender, receiver]);
-            disturbed =
-                changes.into_iter().find_map(|((before, now), port)| (now != before).then(|| without_carrier(&port.name.interface)));
+            disturbed = changes.into_iter().find_map(|((before, now), port)| {
+                (now != before).then(|| without_carrier(&port.name.interface))
+            });
         }
         let driver = |last: &Driver, disturbed: &mut Option<String>| {
             let read = unless_removed(&self.pair, Driver::read(tx), disturbed);
             read.map(|read| read.unwrap_or_else(|| last.clone()))
         };
         let driver_end = driver(&self.begin.driver, &mut disturbed)?;
-        let end = Mark { egress: counts(&sender.read()?), driver: driver_end };
+        let end = Mark {
+            egress: counts(&sender.read()?),
+            driver: driver_end,
+        };
         let bypassed = bypassed(&self.earlier, &self.begin, &end);
-        let of = |mark: &Mark| if bypassed { mark.driver.counts() } else { mark.egress };
+        let of = |mark: &Mark| {
+            if bypassed {
+                mark.driver.counts()
+            } else {
+                mark.egress
+            }
+        };
         let sent = rise(&of(&self.begin), &of(&end));
         let flows_sent = sender.flows()?;
 
@@ -189,13 +254,19 @@ impl LossWindow {
         loop {
             let received = rise(&self.received, &counts(&receiver.read()?));
             let flows = receiver.flows()?;
-            let missing: u64 = flow_rows(&flows, &flows_sent, 0).iter().map(|row| row.lost).sum();
+            let missing: u64 = flow_rows(&flows, &flows_sent, 0)
+                .iter()
+                .map(|row| row.lost)
+                .sum();
             // Of a flow that goes on, a frame that was overtaken is missing for a moment.
             if best.as_ref().is_none_or(|(least, _)| missing < *least) {
                 best = Some((missing, flows));
             }
-            let come =
-                if bypassed && end.driver.by_priority.is_none() { total(&received) >= total(&sent) } else { covers(&received, &sent) };
+            let come = if bypassed && end.driver.by_priority.is_none() {
+                total(&received) >= total(&sent)
+            } else {
+                covers(&received, &sent)
+            };
             if (come && missing == 0) || disturbed.is_some() || Instant::now() >= deadline {
                 break;
             }
@@ -205,7 +276,10 @@ impl LossWindow {
             }
         }
         let received = rise(&self.received, &counts(&receiver.read()?));
-        let last = Mark { egress: counts(&sender.read()?), driver: driver(&end.driver, &mut disturbed)? };
+        let last = Mark {
+            egress: counts(&sender.read()?),
+            driver: driver(&end.driver, &mut disturbed)?,
+        };
         let flows_lost = sender.read()?.counters.flows_lost + receiver.read()?.counters.flows_lost;
         let (mut own, mut own_of_flows) = (OwnSide::default(), OwnSide::default());
         if disturbed.is_none()
@@ -213,15 +287,23 @@ impl LossWindow {
         {
             let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, &end) };
             let before_the_stack = receiver.name.place == "xdp driver";
-            own = self.drops.until(&now, unsent(&self.begin), bypassed, before_the_stack);
+            own = self
+                .drops
+                .until(&now, unsent(&self.begin), bypassed, before_the_stack);
             // Flows are of what passed tcx egress, whoever counts all.
-            own_of_flows = self.attached.until(&now, unsent(&self.earlier), false, before_the_stack);
+            own_of_flows =
+                self.attached
+                    .until(&now, unsent(&self.earlier), false, before_the_stack);
         }
         let window = Window {
             sender: match (bypassed, end.driver.by_priority) {
                 (false, _) => Sender::Egress,
-                (true, Some((names, _))) => Sender::DriverByPriority { counters: names.to_owned() },
-                (true, None) => Sender::Driver { counter: "tx_packets".to_owned() },
+                (true, Some((names, _))) => Sender::DriverByPriority {
+                    counters: names.to_owned(),
+                },
+                (true, None) => Sender::Driver {
+                    counter: "tx_packets".to_owned(),
+                },
             },
             before: rise(&of(&self.earlier), &of(&self.begin)),
             after: rise(&of(&end), &of(&last)),
@@ -245,8 +327,14 @@ fn in_vain(pair: &Pair, ports: &Ports) -> bool {
 }
 
 /// What was read, or `None` where an interface went before or while it was looked at, which disturbs the window.
-fn unless_removed<T>(pair: &Pair, read: Result<T>, disturbed: &mut Option<String>) -> Result<Option<T>> {
-    let Err(error) = read else { return read.map(Some) };
+fn unless_removed<T>(
+    pair: &Pair,
+    read: Result<T>,
+    disturbed: &mut Option<String>,
+) -> Result<Option<T>> {
+    let Err(error) = read else {
+        return read.map(Some);
+    };
     let gone = match error.downcast_ref() {
         Some(LinkError::Unknown { .. }) => true,
         Some(LinkError::System { source, .. }) => source.raw_os_error() == Some(libc::ENODEV),
@@ -255,15 +343,23 @@ fn unless_removed<T>(pair: &Pair, read: Result<T>, disturbed: &mut Option<String
     if !gone {
         return Err(error);
     }
-    let removed = [&pair.tx, &pair.rx].into_iter().find(|interface| if_nametoindex(interface.as_str()).is_err());
-    disturbed.get_or_insert_with(|| removed.map_or_else(|| error.to_string(), |interface| format!("{interface} was removed")));
+    let removed = [&pair.tx, &pair.rx]
+        .into_iter()
+        .find(|interface| if_nametoindex(interface.as_str()).is_err());
+    disturbed.get_or_insert_with(|| {
+        removed.map_or_else(
+            || error.to_string(),
+            |interface| format!("{interface} was removed"),
+        )
+    });
     Ok(None)
 }
 
 /// Frames that passed tcx egress between two moments and that the driver did not count as sent. Egress is read before the driver at
 /// the first moment and after it at the second, so that these are never too few.
 fn unsent(from: &Mark, to: &Mark) -> u64 {
-    total(&rise(&from.egress, &to.egress)).saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
+    total(&rise(&from.egress, &to.egress))
+        .saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
 /// Whether frames left that did not pass tcx egress. The driver was read after egress at the beginning and before it at the
@@ -282,11 +378,18 @@ fn rise(from: &Counts, to: &Counts) -> Counts {
 }
 
 fn covers(received: &Counts, sent: &Counts) -> bool {
-    received.iter().zip(sent).all(|(received, sent)| received >= sent)
+    received
+        .iter()
+        .zip(sent)
+        .all(|(received, sent)| received >= sent)
 }
 
 fn rises(before: &Named, after: &Named) -> Named {
-    drop_rises("", before, after).into_iter().filter(|drop| drop.rise > 0).map(|drop| (drop.counter, drop.rise)).collect()
+    drop_rises("", before, after)
+        .into_iter()
+        .filter(|drop| drop.rise > 0)
+        .map(|drop| (drop.counter, drop.rise))
+        .collect()
 }
 
 #[cfg(test)]
@@ -295,30 +398,94 @@ mod tests {
 
     fn drops(sender: u64, queue: u64, receiver: u64, softnet: u64) -> Drops {
         let named = |name: &str, value| vec![(name.to_owned(), value)];
-        Drops { sender: named("sender", sender), queues: named("queue", queue), receiver: named("receiver", receiver), softnet }
+        Drops {
+            sender: named("sender", sender),
+            queues: named("queue", queue),
+            receiver: named("receiver", receiver),
+            softnet,
+        }
     }
 
     #[test]
     fn each_place_is_set_off_where_the_frames_passed_it() {
         let (before, now) = (drops(1, 10, 100, 1000), drops(3, 15, 107, 1011));
         let own = |bypassed, before_the_stack| before.until(&now, 9, bypassed, before_the_stack);
-        let named = |all: &[(&str, u64)]| all.iter().map(|(name, rise)| ((*name).to_owned(), *rise)).collect::<Vec<_>>();
-        let (with_queue, without) = (named(&[("sender", 2), ("queue", 5)]), named(&[("sender", 2)]));
-        let (nic, with_stack) = (named(&[("receiver", 7)]), named(&[("receiver", 7), (SOFTNET, 11)]));
-        assert_eq!(own(false, true), OwnSide { sender: with_queue.clone(), unsent: 9, receiver: nic.clone() });
-        assert_eq!(own(false, false), OwnSide { sender: with_queue, unsent: 9, receiver: with_stack });
-        assert_eq!(own(true, true), OwnSide { sender: without, unsent: 9, receiver: nic });
-        assert_eq!(before.until(&before, 0, false, false), OwnSide::default(), "what did not rise is not named");
+        let named = |all: &[(&str, u64)]| {
+            all.iter()
+                .map(|(name, rise)| ((*name).to_owned(), *rise))
+                .collect::<Vec<_>>()
+        };
+        let (with_queue, without) = (
+            named(&[("sender", 2), ("queue", 5)]),
+            named(&[("sender", 2)]),
+        );
+        let (nic, with_stack) = (
+            named(&[("receiver", 7)]),
+            named(&[("receiver", 7), (SOFTNET, 11)]),
+        );
+        assert_eq!(
+            own(false, true),
+            OwnSide {
+                sender: with_queue.clone(),
+                unsent: 9,
+                receiver: nic.clone()
+            }
+        );
+        assert_eq!(
+            own(false, false),
+            OwnSide {
+                sender: with_queue,
+                unsent: 9,
+                receiver: with_stack
+            }
+        );
+        assert_eq!(
+            own(true, true),
+            OwnSide {
+                sender: without,
+                unsent: 9,
+                receiver: nic
+            }
+        );
+        assert_eq!(
+            before.until(&before, 0, false, false),
+            OwnSide::default(),
+            "what did not rise is not named"
+        );
     }
 
     #[test]
     fn what_did_not_leave_is_told_from_what_did_not_pass_egress() {
-        let mark = |egress, frames| Mark { egress: [egress, 0, 0, 0, 0, 0, 0, 0, 0], driver: Driver { frames, by_priority: None } };
+        let mark = |egress, frames| Mark {
+            egress: [egress, 0, 0, 0, 0, 0, 0, 0, 0],
+            driver: Driver {
+                frames,
+                by_priority: None,
+            },
+        };
         let (earlier, begin) = (mark(0, 0), mark(10, 4));
-        assert_eq!((unsent(&begin, &mark(110, 104)), bypassed(&earlier, &begin, &mark(110, 104))), (0, false));
-        assert_eq!((unsent(&begin, &mark(110, 94)), bypassed(&earlier, &begin, &mark(110, 94))), (10, false));
+        assert_eq!(
+            (
+                unsent(&begin, &mark(110, 104)),
+                bypassed(&earlier, &begin, &mark(110, 104))
+            ),
+            (0, false)
+        );
+        assert_eq!(
+            (
+                unsent(&begin, &mark(110, 94)),
+                bypassed(&earlier, &begin, &mark(110, 94))
+            ),
+            (10, false)
+        );
         // Six of before the window were waiting when it began, or left by another way: not more than passed egress before it.
-        assert_eq!((unsent(&begin, &mark(110, 110)), bypassed(&earlier, &begin, &mark(110, 110))), (0, false));
+        assert_eq!(
+            (
+                unsent(&begin, &mark(110, 110)),
+                bypassed(&earlier, &begin, &mark(110, 110))
+            ),
+            (0, false)
+        );
         assert!(bypassed(&earlier, &begin, &mark(110, 115)));
     }
 }

@@ -9,7 +9,13 @@ use super::worker;
 /// Frames were handed to a device: `(from_dev, to_dev, sent, drops, err)`.
 #[raw_tracepoint(tracepoint = "xdp_devmap_xmit")]
 pub fn generate_delivered(ctx: RawTracePointContext) -> i32 {
-    let (from, to, sent, drops, error) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1), ctx.arg::<i32>(2), ctx.arg::<i32>(3), ctx.arg::<i32>(4));
+    let (from, to, sent, drops, error) = (
+        ctx.arg::<u64>(0),
+        ctx.arg::<u64>(1),
+        ctx.arg::<i32>(2),
+        ctx.arg::<i32>(3),
+        ctx.arg::<i32>(4),
+    );
     let (sent, drops) = (sent as u32 as u64, drops as u32 as u64);
     let Some(worker) = worker() else { return 0 };
     // Ours go out of where they are said to have come in. Nothing is pending when others run on this CPU.

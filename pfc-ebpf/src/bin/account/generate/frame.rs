@@ -17,7 +17,9 @@ use pfc_ebpf::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
 #[inline(always)]
 unsafe fn store<const AT: usize>(base: usize, value: u64) {
     // SAFETY: as the caller says.
-    unsafe { asm!("*(u64 *)({0} + {at}) = {1}", in(reg) base, in(reg) value, at = const AT, options(nostack, preserves_flags)) }
+    unsafe {
+        asm!("*(u64 *)({0} + {at}) = {1}", in(reg) base, in(reg) value, at = const AT, options(nostack, preserves_flags))
+    }
 }
 
 /// Stores four octets.
@@ -27,7 +29,9 @@ unsafe fn store<const AT: usize>(base: usize, value: u64) {
 #[inline(always)]
 unsafe fn store_half(at: usize, value: u32) {
     // SAFETY: as the caller says.
-    unsafe { asm!("*(u32 *)({0} + 0) = {1}", in(reg) at, in(reg) value, options(nostack, preserves_flags)) }
+    unsafe {
+        asm!("*(u32 *)({0} + 0) = {1}", in(reg) at, in(reg) value, options(nostack, preserves_flags))
+    }
 }
 
 /// Stores words of `$block` where they belong behind `$base`.

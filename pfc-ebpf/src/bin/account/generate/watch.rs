@@ -16,9 +16,16 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     if worker.over != 0 {
         return false;
     }
-    let Some(settings) = GENERATE.get(0) else { return false };
+    let Some(settings) = GENERATE.get(0) else {
+        return false;
+    };
     // SAFETY: the helper has no preconditions; userspace writes the word at any time.
-    let (now, stop) = unsafe { (bpf_ktime_get_ns(), ptr::read_volatile(&raw const settings.stop)) };
+    let (now, stop) = unsafe {
+        (
+            bpf_ktime_get_ns(),
+            ptr::read_volatile(&raw const settings.stop),
+        )
+    };
     let over = now >= settings.to || stop != 0;
     // Never before the burst, nor behind what was.
     let now = now.min(settings.to).max(worker.now);
@@ -27,7 +34,14 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     worker.now_sum = words(now & MASK_48);
     worker.excess.pass(now - before);
     if now - before > STALL {
-        record(worker, Span { what: Span::STALL, from: before, to: now });
+        record(
+            worker,
+            Span {
+                what: Span::STALL,
+                from: before,
+                to: now,
+            },
+        );
     }
     // As a remainder: a division would have to show that it is not by 0.
     let begins = run & worker.batch_runs.wrapping_sub(1) == 0;
@@ -56,7 +70,11 @@ fn sum_up(worker: &mut Worker, begins: bool) {
         let sum = worker.batch[priority];
         worker.offered[priority] += batch::frames(sum);
         // The octets stay until the batch is over.
-        let left = if begins { 0 } else { sum & !batch::frames(u64::MAX) };
+        let left = if begins {
+            0
+        } else {
+            sum & !batch::frames(u64::MAX)
+        };
         // SAFETY: a place in a value at hand.
         unsafe { ptr::write_volatile(&raw mut worker.batch[priority], left) };
         if begins {
@@ -71,7 +89,9 @@ fn sum_up(worker: &mut Worker, begins: bool) {
 /// Looks at what PFC holds back, and at what it has held back since the `previous` look.
 #[inline(always)]
 fn pfc(worker: &mut Worker, previous: u64, over: bool) {
-    let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else { return };
+    let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else {
+        return;
+    };
     // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
     let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let (before, mut since) = (worker.paused, 0);
@@ -80,7 +100,9 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
         // SAFETY: as above.
         let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
         if worker.honoured & (1 << priority) != 0 {
-            let Some(pause) = pause(priority as u32) else { continue };
+            let Some(pause) = pause(priority as u32) else {
+                continue;
+            };
             let (from, to) = withheld(&pause, at, worker.now);
             behind += to - from;
             let pauses = pause.until > worker.now;
@@ -109,7 +131,9 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
 /// When the pause of the priority that is paused for the longest ends.
 #[inline(always)]
 fn latest_pause() -> u64 {
-    let Some(pauses) = PAUSE.all() else { return u64::MAX };
+    let Some(pauses) = PAUSE.all() else {
+        return u64::MAX;
+    };
     let mut latest = 0;
     for priority in 0..8 {
         // SAFETY: an entry of the map; the word is read at once.
@@ -129,7 +153,10 @@ fn pause(priority: u32) -> Option<PauseState> {
     // sees the end of a pause sees its beginning.
     unsafe {
         let until = ptr::read_volatile(&raw const (*state).until);
-        Some(PauseState { until, since: ptr::read_volatile(&raw const (*state).since) })
+        Some(PauseState {
+            until,
+            since: ptr::read_volatile(&raw const (*state).since),
+        })
     }
 }
 
@@ -138,7 +165,13 @@ fn pause(priority: u32) -> Option<PauseState> {
 /// # Safety
 /// `lanes` points to the entry of the map; the worker is the one that leads.
 #[inline(always)]
-unsafe fn keep(worker: &mut Worker, lanes: *mut Lanes, priority: usize, (from, to): (u64, u64), on: bool) {
+unsafe fn keep(
+    worker: &mut Worker,
+    lanes: *mut Lanes,
+    priority: usize,
+    (from, to): (u64, u64),
+    on: bool,
+) {
     // SAFETY: as the caller says; nobody else writes, and nobody else reads what is open.
     let (mut open, at) = unsafe { ((*lanes).open[priority], (*lanes).at) };
     if to == from && open == 0 {
@@ -146,18 +179,37 @@ unsafe fn keep(worker: &mut Worker, lanes: *mut Lanes, priority: usize, (from, t
     }
     if open != 0 && (to == from || from != at) {
         // It had ended soon after the last look.
-        record(worker, Span { what: priority as u64, from: open, to: at });
+        record(
+            worker,
+            Span {
+                what: priority as u64,
+                from: open,
+                to: at,
+            },
+        );
         open = 0;
     }
     if to > from {
         // SAFETY: as above. Others read the word, which is written at once.
-        unsafe { ptr::write_volatile(&raw mut (*lanes).behind[priority], (*lanes).behind[priority] + to - from) };
+        unsafe {
+            ptr::write_volatile(
+                &raw mut (*lanes).behind[priority],
+                (*lanes).behind[priority] + to - from,
+            )
+        };
         if open == 0 {
             open = from;
         }
     }
     if open != 0 && !on {
-        record(worker, Span { what: priority as u64, from: open, to });
+        record(
+            worker,
+            Span {
+                what: priority as u64,
+                from: open,
+                to,
+            },
+        );
         open = 0;
     }
     // SAFETY: as above.
@@ -183,7 +235,9 @@ fn overrun(worker: &mut Worker, priorities: u64) {
         if priorities & (1 << priority) == 0 {
             continue;
         }
-        let Some(PauseState { since, .. }) = pause(priority as u32) else { continue };
+        let Some(PauseState { since, .. }) = pause(priority as u32) else {
+            continue;
+        };
         let mut octets = batch::octets(worker.batch[priority]);
         if since < worker.batch_from {
             octets += worker.octets_before[priority];
@@ -193,7 +247,8 @@ fn overrun(worker: &mut Worker, priorities: u64) {
             worker.overrun[priority] = 0;
         }
         worker.overrun[priority] += octets;
-        worker.overrun_largest[priority] = worker.overrun_largest[priority].max(worker.overrun[priority]);
+        worker.overrun_largest[priority] =
+            worker.overrun_largest[priority].max(worker.overrun[priority]);
     }
 }
 
@@ -210,8 +265,14 @@ fn window(worker: &mut Worker, settings: &Settings, now: u64) {
         // SAFETY: a place in a value at hand; as in `sum_up`.
         unsafe { ptr::write_volatile(frames, 0) };
     }
-    let window = now.saturating_sub(settings.epoch).checked_div(settings.width).unwrap_or(0);
+    let window = now
+        .saturating_sub(settings.epoch)
+        .checked_div(settings.width)
+        .unwrap_or(0);
     let last = settings.windows.saturating_sub(1);
-    (worker.window, worker.window_ends) =
-        if window < last { (window, settings.epoch + (window + 1) * settings.width) } else { (last, u64::MAX) };
+    (worker.window, worker.window_ends) = if window < last {
+        (window, settings.epoch + (window + 1) * settings.width)
+    } else {
+        (last, u64::MAX)
+    };
 }

@@ -17,13 +17,20 @@ pub(super) fn check(view: &View<'_>) -> Result<(), String> {
         return Err(format!("M_KeyProtectBits are 0 to 3, not {bits}"));
     }
     for asked in &view.asked {
-        request(view, asked).map_err(|wrong| format!("the request {:?} at {} ns {wrong}", asked.purpose, asked.sent))?;
+        request(view, asked).map_err(|wrong| {
+            format!(
+                "the request {:?} at {} ns {wrong}",
+                asked.purpose, asked.sent
+            )
+        })?;
     }
     for purpose in [Purpose::SetBlock, Purpose::GetBlock] {
         for (block, asking) in view.askings(purpose).iter().enumerate() {
             let modifier = asking.last().request.modifier();
             if modifier as usize != block {
-                return Err(format!("{purpose:?} {block} was expected, found {modifier}"));
+                return Err(format!(
+                    "{purpose:?} {block} was expected, found {modifier}"
+                ));
             }
         }
     }
@@ -33,9 +40,8 @@ pub(super) fn check(view: &View<'_>) -> Result<(), String> {
 fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     use Purpose::*;
     let (method, attribute) = match asked.purpose {
-        TesterPort | DutPort | LinkPort | KeyShown | OwnKey | OtherKey | DutKey | ResetShown | Restored => {
-            (Method::GET, AttributeId::PORT_INFO)
-        }
+        TesterPort | DutPort | LinkPort | KeyShown | OwnKey | OtherKey | DutKey | ResetShown
+        | Restored => (Method::GET, AttributeId::PORT_INFO),
         NodeInfo => (Method::GET, AttributeId::NODE_INFO),
         SwitchInfo => (Method::GET, AttributeId::SWITCH_INFO),
         SetBlock => (Method::SET, AttributeId::LINEAR_FORWARDING_TABLE),
@@ -65,7 +71,11 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
 /// What a Set of PortInfo carries.
 fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     let wanted = match (asked.purpose, view.e.plan.stimulus) {
-        (Purpose::KeySet, MadStimulus::MKeyGet(protect_bits)) => Protection { m_key: view.dut_key(), protect_bits, lease_period: 0 },
+        (Purpose::KeySet, MadStimulus::MKeyGet(protect_bits)) => Protection {
+            m_key: view.dut_key(),
+            protect_bits,
+            lease_period: 0,
+        },
         (Purpose::Reset, _) => Protection::NONE,
         (Purpose::Restore, _) => match view.original() {
             Some(found) => found,
@@ -75,7 +85,11 @@ fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     };
     let carried = PortInfo::from_data(*asked.request.data());
     if Protection::of(&carried) != wanted || carried.m_key_violations() != 0 {
-        return Err(format!("carries {}, violations {}", Protection::of(&carried), carried.m_key_violations()));
+        return Err(format!(
+            "carries {}, violations {}",
+            Protection::of(&carried),
+            carried.m_key_violations()
+        ));
     }
     Ok(())
 }

@@ -39,8 +39,14 @@ pub(super) fn port_state(view: &View<'_>) -> Finding {
     match asking.answer() {
         None if asking.busy() > 0 => finding.undecided(what, "an answer", busy(&asking)),
         None => unreachable_dut(view, &asking, &mut finding),
-        Some(answer) if asking.last().port().is_none() => finding.undecided(what, "PortInfo with status 0", form(answer)),
-        Some(_) => match asking.last().took().filter(|took| u128::from(*took) > view.answer_time().as_nanos()) {
+        Some(answer) if asking.last().port().is_none() => {
+            finding.undecided(what, "PortInfo with status 0", form(answer))
+        }
+        Some(_) => match asking
+            .last()
+            .took()
+            .filter(|took| u128::from(*took) > view.answer_time().as_nanos())
+        {
             Some(took) => too_late(&mut finding, view.answer_time().as_nanos() as u64, took),
             None => link(view, &mut finding),
         },
@@ -51,7 +57,10 @@ pub(super) fn port_state(view: &View<'_>) -> Finding {
 /// The tester's own port.
 fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
     let what = "PortState of the tester";
-    let state = view.asking(Purpose::TesterPort).and_then(|asking| asking.last().port()).map(|port| port.port_state());
+    let state = view
+        .asking(Purpose::TesterPort)
+        .and_then(|asking| asking.last().port())
+        .map(|port| port.port_state());
     match state {
         None => finding.undecided(what, UP, "no answer from the tester's own node"),
         Some(state) => state_is_up(finding, what.into(), state),
@@ -62,15 +71,30 @@ fn tester(view: &View<'_>, finding: &mut Finding) -> bool {
 const UP: &str = "Initialized, Armed or Active";
 
 fn state_is_up(finding: &mut Finding, what: String, state: PortState) {
-    let up = matches!(state, PortState::Initialized | PortState::Armed | PortState::Active);
-    finding.compare(what, UP, format!("{state:?}"), if up { Verdict::Pass } else { Verdict::Inconclusive });
+    let up = matches!(
+        state,
+        PortState::Initialized | PortState::Armed | PortState::Active
+    );
+    finding.compare(
+        what,
+        UP,
+        format!("{state:?}"),
+        if up {
+            Verdict::Pass
+        } else {
+            Verdict::Inconclusive
+        },
+    );
 }
 
 fn link(view: &View<'_>, finding: &mut Finding) {
     let Some(asking) = view.asking(Purpose::LinkPort) else {
         return finding.undecided("PortState of the DUT", UP, "not asked");
     };
-    let what = format!("PortState of the DUT's port {}", asking.last().request.modifier());
+    let what = format!(
+        "PortState of the DUT's port {}",
+        asking.last().request.modifier()
+    );
     match (asking.last().port(), asking.answer()) {
         (Some(port), _) => state_is_up(finding, what, port.port_state()),
         (None, Some(answer)) => finding.undecided(what, UP, form(answer)),
@@ -81,61 +105,104 @@ fn link(view: &View<'_>, finding: &mut Finding) {
 /// The DUT has not answered in time, or not at all.
 fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) {
     let (what, last) = ("the DUT's PortInfo", asking.last());
-    let late = view.strays.iter().find(|stray| stray.of.is_some_and(|of| view.asked[of].purpose == Purpose::DutPort));
+    let late = view.strays.iter().find(|stray| {
+        stray
+            .of
+            .is_some_and(|of| view.asked[of].purpose == Purpose::DutPort)
+    });
     if let Some(late) = late.filter(|late| late.smp.is_some()) {
-        let after = late.at.saturating_sub(view.asked[late.of.unwrap_or_default()].sent);
+        let after = late
+            .at
+            .saturating_sub(view.asked[late.of.unwrap_or_default()].sent);
         return too_late(finding, last.waited(), after);
     }
     if view.is_alive_after(last) {
         let waited = Duration::from_nanos(last.waited());
         if waited < MOST_WAIT || asking.all.len() < TRIES {
-            let expected = format!("an answer, in one of {TRIES} tries, of which the last waits {MOST_WAIT:?}");
-            return finding.undecided(what, expected, format!("none {}, the last within {waited:?}", times(asking)));
+            let expected = format!(
+                "an answer, in one of {TRIES} tries, of which the last waits {MOST_WAIT:?}"
+            );
+            return finding.undecided(
+                what,
+                expected,
+                format!("none {}, the last within {waited:?}", times(asking)),
+            );
         }
-        return finding.expect(what, "an answer", format!("none {}, while NodeInfo was answered", times(asking)), false);
+        return finding.expect(
+            what,
+            "an answer",
+            format!("none {}, while NodeInfo was answered", times(asking)),
+            false,
+        );
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` of the testbed is 0".to_owned(),
         key => format!("it is also silent if its M_Key is not `m_key_current` of the testbed, {key}"),
     };
     let route = &view.e.plan.route;
-    let found = format!("none {}: nothing shows that the DUT can be reached by {route}; {key}", times(asking));
+    let found = format!(
+        "none {}: nothing shows that the DUT can be reached by {route}; {key}",
+        times(asking)
+    );
     finding.undecided(what, "an answer", found);
 }
 
 /// The time-out of the testbed has to do until the DUT's times are known.
 fn too_late(finding: &mut Finding, within: u64, after: u64) {
-    let found = format!("one after {}: a longer `timeout` of the testbed is needed", ms(after));
-    finding.undecided("the DUT's PortInfo", format!("an answer within {}", ms(within)), found);
+    let found = format!(
+        "one after {}: a longer `timeout` of the testbed is needed",
+        ms(after)
+    );
+    finding.undecided(
+        "the DUT's PortInfo",
+        format!("an answer within {}", ms(within)),
+        found,
+    );
 }
 
 /// Why Sets may have been refused for a key that is not the one that the testbed names.
 pub(super) fn other_m_key(view: &View<'_>) -> Option<String> {
     let port = view.port()?;
-    let is_ours = matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
+    let is_ours =
+        matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
     if is_ours {
         return None;
     }
     let current = view.current();
     if m_key::is_another(&port, current) {
-        return Some(format!("the DUT has M_Key {}, `m_key_current` of the testbed is {current}: no Set was sent", port.m_key()));
+        return Some(format!(
+            "the DUT has M_Key {}, `m_key_current` of the testbed is {current}: no Set was sent",
+            port.m_key()
+        ));
     }
     // What an earlier repetition could not put back hides no key that is not known.
     if !m_key::may_be_another(&port, current) || view.original() != view.found() {
         return None;
     }
-    let hides = format!("the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}");
-    let first = [Purpose::SetBlock, Purpose::KeySet].into_iter().find_map(|purpose| view.askings(purpose).into_iter().next());
+    let hides = format!(
+        "the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}"
+    );
+    let first = [Purpose::SetBlock, Purpose::KeySet]
+        .into_iter()
+        .find_map(|purpose| view.askings(purpose).into_iter().next());
     match (first, port.m_key_lease_period()) {
-        (None, 1..) => Some(format!("{hides}: no Set was sent, as a wrong key would start the timer of its lease")),
-        (Some(first), _) if first.answer().is_none() && !view.shows_dut_key() => Some(format!("{hides}: a Set was not answered")),
+        (None, 1..) => Some(format!(
+            "{hides}: no Set was sent, as a wrong key would start the timer of its lease"
+        )),
+        (Some(first), _) if first.answer().is_none() && !view.shows_dut_key() => {
+            Some(format!("{hides}: a Set was not answered"))
+        }
         _ => None,
     }
 }
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts only if the DUT answered
 /// something later, and if it lasted as long as the DUT may take.
-pub(super) fn answered<'v>(view: &View<'_>, finding: &mut Finding, asking: &Asking<'v>) -> Option<&'v Smp> {
+pub(super) fn answered<'v>(
+    view: &View<'_>,
+    finding: &mut Finding,
+    asking: &Asking<'v>,
+) -> Option<&'v Smp> {
     let (last, what) = (asking.last(), asking.last().name());
     let expected = "an answer";
     if let Some(answer) = asking.answer() {
@@ -144,14 +211,31 @@ pub(super) fn answered<'v>(view: &View<'_>, finding: &mut Finding, asking: &Aski
     if asking.busy() > 0 {
         finding.undecided(what, expected, busy(asking));
     } else if asking.all.len() < TRIES {
-        finding.undecided(what, format!("{expected} in one of {TRIES} tries"), format!("none {}", times(asking)));
+        finding.undecided(
+            what,
+            format!("{expected} in one of {TRIES} tries"),
+            format!("none {}", times(asking)),
+        );
     } else if view.answer_time() > MOST_WAIT {
-        let found = format!("none within {}, and by its own times it may take {:?}", ms(last.waited()), view.answer_time());
+        let found = format!(
+            "none within {}, and by its own times it may take {:?}",
+            ms(last.waited()),
+            view.answer_time()
+        );
         finding.undecided(what, expected, found);
     } else if view.is_alive_after(last) {
-        finding.expect(what, expected, format!("none {}, while other requests were answered", times(asking)), false);
+        finding.expect(
+            what,
+            expected,
+            format!("none {}, while other requests were answered", times(asking)),
+            false,
+        );
     } else {
-        finding.undecided(what, expected, format!("none {}, and none to anything afterwards", times(asking)));
+        finding.undecided(
+            what,
+            expected,
+            format!("none {}, and none to anything afterwards", times(asking)),
+        );
     }
     None
 }
@@ -159,13 +243,24 @@ pub(super) fn answered<'v>(view: &View<'_>, finding: &mut Finding, asking: &Aski
 /// Records that an answer has status 0 and the attribute that was asked for.
 pub(super) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
     let what = asking.last().name();
-    let expected = format!("{} with status {}", asking.last().request.attribute(), Status::OK);
-    let holds = answer.status() == Status::OK && answer.attribute() == asking.last().request.attribute();
+    let expected = format!(
+        "{} with status {}",
+        asking.last().request.attribute(),
+        Status::OK
+    );
+    let holds =
+        answer.status() == Status::OK && answer.attribute() == asking.last().request.attribute();
     finding.expect(what, expected, form(answer), holds);
 }
 
 fn busy(asking: &Asking<'_>) -> String {
-    let count = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let count = |count: usize| {
+        if count == 1 {
+            "once".to_owned()
+        } else {
+            format!("{count} times")
+        }
+    };
     match asking.all.len() - asking.busy() {
         0 => format!("BUSY {}", count(asking.busy())),
         none => format!("BUSY {}, none {}", count(asking.busy()), count(none)),

@@ -18,7 +18,11 @@ pub(super) const CODE: u8 = 7;
 
 pub(super) fn decoded<A: Attribute>(view: &View<'_>, purpose: Purpose) -> Option<A> {
     let asking = view.asking(purpose)?;
-    asking.answer().filter(|answer| answer.status() == Status::OK)?.decode().ok()
+    asking
+        .answer()
+        .filter(|answer| answer.status() == Status::OK)?
+        .decode()
+        .ok()
 }
 
 /// Why the document does not apply to this DUT: its notes, and step 7.
@@ -28,10 +32,18 @@ pub(super) fn not_applicable(view: &View<'_>) -> Option<String> {
     }
     let node: NodeInfo = decoded(view, Purpose::NodeInfo)?;
     if node.node_type() != NodeType::Switch {
-        return Some(format!("the DUT is no switch: NodeInfo:NodeType is {:?}", node.node_type()));
+        return Some(format!(
+            "the DUT is no switch: NodeInfo:NodeType is {:?}",
+            node.node_type()
+        ));
     }
     let switch: SwitchInfo = decoded(view, Purpose::SwitchInfo)?;
-    (switch.linear_fdb_cap() != 0).then(|| format!("the DUT has a linear forwarding table: LinearFDBCap is {}", switch.linear_fdb_cap()))
+    (switch.linear_fdb_cap() != 0).then(|| {
+        format!(
+            "the DUT has a linear forwarding table: LinearFDBCap is {}",
+            switch.linear_fdb_cap()
+        )
+    })
 }
 
 pub(super) fn node_info(view: &View<'_>) -> Finding {
@@ -58,7 +70,12 @@ pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
         return Finding::not_reached("SwitchInfo was not read");
     };
     let mut finding = Finding::new();
-    finding.expect("RandomFDBCap", "more than 0", switch.random_fdb_cap(), switch.random_fdb_cap() > 0);
+    finding.expect(
+        "RandomFDBCap",
+        "more than 0",
+        switch.random_fdb_cap(),
+        switch.random_fdb_cap() > 0,
+    );
     finding
 }
 
@@ -118,24 +135,47 @@ pub(super) fn get_status(view: &View<'_>) -> Finding {
 
 fn attribute(view: &View<'_>, purpose: Purpose) -> Finding {
     let expected = AttributeId::LINEAR_FORWARDING_TABLE;
-    each(view, purpose, "AttributeID", expected, |_, answer| (answer.attribute() != expected).then(|| answer.attribute()))
+    each(view, purpose, "AttributeID", expected, |_, answer| {
+        (answer.attribute() != expected).then(|| answer.attribute())
+    })
 }
 
 fn modifier(view: &View<'_>, purpose: Purpose) -> Finding {
-    each(view, purpose, "AttributeModifier", "as in the request", |asking, answer| {
-        (answer.modifier() != asking.last().request.modifier()).then(|| answer.modifier())
-    })
+    each(
+        view,
+        purpose,
+        "AttributeModifier",
+        "as in the request",
+        |asking, answer| {
+            (answer.modifier() != asking.last().request.modifier()).then(|| answer.modifier())
+        },
+    )
 }
 
 fn status(view: &View<'_>, purpose: Purpose) -> Finding {
-    each(view, purpose, "Status", format!("code {CODE}"), |_, answer| (answer.status().code() != CODE).then(|| answer.status()))
+    each(
+        view,
+        purpose,
+        "Status",
+        format!("code {CODE}"),
+        |_, answer| (answer.status().code() != CODE).then(|| answer.status()),
+    )
 }
 
 pub(super) fn get_data(view: &View<'_>) -> Finding {
-    each(view, Purpose::GetBlock, "data", "64 octets 0", |_, answer| {
-        let other = answer.data().iter().position(|octet| *octet != 0)?;
-        Some(format!("{:#04x} in octet {other} of {DATA}", answer.data()[other]))
-    })
+    each(
+        view,
+        Purpose::GetBlock,
+        "data",
+        "64 octets 0",
+        |_, answer| {
+            let other = answer.data().iter().position(|octet| *octet != 0)?;
+            Some(format!(
+                "{:#04x} in octet {other} of {DATA}",
+                answer.data()[other]
+            ))
+        },
+    )
 }
 
 /// Looks at the answer for each block; `wrong` is what is wrong with it.
@@ -155,11 +195,18 @@ fn each<W: Display>(
         count += 1;
         if let Some(wrong) = wrong(&asking, answer) {
             offences += 1;
-            first.get_or_insert_with(|| format!("{wrong} for block {}", asking.last().request.modifier()));
+            first.get_or_insert_with(|| {
+                format!("{wrong} for block {}", asking.last().request.modifier())
+            });
         }
     }
     match first {
-        Some(first) => finding.expect(what, expected, format!("{first}; wrong for {offences} of {count} blocks"), false),
+        Some(first) => finding.expect(
+            what,
+            expected,
+            format!("{first}; wrong for {offences} of {count} blocks"),
+            false,
+        ),
         None => finding.expect(what, expected, format!("so for {count} blocks"), true),
     }
     if count < BLOCKS {

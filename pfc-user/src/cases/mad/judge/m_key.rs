@@ -25,7 +25,11 @@ pub(super) fn bits(view: &View<'_>) -> u8 {
 }
 
 /// Judges each asking of `purpose` whose answer is PortInfo with status 0.
-fn each(view: &View<'_>, purpose: Purpose, mut judge: impl FnMut(&mut Finding, &Asking<'_>, PortInfo)) -> Finding {
+fn each(
+    view: &View<'_>,
+    purpose: Purpose,
+    mut judge: impl FnMut(&mut Finding, &Asking<'_>, PortInfo),
+) -> Finding {
     let askings = view.askings(purpose);
     let mut finding = Finding::new();
     for asking in &askings {
@@ -33,7 +37,11 @@ fn each(view: &View<'_>, purpose: Purpose, mut judge: impl FnMut(&mut Finding, &
             judge(&mut finding, asking, port);
         }
     }
-    if finding.assertions.is_empty() { Finding::not_reached("not reached") } else { finding }
+    if finding.assertions.is_empty() {
+        Finding::not_reached("not reached")
+    } else {
+        finding
+    }
 }
 
 /// Judges that each asking of `purpose` was answered, with status 0.
@@ -45,7 +53,11 @@ fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
             is_good(&mut finding, asking, answer);
         }
     }
-    if askings.is_empty() { Finding::not_reached("not reached") } else { finding }
+    if askings.is_empty() {
+        Finding::not_reached("not reached")
+    } else {
+        finding
+    }
 }
 
 /// Judges that each Set of `purpose` was answered with status 0.
@@ -57,21 +69,31 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
             continue;
         };
         match without_lid(view).filter(|_| answer.status().code() == CODE) {
-            Some(advice) => {
-                finding.undecided(asking.last().name(), format!("status {}", Status::OK), format!("{}: {advice}", form(answer)))
-            }
+            Some(advice) => finding.undecided(
+                asking.last().name(),
+                format!("status {}", Status::OK),
+                format!("{}: {advice}", form(answer)),
+            ),
             None => is_good(&mut finding, asking, answer),
         }
     }
-    if askings.is_empty() { Finding::not_reached("not reached") } else { finding }
+    if askings.is_empty() {
+        Finding::not_reached("not reached")
+    } else {
+        finding
+    }
 }
 
 /// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a LID 0 among it, and Linux' qib
 /// (`subn_set_portinfo`) says code 7 of a LID that is none, although it does all else.
 fn without_lid(view: &View<'_>) -> Option<String> {
-    let port = view.port().filter(|port| port.lid() == 0 || port.master_sm_lid() == 0)?;
+    let port = view
+        .port()
+        .filter(|port| port.lid() == 0 || port.master_sm_lid() == 0)?;
     let (lid, sm) = (port.lid(), port.master_sm_lid());
-    Some(format!("the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet manager configure the port once"))
+    Some(format!(
+        "the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet manager configure the port once"
+    ))
 }
 
 /// What a Set is to have done is judged by the Get after it alone: its answer shows M_Key 0 where it carried the key before it.
@@ -82,8 +104,16 @@ pub(super) fn key_set(view: &View<'_>) -> Finding {
     for asking in &shown {
         match asking.last().port() {
             Some(port) => {
-                finding.equal("M_Key that a Get with M_KEY_DUT shows", view.dut_key(), port.m_key());
-                finding.equal("M_KeyProtectBits that a Get with M_KEY_DUT shows", bits, port.m_key_protect_bits());
+                finding.equal(
+                    "M_Key that a Get with M_KEY_DUT shows",
+                    view.dut_key(),
+                    port.m_key(),
+                );
+                finding.equal(
+                    "M_KeyProtectBits that a Get with M_KEY_DUT shows",
+                    bits,
+                    port.m_key_protect_bits(),
+                );
             }
             // That Get is step 1 once more, whose check judges it.
             None => finding.undecided(AFTER_SET, "M_KEY_DUT", "no PortInfo"),
@@ -102,7 +132,9 @@ pub(super) fn own_key_answered(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn own_key_value(view: &View<'_>) -> Finding {
-    each(view, Purpose::OwnKey, |finding, _, port| finding.equal("M_Key", view.dut_key(), port.m_key()))
+    each(view, Purpose::OwnKey, |finding, _, port| {
+        finding.equal("M_Key", view.dut_key(), port.m_key())
+    })
 }
 
 const ANSWERS: &str = "a subcase of protect bits 0 and 1";
@@ -121,7 +153,9 @@ pub(super) fn other_key_value(view: &View<'_>) -> Finding {
         1 => MKey(0),
         _ => return Finding::not_applicable(ANSWERS),
     };
-    each(view, Purpose::OtherKey, |finding, _, port| finding.equal("M_Key", expected, port.m_key()))
+    each(view, Purpose::OtherKey, |finding, _, port| {
+        finding.equal("M_Key", expected, port.m_key())
+    })
 }
 
 pub(super) fn no_violation(view: &View<'_>) -> Finding {
@@ -139,7 +173,9 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
 /// What was left of the violations by the Set that was to clear them; nothing can be counted from there.
 fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
     let askings = view.askings(Purpose::KeySet);
-    let set = askings.iter().find(|asking| asking.last().attempt == asked.attempt)?;
+    let set = askings
+        .iter()
+        .find(|asking| asking.last().attempt == asked.attempt)?;
     let left = set.last().port()?.m_key_violations();
     (left != 0).then(|| format!("{left} already when a Set had cleared them"))
 }
@@ -150,7 +186,9 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     }
     let time = view.answer_time();
     if time > MOST_WAIT {
-        let reason = format!("by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than {MOST_WAIT:?} is not waited");
+        let reason = format!(
+            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than {MOST_WAIT:?} is not waited"
+        );
         return Finding::not_reached(reason);
     }
     let mut finding = Finding::new();
@@ -161,21 +199,41 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     for asked in asked() {
         silence(view, asked, has_arrived, &mut finding);
     }
-    if finding.assertions.is_empty() { Finding::not_reached("not reached") } else { finding }
+    if finding.assertions.is_empty() {
+        Finding::not_reached("not reached")
+    } else {
+        finding
+    }
 }
 
 /// What shows that the Get with the wrong key reached the DUT: violations counted since the Set, or trap 256 about its key.
 fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let of_attempt = |purpose| view.askings(purpose).into_iter().find(|asking| asking.last().attempt == asked.attempt);
+    let of_attempt = |purpose| {
+        view.askings(purpose)
+            .into_iter()
+            .find(|asking| asking.last().attempt == asked.attempt)
+    };
     let violations = |purpose| Some(of_attempt(purpose)?.last().port()?.m_key_violations());
     let before = violations(Purpose::KeySet).unwrap_or(0);
     if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
         return Some(format!("violations {after}"));
     }
-    let until = view.asked.iter().find(|later| later.attempt > asked.attempt).map_or(Nanos::MAX, |later| later.sent);
+    let until = view
+        .asked
+        .iter()
+        .find(|later| later.attempt > asked.attempt)
+        .map_or(Nanos::MAX, |later| later.sent);
     let is_trap = |stray: &&Stray<'_>| {
-        let notice = stray.smp.as_ref().filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
-        let key = notice.and_then(|smp| Notice::from_data(*smp.data()).bad_m_key().as_ref().map(BadMKey::m_key));
+        let notice = stray
+            .smp
+            .as_ref()
+            .filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
+        let key = notice.and_then(|smp| {
+            Notice::from_data(*smp.data())
+                .bad_m_key()
+                .as_ref()
+                .map(BadMKey::m_key)
+        });
         key == Some(view.other_key()) && (asked.sent..until).contains(&stray.at)
     };
     view.strays.iter().find(is_trap).map(|_| "trap 256".into())
@@ -184,36 +242,83 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
 /// Whether nothing answered the Get with the wrong key. Silence says nothing where that has not arrived in any attempt.
 fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
     let waited = asked.waited();
-    let hidden = if view.e.shows_unmatched { "" } else { "; those with another TID could not be seen" };
-    let (what, expected) = ("SubnGetResp(PortInfo) to M_KEY_OTHER", format!("none within {}", ms(waited)));
+    let hidden = if view.e.shows_unmatched {
+        ""
+    } else {
+        "; those with another TID could not be seen"
+    };
+    let (what, expected) = (
+        "SubnGetResp(PortInfo) to M_KEY_OTHER",
+        format!("none within {}", ms(waited)),
+    );
     if let Some((at, answer)) = &asked.answer {
-        let found = format!("one after {}, status {}", ms(at.saturating_sub(asked.sent)), answer.status());
-        let verdict = if answer.status().is_busy() { Verdict::Inconclusive } else { Verdict::Fail };
+        let found = format!(
+            "one after {}, status {}",
+            ms(at.saturating_sub(asked.sent)),
+            answer.status()
+        );
+        let verdict = if answer.status().is_busy() {
+            Verdict::Inconclusive
+        } else {
+            Verdict::Fail
+        };
         return finding.compare(what, expected, found, verdict);
     }
     // What had been asked before was answered by then, or never will be: the tester had listened for that.
-    let until = view.asked.iter().map(|later| later.sent).find(|sent| *sent > asked.sent).unwrap_or(view.e.listened_until);
+    let until = view
+        .asked
+        .iter()
+        .map(|later| later.sent)
+        .find(|sent| *sent > asked.sent)
+        .unwrap_or(view.e.listened_until);
     let response = view.strays.iter().find(|stray| {
         let is_ours = stray.of.is_some_and(|of| view.asked[of].sent == asked.sent);
         let in_time = (asked.sent..=until.max(asked.deadline)).contains(&stray.at);
-        let is_port = stray.smp.as_ref().is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
+        let is_port = stray
+            .smp
+            .as_ref()
+            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
         is_ours || in_time && is_port && stray.of.is_none_or(|of| view.asked[of].sent <= asked.sent)
     });
     if let Some(stray) = response {
-        let tid = stray.smp.as_ref().map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
-        let found = format!("one after {}, {tid}", ms(stray.at.saturating_sub(asked.sent)));
+        let tid = stray
+            .smp
+            .as_ref()
+            .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
+        let found = format!(
+            "one after {}, {tid}",
+            ms(stray.at.saturating_sub(asked.sent))
+        );
         return finding.expect(what, expected, found, false);
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
-        return finding.undecided(what, format!("none within {:?}", view.answer_time()), format!("none within {}", ms(waited)));
+        return finding.undecided(
+            what,
+            format!("none within {:?}", view.answer_time()),
+            format!("none within {}", ms(waited)),
+        );
     }
     if !view.is_alive_after(asked) {
         return finding.undecided(what, expected, "none, and none to anything afterwards");
     }
     match arrival(view, asked) {
-        Some(by) => finding.expect(what, expected, format!("none{hidden}; that it arrived is shown by {by}"), true),
-        None if has_arrived => finding.expect(what, expected, format!("none{hidden}; it may not have arrived, and was sent again"), true),
-        None => finding.undecided(what, expected, "none, and neither violations nor trap 256: the request may not have arrived"),
+        Some(by) => finding.expect(
+            what,
+            expected,
+            format!("none{hidden}; that it arrived is shown by {by}"),
+            true,
+        ),
+        None if has_arrived => finding.expect(
+            what,
+            expected,
+            format!("none{hidden}; it may not have arrived, and was sent again"),
+            true,
+        ),
+        None => finding.undecided(
+            what,
+            expected,
+            "none, and neither violations nor trap 256: the request may not have arrived",
+        ),
     }
 }
 
@@ -259,8 +364,16 @@ pub(super) fn reset(view: &View<'_>) -> Finding {
         is_good(&mut finding, asking, answer);
         if let Some(port) = asking.last().port() {
             finding.equal("M_Key after the reset", MKey(0), port.m_key());
-            finding.equal("M_KeyProtectBits after the reset", 0, port.m_key_protect_bits());
-            finding.equal("M_KeyViolations after the reset", 0, port.m_key_violations());
+            finding.equal(
+                "M_KeyProtectBits after the reset",
+                0,
+                port.m_key_protect_bits(),
+            );
+            finding.equal(
+                "M_KeyViolations after the reset",
+                0,
+                port.m_key_violations(),
+            );
         }
     }
     finding
@@ -276,8 +389,16 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
     };
     let mut finding = Finding::new();
     match asking.last().port() {
-        Some(port) => finding.equal("what a Get shows at the end", original, Protection::of(&port)),
-        None => finding.undecided("what a Get shows at the end", original, "no PortInfo in answer"),
+        Some(port) => finding.equal(
+            "what a Get shows at the end",
+            original,
+            Protection::of(&port),
+        ),
+        None => finding.undecided(
+            "what a Get shows at the end",
+            original,
+            "no PortInfo in answer",
+        ),
     }
     finding
 }

@@ -16,13 +16,22 @@ pub(super) fn of(case: &Case, view: &View<'_>, checks: &[CheckResult]) -> Vec<St
         .filter_map(|(number, what)| {
             let step = match number.split_once(": ") {
                 None => number,
-                Some((subcases, step)) => subcases.split(", ").any(|subcase| subcase == bits(view).to_string()).then_some(step)?,
+                Some((subcases, step)) => subcases
+                    .split(", ")
+                    .any(|subcase| subcase == bits(view).to_string())
+                    .then_some(step)?,
             };
             let (found, verdict) = match view.e.plan.stimulus {
                 MadStimulus::LinearForwardingTable => forwarding_table(step, view, checks),
                 MadStimulus::MKeyGet(bits) => m_key_get(step, bits, view, checks),
             };
-            Some(StepResult { repetition: view.e.plan.name.clone(), step: step.into(), what: what.into(), found, verdict })
+            Some(StepResult {
+                repetition: view.e.plan.name.clone(),
+                step: step.into(),
+                what: what.into(),
+                found,
+                verdict,
+            })
         })
         .collect()
 }
@@ -31,16 +40,34 @@ fn forwarding_table(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Foun
     match step {
         "init 1" => checked(checks, &["port-state"]),
         "1" => sent(view, Purpose::NodeInfo),
-        "2" => valued(checks, "node-info", decoded::<NodeInfo>(view, Purpose::NodeInfo), |node| {
-            format!("NumPorts = {}, NodeType {:?}", node.num_ports(), node.node_type())
-        }),
+        "2" => valued(
+            checks,
+            "node-info",
+            decoded::<NodeInfo>(view, Purpose::NodeInfo),
+            |node| {
+                format!(
+                    "NumPorts = {}, NodeType {:?}",
+                    node.num_ports(),
+                    node.node_type()
+                )
+            },
+        ),
         "3" => sent(view, Purpose::SwitchInfo),
         "4" => valued(checks, "switch-info", switch(view), |_| "SwitchInfo".into()),
-        "5" => valued(checks, "switch-info", switch(view), |switch| format!("LinearFDBCap = {}", switch.linear_fdb_cap())),
-        "6" => valued(checks, "switch-info", switch(view), |switch| format!("RandomFDBCap = {}", switch.random_fdb_cap())),
+        "5" => valued(checks, "switch-info", switch(view), |switch| {
+            format!("LinearFDBCap = {}", switch.linear_fdb_cap())
+        }),
+        "6" => valued(checks, "switch-info", switch(view), |switch| {
+            format!("RandomFDBCap = {}", switch.random_fdb_cap())
+        }),
         "7" => match switch(view) {
-            Some(switch) if switch.linear_fdb_cap() == 0 => ("LinearFDBCap = 0: the test applies".into(), Verdict::Pass),
-            Some(switch) => (format!("LinearFDBCap = {}: the test is NA", switch.linear_fdb_cap()), Verdict::NotApplicable),
+            Some(switch) if switch.linear_fdb_cap() == 0 => {
+                ("LinearFDBCap = 0: the test applies".into(), Verdict::Pass)
+            }
+            Some(switch) => (
+                format!("LinearFDBCap = {}: the test is NA", switch.linear_fdb_cap()),
+                Verdict::NotApplicable,
+            ),
             None => not_reached(),
         },
         "8" => checked(checks, &["random-fdb-cap"]),
@@ -49,7 +76,10 @@ fn forwarding_table(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Foun
         "12" => checked(checks, &["set-attribute", "set-modifier", "set-status"]),
         "13" | "14" => sent(view, Purpose::GetBlock),
         "15" => checked(checks, &["get-answered"]),
-        "16" => checked(checks, &["get-attribute", "get-modifier", "get-status", "get-data"]),
+        "16" => checked(
+            checks,
+            &["get-attribute", "get-modifier", "get-status", "get-data"],
+        ),
         _ => not_reached(),
     }
 }
@@ -89,12 +119,20 @@ fn sent(view: &View<'_>, purpose: Purpose) -> Found {
     match askings.len() {
         0 => not_reached(),
         count if count == packets => (format!("sent {count}"), Verdict::Pass),
-        count => (format!("sent {count}, and {} again", packets - count), Verdict::Pass),
+        count => (
+            format!("sent {count}, and {} again", packets - count),
+            Verdict::Pass,
+        ),
     }
 }
 
 /// A step whose value is told wherever it was read, even if the document does not apply to it.
-fn valued<A>(checks: &[CheckResult], check: &str, value: Option<A>, tell: impl Fn(A) -> String) -> Found {
+fn valued<A>(
+    checks: &[CheckResult],
+    check: &str,
+    value: Option<A>,
+    tell: impl Fn(A) -> String,
+) -> Found {
     match value {
         Some(value) => (tell(value), Verdict::Pass),
         None => checked(checks, &[check]),

@@ -25,7 +25,11 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Check = Check {
 };
 
 pub(super) fn single_answer(view: &View<'_>) -> Finding {
-    let Some(last) = view.asked.iter().rfind(|asked| asked.purpose != Purpose::TesterPort) else {
+    let Some(last) = view
+        .asked
+        .iter()
+        .rfind(|asked| asked.purpose != Purpose::TesterPort)
+    else {
         return Finding::not_reached("nothing was asked of the DUT");
     };
     let mut finding = Finding::new();
@@ -36,14 +40,22 @@ pub(super) fn single_answer(view: &View<'_>) -> Finding {
         return finding;
     }
     if !view.e.shows_unmatched {
-        return Finding::not_applicable(format!("{} drops answers that match no request, so none could be seen", view.e.transport));
+        return Finding::not_applicable(format!(
+            "{} drops answers that match no request, so none could be seen",
+            view.e.transport
+        ));
     }
     let least = Duration::from_nanos(view.e.plan.timeout);
     let enough = u128::from(last.sent) + timing::listen_time(view.answer_time(), least).as_nanos();
     if u128::from(view.e.listened_until) < enough {
         return Finding::not_reached("it was not listened for long enough after the last request");
     }
-    finding.expect("answers that match no request under way", "none", "none", true);
+    finding.expect(
+        "answers that match no request under way",
+        "none",
+        "none",
+        true,
+    );
     finding
 }
 
@@ -51,8 +63,16 @@ pub(super) fn single_answer(view: &View<'_>) -> Finding {
 fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
         if let Some(asked) = answered_with_other_tid(view, stray) {
-            let found = stray.smp.as_ref().map_or_else(String::new, |smp| format!("TID {}", smp.tid()));
-            finding.expect(asked.name(), format!("TID {}", asked.request.tid()), found, false);
+            let found = stray
+                .smp
+                .as_ref()
+                .map_or_else(String::new, |smp| format!("TID {}", smp.tid()));
+            finding.expect(
+                asked.name(),
+                format!("TID {}", asked.request.tid()),
+                found,
+                false,
+            );
         }
         return;
     };
@@ -61,7 +81,12 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     }
     let what = format!("answer to {} at {}", asked.name(), ms(asked.sent));
     if stray.smp.is_none() {
-        return finding.expect(what, format!("{LENGTH} octets of an SMP"), format!("{} octets that are none", stray.octets.len()), false);
+        return finding.expect(
+            what,
+            format!("{LENGTH} octets of an SMP"),
+            format!("{} octets that are none", stray.octets.len()),
+            false,
+        );
     }
     let after = ms(stray.at.saturating_sub(asked.sent));
     if asked.answer.is_some() {
@@ -85,11 +110,20 @@ fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
 /// The request that a response with a TID of nobody's answers: it came while that one was waited for, asks for the same, and
 /// nothing else answered that one. Other responses may be meant for others.
 fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<&'v Asked> {
-    let smp = stray.smp.as_ref().filter(|smp| smp.method().is_response() && !stray.of_earlier)?;
+    let smp = stray
+        .smp
+        .as_ref()
+        .filter(|smp| smp.method().is_response() && !stray.of_earlier)?;
     view.asked.iter().find(|asked| {
-        let same = (asked.request.attribute(), asked.request.modifier(), asked.request.is_directed());
+        let same = (
+            asked.request.attribute(),
+            asked.request.modifier(),
+            asked.request.is_directed(),
+        );
         let at_that_time = (asked.sent..=asked.deadline).contains(&stray.at);
-        let is_it = at_that_time && asked.answer.is_none() && same == (smp.attribute(), smp.modifier(), smp.is_directed());
+        let is_it = at_that_time
+            && asked.answer.is_none()
+            && same == (smp.attribute(), smp.modifier(), smp.is_directed());
         is_it && asked.purpose != Purpose::TesterPort && !is_refused(view, asked)
     })
 }

@@ -25,7 +25,10 @@ pub(super) struct Asked {
 impl Asked {
     /// The answer, unless the DUT was busy.
     pub(super) fn answer(&self) -> Option<&Smp> {
-        self.answer.as_ref().map(|(_, smp)| smp).filter(|smp| !smp.status().is_busy())
+        self.answer
+            .as_ref()
+            .map(|(_, smp)| smp)
+            .filter(|smp| !smp.status().is_busy())
     }
 
     /// PortInfo of an answer with status 0.
@@ -37,7 +40,9 @@ impl Asked {
 
     /// How long its answer took.
     pub(super) fn took(&self) -> Option<Nanos> {
-        self.answer.as_ref().map(|(at, _)| at.saturating_sub(self.sent))
+        self.answer
+            .as_ref()
+            .map(|(at, _)| at.saturating_sub(self.sent))
     }
 
     /// How long its answer was waited for.
@@ -73,7 +78,10 @@ impl<'v> Asking<'v> {
 
     /// How often the DUT said that it was busy.
     pub(super) fn busy(&self) -> usize {
-        self.all.iter().filter(|asked| asked.answer.is_some() && asked.answer().is_none()).count()
+        self.all
+            .iter()
+            .filter(|asked| asked.answer.is_some() && asked.answer().is_none())
+            .count()
     }
 }
 
@@ -99,10 +107,20 @@ pub(super) struct View<'e> {
 
 impl<'e> View<'e> {
     pub(super) fn new(e: &'e MadEvidence) -> Result<Self, String> {
-        let asked = e.exchanges.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        let asked = e
+            .exchanges
+            .iter()
+            .map(decode)
+            .collect::<Result<Vec<_>, _>>()?;
         for pair in asked.windows(2) {
             if pair[1].sent < pair[0].sent || pair[1].attempt < pair[0].attempt {
-                return Err(format!("{} at {} ns stands after {} at {} ns", pair[1].name(), pair[1].sent, pair[0].name(), pair[0].sent));
+                return Err(format!(
+                    "{} at {} ns stands after {} at {} ns",
+                    pair[1].name(),
+                    pair[1].sent,
+                    pair[0].name(),
+                    pair[0].sent
+                ));
             }
         }
         let strays = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
@@ -115,7 +133,10 @@ impl<'e> View<'e> {
     pub(super) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
         let mut askings: Vec<Asking<'_>> = Vec::new();
         for asked in self.asked.iter().filter(|asked| asked.purpose == purpose) {
-            let same = |other: &Asked| (other.attempt, other.request.modifier()) == (asked.attempt, asked.request.modifier());
+            let same = |other: &Asked| {
+                (other.attempt, other.request.modifier())
+                    == (asked.attempt, asked.request.modifier())
+            };
             match askings.last_mut().filter(|asking| same(asking.last())) {
                 Some(asking) => asking.all.push(asked),
                 None => askings.push(Asking { all: vec![asked] }),
@@ -136,13 +157,16 @@ impl<'e> View<'e> {
 
     /// When the DUT's times became known; the end of time if they never did.
     pub(super) fn port_known_at(&self) -> Nanos {
-        let known = self.asking(Purpose::DutPort).filter(|asking| asking.last().port().is_some());
+        let known = self
+            .asking(Purpose::DutPort)
+            .filter(|asking| asking.last().port().is_some());
         known.map_or(Nanos::MAX, |asking| asking.last().sent)
     }
 
     /// What the DUT had at the beginning of the repetition.
     pub(super) fn found(&self) -> Option<Protection> {
-        self.port().map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
+        self.port()
+            .map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
     }
 
     /// What is to be restored; evidence of earlier versions says nothing of it.
@@ -152,19 +176,28 @@ impl<'e> View<'e> {
 
     /// Whether a Get has shown M_KEY_DUT after a Set of it.
     pub(super) fn shows_dut_key(&self) -> bool {
-        let shows = |asking: &Asking<'_>| asking.last().port().is_some_and(|port| port.m_key() == self.dut_key());
+        let shows = |asking: &Asking<'_>| {
+            asking
+                .last()
+                .port()
+                .is_some_and(|port| port.m_key() == self.dut_key())
+        };
         self.askings(Purpose::KeyShown).iter().any(shows)
     }
 
     /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least time at the least.
     pub(super) fn answer_time(&self) -> Duration {
         let least = Duration::from_nanos(self.e.plan.timeout);
-        self.port().map_or(least, |port| timing::answer_time(&port, least))
+        self.port()
+            .map_or(least, |port| timing::answer_time(&port, least))
     }
 
     /// Whether the DUT answered anything after `asked`: only then does silence say something of it, and not of the link.
     pub(super) fn is_alive_after(&self, asked: &Asked) -> bool {
-        let later = self.asked.iter().filter(|later| later.sent > asked.sent && later.purpose != Purpose::TesterPort);
+        let later = self
+            .asked
+            .iter()
+            .filter(|later| later.sent > asked.sent && later.purpose != Purpose::TesterPort);
         later.into_iter().any(|later| later.answer.is_some())
     }
 
@@ -182,9 +215,14 @@ impl<'e> View<'e> {
 }
 
 fn decode(exchange: &Exchange) -> Result<Asked, String> {
-    let parse = |what: &str, octets: &[u8]| Smp::parse(octets).map_err(|error| format!("{what} at {} ns: {error}", exchange.sent));
+    let parse = |what: &str, octets: &[u8]| {
+        Smp::parse(octets).map_err(|error| format!("{what} at {} ns: {error}", exchange.sent))
+    };
     if exchange.deadline < exchange.sent {
-        return Err(format!("the wait for an answer to the request at {} ns ended at {} ns", exchange.sent, exchange.deadline));
+        return Err(format!(
+            "the wait for an answer to the request at {} ns ended at {} ns",
+            exchange.sent, exchange.deadline
+        ));
     }
     let request = parse("a request", &exchange.request.0)?;
     let answer = match &exchange.answer {
@@ -192,13 +230,31 @@ fn decode(exchange: &Exchange) -> Result<Asked, String> {
         Some(Packet { at, octets }) => Some((*at, parse("an answer", &octets.0)?)),
     };
     if let Some((at, smp)) = &answer {
-        let matches = smp.method() == Method::GET_RESP && is_own(&request, smp.tid().0) && smp.is_directed() == request.is_directed();
+        let matches = smp.method() == Method::GET_RESP
+            && is_own(&request, smp.tid().0)
+            && smp.is_directed() == request.is_directed();
         if !matches || *at < exchange.sent {
-            return Err(format!("what came at {at} ns is no answer to the request at {} ns", exchange.sent));
+            return Err(format!(
+                "what came at {at} ns is no answer to the request at {} ns",
+                exchange.sent
+            ));
         }
     }
-    let Exchange { purpose, attempt, sent, deadline, .. } = *exchange;
-    Ok(Asked { purpose, attempt, sent, deadline, request, answer })
+    let Exchange {
+        purpose,
+        attempt,
+        sent,
+        deadline,
+        ..
+    } = *exchange;
+    Ok(Asked {
+        purpose,
+        attempt,
+        sent,
+        deadline,
+        request,
+        answer,
+    })
 }
 
 /// Only the low half of a TID is the tester's: Linux' umad writes the other.
@@ -207,10 +263,27 @@ fn is_own(request: &Smp, tid: u64) -> bool {
 }
 
 fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked]) -> Stray<'e> {
-    let mad::Stray { packet: Packet { at, octets }, of_earlier } = stray;
+    let mad::Stray {
+        packet: Packet { at, octets },
+        of_earlier,
+    } = stray;
     let octets = &octets.0[..];
-    let tid = octets.get(8..16).map(|tid| u64::from_be_bytes(tid.try_into().expect("eight octets")));
-    let is_response = octets.get(3).is_some_and(|method| Method(*method).is_response());
-    let of = tid.filter(|_| is_response).and_then(|tid| asked.iter().position(|asked| is_own(&asked.request, tid) && asked.sent <= *at));
-    Stray { at: *at, octets, smp: Smp::parse(octets).ok(), of, of_earlier: *of_earlier }
+    let tid = octets
+        .get(8..16)
+        .map(|tid| u64::from_be_bytes(tid.try_into().expect("eight octets")));
+    let is_response = octets
+        .get(3)
+        .is_some_and(|method| Method(*method).is_response());
+    let of = tid.filter(|_| is_response).and_then(|tid| {
+        asked
+            .iter()
+            .position(|asked| is_own(&asked.request, tid) && asked.sent <= *at)
+    });
+    Stray {
+        at: *at,
+        octets,
+        smp: Smp::parse(octets).ok(),
+        of,
+        of_earlier: *of_earlier,
+    }
 }

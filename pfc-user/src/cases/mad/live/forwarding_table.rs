@@ -41,18 +41,30 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     blocks(session, Purpose::GetBlock, Method::GET, current, false).map(drop)
 }
 
-fn info<A: Attribute>(session: &mut Session<'_, '_>, purpose: Purpose, key: MKey) -> Result<Option<A>, Stop> {
+fn info<A: Attribute>(
+    session: &mut Session<'_, '_>,
+    purpose: Purpose,
+    key: MKey,
+) -> Result<Option<A>, Stop> {
     let request = session.request(Method::GET, A::ID, 0);
     let Some(answer) = session.ask(purpose, &request, [key; TRIES])? else {
         session.is_alive(AttributeId::PORT_INFO, key)?;
         return Ok(None);
     };
-    Ok((answer.status() == Status::OK).then(|| answer.decode().ok()).flatten())
+    Ok((answer.status() == Status::OK)
+        .then(|| answer.decode().ok())
+        .flatten())
 }
 
 /// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say no more. Where the DUT
 /// `may_refuse` the key, the first is sent once; its answer shows that the key is good.
-fn blocks(session: &mut Session<'_, '_>, purpose: Purpose, method: Method, key: MKey, may_refuse: bool) -> Result<bool, Stop> {
+fn blocks(
+    session: &mut Session<'_, '_>,
+    purpose: Purpose,
+    method: Method,
+    key: MKey,
+    may_refuse: bool,
+) -> Result<bool, Stop> {
     for block in 0..BLOCKS {
         let mut request = session.request(method, AttributeId::LINEAR_FORWARDING_TABLE, block);
         if method == Method::SET {

@@ -35,7 +35,15 @@ pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
         // One Set with a wrong key would start the timer that ends the protection.
         return forget(session);
     }
-    let mut subcase = Subcase { keys, bits, contact, original, is_hidden, is_reset: false, is_refused: false };
+    let mut subcase = Subcase {
+        keys,
+        bits,
+        contact,
+        original,
+        is_hidden,
+        is_reset: false,
+        is_refused: false,
+    };
     let done = subcase.attempts(session);
     session.set_uninterrupted(true);
     let restored = subcase.restore(session);
@@ -43,7 +51,9 @@ pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
     let unrestored = match restored {
         Ok(()) => return done,
         Err(Stop::Interrupted) => return done.and(Err(Stop::Interrupted)),
-        Err(Stop::Failed(error) | Stop::NotSent(error)) => error.context(format!("the DUT may still have M_Key {}", keys.dut)),
+        Err(Stop::Failed(error) | Stop::NotSent(error)) => {
+            error.context(format!("the DUT may still have M_Key {}", keys.dut))
+        }
     };
     Err(Stop::Failed(match done {
         Ok(()) => unrestored,
@@ -68,11 +78,18 @@ struct Keys {
 
 impl Keys {
     fn of(session: &Session<'_, '_>, contact: &Contact) -> Self {
-        let (current, dut) = (MKey(session.plan.m_key_current), MKey(session.plan.m_key_dut));
+        let (current, dut) = (
+            MKey(session.plan.m_key_current),
+            MKey(session.plan.m_key_dut),
+        );
         Self {
             dut,
             other: MKey(session.plan.m_key_other),
-            at_first: if contact.port.m_key() == dut { dut } else { current },
+            at_first: if contact.port.m_key() == dut {
+                dut
+            } else {
+                current
+            },
             found: Protection::to_restore(&contact.port, current, dut),
         }
     }
@@ -111,8 +128,17 @@ impl Subcase {
 
     /// Initialisation and all steps before the reset; `None` where a step could not be reached, else the violations at last.
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
-        let Keys { dut, other, at_first, .. } = self.keys;
-        let wanted = Protection { m_key: dut, protect_bits: self.bits, lease_period: 0 };
+        let Keys {
+            dut,
+            other,
+            at_first,
+            ..
+        } = self.keys;
+        let wanted = Protection {
+            m_key: dut,
+            protect_bits: self.bits,
+            lease_period: 0,
+        };
         // If the first Set was done and its answer lost, only the new key is good.
         let first = if session.attempt == 1 { at_first } else { dut };
         let set = if self.is_hidden && session.attempt == 1 {
@@ -123,8 +149,13 @@ impl Subcase {
         };
         let shown = self.get(session, Purpose::KeyShown, dut)?;
         let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
-        self.is_refused = session.attempt == 1 && set.is_none() && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
-        let differs = |shown: &Smp| port_info(shown).is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits));
+        self.is_refused = session.attempt == 1
+            && set.is_none()
+            && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
+        let differs = |shown: &Smp| {
+            port_info(shown)
+                .is_none_or(|port| (port.m_key(), port.m_key_protect_bits()) != (dut, self.bits))
+        };
         let is_done = shown.as_ref().is_some_and(|shown| !differs(shown));
         // A Set whose answers were lost may have been done.
         if !set.map_or(is_done, |answer| port_info(&answer).is_some()) {
@@ -132,13 +163,18 @@ impl Subcase {
         }
         session.announce("M_KEY_DUT");
         let own = self.get(session, Purpose::OwnKey, dut)?;
-        let has_it = own.as_ref().and_then(port_info).is_some_and(|port| port.m_key() == dut);
+        let has_it = own
+            .as_ref()
+            .and_then(port_info)
+            .is_some_and(|port| port.m_key() == dut);
         if !has_it || shown.is_some_and(|shown| differs(&shown)) {
             return Ok(None);
         }
         session.announce("M_KEY_OTHER");
         if self.bits < 2 {
-            return Ok(self.get(session, Purpose::OtherKey, other)?.and_then(|answer| violations(&answer)));
+            return Ok(self
+                .get(session, Purpose::OtherKey, other)?
+                .and_then(|answer| violations(&answer)));
         }
         if self.contact.answer_time > MOST_WAIT {
             return Ok(None);
@@ -148,10 +184,17 @@ impl Subcase {
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
         // Once: each is a violation.
         session.once(Purpose::OtherKey, &request, other)?;
-        Ok(self.get(session, Purpose::DutKey, dut)?.and_then(|answer| violations(&answer)))
+        Ok(self
+            .get(session, Purpose::DutKey, dut)?
+            .and_then(|answer| violations(&answer)))
     }
 
-    fn get(&self, session: &mut Session<'_, '_>, purpose: Purpose, key: MKey) -> Result<Option<Smp>, Stop> {
+    fn get(
+        &self,
+        session: &mut Session<'_, '_>,
+        purpose: Purpose,
+        key: MKey,
+    ) -> Result<Option<Smp>, Stop> {
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
         session.ask(purpose, &request, [key; TRIES])
     }
@@ -177,7 +220,12 @@ impl Subcase {
         session.announce("reset");
         let Keys { dut, at_first, .. } = self.keys;
         // After an interruption it is not known whether the DUT has its new key yet. M_Key 0 takes any.
-        self.set(session, Purpose::Reset, &Protection::NONE, [dut, at_first, dut])?;
+        self.set(
+            session,
+            Purpose::Reset,
+            &Protection::NONE,
+            [dut, at_first, dut],
+        )?;
         self.get(session, Purpose::ResetShown, dut)?;
         self.is_reset = true;
         Ok(())
@@ -192,10 +240,19 @@ impl Subcase {
         if self.is_refused && (self.is_restored(session)? || self.is_hidden) {
             return Ok(());
         }
-        let reset = if self.is_reset { Ok(()) } else { self.reset(session) };
+        let reset = if self.is_reset {
+            Ok(())
+        } else {
+            self.reset(session)
+        };
         session.announce("restoring");
         let (dut, original) = (self.keys.dut, self.original);
-        let set = self.set(session, Purpose::Restore, &original, [dut, original.m_key, dut]);
+        let set = self.set(
+            session,
+            Purpose::Restore,
+            &original,
+            [dut, original.m_key, dut],
+        );
         let shown = self.is_restored(session);
         reset.and(set.map(drop)).and(shown.map(drop))
     }
@@ -204,7 +261,11 @@ impl Subcase {
     fn is_restored(&self, session: &mut Session<'_, '_>) -> Result<bool, Stop> {
         let (dut, original) = (self.keys.dut, self.original);
         // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from others.
-        let key = if original.m_key == MKey(0) { dut } else { original.m_key };
+        let key = if original.m_key == MKey(0) {
+            dut
+        } else {
+            original.m_key
+        };
         let shown = self.get(session, Purpose::Restored, key)?;
         match shown.as_ref().and_then(port_info).map(|port| Protection::of(&port)) {
             Some(now) if now == original => return forget(session).map(|()| true),

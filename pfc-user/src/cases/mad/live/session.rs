@@ -122,7 +122,12 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`. What is done
     /// even if the user wishes to stop is also done if a packet could not be sent: an error only if none could.
-    pub(super) fn ask(&mut self, purpose: Purpose, request: &Smp, keys: [MKey; TRIES]) -> Result<Option<Smp>, Stop> {
+    pub(super) fn ask(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        keys: [MKey; TRIES],
+    ) -> Result<Option<Smp>, Stop> {
         let mut keys = keys.into_iter().peekable();
         let mut not_sent = Vec::new();
         while let Some(key) = keys.next() {
@@ -146,7 +151,12 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Asks until there is an answer other than BUSY or none: where the key may be wrong, each that is not discarded may be a
     /// violation.
-    pub(super) fn ask_warily(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+    pub(super) fn ask_warily(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        key: MKey,
+    ) -> Result<Option<Smp>, Stop> {
         for _ in 0..TRIES {
             match self.once(purpose, request, key)? {
                 Some(answer) if answer.status().is_busy() => {}
@@ -157,30 +167,59 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     /// Asks once; the answer may be BUSY.
-    pub(super) fn once(&mut self, purpose: Purpose, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
+    pub(super) fn once(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        key: MKey,
+    ) -> Result<Option<Smp>, Stop> {
         let route = self.live.config.route.clone();
         self.once_by(purpose, request, key, &route)
     }
 
-    fn once_by(&mut self, purpose: Purpose, request: &Smp, key: MKey, route: &Route) -> Result<Option<Smp>, Stop> {
+    fn once_by(
+        &mut self,
+        purpose: Purpose,
+        request: &Smp,
+        key: MKey,
+        route: &Route,
+    ) -> Result<Option<Smp>, Stop> {
         if !self.uninterrupted && (self.live.interrupted)() {
             return Err(Stop::Interrupted);
         }
         let mut request = request.clone();
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
-        let mut exchange = self.live.requester.exchange(request.clone(), route, self.wait);
+        let mut exchange = self
+            .live
+            .requester
+            .exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             // The wish has been heard, and would end each wait.
             self.live.requester.transport().set_wake(None);
             exchange = self.live.requester.exchange(request, route, self.wait);
         }
         self.take_strays();
-        let requester::Exchange { request, sent, deadline, outcome } = exchange?;
+        let requester::Exchange {
+            request,
+            sent,
+            deadline,
+            outcome,
+        } = exchange?;
         let (answer, smp) = match outcome {
-            Outcome::Answered { at, smp } => (Some(Packet { at: nanos(at), octets: smp.octets().into() }), Some(smp)),
+            Outcome::Answered { at, smp } => (
+                Some(Packet {
+                    at: nanos(at),
+                    octets: smp.octets().into(),
+                }),
+                Some(smp),
+            ),
             Outcome::TimedOut => (None, None),
-            Outcome::NotSent(error) => return Err(Stop::NotSent(anyhow!(error).context("a request could not be sent"))),
+            Outcome::NotSent(error) => {
+                return Err(Stop::NotSent(
+                    anyhow!(error).context("a request could not be sent"),
+                ));
+            }
         };
         self.listened_until = self.live.requester.transport().now();
         self.exchanges.push(Exchange {
@@ -202,12 +241,18 @@ impl<'s, 'l> Session<'s, 'l> {
         let request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &own);
         let mut tester = None;
         for _ in 0..TRIES {
-            tester = self.once_by(Purpose::TesterPort, &request, current, &own)?.filter(|answer| !answer.status().is_busy());
+            tester = self
+                .once_by(Purpose::TesterPort, &request, current, &own)?
+                .filter(|answer| !answer.status().is_busy());
             if tester.is_some() {
                 break;
             }
         }
-        if !tester.as_ref().and_then(port_info).is_some_and(|info| is_up(info.port_state())) {
+        if !tester
+            .as_ref()
+            .and_then(port_info)
+            .is_some_and(|info| is_up(info.port_state()))
+        {
             return Ok(None);
         }
         let request = self.request(Method::GET, AttributeId::PORT_INFO, 0);
@@ -226,9 +271,16 @@ impl<'s, 'l> Session<'s, 'l> {
         self.wait = answer_time.min(MOST_WAIT);
         self.listen = timing::listen_time(answer_time, Duration::from_nanos(self.plan.timeout));
         // Port 0 of a switch has the M_Key, and another port the link.
-        let request = self.request(Method::GET, AttributeId::PORT_INFO, port.local_port_number().into());
+        let request = self.request(
+            Method::GET,
+            AttributeId::PORT_INFO,
+            port.local_port_number().into(),
+        );
         let link = self.ask(Purpose::LinkPort, &request, [current; TRIES])?;
-        let up = link.as_ref().and_then(port_info).is_some_and(|info| is_up(info.port_state()));
+        let up = link
+            .as_ref()
+            .and_then(port_info)
+            .is_some_and(|info| is_up(info.port_state()));
         Ok(up.then_some(Contact { port, answer_time }))
     }
 
@@ -253,7 +305,9 @@ impl<'s, 'l> Session<'s, 'l> {
     /// From the last request to its answer.
     fn last_took(&self) -> Option<Duration> {
         let last = self.exchanges.last()?;
-        Some(Duration::from_nanos(last.answer.as_ref()?.at.saturating_sub(last.sent)))
+        Some(Duration::from_nanos(
+            last.answer.as_ref()?.at.saturating_sub(last.sent),
+        ))
     }
 
     /// Whether the DUT answers at all, after it has not answered something else.
@@ -278,12 +332,20 @@ impl<'s, 'l> Session<'s, 'l> {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 _ => false,
             };
-            self.strays.push(Stray { packet: Packet { at: nanos(at), octets: Octets(octets) }, of_earlier });
+            self.strays.push(Stray {
+                packet: Packet {
+                    at: nanos(at),
+                    octets: Octets(octets),
+                },
+                of_earlier,
+            });
         }
     }
 
     fn has_sent(&self, tid: Tid) -> bool {
-        self.exchanges.iter().any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
+        self.exchanges
+            .iter()
+            .any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
     pub(super) fn evidence(self, error: Option<String>) -> MadEvidence {
@@ -303,11 +365,15 @@ impl<'s, 'l> Session<'s, 'l> {
 
 /// PortInfo of an answer that is one.
 pub(super) fn port_info(answer: &Smp) -> Option<PortInfo> {
-    (answer.status() == Status::OK && answer.attribute() == PortInfo::ID).then(|| PortInfo::from_data(*answer.data()))
+    (answer.status() == Status::OK && answer.attribute() == PortInfo::ID)
+        .then(|| PortInfo::from_data(*answer.data()))
 }
 
 fn is_up(state: PortState) -> bool {
-    matches!(state, PortState::Initialized | PortState::Armed | PortState::Active)
+    matches!(
+        state,
+        PortState::Initialized | PortState::Armed | PortState::Active
+    )
 }
 
 fn nanos(time: Time) -> Nanos {

@@ -25,16 +25,28 @@ pub(super) fn check(e: &PfcEvidence) -> Result<(), String> {
 }
 
 fn time(what: &str, time: Nanos) -> Result<(), String> {
-    if time <= MAX_TIME { Ok(()) } else { Err(format!("{what} is {time} ns")) }
+    if time <= MAX_TIME {
+        Ok(())
+    } else {
+        Err(format!("{what} is {time} ns"))
+    }
 }
 
 fn count(what: &str, count: u64) -> Result<(), String> {
-    if count <= MAX_COUNT { Ok(()) } else { Err(format!("{what}: {count}")) }
+    if count <= MAX_COUNT {
+        Ok(())
+    } else {
+        Err(format!("{what}: {count}"))
+    }
 }
 
 fn span(what: &str, from: Nanos, to: Nanos) -> Result<(), String> {
     time(what, to)?;
-    if from <= to { Ok(()) } else { Err(format!("{what} begins at {from} ns and ends at {to} ns")) }
+    if from <= to {
+        Ok(())
+    } else {
+        Err(format!("{what} begins at {from} ns and ends at {to} ns"))
+    }
 }
 
 fn left_out(what: &str, spans: &LeftOut) -> Result<(), String> {
@@ -50,8 +62,13 @@ fn departure(what: &str, departure: Departure) -> Result<(), String> {
 
 fn plan(e: &PfcEvidence) -> Result<(), String> {
     let limits = &e.limits;
-    LineRate::from_bits_per_second(limits.line_rate.bits_per_second()).map_err(|error| error.to_string())?;
-    for (what, limit) in [("max_response", limits.max_response), ("max_residence", limits.max_residence), ("max_burst", limits.max_burst)] {
+    LineRate::from_bits_per_second(limits.line_rate.bits_per_second())
+        .map_err(|error| error.to_string())?;
+    for (what, limit) in [
+        ("max_response", limits.max_response),
+        ("max_residence", limits.max_residence),
+        ("max_burst", limits.max_burst),
+    ] {
         time(what, limit)?;
     }
     if limits.headroom > MAX_QUANTITY {
@@ -59,13 +76,20 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
     }
     for flow in &e.plan.flows {
         if flow.length > MAX_LENGTH || flow.rate > MAX_QUANTITY {
-            return Err(format!("flow {} has frames of {} octets at {} bit/s", flow.id, flow.length, flow.rate));
+            return Err(format!(
+                "flow {} has frames of {} octets at {} bit/s",
+                flow.id, flow.length, flow.rate
+            ));
         }
     }
     for phase in &e.phases {
         let what = format!("phase {:?}", phase.phase);
         span(&what, phase.from, phase.to)?;
-        span(&format!("the time from window 0 to {what}"), e.windows.epoch, phase.from)?;
+        span(
+            &format!("the time from window 0 to {what}"),
+            e.windows.epoch,
+            phase.from,
+        )?;
     }
     time("the width of a window", e.windows.width)
 }
@@ -82,7 +106,11 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
     for held in &sender.withheld {
         span("a span withheld", held.from, held.to)?;
     }
-    for stall in sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls)) {
+    for stall in sender
+        .stalls
+        .iter()
+        .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
+    {
         span("a stall", stall.from, stall.to)?;
     }
     left_out("stalls", &sender.stalls_left_out)?;
@@ -113,7 +141,9 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
         ] {
             count(what, found)?;
         }
-        if received.verified.is_some_and(|verified| received.corrupt > verified || verified > received.frames + received.duplicate) {
+        if received.verified.is_some_and(|verified| {
+            received.corrupt > verified || verified > received.frames + received.duplicate
+        }) {
             return Err(format!(
                 "of {} frames and {} duplicates {} were verified, and {} of these were corrupt",
                 received.frames,
@@ -123,7 +153,10 @@ fn receiver(e: &PfcEvidence) -> Result<(), String> {
             ));
         }
         if received.untagged > received.remarked {
-            return Err(format!("{} frames came without a tag, but only {} without theirs", received.untagged, received.remarked));
+            return Err(format!(
+                "{} frames came without a tag, but only {} without theirs",
+                received.untagged, received.remarked
+            ));
         }
         span("receiving", received.first, received.last)?;
         time("a latency", received.latency_max)?;
@@ -151,7 +184,9 @@ fn histogram(histogram: &GapHistogram) -> Result<(), String> {
         time("a length of the storm's histogram", *below)?;
         count("gaps of the storm", *gaps)?;
         if *below <= least {
-            return Err(format!("the storm's histogram goes from {least} ns to {below} ns"));
+            return Err(format!(
+                "the storm's histogram goes from {least} ns to {below} ns"
+            ));
         }
         least = *below;
     }
@@ -165,9 +200,12 @@ fn macs(e: &PfcEvidence) -> Result<(), String> {
             time("a reading of a MAC's counters", reading.time)?;
         }
         for counter in &mac.counters {
-            let (name, values, readings) = (&counter.name, counter.values.len(), mac.readings.len());
+            let (name, values, readings) =
+                (&counter.name, counter.values.len(), mac.readings.len());
             if values > readings || (values < readings && mac.error.is_none()) {
-                return Err(format!("{name} has {values} values for {readings} readings"));
+                return Err(format!(
+                    "{name} has {values} values for {readings} readings"
+                ));
             }
         }
     }

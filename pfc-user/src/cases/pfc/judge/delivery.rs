@@ -5,7 +5,9 @@ use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end};
+use super::preconditions::{
+    has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end,
+};
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
@@ -13,7 +15,11 @@ use crate::plan::{FlowPlan, Nanos, Role};
 const LONGEST_TICK: Nanos = 10_000_000;
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
-    e.plan.flows.iter().filter(|flow| flow.role == role).collect()
+    e.plan
+        .flows
+        .iter()
+        .filter(|flow| flow.role == role)
+        .collect()
 }
 
 fn sent(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
@@ -21,7 +27,8 @@ fn sent(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
 }
 
 fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
-    e.received(flow.id, phase).map_or(0, |received| received.frames)
+    e.received(flow.id, phase)
+        .map_or(0, |received| received.frames)
 }
 
 /// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done next.
@@ -30,50 +37,103 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     if phase == Phase::Storm {
         return e.span(Phase::Drain).map_or(Nanos::MAX, |drain| drain.to);
     }
-    e.phases.iter().map(|other| other.from).filter(|from| *from > span.from).min().unwrap_or(Nanos::MAX)
+    e.phases
+        .iter()
+        .map(|other| other.from)
+        .filter(|from| *from > span.from)
+        .min()
+        .unwrap_or(Nanos::MAX)
 }
 
 /// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded wait.
 fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phases: &[Phase]) {
-    let phases = phases.iter().copied().filter(|phase| e.span(*phase).is_some());
+    let phases = phases
+        .iter()
+        .copied()
+        .filter(|phase| e.span(*phase).is_some());
     let counted: Vec<_> = phases
         .flat_map(|phase| flows.iter().map(move |flow| (*flow, phase)))
         .map(|(flow, phase)| (flow, phase, sent(e, flow, phase), received(e, flow, phase)))
         .collect();
-    let excuse = |flow: &FlowPlan, phase, sent: u64, received: u64| (received < sent).then(|| excuse(e, flow, phase)).flatten();
-    let lost = |(flow, phase, sent, received): &(&FlowPlan, Phase, u64, u64)| match excuse(flow, *phase, *sent, *received) {
+    let excuse = |flow: &FlowPlan, phase, sent: u64, received: u64| {
+        (received < sent).then(|| excuse(e, flow, phase)).flatten()
+    };
+    let lost = |(flow, phase, sent, received): &(&FlowPlan, Phase, u64, u64)| match excuse(
+        flow, *phase, *sent, *received,
+    ) {
         Some(_) => 0,
         None => sent.saturating_sub(*received),
     };
     // The tester's own losses are explained once, and not once a flow.
     let unexplained = counted.iter().map(lost).sum::<u64>() > lost_by_tester(e).0;
     for (flow, phase, sent, received) in counted {
-        let what = format!("frames of {} sent in phase {phase:?} and received", name(flow));
+        let what = format!(
+            "frames of {} sent in phase {phase:?} and received",
+            name(flow)
+        );
         if sent == 0 {
             finding.undecided(what, "some", "none left the tester");
         } else if received > sent {
-            finding.undecided(what, sent.to_string(), format!("{received}, more than the sender knows of"));
+            finding.undecided(
+                what,
+                sent.to_string(),
+                format!("{received}, more than the sender knows of"),
+            );
         } else if let Some(excuse) = excuse(flow, phase, sent, received) {
             finding.undecided(what, sent.to_string(), format!("{received}, but {excuse}"));
         } else {
-            let how = if received == sent { String::new() } else { unasked(e, flow) };
-            finding.expect(what, sent.to_string(), format!("{received}{how}"), received == sent, unexplained);
+            let how = if received == sent {
+                String::new()
+            } else {
+                unasked(e, flow)
+            };
+            finding.expect(
+                what,
+                sent.to_string(),
+                format!("{received}{how}"),
+                received == sent,
+                unexplained,
+            );
         }
-        let late = e.received(flow.id, phase).map_or(0, |received| received.last.saturating_sub(end_of_wait(e, phase)));
+        let late = e.received(flow.id, phase).map_or(0, |received| {
+            received.last.saturating_sub(end_of_wait(e, phase))
+        });
         if late > 0 {
-            expect_in_time(finding, e, format!("last frame of {} sent in phase {phase:?}", name(flow)), "within the wait", late);
+            expect_in_time(
+                finding,
+                e,
+                format!("last frame of {} sent in phase {phase:?}", name(flow)),
+                "within the wait",
+                late,
+            );
         }
     }
 }
 
 /// A frame came `late`: a failure, unless the tester or the simulated DUT stalled for that long.
-fn expect_in_time(finding: &mut Finding, e: &PfcEvidence, what: String, expected: &str, late: Nanos) {
+fn expect_in_time(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    what: String,
+    expected: &str,
+    late: Nanos,
+) {
     let stalled = stalled(e);
     if late <= stalled {
-        let actual = format!("{} after its end, but the tester or the simulated DUT stalled for {}", ms(late), ms(stalled));
+        let actual = format!(
+            "{} after its end, but the tester or the simulated DUT stalled for {}",
+            ms(late),
+            ms(stalled)
+        );
         finding.undecided(what, expected, actual);
     } else {
-        finding.expect(what, expected, format!("{} after its end", ms(late)), false, true);
+        finding.expect(
+            what,
+            expected,
+            format!("{} after its end", ms(late)),
+            false,
+            true,
+        );
     }
 }
 
@@ -86,14 +146,29 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
     let end = storm_end(e, storm);
     if storm.last.before < data.to {
         // What came after such a storm may have been sent after it.
-        finding.undecided("the storm", "longer than the traffic", format!("{} shorter", ms(data.to - storm.last.before)));
+        finding.undecided(
+            "the storm",
+            "longer than the traffic",
+            format!("{} shorter", ms(data.to - storm.last.before)),
+        );
         return;
     }
     for flow in flows {
-        let Some(arrived) = e.received(flow.id, Phase::Storm) else { continue };
-        let (what, expected) = (format!("last storm-phase frame of {} received", name(flow)), "while the storm still runs");
+        let Some(arrived) = e.received(flow.id, Phase::Storm) else {
+            continue;
+        };
+        let (what, expected) = (
+            format!("last storm-phase frame of {} received", name(flow)),
+            "while the storm still runs",
+        );
         if arrived.last <= end {
-            finding.expect(what, expected, format!("{} before its end", ms(end - arrived.last)), true, false);
+            finding.expect(
+                what,
+                expected,
+                format!("{} before its end", ms(end - arrived.last)),
+                true,
+                false,
+            );
         } else {
             expect_in_time(finding, e, what, expected, arrived.last - end);
         }
@@ -102,7 +177,12 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
 
 fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
     let mut finding = Finding::new();
-    expect_all(&mut finding, e, flows, &[Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe]);
+    expect_all(
+        &mut finding,
+        e,
+        flows,
+        &[Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe],
+    );
     expect_during_storm(&mut finding, e, flows);
     finding
 }
@@ -140,12 +220,22 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     // What the simulated DUT let go in the gap it may have sent later, where its process came late.
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
     // The baseline's longest latency was longer than it shows where an old reading of the clock served the frame.
-    let early = if e.counting.clock == Clock::Batched { LONGEST_TICK } else { 0 };
+    let early = if e.counting.clock == Clock::Batched {
+        LONGEST_TICK
+    } else {
+        0
+    };
     let stops = |after: Nanos| after + e.limits.max_response + path + lateness + early;
-    let gaps = storm.gaps.iter().map(|gap| (gap.from + shortest_pause(e), stops(gap.to)));
+    let gaps = storm
+        .gaps
+        .iter()
+        .map(|gap| (gap.from + shortest_pause(e), stops(gap.to)));
     let left_out = &storm.gaps_left_out;
-    let left_out = (!left_out.is_none()).then(|| (left_out.from + shortest_pause(e), stops(left_out.to)));
-    gaps.chain(left_out).chain([(0, stops(storm.first.after))]).collect()
+    let left_out =
+        (!left_out.is_none()).then(|| (left_out.from + shortest_pause(e), stops(left_out.to)));
+    gaps.chain(left_out)
+        .chain([(0, stops(storm.first.after))])
+        .collect()
 }
 
 /// `paused`.
@@ -162,14 +252,24 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
             .arrivals
             .records
             .iter()
-            .filter(|arrival| arrival.flow == flow.id && arrival.phase == Phase::Storm && arrival.time < end)
+            .filter(|arrival| {
+                arrival.flow == flow.id && arrival.phase == Phase::Storm && arrival.time < end
+            })
             .map(|arrival| arrival.time)
             .collect();
-        let unexcused: Vec<Nanos> =
-            leaks.iter().copied().filter(|leak| !excused.iter().any(|(from, to)| (from..=to).contains(&leak))).collect();
-        let what = format!("storm-phase frames of {} received before the storm's pause ended", name(flow));
+        let unexcused: Vec<Nanos> = leaks
+            .iter()
+            .copied()
+            .filter(|leak| !excused.iter().any(|(from, to)| (from..=to).contains(&leak)))
+            .collect();
+        let what = format!(
+            "storm-phase frames of {} received before the storm's pause ended",
+            name(flow)
+        );
         // The program's own first arrival needs no record: with full logs the two must agree.
-        let first = e.received(flow.id, Phase::Storm).map(|received| received.first);
+        let first = e
+            .received(flow.id, Phase::Storm)
+            .map(|received| received.first);
         match (unexcused.first(), leaks.len(), first) {
             (Some(leak), _, _) => {
                 let actual = format!(
@@ -184,11 +284,16 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
                 finding.undecided(
                     what,
                     "0",
-                    format!("some, the first at {}, but their records are missing", ms(first.saturating_sub(data.from))),
+                    format!(
+                        "some, the first at {}, but their records are missing",
+                        ms(first.saturating_sub(data.from))
+                    ),
                 );
             }
             (None, 0, _) => finding.expect(what, "0", "0", true, false),
-            (None, count, _) => finding.undecided(what, "0", format!("{count}, all where the storm had a gap")),
+            (None, count, _) => {
+                finding.undecided(what, "0", format!("{count}, all where the storm had a gap"))
+            }
         }
     }
     finding
@@ -197,7 +302,12 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
 /// `delivered`.
 pub(super) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    expect_all(&mut finding, e, &flows(e, Role::Test), &[Phase::Baseline, Phase::Storm]);
+    expect_all(
+        &mut finding,
+        e,
+        &flows(e, Role::Test),
+        &[Phase::Baseline, Phase::Storm],
+    );
     finding
 }
 
@@ -220,8 +330,20 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
         ));
     }
     // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is in nobody's headroom.
-    let stall = e.dut.iter().flat_map(|dut| &dut.stalls).map(|stall| stall.to - stall.from).max().unwrap_or(0);
-    let rate: u64 = e.plan.flows.iter().filter(|other| other.priority == flow.priority).map(|flow| flow.rate).sum();
+    let stall = e
+        .dut
+        .iter()
+        .flat_map(|dut| &dut.stalls)
+        .map(|stall| stall.to - stall.from)
+        .max()
+        .unwrap_or(0);
+    let rate: u64 = e
+        .plan
+        .flows
+        .iter()
+        .filter(|other| other.priority == flow.priority)
+        .map(|flow| flow.rate)
+        .sum();
     let meanwhile = (u128::from(rate) * u128::from(stall) / 8_000_000_000) as u64;
     if after + meanwhile > e.limits.headroom {
         return Some(format!(
@@ -231,8 +353,13 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
         ));
     }
     // What was sent first had to wait the longest: until the storm's pause ended.
-    let first = e.sent(flow.id, phase).filter(|_| phase == Phase::Storm && e.plan.is_stormed(flow.priority)).map(|sent| sent.first);
-    let waited = e.storm.as_ref().zip(first).map_or(0, |(storm, first)| storm_end(e, storm).saturating_sub(first));
+    let first = e
+        .sent(flow.id, phase)
+        .filter(|_| phase == Phase::Storm && e.plan.is_stormed(flow.priority))
+        .map(|sent| sent.first);
+    let waited = e.storm.as_ref().zip(first).map_or(0, |(storm, first)| {
+        storm_end(e, storm).saturating_sub(first)
+    });
     if waited > e.limits.max_residence {
         return Some(format!(
             "the storm made frames wait {}, longer than max_residence {}: shorten it or declare what the DUT can hold",
@@ -246,10 +373,12 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
         // It obeyed none: only a DUT that never asked for a pause has to answer for the loss.
         Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
             Counted::None(_) => None,
-            Counted::Some(how) => {
-                Some(format!("the DUT asked for a pause, which the sender did not obey, for its program sees none: by the MAC, {how}"))
-            }
-            Counted::Unknown(why) => Some(format!("it is not known whether the DUT asked for a pause: by the MAC, {why}")),
+            Counted::Some(how) => Some(format!(
+                "the DUT asked for a pause, which the sender did not obey, for its program sees none: by the MAC, {how}"
+            )),
+            Counted::Unknown(why) => Some(format!(
+                "it is not known whether the DUT asked for a pause: by the MAC, {why}"
+            )),
         },
         Err(why) => Some(why),
     }
@@ -262,7 +391,9 @@ fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
     }
     match mac::witness(e) {
         Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
-            Counted::None(how) => format!(", without an XOFF (by the MAC of {}, {how})", mac.interface),
+            Counted::None(how) => {
+                format!(", without an XOFF (by the MAC of {}, {how})", mac.interface)
+            }
             Counted::Some(_) | Counted::Unknown(_) => String::new(),
         },
         _ => String::new(),

@@ -18,12 +18,21 @@ pub(in crate::cases::pfc) struct Finding {
 impl Finding {
     /// A pass that can still be worsened by [`Finding::expect`].
     pub(in crate::cases::pfc) fn new() -> Self {
-        Self { verdict: Verdict::Pass, reason: String::new(), assertions: Vec::new(), certain: false }
+        Self {
+            verdict: Verdict::Pass,
+            reason: String::new(),
+            assertions: Vec::new(),
+            certain: false,
+        }
     }
 
     /// The check has no subject here.
     pub(in crate::cases::pfc) fn not_applicable(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::NotApplicable, reason: reason.into(), ..Self::new() }
+        Self {
+            verdict: Verdict::NotApplicable,
+            reason: reason.into(),
+            ..Self::new()
+        }
     }
 
     /// Records a comparison that has to hold. A `certain` failure cannot be explained by a fault of the tester.
@@ -43,7 +52,10 @@ impl Finding {
         };
         if !holds {
             if self.verdict != Verdict::Fail {
-                self.reason = format!("{}: expected {}, found {}", assertion.what, assertion.expected, assertion.actual);
+                self.reason = format!(
+                    "{}: expected {}, found {}",
+                    assertion.what, assertion.expected, assertion.actual
+                );
             }
             self.verdict = Verdict::Fail;
             self.certain |= certain;
@@ -62,11 +74,24 @@ impl Finding {
     }
 
     /// Records a comparison that could not be made.
-    pub(in crate::cases::pfc) fn undecided(&mut self, what: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) {
-        let assertion = Assertion { what: what.into(), expected: expected.into(), actual: actual.into(), verdict: Verdict::Inconclusive };
+    pub(in crate::cases::pfc) fn undecided(
+        &mut self,
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        actual: impl Into<String>,
+    ) {
+        let assertion = Assertion {
+            what: what.into(),
+            expected: expected.into(),
+            actual: actual.into(),
+            verdict: Verdict::Inconclusive,
+        };
         if self.verdict == Verdict::Pass {
             self.verdict = Verdict::Inconclusive;
-            self.reason = format!("{}: expected {}, found {}", assertion.what, assertion.expected, assertion.actual);
+            self.reason = format!(
+                "{}: expected {}, found {}",
+                assertion.what, assertion.expected, assertion.actual
+            );
         }
         self.assertions.push(assertion);
     }

@@ -18,10 +18,18 @@ fn expect_none(finding: &mut Finding, what: &str, found: u64) {
 /// `no-duplicate`.
 pub(super) fn no_duplicate(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    expect_none(&mut finding, "frames whose sequence number had arrived before", total(e, |flow| flow.duplicate));
+    expect_none(
+        &mut finding,
+        "frames whose sequence number had arrived before",
+        total(e, |flow| flow.duplicate),
+    );
     let beyond = total(e, |flow| flow.beyond_window);
     if beyond > 0 {
-        finding.undecided("frames too far behind to tell late from duplicate", "0", beyond.to_string());
+        finding.undecided(
+            "frames too far behind to tell late from duplicate",
+            "0",
+            beyond.to_string(),
+        );
     }
     finding
 }
@@ -29,10 +37,18 @@ pub(super) fn no_duplicate(e: &PfcEvidence) -> Finding {
 /// `no-reorder`.
 pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    expect_none(&mut finding, "frames that arrived after a later one of their flow", total(e, |flow| flow.reordered));
+    expect_none(
+        &mut finding,
+        "frames that arrived after a later one of their flow",
+        total(e, |flow| flow.reordered),
+    );
     let beyond = total(e, |flow| flow.beyond_window);
     if beyond > 0 {
-        finding.undecided("frames too far behind to tell late from duplicate", "0", beyond.to_string());
+        finding.undecided(
+            "frames too far behind to tell late from duplicate",
+            "0",
+            beyond.to_string(),
+        );
     }
     finding
 }
@@ -41,14 +57,33 @@ pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
 pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let arrived = total(e, |flow| flow.frames + flow.duplicate);
-    let verified = total(e, |flow| flow.verified.unwrap_or(flow.frames + flow.duplicate));
-    let of = if verified < arrived { format!(", of {verified} verified among {arrived}") } else { String::new() };
+    let verified = total(e, |flow| {
+        flow.verified.unwrap_or(flow.frames + flow.duplicate)
+    });
+    let of = if verified < arrived {
+        format!(", of {verified} verified among {arrived}")
+    } else {
+        String::new()
+    };
     if arrived > 0 && verified == 0 {
         finding.undecided("frames whose UDP checksum was verified", "some", "0");
     }
-    expect_none(&mut finding, &format!("frames with a wrong UDP checksum{of}"), total(e, |flow| flow.corrupt));
-    for (what, kind) in [("damaged stamps", Malformed::Stamp), ("wrong IPv4 header checksums", Malformed::Ipv4Checksum)] {
-        let found = e.rx_port.malformed.iter().filter(|(reason, _)| *reason == kind).map(|(_, count)| count).sum();
+    expect_none(
+        &mut finding,
+        &format!("frames with a wrong UDP checksum{of}"),
+        total(e, |flow| flow.corrupt),
+    );
+    for (what, kind) in [
+        ("damaged stamps", Malformed::Stamp),
+        ("wrong IPv4 header checksums", Malformed::Ipv4Checksum),
+    ] {
+        let found = e
+            .rx_port
+            .malformed
+            .iter()
+            .filter(|(reason, _)| *reason == kind)
+            .map(|(_, count)| count)
+            .sum();
         expect_none(&mut finding, what, found);
     }
     finding
@@ -57,12 +92,23 @@ pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
 /// `no-remark`.
 pub(super) fn no_remark(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let (remarked, untagged) = (total(e, |flow| flow.remarked), total(e, |flow| flow.untagged));
+    let (remarked, untagged) = (
+        total(e, |flow| flow.remarked),
+        total(e, |flow| flow.untagged),
+    );
     if untagged > 0 {
         // A tag that offload has taken out of the frame looks like one that was removed.
-        finding.undecided("frames without a VLAN tag", "0", format!("{untagged}: removed by the DUT, or by VLAN offload on the rx port"));
+        finding.undecided(
+            "frames without a VLAN tag",
+            "0",
+            format!("{untagged}: removed by the DUT, or by VLAN offload on the rx port"),
+        );
     }
-    expect_none(&mut finding, "frames whose DSCP or PCP is not what was sent", remarked - untagged);
+    expect_none(
+        &mut finding,
+        "frames whose DSCP or PCP is not what was sent",
+        remarked - untagged,
+    );
     finding
 }
 
@@ -72,8 +118,12 @@ pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     let witness = mac::witness(e);
     for priority in Priority::all().filter(|priority| !e.plan.is_lossless(*priority)) {
         if let Ok(Witness::Mac(mac)) = &witness {
-            let what = format!("XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})", mac.interface, mac.driver);
-            let found = mac::xoff_at_rx(e, priority).map_or_else(|| mac::xoff(mac, priority), Counted::Some);
+            let what = format!(
+                "XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})",
+                mac.interface, mac.driver
+            );
+            let found = mac::xoff_at_rx(e, priority)
+                .map_or_else(|| mac::xoff(mac, priority), Counted::Some);
             match found {
                 Counted::Some(how) => finding.expect(what, "0", how, false, true),
                 Counted::None(how) => finding.expect(what, "0", how, true, false),
@@ -82,7 +132,11 @@ pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
             continue;
         }
         let found = e.tx_port.pfc[priority.index()].xoff + e.rx_port.pfc[priority.index()].xoff;
-        expect_none(&mut finding, &format!("XOFF frames of the DUT for lossy priority {priority}"), found);
+        expect_none(
+            &mut finding,
+            &format!("XOFF frames of the DUT for lossy priority {priority}"),
+            found,
+        );
     }
     finding
 }
@@ -95,15 +149,24 @@ pub(super) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
         finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
     }
     if let Ok(Witness::Mac(mac)) = mac::witness(e) {
-        let what = format!("PAUSE/PFC frames like those of the storm, by the MAC of {} ({})", mac.interface, mac.driver);
+        let what = format!(
+            "PAUSE/PFC frames like those of the storm, by the MAC of {} ({})",
+            mac.interface, mac.driver
+        );
         match mac::storm_at_tx(e, mac) {
             Counted::None(how) => finding.expect(what, "0", how, true, false),
-            Counted::Some(how) | Counted::Unknown(how) => {
-                finding.undecided(what, "0", format!("{how}; a MAC's counters do not tell whose they are"))
-            }
+            Counted::Some(how) | Counted::Unknown(how) => finding.undecided(
+                what,
+                "0",
+                format!("{how}; a MAC's counters do not tell whose they are"),
+            ),
         }
         return finding;
     }
-    expect_none(&mut finding, "PAUSE/PFC frames of the storm seen at the tx port", e.tx_port.own_control);
+    expect_none(
+        &mut finding,
+        "PAUSE/PFC frames of the storm seen at the tx port",
+        e.tx_port.own_control,
+    );
     finding
 }

@@ -29,7 +29,9 @@ pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
         },
     };
     let interface = &e.ports.tx.interface;
-    Err(format!("it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may swallow them; and {counters}"))
+    Err(format!(
+        "it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may swallow them; and {counters}"
+    ))
 }
 
 /// What the MAC of that port counted.
@@ -41,10 +43,20 @@ fn report<'e>(e: &'e PfcEvidence, port: &str) -> Option<&'e MacReport> {
 fn usable(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
     covers(e, mac)?;
     if mac.counters.is_empty() {
-        return Err(format!("no counter of the driver {} is known that counts them", mac.driver));
+        return Err(format!(
+            "no counter of the driver {} is known that counts them",
+            mac.driver
+        ));
     }
-    if !mac.counters.iter().any(|counter| alive(mac, counter).is_some()) {
-        return Err(format!("none of its {} counters of such frames was shown to count", mac.counters.len()));
+    if !mac
+        .counters
+        .iter()
+        .any(|counter| alive(mac, counter).is_some())
+    {
+        return Err(format!(
+            "none of its {} counters of such frames was shown to count",
+            mac.counters.len()
+        ));
     }
     Ok(())
 }
@@ -74,12 +86,19 @@ fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
     let alike = |other: &&MacCounter| match (counter.subject, other.subject, mac.enabled) {
         (Subject::Priority(one), Subject::Priority(another), Some(enabled)) => {
             let bit = |priority: Priority| enabled >> priority.get() & 1;
-            counter.array.is_some() && counter.array == other.array && counter.source == other.source && bit(one) == bit(another)
+            counter.array.is_some()
+                && counter.array == other.array
+                && counter.source == other.source
+                && bit(one) == bit(another)
         }
         _ => false,
     };
     let by_another = || {
-        let another = mac.counters.iter().filter(alike).find(|other| shown(other).is_some())?;
+        let another = mac
+            .counters
+            .iter()
+            .filter(alike)
+            .find(|other| shown(other).is_some())?;
         Some(format!("{} did, with the same PFC setting", another.name))
     };
     shown(counter).or_else(by_another)
@@ -98,32 +117,70 @@ pub(super) enum Counted {
 
 /// Whether XOFF frames for `priority` came in.
 pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
-    let own: Vec<_> = mac.counters.iter().filter(|counter| counter.subject == Subject::Priority(priority)).collect();
+    let own: Vec<_> = mac
+        .counters
+        .iter()
+        .filter(|counter| counter.subject == Subject::Priority(priority))
+        .collect();
     let rose = |counter: &&&MacCounter| counter.rise().is_some_and(|rise| rise > 0);
-    let said = |counter: &MacCounter| format!("{} rose by {}", counter.name, counter.rise().unwrap_or_default());
-    if let Some(proof) = own.iter().filter(rose).find(|counter| matches!(counter.frames, Frames::Xoff | Frames::Effect)) {
+    let said = |counter: &MacCounter| {
+        format!(
+            "{} rose by {}",
+            counter.name,
+            counter.rise().unwrap_or_default()
+        )
+    };
+    if let Some(proof) = own
+        .iter()
+        .filter(rose)
+        .find(|counter| matches!(counter.frames, Frames::Xoff | Frames::Effect))
+    {
         return Counted::Some(said(proof));
     }
     if let Some(reset) = own.iter().find(|counter| counter.rise().is_none()) {
         return Counted::Unknown(format!("{} was reset meanwhile", reset.name));
     }
-    if let Some(none) = none(mac, own.iter().copied().filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either))) {
+    if let Some(none) = none(
+        mac,
+        own.iter()
+            .copied()
+            .filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either)),
+    ) {
         return Counted::None(none);
     }
     match own.iter().find(rose) {
-        Some(both) if both.frames == Frames::Either => Counted::Unknown(format!("{}, which counts XOFF and XON together", said(both))),
-        Some(xon) => Counted::Unknown(format!("{}, and no counter of XOFF was shown to count", said(xon))),
+        Some(both) if both.frames == Frames::Either => Counted::Unknown(format!(
+            "{}, which counts XOFF and XON together",
+            said(both)
+        )),
+        Some(xon) => Counted::Unknown(format!(
+            "{}, and no counter of XOFF was shown to count",
+            said(xon)
+        )),
         None => any(mac).unwrap_or_else(|| not_shown(&own, &format!("priority {priority}"))),
     }
 }
 
 /// Whether PAUSE frames came in. A rise does not tell whether they paused anything.
 fn pause(mac: &MacReport) -> Counted {
-    let own: Vec<_> = mac.counters.iter().filter(|counter| counter.subject == Subject::Pause).collect();
+    let own: Vec<_> = mac
+        .counters
+        .iter()
+        .filter(|counter| counter.subject == Subject::Pause)
+        .collect();
     if let Some(rose) = own.iter().find(|counter| counter.rise() != Some(0)) {
-        return Counted::Unknown(format!("{} rose by {}", rose.name, rose.rise().unwrap_or_default()));
+        return Counted::Unknown(format!(
+            "{} rose by {}",
+            rose.name,
+            rose.rise().unwrap_or_default()
+        ));
     }
-    match none(mac, own.iter().copied().filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either))) {
+    match none(
+        mac,
+        own.iter()
+            .copied()
+            .filter(|counter| matches!(counter.frames, Frames::Xoff | Frames::Either)),
+    ) {
         Some(none) => Counted::None(none),
         None => any(mac).unwrap_or_else(|| not_shown(&own, "PAUSE")),
     }
@@ -132,12 +189,24 @@ fn pause(mac: &MacReport) -> Counted {
 /// The first of `counters` that stayed and was shown to count.
 fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> Option<String> {
     let mut stayed = counters.filter(|counter| counter.rise() == Some(0));
-    stayed.find_map(|counter| Some(format!("0 by {}, which counts: {}", counter.name, alive(mac, counter)?)))
+    stayed.find_map(|counter| {
+        Some(format!(
+            "0 by {}, which counts: {}",
+            counter.name,
+            alive(mac, counter)?
+        ))
+    })
 }
 
 /// Where no MAC control frame of any kind came in, none of a certain kind did.
 fn any(mac: &MacReport) -> Option<Counted> {
-    none(mac, mac.counters.iter().filter(|counter| counter.subject == Subject::Any)).map(Counted::None)
+    none(
+        mac,
+        mac.counters
+            .iter()
+            .filter(|counter| counter.subject == Subject::Any),
+    )
+    .map(Counted::None)
 }
 
 fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
@@ -151,7 +220,11 @@ fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
 /// Whether XOFF frames for `priority` came in at the rx port.
 pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> {
     let mac = report(e, "rx").filter(|mac| covers(e, mac).is_ok())?;
-    if let Counted::Some(found) = xoff(mac, priority) { Some(found) } else { None }
+    if let Counted::Some(found) = xoff(mac, priority) {
+        Some(found)
+    } else {
+        None
+    }
 }
 
 /// Whether frames like those of the rx port's storm came in at the tx port. Each of the storm's frames would count for each of its
@@ -176,9 +249,18 @@ pub(super) fn figure(e: &PfcEvidence) -> String {
     match witness(e) {
         Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface),
         Ok(Witness::Mac(mac)) => {
-            let rose = mac.counters.iter().filter(|counter| counter.rise().is_some_and(|rise| rise > 0));
-            let rose: Vec<_> = rose.map(|counter| format!("{} +{}", counter.name, counter.rise().unwrap_or_default())).collect();
-            let rose = if rose.is_empty() { "none rose".to_owned() } else { rose.join(", ") };
+            let rose = mac
+                .counters
+                .iter()
+                .filter(|counter| counter.rise().is_some_and(|rise| rise > 0));
+            let rose: Vec<_> = rose
+                .map(|counter| format!("{} +{}", counter.name, counter.rise().unwrap_or_default()))
+                .collect();
+            let rose = if rose.is_empty() {
+                "none rose".to_owned()
+            } else {
+                rose.join(", ")
+            };
             format!("the MAC of {} ({}): {rose}", mac.interface, mac.driver)
         }
         Err(_) => "nobody was shown to".into(),

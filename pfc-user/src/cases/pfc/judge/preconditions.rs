@@ -31,15 +31,24 @@ pub(super) fn met(name: &str, check: &str, e: &PfcEvidence) -> Result<(), String
 /// of the tester's own does: without carrier, at another speed or with a watchdog at work, a pause does not last as long as
 /// was asked, and frames are lost. None of these makes a DUT double, damage, re-mark, send or forward a frame.
 pub(super) fn explains(name: &str, check: &str) -> bool {
-    const ON_WHAT_ARRIVED: [&str; 6] =
-        ["no-pfc-on-lossy", "no-duplicate", "no-reorder", "no-corruption", "no-remark", "no-mac-control-forwarded"];
+    const ON_WHAT_ARRIVED: [&str; 6] = [
+        "no-pfc-on-lossy",
+        "no-duplicate",
+        "no-reorder",
+        "no-corruption",
+        "no-remark",
+        "no-mac-control-forwarded",
+    ];
     name == "ports" && !ON_WHAT_ARRIVED.contains(&check)
 }
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {
         if !port.carrier {
-            return Err(format!("{} had no carrier during the repetition", port.interface));
+            return Err(format!(
+                "{} had no carrier during the repetition",
+                port.interface
+            ));
         }
         if let Some(what) = &port.disturbed {
             return Err(format!("{} {what} during the repetition", port.interface));
@@ -48,19 +57,31 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
     if let (Some(tx), Some(rx)) = (e.ports.tx.speed, e.ports.rx.speed)
         && tx != rx
     {
-        return Err(format!("the ports differ in speed: tx {tx} bit/s, rx {rx} bit/s"));
+        return Err(format!(
+            "the ports differ in speed: tx {tx} bit/s, rx {rx} bit/s"
+        ));
     }
     for port in [&e.ports.tx, &e.ports.rx] {
         // A quantum is 512 bit times of the link, whatever the testbed says.
-        if let Some(speed) = port.speed.filter(|speed| *speed != e.limits.line_rate.bits_per_second()) {
+        if let Some(speed) = port
+            .speed
+            .filter(|speed| *speed != e.limits.line_rate.bits_per_second())
+        {
             let (name, line_rate) = (&port.interface, e.limits.line_rate);
-            return Err(format!("{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave ports.line_rate out"));
+            return Err(format!(
+                "{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave ports.line_rate out"
+            ));
         }
     }
     match e.ports.watchdog.as_deref() {
         Some("off") => Ok(()),
-        Some(state) => Err(format!("the DUT's PFC watchdog is {state}; it has to be off")),
-        None => Err("it is not known that the DUT's PFC watchdog is off; declare facts.watchdog = \"off\"".into()),
+        Some(state) => Err(format!(
+            "the DUT's PFC watchdog is {state}; it has to be off"
+        )),
+        None => Err(
+            "it is not known that the DUT's PFC watchdog is off; declare facts.watchdog = \"off\""
+                .into(),
+        ),
     }
 }
 
@@ -70,10 +91,16 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
     let mut total = 0;
     for counter in e.accounting.iter().filter(|counter| counter.rise > 0) {
         total += counter.rise;
-        places.push(format!("{} {} +{}", counter.place, counter.counter, counter.rise));
+        places.push(format!(
+            "{} {} +{}",
+            counter.place, counter.counter, counter.rise
+        ));
     }
     if let Some(dut) = &e.dut {
-        for (what, count) in [("overruns", dut.overruns), ("refused sends", dut.send_errors)] {
+        for (what, count) in [
+            ("overruns", dut.overruns),
+            ("refused sends", dut.send_errors),
+        ] {
             if count > 0 {
                 total += count;
                 places.push(format!("simulated DUT {what} {count}"));
@@ -85,26 +112,43 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
 
 /// The listed stalls of the tester and of the simulated DUT.
 pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
-    e.sender.stalls.iter().chain(e.dut.iter().flat_map(|dut| &dut.stalls))
+    e.sender
+        .stalls
+        .iter()
+        .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
 }
 
 /// How long tester and simulated DUT stalled in all.
 pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
-    stalls(e).map(|stall| stall.to - stall.from).fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
+    stalls(e)
+        .map(|stall| stall.to - stall.from)
+        .fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
 }
 
 /// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the most: what stalls at the same
 /// time does so once, and those that are not listed may all have been in it, where any was.
 pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
-    let within = stalls(e).map(|stall| (stall.from.max(from), stall.to.min(to))).filter(|(begin, end)| begin < end);
+    let within = stalls(e)
+        .map(|stall| (stall.from.max(from), stall.to.min(to)))
+        .filter(|(begin, end)| begin < end);
     let mut spans: Vec<_> = within.collect();
     spans.sort_unstable();
-    let (listed, _) = spans.into_iter().fold((0, from), |(total, reached): (Nanos, Nanos), (begin, end)| {
-        (total + end.saturating_sub(begin.max(reached)), reached.max(end))
-    });
+    let (listed, _) = spans.into_iter().fold(
+        (0, from),
+        |(total, reached): (Nanos, Nanos), (begin, end)| {
+            (
+                total + end.saturating_sub(begin.max(reached)),
+                reached.max(end),
+            )
+        },
+    );
     let left_out = &e.sender.stalls_left_out;
     let hull = left_out.to.min(to).saturating_sub(left_out.from.max(from));
-    let unlisted = if left_out.may_overlap(from, to) { left_out.total.min(hull) } else { 0 };
+    let unlisted = if left_out.may_overlap(from, to) {
+        left_out.total.min(hull)
+    } else {
+        0
+    };
     (listed + unlisted).min(to.saturating_sub(from))
 }
 
@@ -131,18 +175,27 @@ fn subject<'e>(e: &'e PfcEvidence, check: &str) -> impl Iterator<Item = &'e Flow
         "isolation" => Some(Role::Isolation),
         _ => None,
     };
-    e.plan.flows.iter().filter(move |flow| role.is_none_or(|role| flow.role == role))
+    e.plan
+        .flows
+        .iter()
+        .filter(move |flow| role.is_none_or(|role| flow.role == role))
 }
 
 fn baseline(e: &PfcEvidence, check: &str) -> Result<(), String> {
     let dead: Vec<String> = subject(e, check)
-        .filter(|flow| e.received(flow.id, Phase::Baseline).is_none_or(|received| received.frames == 0))
+        .filter(|flow| {
+            e.received(flow.id, Phase::Baseline)
+                .is_none_or(|received| received.frames == 0)
+        })
         .map(name)
         .collect();
     if dead.is_empty() {
         return Ok(());
     }
-    Err(format!("nothing was received in the baseline, so that a count of zero proves nothing: {}", dead.join(", ")))
+    Err(format!(
+        "nothing was received in the baseline, so that a count of zero proves nothing: {}",
+        dead.join(", ")
+    ))
 }
 
 /// Frames of `flow` that `rate` allows in `span`.
@@ -156,46 +209,78 @@ pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos 
         return 0;
     }
     let Some(data) = e.span(phase) else { return 0 };
-    let spans = e.sender.withheld.iter().filter(|held| held.priority == flow.priority && held.phase == phase);
-    let listed = spans.map(|held| held.to.min(data.to).saturating_sub(held.from.max(data.from)));
+    let spans = e
+        .sender
+        .withheld
+        .iter()
+        .filter(|held| held.priority == flow.priority && held.phase == phase);
+    let listed = spans.map(|held| {
+        held.to
+            .min(data.to)
+            .saturating_sub(held.from.max(data.from))
+    });
     let left_out = withheld_left_out(e, flow.priority, phase).map(|spans| spans.total);
     listed.chain(left_out).fold(0, Nanos::saturating_add)
 }
 
 /// Spans of a priority that were withheld in a phase and are not listed.
-fn withheld_left_out(e: &PfcEvidence, priority: Priority, phase: Phase) -> impl Iterator<Item = &LeftOut> {
-    let spans = e.sender.withheld_left_out.iter().filter(move |spans| spans.priority == priority && spans.phase == phase);
+fn withheld_left_out(
+    e: &PfcEvidence,
+    priority: Priority,
+    phase: Phase,
+) -> impl Iterator<Item = &LeftOut> {
+    let spans = e
+        .sender
+        .withheld_left_out
+        .iter()
+        .filter(move |spans| spans.priority == priority && spans.phase == phase);
     spans.map(|of| &of.spans)
 }
 
 fn rate(e: &PfcEvidence) -> Result<(), String> {
     if e.sender.errors > 0 {
-        return Err(format!("the kernel refused {} frames of the sender", e.sender.errors));
+        return Err(format!(
+            "the kernel refused {} frames of the sender",
+            e.sender.errors
+        ));
     }
     if e.sender.max_burst > e.limits.max_burst {
-        return Err(format!("the sender's largest burst was {}, at most {} is allowed", ms(e.sender.max_burst), ms(e.limits.max_burst)));
+        return Err(format!(
+            "the sender's largest burst was {}, at most {} is allowed",
+            ms(e.sender.max_burst),
+            ms(e.limits.max_burst)
+        ));
     }
     for phase in [Phase::Baseline, Phase::Storm, Phase::Resume] {
         let Some(span) = e.span(phase) else { continue };
         for flow in &e.plan.flows {
             let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
-            if phase == Phase::Storm && e.plan.is_stormed(flow.priority) && e.plan.is_lossless(flow.priority) {
+            if phase == Phase::Storm
+                && e.plan.is_stormed(flow.priority)
+                && e.plan.is_lossless(flow.priority)
+            {
                 // The DUT withholds these; the baseline shows that the sender keeps their rate.
                 if sent == 0 {
                     return Err(format!("no storm-phase frame of {} left", name(flow)));
                 }
                 continue;
             }
-            if withheld_left_out(e, flow.priority, phase).any(|spans| spans.from < span.from || spans.to > span.to) {
+            if withheld_left_out(e, flow.priority, phase)
+                .any(|spans| spans.from < span.from || spans.to > span.to)
+            {
                 let name = name(flow);
-                return Err(format!("it is not known how long {name} was withheld in phase {phase:?}: there were too many spans to list"));
+                return Err(format!(
+                    "it is not known how long {name} was withheld in phase {phase:?}: there were too many spans to list"
+                ));
             }
             let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
             let target = target(flow, time);
             // A count is a whole number: one frame either way.
             if (sent as f64) < target * 0.99 - 1.0 || sent as f64 > target + 1.0 {
                 let name = name(flow);
-                return Err(format!("{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave"));
+                return Err(format!(
+                    "{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave"
+                ));
             }
         }
     }
@@ -205,7 +290,9 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
 /// How long a pause of the storm lasts at the least: a DUT's clock may be fast.
 pub(super) fn shortest_pause(e: &PfcEvidence) -> Nanos {
     let quanta = e.plan.storm.quanta;
-    e.limits.pause_time(quanta).saturating_sub(e.limits.pause_tolerance(quanta))
+    e.limits
+        .pause_time(quanta)
+        .saturating_sub(e.limits.pause_tolerance(quanta))
 }
 
 /// When the pause of the storm's last frame ends, at the earliest.
@@ -219,10 +306,17 @@ pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
 }
 
 fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
-    let Some(storm) = &e.storm else { return Err("there was no storm".into()) };
-    let Some(data) = e.span(Phase::Storm) else { return Err("there was no traffic during the storm".into()) };
+    let Some(storm) = &e.storm else {
+        return Err("there was no storm".into());
+    };
+    let Some(data) = e.span(Phase::Storm) else {
+        return Err("there was no traffic during the storm".into());
+    };
     if storm.frames == 0 {
-        return Err(format!("not one frame of the storm left, {} were refused", storm.errors));
+        return Err(format!(
+            "not one frame of the storm left, {} were refused",
+            storm.errors
+        ));
     }
     if storm.last.before < data.to {
         return Err("the storm ended before the traffic".into());
@@ -233,17 +327,28 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     let pause = ms(e.limits.pause_time(e.plan.storm.quanta));
     if has_narrow_gap(e, storm) {
         let gap = ms(storm.max_gap);
-        return Err(format!("the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"));
+        return Err(format!(
+            "the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"
+        ));
     }
-    let gaps: Vec<_> = storm.gaps.iter().filter(|gap| gap.to >= data.from).collect();
+    let gaps: Vec<_> = storm
+        .gaps
+        .iter()
+        .filter(|gap| gap.to >= data.from)
+        .collect();
     let mut count = gaps.len() as u64;
     let mut largest = gaps.iter().map(|gap| gap.length()).max();
     if storm.gaps_left_out.may_overlap(data.from, Nanos::MAX) {
         count += storm.gaps_left_out.count;
         largest = Some(storm.max_gap);
     }
-    let Some(largest) = largest else { return Ok(()) };
-    Err(format!("the storm had {count} gaps above its pause time of {pause}, the largest {}", ms(largest)))
+    let Some(largest) = largest else {
+        return Ok(());
+    };
+    Err(format!(
+        "the storm had {count} gaps above its pause time of {pause}, the largest {}",
+        ms(largest)
+    ))
 }
 
 /// Whether PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.

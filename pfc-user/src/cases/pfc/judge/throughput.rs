@@ -25,7 +25,10 @@ fn lateness(e: &PfcEvidence) -> Nanos {
 fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<std::ops::Range<usize>> {
     let span = e.span(phase)?;
     let width = e.windows.width.max(1);
-    let (first, last) = ((span.from - e.windows.epoch).div_ceil(width), (span.to - e.windows.epoch) / width);
+    let (first, last) = (
+        (span.from - e.windows.epoch).div_ceil(width),
+        (span.to - e.windows.epoch) / width,
+    );
     let counted = e.windows.offered.len().min(e.windows.received.len());
     (last <= counted as u64).then_some(first as usize..last as usize)
 }
@@ -37,13 +40,26 @@ fn windows_in_a_dip(e: &PfcEvidence) -> usize {
 
 /// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is at `epoch`.
 fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
-    windows.get(range).unwrap_or(&[]).iter().map(|window| group.iter().map(|p| u64::from(window[p.index()])).sum::<u64>()).sum()
+    windows
+        .get(range)
+        .unwrap_or(&[])
+        .iter()
+        .map(|window| {
+            group
+                .iter()
+                .map(|p| u64::from(window[p.index()]))
+                .sum::<u64>()
+        })
+        .sum()
 }
 
 /// Why a window between these times that received too little says nothing about the DUT, if so.
 fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<String> {
     if let Some(stall) = stalls(e).find(|stall| stall.from < to && stall.to > from) {
-        return Some(format!("the tester or the simulated DUT stalled for {}", ms(stall.to - stall.from)));
+        return Some(format!(
+            "the tester or the simulated DUT stalled for {}",
+            ms(stall.to - stall.from)
+        ));
     }
     let left_out = &e.sender.stalls_left_out;
     if left_out.may_overlap(from, to) {
@@ -62,7 +78,12 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     };
     let late = lateness(e) + path;
     let missing = ((1.0 - share) * DIP_WINDOW as f64) as Nanos;
-    (missing <= late).then(|| format!("lateness of the tester and the path of up to {} explains it", ms(late)))
+    (missing <= late).then(|| {
+        format!(
+            "lateness of the tester and the path of up to {} explains it",
+            ms(late)
+        )
+    })
 }
 
 /// The latency of the path itself, from above: the least that any frame was seen to have. A queue in the DUT, which makes most
@@ -74,12 +95,21 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
-            let baseline = e.received.iter().filter(|received| received.phase == Phase::Baseline);
-            let least = baseline.filter_map(|received| received.latency.iter().position(|frames| *frames > 0)).min();
+            let baseline = e
+                .received
+                .iter()
+                .filter(|received| received.phase == Phase::Baseline);
+            let least = baseline
+                .filter_map(|received| received.latency.iter().position(|frames| *frames > 0))
+                .min();
             Some(least.map_or(0, |bits| 1 << bits))
         }
         Clock::Batched => {
-            let probed = e.arrivals.records.iter().filter(|arrival| arrival.phase == Phase::Probe);
+            let probed = e
+                .arrivals
+                .records
+                .iter()
+                .filter(|arrival| arrival.phase == Phase::Probe);
             probed.map(|arrival| Nanos::from(arrival.latency)).min()
         }
     }
@@ -88,8 +118,9 @@ fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
 /// `no-dip`.
 pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
-    let (lossless, lossy): (Vec<Priority>, Vec<Priority>) =
-        Priority::all().filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p)).partition(|p| e.plan.is_lossless(*p));
+    let (lossless, lossy): (Vec<Priority>, Vec<Priority>) = Priority::all()
+        .filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p))
+        .partition(|p| e.plan.is_lossless(*p));
     let width = e.windows.width.max(1);
     let many = windows_in_a_dip(e);
     for phase in [Phase::Baseline, Phase::Storm] {
@@ -97,22 +128,38 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
             continue;
         }
         let Some(windows) = whole_windows(e, phase) else {
-            finding.undecided(format!("windows of phase {phase:?}"), "all", "some were not counted in");
+            finding.undecided(
+                format!("windows of phase {phase:?}"),
+                "all",
+                "some were not counted in",
+            );
             continue;
         };
         for (name, group) in [("lossy", &lossy), ("lossless", &lossless)] {
             let mut worst: Option<(f64, usize)> = None;
             let mut excused: Option<(f64, usize, String)> = None;
             // Every 100 ms, and not every tenth: a dip may straddle two of those.
-            for start in windows.clone().take_while(|start| start + many <= windows.end) {
+            for start in windows
+                .clone()
+                .take_while(|start| start + many <= windows.end)
+            {
                 let offered = sum(&e.windows.offered, start..start + many, group);
                 if offered == 0 {
                     continue;
                 }
-                let share = sum(&e.windows.received, start..start + many, group) as f64 / offered as f64;
+                let share =
+                    sum(&e.windows.received, start..start + many, group) as f64 / offered as f64;
                 let from = e.windows.epoch + start as Nanos * width;
-                let excuse =
-                    if share >= DIP_SHARE { None } else { dip_excuse(e, share, from.saturating_sub(width), from + DIP_WINDOW + width) };
+                let excuse = if share >= DIP_SHARE {
+                    None
+                } else {
+                    dip_excuse(
+                        e,
+                        share,
+                        from.saturating_sub(width),
+                        from + DIP_WINDOW + width,
+                    )
+                };
                 let at = start - windows.start;
                 if let Some(excuse) = excuse {
                     if excused.as_ref().is_none_or(|(least, ..)| share < *least) {
@@ -151,7 +198,13 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
 /// least to its end.
 fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     let span = e.span(Phase::Storm)?;
-    let last = e.plan.flows.iter().filter_map(|flow| e.received(flow.id, Phase::Storm)).map(|arrived| arrived.last).max();
+    let last = e
+        .plan
+        .flows
+        .iter()
+        .filter_map(|flow| e.received(flow.id, Phase::Storm))
+        .map(|arrived| arrived.last)
+        .max();
     Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
 }
 
@@ -166,8 +219,12 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     for flow in &e.plan.flows {
         let bits = LineRate::frame_bits(flow.length) as f64;
         offered += e.sent(flow.id, Phase::Storm).map_or(0, |sent| sent.frames) as f64 * bits;
-        offered += flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
-        received += e.received(flow.id, Phase::Storm).map_or(0, |arrived| arrived.frames) as f64 * bits;
+        offered +=
+            flow.rate as f64 * withheld(e, flow, Phase::Storm).saturating_sub(late) as f64 / 1e9;
+        received += e
+            .received(flow.id, Phase::Storm)
+            .map_or(0, |arrived| arrived.frames) as f64
+            * bits;
     }
     let sending = (span.to - span.from).max(1) as f64 / 1e9;
     let receiving = (last.saturating_sub(late).max(span.to) - span.from).max(1) as f64 / 1e9;
@@ -178,7 +235,10 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
 /// delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
-    let unlisted = e.dut.as_ref().map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
+    let unlisted = e
+        .dut
+        .as_ref()
+        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
     stalled + e.sender.max_burst + unlisted
 }
 
@@ -188,16 +248,35 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
     let what = "received layer-1 rate as a share of the offered";
     let expected = format!(">= {}", e.limits.min_throughput);
     let late = lateness_in_storm(e);
-    let (Some((offered, received)), Some((offered_at_best, at_best))) = (rates(e, 0), rates(e, late)) else {
+    let (Some((offered, received)), Some((offered_at_best, at_best))) =
+        (rates(e, 0), rates(e, late))
+    else {
         finding.undecided(what, expected, "no traffic during the storm");
         return finding;
     };
     let (share, at_best) = (received / offered, at_best / offered_at_best);
-    let actual = format!("{share:.4} ({:.1} of {:.1} Mbit/s)", received / 1e6, offered / 1e6);
+    let actual = format!(
+        "{share:.4} ({:.1} of {:.1} Mbit/s)",
+        received / 1e6,
+        offered / 1e6
+    );
     if share < e.limits.min_throughput && at_best >= e.limits.min_throughput {
-        finding.undecided(what, expected, format!("{actual}, but the tester's own lateness of up to {} explains it", ms(late)));
+        finding.undecided(
+            what,
+            expected,
+            format!(
+                "{actual}, but the tester's own lateness of up to {} explains it",
+                ms(late)
+            ),
+        );
     } else {
-        finding.expect(what, expected, actual, share >= e.limits.min_throughput, lost_by_tester(e).0 == 0);
+        finding.expect(
+            what,
+            expected,
+            actual,
+            share >= e.limits.min_throughput,
+            lost_by_tester(e).0 == 0,
+        );
     }
     finding
 }
@@ -206,18 +285,43 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
 pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut add = |name: &str, value: String| {
-        figures.push(Figure { repetition: e.plan.name.clone(), name: name.into(), value });
+        figures.push(Figure {
+            repetition: e.plan.name.clone(),
+            name: name.into(),
+            value,
+        });
     };
     if let Some((offered, received)) = rates(e, 0) {
         let link = e.limits.line_rate.bits_per_second() as f64;
-        add("offered in the storm phase", format!("{:.1} Mbit/s, {:.1} % of the link", offered / 1e6, 100.0 * offered / link));
-        add("received in the storm phase", format!("{:.1} Mbit/s, {:.1} % of the link", received / 1e6, 100.0 * received / link));
+        add(
+            "offered in the storm phase",
+            format!(
+                "{:.1} Mbit/s, {:.1} % of the link",
+                offered / 1e6,
+                100.0 * offered / link
+            ),
+        );
+        add(
+            "received in the storm phase",
+            format!(
+                "{:.1} Mbit/s, {:.1} % of the link",
+                received / 1e6,
+                100.0 * received / link
+            ),
+        );
     }
     if let Some(worst) = worst_window(e) {
-        add("least received in 100 ms of the storm phase", format!("{:.1} % of the link", 100.0 * worst));
+        add(
+            "least received in 100 ms of the storm phase",
+            format!("{:.1} % of the link", 100.0 * worst),
+        );
     }
     if let Some(storm) = &e.storm {
-        let refused = if storm.errors > 0 { format!(", {} more were refused", storm.errors) } else { String::new() };
+        let refused = if storm.errors > 0 {
+            format!(", {} more were refused", storm.errors)
+        } else {
+            String::new()
+        };
         add("storm frames", format!("{}{refused}", storm.frames));
         add("storm sent by", storm.method.clone());
         add("gaps of the storm", gaps(e, storm));
@@ -226,17 +330,31 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
     for priority in Priority::all() {
         let class = &e.tx_port.pfc[priority.index()];
         if class.xoff + class.xon > 0 {
-            add(&format!("PFC from the DUT, priority {priority}"), format!("{} XOFF, {} XON", class.xoff, class.xon));
+            add(
+                &format!("PFC from the DUT, priority {priority}"),
+                format!("{} XOFF, {} XON", class.xoff, class.xon),
+            );
         }
     }
     if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
-        let clock = if e.counting.clock == Clock::Batched { format!("for up to {BATCH} frames") } else { "for each frame".into() };
+        let clock = if e.counting.clock == Clock::Batched {
+            format!("for up to {BATCH} frames")
+        } else {
+            "for each frame".into()
+        };
         add(
             "accounting at this rate",
-            format!("one reading of the clock {clock}, UDP checksum of one frame in {}", e.counting.verify_every),
+            format!(
+                "one reading of the clock {clock}, UDP checksum of one frame in {}",
+                e.counting.verify_every
+            ),
         );
     }
-    if let Some(worst) = e.received.iter().filter(|received| received.phase == Phase::Baseline).max_by_key(|received| received.latency_max)
+    if let Some(worst) = e
+        .received
+        .iter()
+        .filter(|received| received.phase == Phase::Baseline)
+        .max_by_key(|received| received.latency_max)
     {
         add("largest latency in the baseline", ms(worst.latency_max));
     }
@@ -247,18 +365,37 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
 fn gaps(e: &PfcEvidence, storm: &StormReport) -> String {
     let pause = e.limits.pause_time(e.plan.storm.quanta);
     let below = |(name, q)| {
-        let length = storm.histogram.quantile(q).map(|length| length.min(storm.max_gap));
-        length.map_or(String::new(), |length| format!("{name} {}, ", brief(length)))
+        let length = storm
+            .histogram
+            .quantile(q)
+            .map(|length| length.min(storm.max_gap));
+        length.map_or(String::new(), |length| {
+            format!("{name} {}, ", brief(length))
+        })
     };
-    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)].map(below).concat();
+    let quantiles: String = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
+        .map(below)
+        .concat();
     let share = 100.0 * storm.max_gap as f64 / pause.max(1) as f64;
-    let above = if storm.gaps_above() == 0 { "none".to_owned() } else { storm.gaps_above().to_string() };
-    format!("{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause", brief(storm.max_gap), brief(pause))
+    let above = if storm.gaps_above() == 0 {
+        "none".to_owned()
+    } else {
+        storm.gaps_above().to_string()
+    };
+    format!(
+        "{quantiles}max {}, {share:.1} % of the pause time {}; {above} above the shortest pause",
+        brief(storm.max_gap),
+        brief(pause)
+    )
 }
 
 /// A time to three digits and more.
 fn brief(nanos: Nanos) -> String {
-    if nanos < 1_000_000 { format!("{:.1} us", nanos as f64 / 1e3) } else { ms(nanos) }
+    if nanos < 1_000_000 {
+        format!("{:.1} us", nanos as f64 / 1e3)
+    } else {
+        ms(nanos)
+    }
 }
 
 /// The least share of the link that was received in any 100 ms of the storm phase.

@@ -13,31 +13,62 @@ const WR_FLUSH_ERR: u32 = 5;
 const RETRY_EXC_ERR: u32 = 12;
 
 pub(super) fn one_completion(view: &View<'_>) -> Finding {
-    let Some(test) = &view.test else { return no_test() };
-    let Some(t_tr) = test.t_tr() else { return no_test() };
+    let Some(test) = &view.test else {
+        return no_test();
+    };
+    let Some(t_tr) = test.t_tr() else {
+        return no_test();
+    };
     let completions = view.completions();
     let mut finding = Finding::new();
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
         Some(_) => finding.equal(what, "1".into(), found),
-        None => finding.expect(what, "1", format!("none within {}", ms(test.phase.until.saturating_sub(test.phase.posted))), false),
+        None => finding.expect(
+            what,
+            "1",
+            format!(
+                "none within {}",
+                ms(test.phase.until.saturating_sub(test.phase.posted))
+            ),
+            false,
+        ),
     }
     for completion in &completions {
         if completion.work_request != READ {
-            finding.expect("work request of the completion", READ, completion.work_request, false);
+            finding.expect(
+                "work request of the completion",
+                READ,
+                completion.work_request,
+                false,
+            );
         }
     }
     if let (Some(first), Some(last)) = (completions.first(), test.packets().last()) {
         let bounds = bounds(t_tr);
-        let (earliest, latest) = (first.since.saturating_sub(last.time), first.time.saturating_sub(last.time));
+        let (earliest, latest) = (
+            first.since.saturating_sub(last.time),
+            first.time.saturating_sub(last.time),
+        );
         let late = may_be_late(test, test.transmissions.len() - 1, latest, bounds.0);
-        let verdict = if late { Verdict::Inconclusive } else { within(earliest, latest, bounds) };
+        let verdict = if late {
+            Verdict::Inconclusive
+        } else {
+            within(earliest, latest, bounds)
+        };
         let heard = match verdict {
-            Verdict::Inconclusive if late => format!("{}: the transmission may have come in late", ms(latest)),
+            Verdict::Inconclusive if late => {
+                format!("{}: the transmission may have come in late", ms(latest))
+            }
             Verdict::Inconclusive => format!("{} to {}", ms(earliest), ms(latest)),
             _ => ms(latest),
         };
-        finding.compare("from the last transmission to it", format!("{} to {}", ms(bounds.0), ms(bounds.1)), heard, verdict);
+        finding.compare(
+            "from the last transmission to it",
+            format!("{} to {}", ms(bounds.0), ms(bounds.1)),
+            heard,
+            verdict,
+        );
     }
     finding
 }
@@ -50,27 +81,55 @@ pub(super) fn status(view: &View<'_>) -> Finding {
     for completion in view.completions() {
         finding.equal("status", RETRY_EXC_ERR, completion.status);
     }
-    if finding.assertions.is_empty() { Finding::not_applicable("there was no completion: `one-completion` says so") } else { finding }
+    if finding.assertions.is_empty() {
+        Finding::not_applicable("there was no completion: `one-completion` says so")
+    } else {
+        finding
+    }
 }
 
 pub(super) fn qp_error(view: &View<'_>) -> Finding {
-    let Some(test) = &view.test else { return no_test() };
-    let Some(found) = state(test.phase) else { return Finding::not_reached("its state was not read") };
+    let Some(test) = &view.test else {
+        return no_test();
+    };
+    let Some(found) = state(test.phase) else {
+        return Finding::not_reached("its state was not read");
+    };
     let mut finding = Finding::new();
-    finding.equal("state of the queue pair", format!("{:?}", State::Error), found);
+    finding.equal(
+        "state of the queue pair",
+        format!("{:?}", State::Error),
+        found,
+    );
     finding
 }
 
 pub(super) fn flush(view: &View<'_>) -> Finding {
-    let Some(flush) = &view.e.flush else { return Finding::not_reached("no READ was posted to a queue pair in error") };
+    let Some(flush) = &view.e.flush else {
+        return Finding::not_reached("no READ was posted to a queue pair in error");
+    };
     let mut finding = Finding::new();
     if let Some(refused) = &flush.refused {
-        finding.expect("one more READ", "posted", format!("refused: {refused}"), false);
+        finding.expect(
+            "one more READ",
+            "posted",
+            format!("refused: {refused}"),
+            false,
+        );
         return finding;
     }
-    let flushed: Vec<_> = flush.completions.iter().filter(|completion| completion.work_request == FLUSHED).collect();
+    let flushed: Vec<_> = flush
+        .completions
+        .iter()
+        .filter(|completion| completion.work_request == FLUSHED)
+        .collect();
     let waited = ms(flush.until.saturating_sub(flush.posted));
-    finding.expect("completions of one more READ", 1, format!("{} within {waited}", flushed.len()), flushed.len() == 1);
+    finding.expect(
+        "completions of one more READ",
+        1,
+        format!("{} within {waited}", flushed.len()),
+        flushed.len() == 1,
+    );
     for completion in flushed {
         finding.equal("its status", WR_FLUSH_ERR, completion.status);
     }

@@ -11,19 +11,37 @@ use crate::roce;
 /// A DUT that is reached and answered completes with success. It is to blame if it does not, once its requests were seen and the
 /// answer was right.
 pub(super) fn path_alive(view: &View<'_>) -> Finding {
-    let Some(control) = &view.control else { return Finding::not_reached("the positive control was not reached") };
+    let Some(control) = &view.control else {
+        return Finding::not_reached("the positive control was not reached");
+    };
     let mut finding = Finding::new();
     let first = control.phase.completions.first();
     let completed = match first {
-        Some(first) => format!("status {} after {}", first.status, ms(first.time.saturating_sub(control.phase.posted))),
-        None => format!("none within {}", ms(control.phase.until.saturating_sub(control.phase.posted))),
+        Some(first) => format!(
+            "status {} after {}",
+            first.status,
+            ms(first.time.saturating_sub(control.phase.posted))
+        ),
+        None => format!(
+            "none within {}",
+            ms(control.phase.until.saturating_sub(control.phase.posted))
+        ),
     };
     let what = "completion of the positive control";
     let Some(answer) = control.answers.first() else {
         let (drops, seen) = (view.e.plan.control_drops, control.transmissions.len());
         let expected = format!("a READ request to answer, after {drops} that are dropped");
-        let form = if control.packets().any(Decoded::is_read_request) { "" } else { ", none of which is a READ request" };
-        finding.expect("transmissions in the positive control", expected, format!("{seen}{form}; completion: {completed}"), false);
+        let form = if control.packets().any(Decoded::is_read_request) {
+            ""
+        } else {
+            ", none of which is a READ request"
+        };
+        finding.expect(
+            "transmissions in the positive control",
+            expected,
+            format!("{seen}{form}; completion: {completed}"),
+            false,
+        );
         return finding;
     };
     if let Err(wrong) = is_right(view, control, answer) {
@@ -34,11 +52,18 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
     let (lateness, longest) = (lateness(control), control.t_tr().unwrap_or_default() / 2);
     if !succeeded && lateness > longest {
         // The DUT may have given up by then.
-        finding.undecided("the tester's answer", format!("within {} of a request", ms(longest)), format!("after {}", ms(lateness)));
+        finding.undecided(
+            "the tester's answer",
+            format!("within {} of a request", ms(longest)),
+            format!("after {}", ms(lateness)),
+        );
         return finding;
     }
     let in_time = first.is_some_and(|first| first.status == 0 && first.time >= answer.time);
-    let expected = format!("status 0 after the answer, which left after {}", ms(answer.time.saturating_sub(control.phase.posted)));
+    let expected = format!(
+        "status 0 after the answer, which left after {}",
+        ms(answer.time.saturating_sub(control.phase.posted))
+    );
     finding.expect(what, expected, completed, in_time);
     finding
 }
@@ -46,7 +71,11 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
 /// How long after the request before it an answer left; of the promptest.
 fn lateness(control: &PhaseView<'_>) -> Nanos {
     let after = |answer: &Decoded| {
-        let before = control.packets().map(|request| request.time).filter(|time| *time <= answer.time).last();
+        let before = control
+            .packets()
+            .map(|request| request.time)
+            .filter(|time| *time <= answer.time)
+            .last();
         answer.time - before.unwrap_or_default()
     };
     control.answers.iter().map(after).min().unwrap_or_default()
@@ -57,16 +86,29 @@ fn is_right(view: &View<'_>, control: &PhaseView<'_>, answer: &Decoded) -> Resul
     let packet = answer.packet.ok_or("no whole RoCEv2 packet")?;
     let form = (packet.bth.opcode, packet.bth.destination);
     if form != (RC_READ_RESPONSE_ONLY, control.phase.channel.queue_pair) {
-        return Err(format!("opcode {:#04x} for queue pair {:#08x}", form.0, form.1));
+        return Err(format!(
+            "opcode {:#04x} for queue pair {:#08x}",
+            form.0, form.1
+        ));
     }
     if roce::is_intact(&answer.frame) != Some(true) {
         return Err("the ICRC is wrong".into());
     }
     let dropped = usize::from(view.e.plan.control_drops);
-    let answered = control.transmissions.iter().skip(dropped).flatten().filter_map(|request| request.packet);
+    let answered = control
+        .transmissions
+        .iter()
+        .skip(dropped)
+        .flatten()
+        .filter_map(|request| request.packet);
     let psn = packet.bth.psn;
-    if answered.map(|request| request.bth.psn).all(|other| other != psn) {
-        return Err(format!("no request that was to be answered has its PSN {psn:#08x}"));
+    if answered
+        .map(|request| request.bth.psn)
+        .all(|other| other != psn)
+    {
+        return Err(format!(
+            "no request that was to be answered has its PSN {psn:#08x}"
+        ));
     }
     Ok(())
 }

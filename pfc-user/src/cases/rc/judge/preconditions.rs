@@ -10,7 +10,11 @@ use crate::evidence::rc::Phase;
 pub(super) fn qualifier(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let (what, expected) = ("Automatic Path Migration", "not supported");
-    let by = if view.e.apm.is_some() { "`apm` of the testbed" } else { "the device's flag" };
+    let by = if view.e.apm.is_some() {
+        "`apm` of the testbed"
+    } else {
+        "the device's flag"
+    };
     match view.e.apm.or(view.e.device.apm) {
         Some(false) => finding.expect(what, expected, format!("not supported, by {by}"), true),
         Some(true) => return Finding::not_applicable(format!("the DUT supports Automatic Path Migration, by {by}")),
@@ -27,17 +31,35 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
 pub(super) fn unmet(precondition: &str, view: &View<'_>, phase: Option<&Phase>) -> Option<String> {
     match precondition {
         "qualifier" => {
-            let Finding { verdict, reason, .. } = qualifier(view);
+            let Finding {
+                verdict, reason, ..
+            } = qualifier(view);
             (verdict == Verdict::Inconclusive).then_some(reason)
         }
-        "neighbour" => view.e.unreachable.as_ref().map(|why| format!("the DUT does not reach the tester: {why}")),
+        "neighbour" => view
+            .e
+            .unreachable
+            .as_ref()
+            .map(|why| format!("the DUT does not reach the tester: {why}")),
         "path" => path(view),
         "attributes" => attributes(view, phase?),
-        "records" => (phase?.lost > 0).then(|| format!("{} packets came of which there is no record", phase.map_or(0, |phase| phase.lost))),
+        "records" => (phase?.lost > 0).then(|| {
+            format!(
+                "{} packets came of which there is no record",
+                phase.map_or(0, |phase| phase.lost)
+            )
+        }),
         "drops" => {
             let drops = phase?.drops.iter().filter(|(_, count)| *count > 0);
-            let drops: Vec<String> = drops.map(|(counter, count)| format!("{counter} rose by {count}")).collect();
-            (!drops.is_empty()).then(|| format!("the tester's side of the link lost frames: {}", drops.join(", ")))
+            let drops: Vec<String> = drops
+                .map(|(counter, count)| format!("{counter} rose by {count}"))
+                .collect();
+            (!drops.is_empty()).then(|| {
+                format!(
+                    "the tester's side of the link lost frames: {}",
+                    drops.join(", ")
+                )
+            })
         }
         other => Some(format!("there is no precondition `{other}`")),
     }
@@ -46,7 +68,10 @@ pub(super) fn unmet(precondition: &str, view: &View<'_>, phase: Option<&Phase>) 
 /// Nothing that is for the tester's queue pair has come in: the DUT may not be there, or the adapter may keep RoCE frames from XDP.
 fn path(view: &View<'_>) -> Option<String> {
     let control = view.e.control.as_ref()?;
-    let completed = control.completions.iter().any(|completion| completion.status == 0);
+    let completed = control
+        .completions
+        .iter()
+        .any(|completion| completion.status == 0);
     (control.packets.is_empty() && !completed).then(|| {
         format!(
             "no packet of the positive control came in at {}: nothing shows that the DUT's port is at the other end; the tester's own adapter may also take RoCE frames away before XDP sees them (its RDMA driver is to be unloaded)",
@@ -61,14 +86,28 @@ fn attributes(view: &View<'_>, phase: &Phase) -> Option<String> {
     let mut wrong = Vec::new();
     let mut compare = |what: &str, asked: u16, shown: u16| {
         if asked != shown {
-            wrong.push(format!("{what} {asked} was asked for, and {shown} is shown"));
+            wrong.push(format!(
+                "{what} {asked} was asked for, and {shown} is shown"
+            ));
         }
     };
-    compare("retry count", plan.retry_count.into(), found.retry_count.into());
+    compare(
+        "retry count",
+        plan.retry_count.into(),
+        found.retry_count.into(),
+    );
     compare("path MTU", plan.path_mtu, found.path_mtu);
     compare("time-out", plan.timeout.into(), found.timeout.into());
     if found.state != State::Rts {
-        wrong.push(format!("a queue pair in RTS was asked for, and {:?} is shown", found.state));
+        wrong.push(format!(
+            "a queue pair in RTS was asked for, and {:?} is shown",
+            found.state
+        ));
     }
-    (!wrong.is_empty()).then(|| format!("the DUT's queue pair is not as it was asked for: {}", wrong.join("; ")))
+    (!wrong.is_empty()).then(|| {
+        format!(
+            "the DUT's queue pair is not as it was asked for: {}",
+            wrong.join("; ")
+        )
+    })
 }

@@ -29,48 +29,87 @@ fn test<'v>(view: &'v View<'_>) -> Option<(&'v PhaseView<'v>, Nanos)> {
 }
 
 pub(super) fn requests(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let Some((test, t_tr)) = test(view) else {
+        return no_test();
+    };
     let mut finding = Finding::new();
     let expected = view.e.plan.requests();
     let found = test.transmissions.len();
     finding.equal("transmissions", expected, found);
-    let latest = test.packets().last().map_or(test.phase.posted, |packet| packet.time);
+    let latest = test
+        .packets()
+        .last()
+        .map_or(test.phase.posted, |packet| packet.time);
     let silence = test.phase.until.saturating_sub(latest);
     if found == expected && silence < LONGEST * t_tr {
-        finding.undecided("silence after the last transmission", format!("at least {}", ms(LONGEST * t_tr)), ms(silence));
+        finding.undecided(
+            "silence after the last transmission",
+            format!("at least {}", ms(LONGEST * t_tr)),
+            ms(silence),
+        );
     } else if found == expected {
-        finding.expect("silence after the last transmission", format!("at least {}", ms(LONGEST * t_tr)), ms(silence), true);
+        finding.expect(
+            "silence after the last transmission",
+            format!("at least {}", ms(LONGEST * t_tr)),
+            ms(silence),
+            true,
+        );
     }
     finding
 }
 
 pub(super) fn single_packet(view: &View<'_>) -> Finding {
-    let Some((test, _)) = test(view) else { return no_test() };
+    let Some((test, _)) = test(view) else {
+        return no_test();
+    };
     let plan = &view.e.plan;
     let mut finding = Finding::new();
-    let expected = form(RC_READ_REQUEST, &Reth { address: plan.address, r_key: plan.r_key, length: plan.path_mtu.into() });
+    let expected = form(
+        RC_READ_REQUEST,
+        &Reth {
+            address: plan.address,
+            r_key: plan.r_key,
+            length: plan.path_mtu.into(),
+        },
+    );
     for (index, packets) in test.transmissions.iter().enumerate() {
         let what = format!("transmission {}", index + 1);
         match &packets[..] {
             [packet] => finding.equal(what, expected.clone(), form_of(packet)),
-            several => finding.expect(what, &expected, format!("{} packets: {}", several.len(), several_forms(several)), false),
+            several => finding.expect(
+                what,
+                &expected,
+                format!("{} packets: {}", several.len(), several_forms(several)),
+                false,
+            ),
         }
     }
     or_nothing(finding, "no request came")
 }
 
 fn form(opcode: u8, reth: &Reth) -> String {
-    let Reth { address, r_key, length } = reth;
+    let Reth {
+        address,
+        r_key,
+        length,
+    } = reth;
     format!("one packet, opcode {opcode:#04x}, R_Key {r_key:#x}, VA {address:#x}, length {length}")
 }
 
 fn form_of(packet: &Decoded) -> String {
     let Some(found) = packet.packet else {
-        return format!("one packet of {} octets, not whole in the {} that were kept", packet.length, packet.frame.len());
+        return format!(
+            "one packet of {} octets, not whole in the {} that were kept",
+            packet.length,
+            packet.frame.len()
+        );
     };
     let surplus = found.length.saturating_sub(Bth::LEN + Reth::LEN + ICRC);
     match packet.reth() {
-        Some(reth) if surplus > 0 => format!("{}, and {surplus} octets more", form(found.bth.opcode, &reth)),
+        Some(reth) if surplus > 0 => format!(
+            "{}, and {surplus} octets more",
+            form(found.bth.opcode, &reth)
+        ),
         Some(reth) => form(found.bth.opcode, &reth),
         None => format!("one packet, opcode {:#04x}, no RETH", found.bth.opcode),
     }
@@ -81,24 +120,47 @@ fn several_forms(packets: &[Decoded]) -> String {
 }
 
 pub(super) fn same_request(view: &View<'_>) -> Finding {
-    let Some((test, _)) = test(view) else { return no_test() };
+    let Some((test, _)) = test(view) else {
+        return no_test();
+    };
     let mut finding = Finding::new();
     let same = |packet: &Decoded| {
-        let reth = packet.reth().map_or("none".into(), |reth| format!("{:#x}, {:#x}, {}", reth.address, reth.r_key, reth.length));
-        packet.packet.map(|found| format!("PSN {:#08x}, RETH {reth}", found.bth.psn))
+        let reth = packet.reth().map_or("none".into(), |reth| {
+            format!("{:#x}, {:#x}, {}", reth.address, reth.r_key, reth.length)
+        });
+        packet
+            .packet
+            .map(|found| format!("PSN {:#08x}, RETH {reth}", found.bth.psn))
     };
     let first = test.packets().next().and_then(same);
     for (index, packets) in test.transmissions.iter().enumerate() {
         for (number, packet) in packets.iter().enumerate() {
             let which = format!("transmission {}", index + 1);
             match roce::is_intact(&packet.frame) {
-                Some(intact) => finding.expect(format!("ICRC of {which}"), "valid", if intact { "valid" } else { "wrong" }, intact),
-                None => finding.undecided(format!("ICRC of {which}"), "valid", "the packet is not whole in what was kept"),
+                Some(intact) => finding.expect(
+                    format!("ICRC of {which}"),
+                    "valid",
+                    if intact { "valid" } else { "wrong" },
+                    intact,
+                ),
+                None => finding.undecided(
+                    format!("ICRC of {which}"),
+                    "valid",
+                    "the packet is not whole in what was kept",
+                ),
             }
-            let (true, Some(first)) = (index > 0 && number == 0, &first) else { continue };
+            let (true, Some(first)) = (index > 0 && number == 0, &first) else {
+                continue;
+            };
             match same(packet) {
-                Some(found) => finding.equal(format!("{which}, as the first"), first.clone(), found),
-                None => finding.undecided(format!("{which}, as the first"), first, "the packet is not whole in what was kept"),
+                Some(found) => {
+                    finding.equal(format!("{which}, as the first"), first.clone(), found)
+                }
+                None => finding.undecided(
+                    format!("{which}, as the first"),
+                    first,
+                    "the packet is not whole in what was kept",
+                ),
             }
         }
     }
@@ -106,7 +168,9 @@ pub(super) fn same_request(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn interval(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let Some((test, t_tr)) = test(view) else {
+        return no_test();
+    };
     let (shortest, longest) = bounds(t_tr);
     let mut finding = Finding::new();
     for (index, interval) in test.intervals().into_iter().enumerate() {
@@ -114,51 +178,107 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
         let expected = format!("{} to {}", ms(shortest), ms(longest));
         if may_be_late(test, index, interval, shortest) {
             let before = ms(gap_before(test, index));
-            finding.undecided(what, expected, format!("{}, after {before}: the former may have come in late", ms(interval)));
+            finding.undecided(
+                what,
+                expected,
+                format!(
+                    "{}, after {before}: the former may have come in late",
+                    ms(interval)
+                ),
+            );
         } else {
-            finding.expect(what, expected, ms(interval), (shortest..=longest).contains(&interval));
+            finding.expect(
+                what,
+                expected,
+                ms(interval),
+                (shortest..=longest).contains(&interval),
+            );
         }
     }
-    or_nothing(finding, if view.e.plan.retry_count == 0 { "the retry count is 0" } else { "there was no retry: `requests` says so" })
+    or_nothing(
+        finding,
+        if view.e.plan.retry_count == 0 {
+            "the retry count is 0"
+        } else {
+            "there was no retry: `requests` says so"
+        },
+    )
 }
 
 /// From what came before the transmission of that index, which is the posting of the READ for the first, to the transmission.
 fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     let times = test.times();
-    let before = if index == 0 { test.phase.posted } else { times[index - 1] };
+    let before = if index == 0 {
+        test.phase.posted
+    } else {
+        times[index - 1]
+    };
     times[index].saturating_sub(before)
 }
 
 /// Whether `span`, from the transmission of that index to what follows it, is too short by no more than the transmission may have been
 /// late: the tester knows when a packet reached its XDP program, not when it left the DUT. One that was late came longer after the one
 /// before by as much, counted from the shortest time that a DUT without fault may take.
-pub(super) fn may_be_late(test: &PhaseView<'_>, index: usize, span: Nanos, shortest: Nanos) -> bool {
+pub(super) fn may_be_late(
+    test: &PhaseView<'_>,
+    index: usize,
+    span: Nanos,
+    shortest: Nanos,
+) -> bool {
     let soonest = if index == 0 { 0 } else { shortest };
     span < shortest && gap_before(test, index) >= soonest + (shortest - span)
 }
 
 /// A check without a subject: another says why there is none.
 fn or_nothing(finding: Finding, why: &str) -> Finding {
-    if finding.assertions.is_empty() { Finding::not_applicable(why) } else { finding }
+    if finding.assertions.is_empty() {
+        Finding::not_applicable(why)
+    } else {
+        finding
+    }
 }
 
 pub(super) fn retry_count(view: &View<'_>) -> Finding {
-    let Some((test, t_tr)) = test(view) else { return no_test() };
+    let Some((test, t_tr)) = test(view) else {
+        return no_test();
+    };
     let count = view.e.plan.retry_count;
     let mut finding = Finding::new();
     let times = test.times();
     for retry in 1..=count {
         let left = count - retry;
         let Some(sent) = times.get(usize::from(retry)) else {
-            finding.undecided(format!("retry {retry}"), format!("{left} left"), "it did not come");
+            finding.undecided(
+                format!("retry {retry}"),
+                format!("{left} left"),
+                "it did not come",
+            );
             continue;
         };
-        let what = format!("retry {retry}, {} after the first request", ms(sent - times[0]));
-        let shown: Vec<&Shown> = test.phase.shown.iter().filter(|shown| during(shown, &times, usize::from(retry), t_tr)).collect();
+        let what = format!(
+            "retry {retry}, {} after the first request",
+            ms(sent - times[0])
+        );
+        let shown: Vec<&Shown> = test
+            .phase
+            .shown
+            .iter()
+            .filter(|shown| during(shown, &times, usize::from(retry), t_tr))
+            .collect();
         match shown.first() {
-            Some(shown) => finding.expect(what, format!("{left} left"), format!("{} left", shown.retries_left), shown.retries_left == left),
+            Some(shown) => finding.expect(
+                what,
+                format!("{left} left"),
+                format!("{} left", shown.retries_left),
+                shown.retries_left == left,
+            ),
             None if test.phase.shown.is_empty() => {
-                finding.expect(what, format!("{left} left"), format!("{left} left, derived: the DUT does not show its counter"), true);
+                finding.expect(
+                    what,
+                    format!("{left} left"),
+                    format!("{left} left, derived: the DUT does not show its counter"),
+                    true,
+                );
             }
             None => finding.undecided(what, format!("{left} left"), "not read in time"),
         }
@@ -173,9 +293,17 @@ fn during(shown: &Shown, times: &[Nanos], retry: usize, t_tr: Nanos) -> bool {
 }
 
 /// Whether a time that lies between two is within bounds: undecided where the two disagree.
-pub(super) fn within(earliest: Nanos, latest: Nanos, (shortest, longest): (Nanos, Nanos)) -> Verdict {
+pub(super) fn within(
+    earliest: Nanos,
+    latest: Nanos,
+    (shortest, longest): (Nanos, Nanos),
+) -> Verdict {
     if latest < shortest || earliest > longest {
         return Verdict::Fail;
     }
-    if earliest >= shortest && latest <= longest { Verdict::Pass } else { Verdict::Inconclusive }
+    if earliest >= shortest && latest <= longest {
+        Verdict::Pass
+    } else {
+        Verdict::Inconclusive
+    }
 }

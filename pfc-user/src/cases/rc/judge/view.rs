@@ -21,15 +21,28 @@ pub(super) struct Decoded {
 
 impl Decoded {
     fn new(packet: &Packet) -> Result<Self, String> {
-        let frame = packet.frame().ok_or_else(|| format!("the packet at {} ns is not hexadecimal", packet.time))?;
+        let frame = packet
+            .frame()
+            .ok_or_else(|| format!("the packet at {} ns is not hexadecimal", packet.time))?;
         if frame.len() > packet.length as usize {
-            return Err(format!("{} octets were kept of the packet at {} ns, which has {}", frame.len(), packet.time, packet.length));
+            return Err(format!(
+                "{} octets were kept of the packet at {} ns, which has {}",
+                frame.len(),
+                packet.time,
+                packet.length
+            ));
         }
-        Ok(Self { time: packet.time, length: packet.length, packet: roce::parse(&*frame), frame })
+        Ok(Self {
+            time: packet.time,
+            length: packet.length,
+            packet: roce::parse(&*frame),
+            frame,
+        })
     }
 
     pub(super) fn is_read_request(&self) -> bool {
-        self.packet.is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
+        self.packet
+            .is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
     }
 
     pub(super) fn reth(&self) -> Option<Reth> {
@@ -53,19 +66,38 @@ impl<'e> PhaseView<'e> {
         for packet in &phase.packets {
             let decoded = Decoded::new(packet)?;
             if previous.is_some_and(|previous| packet.time < previous) {
-                return Err(format!("the packet at {} ns is not in the order of time", packet.time));
+                return Err(format!(
+                    "the packet at {} ns is not in the order of time",
+                    packet.time
+                ));
             }
-            if let Some(other) = decoded.packet.filter(|packet| packet.bth.destination != phase.queue_pair) {
-                return Err(format!("the packet at {} ns is for queue pair {:#08x}", packet.time, other.bth.destination));
+            if let Some(other) = decoded
+                .packet
+                .filter(|packet| packet.bth.destination != phase.queue_pair)
+            {
+                return Err(format!(
+                    "the packet at {} ns is for queue pair {:#08x}",
+                    packet.time, other.bth.destination
+                ));
             }
             match transmissions.last_mut() {
-                Some(last) if !transmission::begins(previous, packet.time, t_tr) => last.push(decoded),
+                Some(last) if !transmission::begins(previous, packet.time, t_tr) => {
+                    last.push(decoded)
+                }
                 _ => transmissions.push(vec![decoded]),
             }
             previous = Some(packet.time);
         }
-        let answers = phase.answers.iter().map(Decoded::new).collect::<Result<_, _>>()?;
-        Ok(Self { phase, transmissions, answers })
+        let answers = phase
+            .answers
+            .iter()
+            .map(Decoded::new)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            phase,
+            transmissions,
+            answers,
+        })
     }
 
     /// T_tr as it was read back; `None` where the timer never ends.
@@ -79,12 +111,19 @@ impl<'e> PhaseView<'e> {
 
     /// When each transmission began.
     pub(super) fn times(&self) -> Vec<Nanos> {
-        self.transmissions.iter().filter_map(|packets| packets.first()).map(|packet| packet.time).collect()
+        self.transmissions
+            .iter()
+            .filter_map(|packets| packets.first())
+            .map(|packet| packet.time)
+            .collect()
     }
 
     /// From each transmission to the next.
     pub(super) fn intervals(&self) -> Vec<Nanos> {
-        self.times().windows(2).map(|pair| pair[1] - pair[0]).collect()
+        self.times()
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect()
     }
 }
 
@@ -100,20 +139,40 @@ impl<'e> View<'e> {
     pub(super) fn new(e: &'e RcEvidence) -> Result<Self, String> {
         let plan = &e.plan;
         if plan.retry_count > 7 || plan.control_drops > plan.retry_count {
-            return Err(format!("retry count {} and {} dropped requests in the control", plan.retry_count, plan.control_drops));
+            return Err(format!(
+                "retry count {} and {} dropped requests in the control",
+                plan.retry_count, plan.control_drops
+            ));
         }
         if !(1..=31).contains(&plan.timeout) {
-            return Err(format!("expected a time-out of 1 to 31, found {}", plan.timeout));
+            return Err(format!(
+                "expected a time-out of 1 to 31, found {}",
+                plan.timeout
+            ));
         }
         let default = crate::plan::rc::RcPlan::transport_timer(plan.timeout);
-        let decoded = |phase: &'e Option<Phase>| phase.as_ref().map(|phase| PhaseView::new(phase, default)).transpose();
-        Ok(Self { e, control: decoded(&e.control)?, test: decoded(&e.test)? })
+        let decoded = |phase: &'e Option<Phase>| {
+            phase
+                .as_ref()
+                .map(|phase| PhaseView::new(phase, default))
+                .transpose()
+        };
+        Ok(Self {
+            e,
+            control: decoded(&e.control)?,
+            test: decoded(&e.test)?,
+        })
     }
 
     /// What the test and what came after it completed, without the READ of the flush.
     pub(super) fn completions(&self) -> Vec<&'e Completion> {
         let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
         let late = flush.filter(|completion| completion.work_request == READ);
-        self.e.test.iter().flat_map(|test| &test.completions).chain(late).collect()
+        self.e
+            .test
+            .iter()
+            .flat_map(|test| &test.completions)
+            .chain(late)
+            .collect()
     }
 }

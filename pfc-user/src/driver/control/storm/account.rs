@@ -17,7 +17,10 @@ const PER_OCTAVE_BITS: u32 = 4;
 const BUCKETS: usize = (Nanos::BITS - PER_OCTAVE_BITS + 1) as usize * PER_OCTAVE;
 /// Gaps above the pause time that a sender lists; they fit without growing, which would cost time while frames are due.
 const ROOM: usize = 4096;
-const NEVER: Departure = Departure { before: 0, after: 0 };
+const NEVER: Departure = Departure {
+    before: 0,
+    after: 0,
+};
 
 /// The latest time that a frame of any sender left after; 0 before the first.
 #[derive(Debug, Default)]
@@ -71,7 +74,10 @@ impl Account {
     pub fn left(&mut self, departure: Departure, latest: &Latest) {
         if let Some(from) = latest.note(departure.before) {
             // A frame that another sender's overtook ends no gap.
-            let gap = Gap { from, to: departure.after.max(from) };
+            let gap = Gap {
+                from,
+                to: departure.after.max(from),
+            };
             self.counts[bucket(gap.length())] += 1;
             self.gap(gap);
         }
@@ -102,9 +108,15 @@ impl Account {
     /// The account of all senders at the end of the storm, which is `now`; a frame that should have left and did not leaves
     /// a gap as well. When not a single frame left, the departures in it are zero.
     pub fn end(method: String, accounts: Vec<Self>, now: Nanos) -> StormReport {
-        let mut all = accounts.into_iter().reduce(Self::with).unwrap_or_else(|| Self::new(0));
+        let mut all = accounts
+            .into_iter()
+            .reduce(Self::with)
+            .unwrap_or_else(|| Self::new(0));
         if all.frames > 0 && now > all.last.before + all.pause {
-            all.gap(Gap { from: all.last.before, to: now });
+            all.gap(Gap {
+                from: all.last.before,
+                to: now,
+            });
         }
         all.gaps.sort_by_key(|gap| gap.from);
         StormReport {
@@ -117,33 +129,55 @@ impl Account {
             gaps: all.gaps,
             gaps_left_out: all.gaps_left_out,
             histogram: GapHistogram(
-                all.counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(|(index, count)| (below(index), count)).collect(),
+                all.counts
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(index, count)| (below(index), count))
+                    .collect(),
             ),
         }
     }
 
     fn with(mut self, other: Self) -> Self {
         if other.frames > 0 {
-            self.first = if self.frames == 0 { other.first } else { earlier(self.first, other.first) };
-            self.last = if other.last.before > self.last.before { other.last } else { self.last };
+            self.first = if self.frames == 0 {
+                other.first
+            } else {
+                earlier(self.first, other.first)
+            };
+            self.last = if other.last.before > self.last.before {
+                other.last
+            } else {
+                self.last
+            };
         }
         self.frames += other.frames;
         self.errors += other.errors;
         self.max_gap = self.max_gap.max(other.max_gap);
         self.gaps.extend(other.gaps);
         self.gaps_left_out.merge(other.gaps_left_out);
-        self.counts.iter_mut().zip(other.counts).for_each(|(count, other)| *count += other);
+        self.counts
+            .iter_mut()
+            .zip(other.counts)
+            .for_each(|(count, other)| *count += other);
         self
     }
 }
 
 fn earlier(one: Departure, other: Departure) -> Departure {
-    if other.before < one.before { other } else { one }
+    if other.before < one.before {
+        other
+    } else {
+        one
+    }
 }
 
 /// The bucket of a gap: the number itself at first, then its highest bits and how many are left.
 fn bucket(gap: Nanos) -> usize {
-    let shift = (Nanos::BITS - PER_OCTAVE_BITS).saturating_sub(gap.leading_zeros()).saturating_sub(1);
+    let shift = (Nanos::BITS - PER_OCTAVE_BITS)
+        .saturating_sub(gap.leading_zeros())
+        .saturating_sub(1);
     shift as usize * PER_OCTAVE + (gap >> shift) as usize
 }
 

@@ -22,7 +22,9 @@ impl Placement {
         match *cpus {
             _ if pause >= LONGEST_STALL => Self::Single,
             [] | [_] => Self::Single,
-            [one, other] | [_, one, other] | [_, .., one, other, _] => Self::Redundant([one, other]),
+            [one, other] | [_, one, other] | [_, .., one, other, _] => {
+                Self::Redundant([one, other])
+            }
         }
     }
 

@@ -23,7 +23,10 @@ pub struct Schedule {
 impl Schedule {
     /// That of sender `index` of `senders`, which begin at `start` and share the interval evenly.
     pub fn new(start: Nanos, interval: Nanos, index: usize, senders: usize) -> Self {
-        Self { interval, due: start + interval * index as Nanos / senders as Nanos }
+        Self {
+            interval,
+            due: start + interval * index as Nanos / senders as Nanos,
+        }
     }
 
     /// When to send the first frame.
@@ -37,7 +40,8 @@ impl Schedule {
         let missed = now.saturating_sub(self.due) / self.interval;
         self.due += (missed + 1) * self.interval;
         let least = SHORTEST_REST.max(self.interval / REST);
-        let rest = (now.saturating_sub(woke) / REST_OF_ROUND).clamp(least, LONGEST_REST.max(self.interval));
+        let rest = (now.saturating_sub(woke) / REST_OF_ROUND)
+            .clamp(least, LONGEST_REST.max(self.interval));
         self.due.max(now + rest)
     }
 }
@@ -97,7 +101,10 @@ mod tests {
                     worked += work;
                     wake = schedule.next(wake, wake + work);
                 }
-                assert!(worked * 20 <= wake * 19, "{work} every {interval}: {worked} of {wake}");
+                assert!(
+                    worked * 20 <= wake * 19,
+                    "{work} every {interval}: {worked} of {wake}"
+                );
             }
         }
     }

@@ -60,12 +60,23 @@ impl Ledger {
     }
 
     /// Adds a burst that is over. An error where its record is not whole.
-    pub fn add(&mut self, burst: Burst, generator: &Generator, prepared: &mut Prepared) -> Result<(), TrafficError> {
+    pub fn add(
+        &mut self,
+        burst: Burst,
+        generator: &Generator,
+        prepared: &mut Prepared,
+    ) -> Result<(), TrafficError> {
         for (index, flow) in prepared.flows.iter_mut().enumerate() {
             let entry = generator.flows.get(index);
             let frames = flow.update(entry);
             if frames > 0 {
-                self.left(FlowSent { flow: flow.id, phase: burst.phase, frames, first: entry.first, last: entry.last });
+                self.left(FlowSent {
+                    flow: flow.id,
+                    phase: burst.phase,
+                    frames,
+                    first: entry.first,
+                    last: entry.last,
+                });
             }
         }
         let (mut largest, mut after_xoff, mut lost) = (0, [0; Priority::COUNT], 0);
@@ -75,7 +86,10 @@ impl Ledger {
             largest += worker.excess.largest(self.line_rate.bits_per_second());
             add(&mut after_xoff, &worker.overrun_largest);
             add(&mut self.offered[worker.window as usize], &worker.offered);
-            add(&mut self.offered[worker.window as usize], &worker.batch.map(batch::frames));
+            add(
+                &mut self.offered[worker.window as usize],
+                &worker.batch.map(batch::frames),
+            );
             self.dropped += worker.dropped;
             self.refused += worker.refused;
             if generator.uncounted().is_none() {
@@ -84,13 +98,21 @@ impl Ledger {
             lost += worker.spans_lost;
         }
         self.max_burst = self.max_burst.max(largest);
-        self.after_xoff = std::array::from_fn(|priority| self.after_xoff[priority].max(after_xoff[priority]));
+        self.after_xoff =
+            std::array::from_fn(|priority| self.after_xoff[priority].max(after_xoff[priority]));
         take_spans(&self.history, generator, burst.phase);
-        if lost > 0 { Err(TrafficError::SpansLost { lost }) } else { Ok(()) }
+        if lost > 0 {
+            Err(TrafficError::SpansLost { lost })
+        } else {
+            Ok(())
+        }
     }
 
     fn left(&mut self, sent: FlowSent) {
-        let flow = self.flows.entry((sent.flow, sent.phase)).or_insert(FlowSent { frames: 0, ..sent });
+        let flow = self
+            .flows
+            .entry((sent.flow, sent.phase))
+            .or_insert(FlowSent { frames: 0, ..sent });
         flow.frames += sent.frames;
         flow.last = sent.last;
     }
@@ -102,10 +124,19 @@ impl Ledger {
             add(&mut frames, &self.offered[window]);
             frames.map(|frames| frames as u32)
         });
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let cores = if workers == 1 { "1 core".into() } else { format!("{workers} cores") };
-        let uncounted =
-            generator.uncounted().map_or(String::new(), |reason| format!("; losses on the way to the port not counted: {reason}"));
+        let history = self
+            .history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let cores = if workers == 1 {
+            "1 core".into()
+        } else {
+            format!("{workers} cores")
+        };
+        let uncounted = generator.uncounted().map_or(String::new(), |reason| {
+            format!("; losses on the way to the port not counted: {reason}")
+        });
         Sent {
             report: SenderReport {
                 method: format!("live frames, {cores}{uncounted}"),
@@ -135,11 +166,18 @@ pub fn take_spans(history: &Mutex<History>, generator: &Generator, phase: Phase)
     for Span { what, from, to } in generator.take_spans() {
         match what {
             Span::STALL => history.stall(from, to),
-            priority => history.withheld(Withheld { priority: Priority::from_low_bits(priority as u8), phase, from, to }),
+            priority => history.withheld(Withheld {
+                priority: Priority::from_low_bits(priority as u8),
+                phase,
+                from,
+                to,
+            }),
         }
     }
 }
 
 fn add(sum: &mut [u64; Priority::COUNT], more: &[u64; Priority::COUNT]) {
-    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    sum.iter_mut()
+        .zip(more)
+        .for_each(|(sum, more)| *sum += more);
 }

@@ -1,6 +1,9 @@
 //! The flows as the program wants them.
 
-use pfc_ebpf::generate::{BATCH, BLOCK, Bucket, Excess, Flow, Lanes, SECOND, SHORT_BATCH, Settings, VARIABLE, Worker, batch};
+use pfc_ebpf::generate::{
+    BATCH, BLOCK, Bucket, Excess, Flow, Lanes, SECOND, SHORT_BATCH, Settings, VARIABLE, Worker,
+    batch,
+};
 use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
 use pfc_ebpf::units::LineRate;
 
@@ -44,7 +47,11 @@ const LEAVES_TIME: u64 = 3_000_000;
 /// Runs in a batch for so many frames a second: no more than the rate needs, for in a batch no other thread gets the CPU, the storm's
 /// neither.
 fn batch(frames: u64) -> u32 {
-    if frames <= LEAVES_TIME { SHORT_BATCH } else { BATCH }
+    if frames <= LEAVES_TIME {
+        SHORT_BATCH
+    } else {
+        BATCH
+    }
 }
 
 /// A flow.
@@ -59,11 +66,19 @@ pub struct PreparedFlow {
 }
 
 impl Prepared {
-    pub fn new(plan: &TrafficPlan<'_>, cpus: &[usize], honoured: bool) -> Result<Self, TrafficError> {
+    pub fn new(
+        plan: &TrafficPlan<'_>,
+        cpus: &[usize],
+        honoured: bool,
+    ) -> Result<Self, TrafficError> {
         let mut templates = Vec::with_capacity(plan.flows.len());
         for flow in plan.flows {
             let template = FrameTemplate::new(flow, &plan.addresses)?;
-            let paced = Paced { priority: flow.priority, rate: flow.rate, bits: LineRate::frame_bits(template.length()) };
+            let paced = Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits: LineRate::frame_bits(template.length()),
+            };
             templates.push((flow.id, paced, template));
         }
         let paced: Vec<_> = templates.iter().map(|(_, paced, _)| *paced).collect();
@@ -74,14 +89,38 @@ impl Prepared {
         for (worker, &cpu) in cpus.iter().enumerate() {
             let first = flows.len();
             let dealt = templates.iter().skip(worker).step_by(cpus.len());
-            flows.extend(dealt.map(|(id, paced, template)| PreparedFlow::new(plan.run, *id, *paced, template, length)));
+            flows.extend(dealt.map(|(id, paced, template)| {
+                PreparedFlow::new(plan.run, *id, *paced, template, length)
+            }));
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
-            let frames = flows[first..].iter().map(|flow| flow.paced.rate / flow.paced.bits).sum();
-            shares.push(Share { cpu, first, end: flows.len(), rate, batch: batch(frames) });
+            let frames = flows[first..]
+                .iter()
+                .map(|flow| flow.paced.rate / flow.paced.bits)
+                .sum();
+            shares.push(Share {
+                cpu,
+                first,
+                end: flows.len(),
+                rate,
+                batch: batch(frames),
+            });
         }
-        let settings = Settings { stop: 0, to: 0, epoch: plan.epoch, width: plan.width, windows: plan.windows as u64 };
+        let settings = Settings {
+            stop: 0,
+            to: 0,
+            epoch: plan.epoch,
+            width: plan.width,
+            windows: plan.windows as u64,
+        };
         let honoured = if honoured { 0xff } else { 0 };
-        Ok(Self { max_lateness, honoured, frame: (0..length).map(|at| at as u8).collect(), flows, shares, settings })
+        Ok(Self {
+            max_lateness,
+            honoured,
+            frame: (0..length).map(|at| at as u8).collect(),
+            flows,
+            shares,
+            settings,
+        })
     }
 
     /// Writes all that the program goes by. No worker may be running.
@@ -90,8 +129,20 @@ impl Prepared {
             flow.begin(burst, burst.from);
             generator.flows.set(index, &flow.entry);
         }
-        generator.lanes.set(0, &Lanes { at: burst.from, ..Lanes::default() });
-        generator.settings.set(0, &Settings { to: burst.to, ..self.settings });
+        generator.lanes.set(
+            0,
+            &Lanes {
+                at: burst.from,
+                ..Lanes::default()
+            },
+        );
+        generator.settings.set(
+            0,
+            &Settings {
+                to: burst.to,
+                ..self.settings
+            },
+        );
         // A CPU that is no worker's has no flows.
         for cpu in 0..generator.workers.entries() {
             generator.workers.set(cpu, &Worker::default());
@@ -133,10 +184,22 @@ impl PreparedFlow {
             length: octets.len() as u16,
             trim: (longest - octets.len()) as u16,
             variable_at: (stamp_at + LEN - VARIABLE) as u16,
-            block: std::array::from_fn(|word| u64::from_ne_bytes(block[8 * word..8 * word + 8].try_into().expect("eight octets"))),
+            block: std::array::from_fn(|word| {
+                u64::from_ne_bytes(
+                    block[8 * word..8 * word + 8]
+                        .try_into()
+                        .expect("eight octets"),
+                )
+            }),
             ..Flow::default()
         };
-        Self { id, paced, words, stamp_at, entry }
+        Self {
+            id,
+            paced,
+            words,
+            stamp_at,
+            entry,
+        }
     }
 
     /// For the burst. Its sequence number goes on.
@@ -147,7 +210,10 @@ impl PreparedFlow {
         word[at % 8] = phase;
         self.entry.block[at / 8] = u64::from_ne_bytes(word);
         let last = u16::from(phase) << 8 | u16::from(VERSION);
-        self.entry.sum = [MAGIC, self.words[0], self.words[1], last].into_iter().map(u64::from).sum();
+        self.entry.sum = [MAGIC, self.words[0], self.words[1], last]
+            .into_iter()
+            .map(u64::from)
+            .sum();
         self.entry.bucket = Bucket::new(from, self.paced.bits, self.paced.rate, burst.load);
         (self.entry.first, self.entry.last) = (0, 0);
     }
@@ -163,8 +229,16 @@ impl PreparedFlow {
 /// Octets that a frame of the program has before it is cut to the flow's length: as many as the longest, but where a header of one
 /// flow would leave traces in a shorter one of another, as many as the program writes in any case.
 fn room<'t>(templates: impl Iterator<Item = &'t FrameTemplate> + Clone) -> usize {
-    let longest = templates.clone().map(FrameTemplate::length).max().unwrap_or(BLOCK);
+    let longest = templates
+        .clone()
+        .map(FrameTemplate::length)
+        .max()
+        .unwrap_or(BLOCK);
     let mut headers = templates.map(|template| template.octets().1);
     let first = headers.next();
-    if headers.all(|header| Some(header) == first) { longest } else { longest.max(BLOCK) }
+    if headers.all(|header| Some(header) == first) {
+        longest
+    } else {
+        longest.max(BLOCK)
+    }
 }

@@ -53,12 +53,21 @@ impl Worker {
             // The other side is gone only when it no longer wants to know.
             let _ = outbox.send(realtime::pin(job.cpu));
             for burst in inbox {
-                let mut end = End { outbox: &ended, result: Err(TrafficError::Died) };
+                let mut end = End {
+                    outbox: &ended,
+                    result: Err(TrafficError::Died),
+                };
                 end.result = job.run(burst);
             }
         };
-        let thread = thread::Builder::new().name(format!("traffic {cpu}")).spawn(serve).map_err(TrafficError::Spawn)?;
-        let worker = Self { orders: Some(orders), thread: Some(thread) };
+        let thread = thread::Builder::new()
+            .name(format!("traffic {cpu}"))
+            .spawn(serve)
+            .map_err(TrafficError::Spawn)?;
+        let worker = Self {
+            orders: Some(orders),
+            thread: Some(thread),
+        };
         if pinned.recv() != Ok(true) {
             return Err(TrafficError::Cpu { cpu });
         }
@@ -67,12 +76,18 @@ impl Worker {
 
     /// Orders a burst.
     pub fn run(&self, burst: Burst) -> Result<(), TrafficError> {
-        self.orders.as_ref().and_then(|orders| orders.send(burst).ok()).ok_or(TrafficError::Died)
+        self.orders
+            .as_ref()
+            .and_then(|orders| orders.send(burst).ok())
+            .ok_or(TrafficError::Died)
     }
 
     /// Ends its sleep.
     pub fn unpark(&self) {
-        self.thread.as_ref().map(JoinHandle::thread).map(Thread::unpark);
+        self.thread
+            .as_ref()
+            .map(JoinHandle::thread)
+            .map(Thread::unpark);
     }
 }
 
@@ -85,7 +100,9 @@ struct End<'a> {
 impl Drop for End<'_> {
     fn drop(&mut self) {
         // The other side is gone only when it no longer wants to know.
-        let _ = self.outbox.send(std::mem::replace(&mut self.result, Ok(())));
+        let _ = self
+            .outbox
+            .send(std::mem::replace(&mut self.result, Ok(())));
     }
 }
 
@@ -106,7 +123,8 @@ impl Job {
             clock::park_until(wake);
         }
         loop {
-            self.generator.run(self.port, &self.frame, RUNS, self.batch)?;
+            self.generator
+                .run(self.port, &self.frame, RUNS, self.batch)?;
             if self.leads {
                 take_spans(&self.history, &self.generator, burst.phase);
             }
@@ -125,8 +143,14 @@ impl Job {
         let interface = self.interface.clone();
         match error as i32 {
             libc::ENETDOWN => PacketError::Down { interface },
-            libc::EMSGSIZE => PacketError::TooLong { interface, length: self.frame.len() },
-            error => PacketError::Send { interface, source: std::io::Error::from_raw_os_error(error) },
+            libc::EMSGSIZE => PacketError::TooLong {
+                interface,
+                length: self.frame.len(),
+            },
+            error => PacketError::Send {
+                interface,
+                source: std::io::Error::from_raw_os_error(error),
+            },
         }
     }
 }

@@ -9,7 +9,10 @@ use crate::plan::Nanos;
 fn ten(faults: &[&str], now: Nanos) -> Vec<u64> {
     let mut switch = switch(faults);
     (0..10).for_each(|n| switch.ingress(0, 0, frame(3, n)));
-    left(&mut switch, now).into_iter().map(|(_, sequence, _)| sequence).collect()
+    left(&mut switch, now)
+        .into_iter()
+        .map(|(_, sequence, _)| sequence)
+        .collect()
 }
 
 /// When the frame that comes in at 5 has left, after XOFF at 0 with that time and, if asked for, XON at 1 ms.
@@ -21,7 +24,10 @@ fn resumed(fault: &str, quanta: u16, xon: bool) -> Nanos {
     if xon {
         switch.ingress(1, MS, pfc(3, 0));
     }
-    left(&mut switch, 10_000 * MS).into_iter().find(|(flow, ..)| *flow == 3).map_or(Nanos::MAX, |(.., at)| at)
+    left(&mut switch, 10_000 * MS)
+        .into_iter()
+        .find(|(flow, ..)| *flow == 3)
+        .map_or(Nanos::MAX, |(.., at)| at)
 }
 
 #[test]
@@ -45,7 +51,10 @@ fn a_slow_response_is_late_by_its_delay() {
     switch.ingress(1, 100, pfc(3, 1000));
     switch.advance(2 * MS + 99);
     switch.ingress(0, 2 * MS + 100, frame(3, 0));
-    assert_eq!(left(&mut switch, 10 * MS), [(3, 0, 2 * MS + 100 + 512_000 + FRAME)]);
+    assert_eq!(
+        left(&mut switch, 10 * MS),
+        [(3, 0, 2 * MS + 100 + 512_000 + FRAME)]
+    );
 }
 
 #[test]
@@ -63,7 +72,10 @@ fn one_frame_in_n_leaks_in_its_turn() {
     let mut switch = switch(&["leaks=4"]);
     switch.ingress(1, 0, pfc(3, 0xffff));
     (0..10).for_each(|n| switch.ingress(0, n * 20_000, frame(3, n)));
-    assert_eq!(left(&mut switch, MS), [(3, 0, 3 * 20_000 + FRAME), (3, 1, 7 * 20_000 + FRAME)]);
+    assert_eq!(
+        left(&mut switch, MS),
+        [(3, 0, 3 * 20_000 + FRAME), (3, 1, 7 * 20_000 + FRAME)]
+    );
 }
 
 #[test]
@@ -89,7 +101,10 @@ fn frames_of_other_flows_and_the_end_of_a_flow_do_not_wait_for_ever() {
     for (n, flow) in [3, 3, 4, 4].into_iter().enumerate() {
         switch.ingress(0, n as Nanos, frame(flow, n as u64));
     }
-    let left: Vec<_> = left(&mut switch, 20 * MS).into_iter().map(|(flow, sequence, _)| (flow, sequence)).collect();
+    let left: Vec<_> = left(&mut switch, 20 * MS)
+        .into_iter()
+        .map(|(flow, sequence, _)| (flow, sequence))
+        .collect();
     assert_eq!(left, [(3, 0), (4, 2), (4, 3), (3, 1)]);
 }
 
@@ -97,7 +112,10 @@ fn frames_of_other_flows_and_the_end_of_a_flow_do_not_wait_for_ever() {
 fn a_throttled_port_sends_at_its_share_of_the_line_rate() {
     let mut switch = switch(&["throttles=50"]);
     (0..100).for_each(|n| switch.ingress(0, 0, frame(3, n)));
-    let at: Vec<_> = left(&mut switch, 10 * MS).into_iter().map(|(.., at)| at).collect();
+    let at: Vec<_> = left(&mut switch, 10 * MS)
+        .into_iter()
+        .map(|(.., at)| at)
+        .collect();
     assert_eq!(at, (1..=100).map(|n| 2 * n * FRAME).collect::<Vec<_>>());
 }
 
@@ -105,18 +123,34 @@ fn a_throttled_port_sends_at_its_share_of_the_line_rate() {
 fn only_the_payload_beyond_the_stamp_is_corrupted() {
     let mut switch = switch(&["corrupts=2"]);
     // The first ones have nothing beyond the stamp: the next one that has is hit.
-    let frames = [frame_of(0, 0, 64), frame_of(0, 1, 64), frame_of(0, 2, 65), frame_of(0, 3, 65)];
-    frames.iter().for_each(|frame| switch.ingress(0, 0, frame.clone()));
+    let frames = [
+        frame_of(0, 0, 64),
+        frame_of(0, 1, 64),
+        frame_of(0, 2, 65),
+        frame_of(0, 3, 65),
+    ];
+    frames
+        .iter()
+        .for_each(|frame| switch.ingress(0, 0, frame.clone()));
     let mut expected = frames;
     expected[2][64] ^= 1;
-    assert_eq!(departures(&mut switch, MS).into_iter().map(|left| left.frame).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        departures(&mut switch, MS)
+            .into_iter()
+            .map(|left| left.frame)
+            .collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[test]
 fn the_trusted_field_is_remarked() {
     let ipv6 = |first: u8| [&[2; 12][..], &[0x86, 0xdd, first, 0xc1], &[0; 50]].concat();
     let tagged = |tci: u8| [&[2; 12][..], &[0x81, 0x00, tci, 0x05], &frame(0, 0)[12..]].concat();
-    for (trust, sent, expected) in [(Trust::Dscp, ipv6(0x60), ipv6(0x62)), (Trust::Pcp, tagged(0xc0), tagged(0xe0))] {
+    for (trust, sent, expected) in [
+        (Trust::Dscp, ipv6(0x60), ipv6(0x62)),
+        (Trust::Pcp, tagged(0xc0), tagged(0xe0)),
+    ] {
         let mut config = config();
         config.trust = trust;
         let mut switch = with(config, &["remarks=1"]);
@@ -139,7 +173,10 @@ fn a_priority_that_died_stays_dead() {
     switch.ingress(1, 201 * MS, pfc(3, 1));
     (202..204).for_each(|n| switch.ingress(0, n * MS, frame(3, n)));
     switch.ingress(0, 204 * MS, frame(4, 0));
-    let left: Vec<_> = left(&mut switch, 300 * MS).into_iter().map(|(flow, sequence, _)| (flow, sequence)).collect();
+    let left: Vec<_> = left(&mut switch, 300 * MS)
+        .into_iter()
+        .map(|(flow, sequence, _)| (flow, sequence))
+        .collect();
     assert_eq!(left, [(3, 0), (4, 0)]);
 }
 
@@ -159,6 +196,10 @@ fn dips_come_four_times_a_second() {
     switch.ingress(0, 245 * MS, frame(0, 0));
     switch.ingress(0, 250 * MS, frame(0, 1));
     switch.ingress(0, 270 * MS, frame(0, 2));
-    let expected = [(0, 0, 245 * MS + FRAME), (0, 1, 270 * MS + FRAME), (0, 2, 270 * MS + 2 * FRAME)];
+    let expected = [
+        (0, 0, 245 * MS + FRAME),
+        (0, 1, 270 * MS + FRAME),
+        (0, 2, 270 * MS + 2 * FRAME),
+    ];
     assert_eq!(left(&mut switch, 400 * MS), expected);
 }

@@ -55,14 +55,20 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
         Storm::Lossy => pfc(5, 0xffff),
         Storm::Pause => pause(0xffff),
     };
-    events.extend((0..=STORM_END).step_by(11 * MS as usize).map(|at| (at, 1, control.clone())));
+    events.extend(
+        (0..=STORM_END)
+            .step_by(11 * MS as usize)
+            .map(|at| (at, 1, control.clone())),
+    );
     if storm == Storm::Lossless {
         for (at, quanta) in [(PROBE_XOFF, PROBE_QUANTA), (SECOND_XOFF, 0xffff), (XON, 0)] {
             events.push((at, 1, pfc(3, quanta)));
         }
     }
     let mut fates = Fates::new();
-    let times = [DATA, RESUME, PROBE].into_iter().flat_map(|span| span.step_by(EVERY as usize));
+    let times = [DATA, RESUME, PROBE]
+        .into_iter()
+        .flat_map(|span| span.step_by(EVERY as usize));
     for (sequence, at) in (0..).zip(times) {
         for flow in 0..8 {
             let frame = frame_of(flow, sequence, SHORT);
@@ -82,12 +88,20 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
             left.push(departure.at);
         }
     }
-    Scenario { switch, fates, departures }
+    Scenario {
+        switch,
+        fates,
+        departures,
+    }
 }
 
 /// What an observer who knows the standard finds wrong.
 fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
-    let Scenario { switch, fates, departures } = scenario(storm, faults);
+    let Scenario {
+        switch,
+        fates,
+        departures,
+    } = scenario(storm, faults);
     let mut found = BTreeSet::new();
     let mut note = |wrong: bool, what| wrong && found.insert(what);
     let pauses_3 = storm == Storm::Lossless;
@@ -111,7 +125,10 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
             let paused = |from, until| left > from + 1792 && left <= until;
             note(paused(PROBE_XOFF, PROBE_XOFF + MS), "late to pause");
             note(paused(PROBE_XOFF + MS, PROBE_END), "sent while paused");
-            note(*offered >= SECOND_XOFF && left > XON.max(*offered) + MS, "late to resume");
+            note(
+                *offered >= SECOND_XOFF && left > XON.max(*offered) + MS,
+                "late to resume",
+            );
         } else {
             let delay = left - offered;
             let what = match flow {
@@ -122,17 +139,28 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
             note(delay > 21 * MS, what);
             note(delay > MS && delay <= 21 * MS, "dip");
             // While what was paused is sent, others wait their turn.
-            note(delay > PROMPT && delay <= MS && RESUME.contains(offered), "slower than the line");
+            note(
+                delay > PROMPT && delay <= MS && RESUME.contains(offered),
+                "slower than the line",
+            );
         }
     }
     let mut latest = BTreeMap::new();
     for departure in &departures {
         match stamp(&departure.frame) {
             None if departure.frame[6..12] == config().macs[departure.port] => {
-                note(asked(&departure.frame).iter().any(|(class, quanta)| ![3, 4].contains(class) && *quanta > 0), "XOFF for lossy");
+                note(
+                    asked(&departure.frame)
+                        .iter()
+                        .any(|(class, quanta)| ![3, 4].contains(class) && *quanta > 0),
+                    "XOFF for lossy",
+                );
             }
             None => {
-                note(control::parse(&departure.frame).is_some(), "control forwarded");
+                note(
+                    control::parse(&departure.frame).is_some(),
+                    "control forwarded",
+                );
             }
             Some((flow, sequence)) => {
                 let latest = latest.entry(flow).or_insert(sequence);
@@ -141,7 +169,11 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
                 let (_, sent, _) = &fates[&(flow, sequence)];
                 note(departure.frame[15] != sent[15], "remarked");
                 note(departure.frame[64..] != sent[64..], "corrupt");
-                assert_eq!(departure.frame[26..64], sent[26..64], "addresses, ports and stamp");
+                assert_eq!(
+                    departure.frame[26..64],
+                    sent[26..64],
+                    "addresses, ports and stamp"
+                );
                 assert_eq!(sum(&departure.frame[14..34]), 0xffff, "IPv4 checksum");
             }
         }
@@ -156,31 +188,87 @@ const STORMS: [Storm; 3] = [Storm::Lossless, Storm::Lossy, Storm::Pause];
 
 #[test]
 fn a_good_switch_does_nothing_wrong() {
-    assert_eq!(STORMS.map(|storm| findings(storm, &[])), [const { BTreeSet::new() }; 3]);
+    assert_eq!(
+        STORMS.map(|storm| findings(storm, &[])),
+        [const { BTreeSet::new() }; 3]
+    );
 }
 
 /// Fault, and what is found with it in each storm.
 type Row = (&'static str, [&'static [&'static str]; 3]);
 
 const TABLE: [Row; Fault::CATALOGUE.len()] = [
-    ("ignores-pfc", [&["leak", "late to pause", "sent while paused"], &[], &[]]),
+    (
+        "ignores-pfc",
+        [&["leak", "late to pause", "sent while paused"], &[], &[]],
+    ),
     ("ignores-refresh", [&["leak"], &[], &[]]),
-    ("off-by-one-class", [&["leak", "late to pause", "sent while paused", "other lossless held", "dip"], &[], &[]]),
+    (
+        "off-by-one-class",
+        [
+            &[
+                "leak",
+                "late to pause",
+                "sent while paused",
+                "other lossless held",
+                "dip",
+            ],
+            &[],
+            &[],
+        ],
+    ),
     ("leaks=10", [&["leak", "sent while paused"], &[], &[]]),
-    ("pfc-pauses-all", [&["lossy held", "other lossless held", "dip"], &["lossy held", "lossless held", "other lossless held"], &[]]),
-    ("pauses-other-lossless", [&["other lossless held", "dip"], &[], &[]]),
+    (
+        "pfc-pauses-all",
+        [
+            &["lossy held", "other lossless held", "dip"],
+            &["lossy held", "lossless held", "other lossless held"],
+            &[],
+        ],
+    ),
+    (
+        "pauses-other-lossless",
+        [&["other lossless held", "dip"], &[], &[]],
+    ),
     ("lossy-obeys-pfc", [&[], &["lossy held"], &[]]),
-    ("obeys-pause", [&[], &[], &["lossy held", "lossless held", "other lossless held"]]),
-    ("never-resumes", [&["held on", "lossless held", "late to resume"], &[], &[]]),
+    (
+        "obeys-pause",
+        [
+            &[],
+            &[],
+            &["lossy held", "lossless held", "other lossless held"],
+        ],
+    ),
+    (
+        "never-resumes",
+        [&["held on", "lossless held", "late to resume"], &[], &[]],
+    ),
     ("resumes-early", [&["sent while paused"], &[], &[]]),
     ("ignores-xon", [&["late to resume"], &[], &[]]),
-    ("slow-response", [&["late to pause", "sent while paused", "late to resume"], &[], &[]]),
+    (
+        "slow-response",
+        [
+            &["late to pause", "sent while paused", "late to resume"],
+            &[],
+            &[],
+        ],
+    ),
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
-    ("xoff-for-lossy", [&["XOFF for lossy"], &["XOFF for lossy"], &["XOFF for lossy"]]),
+    (
+        "xoff-for-lossy",
+        [
+            &["XOFF for lossy"],
+            &["XOFF for lossy"],
+            &["XOFF for lossy"],
+        ],
+    ),
     ("drops", [&["lossy lost", "lossless lost", "lost later"]; 3]),
-    ("drops-lossy-in-storm", [&["lossy lost"], &["lossy lost"], &[]]),
+    (
+        "drops-lossy-in-storm",
+        [&["lossy lost"], &["lossy lost"], &[]],
+    ),
     ("throttles", [&["slower than the line"]; 3]),
     ("dips", [&["dip"]; 3]),
     ("duplicates", [&["duplicate"]; 3]),
@@ -192,12 +280,30 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
 
 #[test]
 fn each_fault_does_what_it_says_and_nothing_else() {
-    assert_eq!(TABLE.map(|(fault, _)| fault.split('=').next().unwrap()), Fault::CATALOGUE.map(|entry| entry.name));
+    assert_eq!(
+        TABLE.map(|(fault, _)| fault.split('=').next().unwrap()),
+        Fault::CATALOGUE.map(|entry| entry.name)
+    );
     let wrong: Vec<_> = TABLE
         .into_iter()
-        .flat_map(|(fault, expected)| STORMS.into_iter().zip(expected).map(move |(storm, expected)| (fault, storm, expected)))
-        .map(|(fault, storm, expected)| (fault, storm, BTreeSet::from_iter(expected.iter().copied()), findings(storm, &[fault])))
+        .flat_map(|(fault, expected)| {
+            STORMS
+                .into_iter()
+                .zip(expected)
+                .map(move |(storm, expected)| (fault, storm, expected))
+        })
+        .map(|(fault, storm, expected)| {
+            (
+                fault,
+                storm,
+                BTreeSet::from_iter(expected.iter().copied()),
+                findings(storm, &[fault]),
+            )
+        })
         .filter(|(.., expected, found)| expected != found)
         .collect();
-    assert!(wrong.is_empty(), "(fault, storm, expected, found): {wrong:#?}");
+    assert!(
+        wrong.is_empty(),
+        "(fault, storm, expected, found): {wrong:#?}"
+    );
 }

@@ -10,7 +10,18 @@ fn a_frame_leaves_unchanged_at_the_other_port_when_its_last_bit_is_out() {
     switch.ingress(1, 700, frame(0, 1));
     switch.advance(700);
     assert_eq!(switch.next_event(), Some(500 + FRAME));
-    let expected = [Departure { port: 1, at: 500 + FRAME, frame: frame(0, 0) }, Departure { port: 0, at: 700 + FRAME, frame: frame(0, 1) }];
+    let expected = [
+        Departure {
+            port: 1,
+            at: 500 + FRAME,
+            frame: frame(0, 0),
+        },
+        Departure {
+            port: 0,
+            at: 700 + FRAME,
+            frame: frame(0, 1),
+        },
+    ];
     assert_eq!(departures(&mut switch, 500 + FRAME - 1), []);
     assert_eq!(departures(&mut switch, 700 + FRAME), expected);
     assert_eq!(switch.next_event(), None);
@@ -32,7 +43,12 @@ fn priorities_take_turns_and_keep_their_own_order() {
     }
     let left = left(&mut switch, 80 * FRAME);
     let expected: Vec<_> = (0..80).map(|turn| ((turn % 8) as u8, turn / 8)).collect();
-    assert_eq!(left.iter().map(|(flow, sequence, _)| (*flow, *sequence)).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        left.iter()
+            .map(|(flow, sequence, _)| (*flow, *sequence))
+            .collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[test]
@@ -43,10 +59,20 @@ fn a_lossy_queue_drops_what_comes_on_top_and_counts_it() {
     // One of them is on the wire at once, as time passes after the first.
     switch.ingress(0, 0, frame(5, 0));
     (1..21).for_each(|n| switch.ingress(0, 1, frame(5, n)));
-    assert_eq!(switch.drops().iter().collect::<Vec<_>>(), [(&"lossy-queue-full", &10)]);
-    let sequences: Vec<_> = left(&mut switch, MS).into_iter().map(|(_, sequence, _)| sequence).collect();
+    assert_eq!(
+        switch.drops().iter().collect::<Vec<_>>(),
+        [(&"lossy-queue-full", &10)]
+    );
+    let sequences: Vec<_> = left(&mut switch, MS)
+        .into_iter()
+        .map(|(_, sequence, _)| sequence)
+        .collect();
     assert_eq!(sequences, (0..11).collect::<Vec<_>>());
-    assert_eq!(switch.xoff_sent(), [0; 8], "a lossy priority asks for no pause");
+    assert_eq!(
+        switch.xoff_sent(),
+        [0; 8],
+        "a lossy priority asks for no pause"
+    );
 }
 
 #[test]
@@ -57,7 +83,14 @@ fn the_trusted_field_tells_the_priority() {
     };
     let ipv6 = |traffic_class: u8| {
         let mut frame = vec![2; 12];
-        frame.extend([0x86, 0xdd, 0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
+        frame.extend([
+            0x86,
+            0xdd,
+            0x60 | traffic_class >> 4,
+            traffic_class << 4,
+            0,
+            0,
+        ]);
         frame.resize(100, 0);
         frame
     };
@@ -82,7 +115,11 @@ fn the_trusted_field_tells_the_priority() {
         let mut switch = with(config, &[]);
         switch.ingress(1, 0, pfc(3, 0xffff));
         switch.ingress(0, 0, frame.clone());
-        assert_eq!(departures(&mut switch, MS).is_empty(), is_3, "{trust:?} {frame:02x?}");
+        assert_eq!(
+            departures(&mut switch, MS).is_empty(),
+            is_3,
+            "{trust:?} {frame:02x?}"
+        );
     }
 }
 

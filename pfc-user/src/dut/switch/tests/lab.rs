@@ -23,7 +23,10 @@ pub fn priority(number: u8) -> Priority {
 /// Priorities 3 and 4 are lossless.
 pub fn config() -> SwitchConfig {
     let lossless = [3, 4].map(priority).into_iter().collect();
-    SwitchConfig::new(LineRate::from_bits_per_second(1_000_000_000).unwrap(), lossless)
+    SwitchConfig::new(
+        LineRate::from_bits_per_second(1_000_000_000).unwrap(),
+        lossless,
+    )
 }
 
 pub fn switch(faults: &[&str]) -> Switch {
@@ -37,7 +40,10 @@ pub fn with(config: SwitchConfig, faults: &[&str]) -> Switch {
 
 /// The sum of RFC 1071; 0xffff for a header whose checksum is right.
 pub fn sum(octets: &[u8]) -> u16 {
-    let sum: u32 = octets.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0))).sum();
+    let sum: u32 = octets
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)))
+        .sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
@@ -54,7 +60,16 @@ pub fn frame_of(flow: u8, sequence: u64, length: usize) -> Vec<u8> {
     for word in [UDP_PORT - 1, UDP_PORT, (length - frame.len()) as u16, 0] {
         frame.extend(word.to_be_bytes());
     }
-    frame.extend(Stamp { run: 1, flow: flow.into(), phase: Phase::Storm, sequence, time: 0 }.emit());
+    frame.extend(
+        Stamp {
+            run: 1,
+            flow: flow.into(),
+            phase: Phase::Storm,
+            sequence,
+            time: 0,
+        }
+        .emit(),
+    );
     frame.resize(length, 0x55);
     frame
 }
@@ -89,7 +104,10 @@ pub fn pause(quanta: u16) -> Vec<u8> {
 /// Class and quanta of each class that a PFC frame enables.
 pub fn asked(frame: &[u8]) -> Vec<(u8, u16)> {
     match control::parse(frame) {
-        Some(Control::Pfc { enabled, times }) => enabled.iter().map(|class| (class.get(), times[class.index()].0)).collect(),
+        Some(Control::Pfc { enabled, times }) => enabled
+            .iter()
+            .map(|class| (class.get(), times[class.index()].0))
+            .collect(),
         other => panic!("expected PFC, found {other:?}"),
     }
 }
@@ -102,8 +120,13 @@ pub fn departures(switch: &mut Switch, now: Nanos) -> Vec<Departure> {
 
 /// Flow, sequence and time of the test frames that have left by `now`.
 pub fn left(switch: &mut Switch, now: Nanos) -> Vec<(u8, u64, Nanos)> {
-    let stamped = |departure: Departure| stamp(&departure.frame).map(|(flow, sequence)| (flow, sequence, departure.at));
-    departures(switch, now).into_iter().filter_map(stamped).collect()
+    let stamped = |departure: Departure| {
+        stamp(&departure.frame).map(|(flow, sequence)| (flow, sequence, departure.at))
+    };
+    departures(switch, now)
+        .into_iter()
+        .filter_map(stamped)
+        .collect()
 }
 
 /// A set of priorities.

@@ -4,7 +4,10 @@ use crate::plan::Nanos;
 
 /// When the only frame of each flow has left.
 fn times(switch: &mut Switch) -> Vec<(u8, Nanos)> {
-    let mut left: Vec<_> = left(switch, 1000 * MS).into_iter().map(|(flow, _, at)| (flow, at)).collect();
+    let mut left: Vec<_> = left(switch, 1000 * MS)
+        .into_iter()
+        .map(|(flow, _, at)| (flow, at))
+        .collect();
     left.sort_unstable();
     left
 }
@@ -15,7 +18,11 @@ fn a_pause_lasts_its_quanta_from_when_the_frame_came() {
         let mut switch = switch(&[]);
         switch.ingress(1, 1000, pfc(3, quanta));
         switch.ingress(0, 1001, frame(3, 0));
-        assert_eq!(times(&mut switch), [(3, 1000 + u64::from(quanta) * 512 + FRAME)], "{quanta} quanta");
+        assert_eq!(
+            times(&mut switch),
+            [(3, 1000 + u64::from(quanta) * 512 + FRAME)],
+            "{quanta} quanta"
+        );
     }
 }
 
@@ -25,7 +32,10 @@ fn the_frame_on_the_wire_is_finished_and_no_other_begins() {
     switch.ingress(0, 0, frame(3, 0));
     switch.ingress(0, 0, frame(3, 1));
     switch.ingress(1, FRAME - 1, pfc(3, 10));
-    assert_eq!(left(&mut switch, MS), [(3, 0, FRAME), (3, 1, FRAME - 1 + 5120 + FRAME)]);
+    assert_eq!(
+        left(&mut switch, MS),
+        [(3, 0, FRAME), (3, 1, FRAME - 1 + 5120 + FRAME)]
+    );
 }
 
 #[test]
@@ -34,7 +44,10 @@ fn what_comes_at_the_instant_of_a_start_is_acted_on_first() {
     switch.ingress(0, 0, frame(3, 0));
     switch.ingress(0, 0, frame(3, 1));
     switch.ingress(1, FRAME, pfc(3, 1));
-    assert_eq!(left(&mut switch, MS), [(3, 0, FRAME), (3, 1, FRAME + 512 + FRAME)]);
+    assert_eq!(
+        left(&mut switch, MS),
+        [(3, 0, FRAME), (3, 1, FRAME + 512 + FRAME)]
+    );
 }
 
 #[test]
@@ -46,7 +59,11 @@ fn a_new_time_replaces_the_old_one_at_once() {
         switch.ingress(0, 10, frame_of(3, 0, 100));
         switch.ingress(1, 5000, pfc(3, quanta));
         let start = resumes.max(FRAME);
-        assert_eq!(times(&mut switch), [(0, FRAME), (3, start + 992)], "{quanta} quanta");
+        assert_eq!(
+            times(&mut switch),
+            [(0, FRAME), (3, start + 992)],
+            "{quanta} quanta"
+        );
     }
 }
 
@@ -62,7 +79,9 @@ fn every_priority_has_its_own_timer() {
     }
     switch.ingress(1, 0, all);
     (0..8).for_each(|flow| switch.ingress(0, 0, frame(flow, 0)));
-    let expected: Vec<_> = (0..8).map(|flow| (flow, (100 + 100 * u64::from(flow)) * 512 + FRAME)).collect();
+    let expected: Vec<_> = (0..8)
+        .map(|flow| (flow, (100 + 100 * u64::from(flow)) * 512 + FRAME))
+        .collect();
     assert_eq!(times(&mut switch), expected);
 }
 
@@ -76,18 +95,31 @@ fn only_valid_pfc_for_enabled_lossless_priorities_pauses() {
     let ignored = [
         ("a lossy priority", pfc(5, 0xffff)),
         ("vector 0 with times", changed(&|frame| frame[17] = 0)),
-        ("another class enabled", changed(&|frame| frame[17] = 1 << 4)),
+        (
+            "another class enabled",
+            changed(&|frame| frame[17] = 1 << 4),
+        ),
         ("802.3x", pause(0xffff)),
-        ("unicast", changed(&|frame| frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]))),
+        (
+            "unicast",
+            changed(&|frame| frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1])),
+        ),
         ("opcode 0x0100", changed(&|frame| frame[15] = 0)),
         ("truncated", changed(&|frame| frame.truncate(33))),
-        ("tagged", changed(&|frame| drop(frame.splice(12..12, [0x81, 0x00, 0x60, 0x00])))),
+        (
+            "tagged",
+            changed(&|frame| drop(frame.splice(12..12, [0x81, 0x00, 0x60, 0x00]))),
+        ),
     ];
     for (what, control) in ignored {
         let mut switch = switch(&[]);
         switch.ingress(1, 0, control);
         (0..8).for_each(|flow| switch.ingress(0, 0, frame(flow, 0)));
-        assert_eq!(departures(&mut switch, 8 * FRAME).len(), 8, "{what}: nothing is paused, and nothing is forwarded to port 0");
+        assert_eq!(
+            departures(&mut switch, 8 * FRAME).len(),
+            8,
+            "{what}: nothing is paused, and nothing is forwarded to port 0"
+        );
     }
 }
 
@@ -100,18 +132,33 @@ fn xoff_is_sent_above_its_threshold_and_repeated_until_xon() {
     let refresh = 65535 * 512 / 3;
     switch.ingress(1, 0, pfc(3, 0xffff));
     (0..10).for_each(|n| switch.ingress(0, 100, frame(3, n)));
-    assert_eq!(departures(&mut switch, 199), [], "at the threshold, not above");
+    assert_eq!(
+        departures(&mut switch, 199),
+        [],
+        "at the threshold, not above"
+    );
     switch.ingress(0, 200, frame(3, 10));
     switch.ingress(0, 300, frame(3, 11));
     let asked_at = |switch: &mut Switch, now| -> Vec<_> {
-        departures(switch, now).into_iter().filter(|left| left.port == 0).map(|left| (left.at, asked(&left.frame))).collect()
+        departures(switch, now)
+            .into_iter()
+            .filter(|left| left.port == 0)
+            .map(|left| (left.at, asked(&left.frame)))
+            .collect()
     };
     let xoff = |at| (at, vec![(3, 0xffff)]);
-    let expected = [xoff(200 + CONTROL), xoff(200 + refresh + CONTROL), xoff(200 + 2 * refresh + CONTROL)];
+    let expected = [
+        xoff(200 + CONTROL),
+        xoff(200 + refresh + CONTROL),
+        xoff(200 + 2 * refresh + CONTROL),
+    ];
     assert_eq!(asked_at(&mut switch, 30 * MS), expected);
     switch.ingress(1, 30 * MS, pfc(3, 0));
     // Of twelve frames the seventh's start leaves five.
-    assert_eq!(asked_at(&mut switch, 100 * MS), [(30 * MS + 6 * FRAME + CONTROL, vec![(3, 0)])]);
+    assert_eq!(
+        asked_at(&mut switch, 100 * MS),
+        [(30 * MS + 6 * FRAME + CONTROL, vec![(3, 0)])]
+    );
     assert_eq!(switch.xoff_sent(), [0, 0, 0, 3, 0, 0, 0, 0]);
     assert_eq!(switch.next_event(), None, "nothing more to refresh");
 }
@@ -125,8 +172,18 @@ fn pfc_goes_ahead_of_data_but_waits_for_the_frame_on_the_wire() {
     (0..2).for_each(|n| switch.ingress(1, 0, frame(0, n)));
     switch.ingress(1, 0, pfc(3, 0xffff));
     switch.ingress(0, 100, frame(3, 0));
-    let left: Vec<_> = departures(&mut switch, 2 * FRAME + CONTROL).iter().map(|left| (left.at, left.frame.len())).collect();
-    assert_eq!(left, [(FRAME, LENGTH), (FRAME + CONTROL, 60), (2 * FRAME + CONTROL, LENGTH)]);
+    let left: Vec<_> = departures(&mut switch, 2 * FRAME + CONTROL)
+        .iter()
+        .map(|left| (left.at, left.frame.len()))
+        .collect();
+    assert_eq!(
+        left,
+        [
+            (FRAME, LENGTH),
+            (FRAME + CONTROL, 60),
+            (2 * FRAME + CONTROL, LENGTH)
+        ]
+    );
 }
 
 #[test]
@@ -150,7 +207,10 @@ fn a_lossless_priority_takes_its_headroom_and_not_more() {
     switch.ingress(1, 0, pfc(3, 0xffff));
     (0..10_000).for_each(|n| switch.ingress(0, n, frame(3, n)));
     assert_eq!(switch.drops()["headroom-overflow"], 10_000 - room);
-    let sequences: Vec<_> = left(&mut switch, 100 * MS).into_iter().map(|(_, sequence, _)| sequence).collect();
+    let sequences: Vec<_> = left(&mut switch, 100 * MS)
+        .into_iter()
+        .map(|(_, sequence, _)| sequence)
+        .collect();
     assert_eq!(sequences, (0..room).collect::<Vec<_>>());
     // The other lossless priority has buffers of its own.
     let mut switch = with(super::lab::config(), &[]);

@@ -50,7 +50,10 @@ fn random_traffic_is_carried_faithfully() {
                 spans.push((now, now + rate.bits_to_nanos(quanta * 512)));
             } else {
                 let frame = frame_of(flow, sequence, 64 + random.below(1450) as usize);
-                offered.entry((1 - port, flow)).or_default().push(frame.clone());
+                offered
+                    .entry((1 - port, flow))
+                    .or_default()
+                    .push(frame.clone());
                 switch.ingress(port, now, frame);
             }
             if random.below(5) == 0 {
@@ -61,14 +64,27 @@ fn random_traffic_is_carried_faithfully() {
         let mut carried = Streams::new();
         for departure in departures(&mut switch, now + 1000 * MS) {
             let start = departure.at - rate.frame_nanos(departure.frame.len());
-            assert!(start >= free[departure.port], "seed {seed}: two frames on the wire at {start}");
+            assert!(
+                start >= free[departure.port],
+                "seed {seed}: two frames on the wire at {start}"
+            );
             free[departure.port] = departure.at;
             let (flow, _) = stamp(&departure.frame).expect("no PFC: the buffers are far from full");
-            let spans = paused.get(&(departure.port, flow)).into_iter().flatten().filter(|_| set(&[3, 4]).contains(priority(flow)));
+            let spans = paused
+                .get(&(departure.port, flow))
+                .into_iter()
+                .flatten()
+                .filter(|_| set(&[3, 4]).contains(priority(flow)));
             for (from, until) in spans {
-                assert!(start < *from || start >= *until, "seed {seed}: flow {flow} began at {start}, paused {from} to {until}");
+                assert!(
+                    start < *from || start >= *until,
+                    "seed {seed}: flow {flow} began at {start}, paused {from} to {until}"
+                );
             }
-            carried.entry((departure.port, flow)).or_default().push(departure.frame);
+            carried
+                .entry((departure.port, flow))
+                .or_default()
+                .push(departure.frame);
         }
         assert!(carried == offered, "seed {seed}");
         assert!(switch.drops().is_empty());
