@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use aya::EbpfLoader;
 use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -12,6 +11,7 @@ use pfc_ebpf::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name}
 
 use super::xdp::object::{Interface, Program, on_all_cpus};
 use super::xdp::plain::Plain;
+use super::xdp::verifier_log;
 use super::xdp::{Mode, TestResult, XdpError};
 use crate::plan::Nanos;
 
@@ -51,7 +51,7 @@ impl Responder {
 
     /// Loads a program without attaching it: it sees the frames of [`Responder::test_run`] alone.
     pub fn load() -> Result<Self, XdpError> {
-        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut EbpfLoader::new())?;
+        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut verifier_log::loader())?;
         Ok(Self {
             config: program.map(name::CONFIG)?,
             counters: program.map(name::COUNTERS)?,

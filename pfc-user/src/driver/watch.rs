@@ -2,7 +2,6 @@
 
 mod classifier;
 
-use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use pfc_ebpf::maps::{SEEN_WINDOW, Trust};
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
@@ -16,6 +15,7 @@ pub use self::classifier::Direction;
 use super::clock;
 use super::xdp::object::{Interface, Program};
 use super::xdp::plain::Plain;
+use super::xdp::verifier_log;
 use super::xdp::words::Words;
 use super::xdp::{Mode, TestResult, XdpError};
 use crate::plan::Nanos;
@@ -153,7 +153,7 @@ impl Watch {
     }
 
     fn open(point: Point, settings: &Settings) -> Result<Self, XdpError> {
-        let mut loader = EbpfLoader::new();
+        let mut loader = verifier_log::loader();
         let places = settings.flows.max(1);
         loader
             .map_max_entries(name::FLOWS, places)

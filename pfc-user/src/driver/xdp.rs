@@ -9,12 +9,12 @@ mod log;
 pub(super) mod object;
 pub(super) mod plain;
 mod read;
+pub(super) mod verifier_log;
 pub(super) mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use aya::EbpfLoader;
 use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
@@ -139,7 +139,7 @@ impl Account {
         within("flows", sizes.flows, 1, MAX_FLOWS)?;
         within("windows", sizes.windows, 1, u32::MAX)?;
         let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
-        let mut loader = EbpfLoader::new();
+        let mut loader = verifier_log::loader();
         loader
             .map_max_entries(name::FLOWS, sizes.flows)
             .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)

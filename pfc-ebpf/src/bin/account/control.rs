@@ -7,7 +7,7 @@ use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::{self, MacControl};
 use pfc_ebpf::wire::{Octets, Part, ethernet};
 
-use crate::packet::Packet;
+use pfc_ebpf::bpf::packet::Packet;
 
 /// The entry of PAUSE for 802.3x.
 const WHOLE_LINK: usize = 8;

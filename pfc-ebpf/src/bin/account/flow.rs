@@ -1,6 +1,7 @@
 //! Test frames, by flow and phase.
 
-use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, atomic, malformed, record, time};
+use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, malformed, record, time};
+use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::classify::{Datagram, Marks};
 use pfc_ebpf::maps::{
     Config, FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust,
@@ -8,7 +9,7 @@ use pfc_ebpf::maps::{
 };
 use pfc_ebpf::stamp::{self, Stamp};
 
-use crate::packet::Packet;
+use pfc_ebpf::bpf::packet::Packet;
 
 /// What is known of a datagram's checksum.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,11 +13,9 @@
     reason = "the macro `xdp` makes a public function of its own"
 )]
 
-mod atomic;
 mod control;
 mod flow;
 mod generate;
-mod packet;
 mod record;
 mod time;
 
@@ -27,7 +25,8 @@ use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
-use packet::Packet;
+use pfc_ebpf::bpf::packet::Packet;
+use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
 use pfc_ebpf::maps::{
     ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState,
@@ -106,7 +105,7 @@ struct Frame<'a> {
 #[xdp]
 pub fn account(ctx: XdpContext) -> u32 {
     // SAFETY: the map's value. (Opaque, for the compiler sees nobody who writes it.)
-    let config = unsafe { &*(packet::opaque(CONFIG.0.get() as usize) as *const Config) };
+    let config = unsafe { &*(verifier::opaque(CONFIG.0.get() as usize) as *const Config) };
     if config.abi != ABI_VERSION {
         return xdp_action::XDP_PASS;
     }

@@ -6,6 +6,7 @@ use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
 use aya_ebpf::maps::RingBuf;
 use core::arch::asm;
 use core::ptr;
+use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::maps::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::stamp::Stamp;
 
@@ -100,7 +101,7 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
         return false;
     };
     let record = entry.as_mut_ptr();
-    let kept = if length < SNAP_LEN { length } else { SNAP_LEN };
+    let kept = verifier::count(length, SNAP_LEN);
     // SAFETY: the entry is ours until it is submitted, and as long as its type; the helper checks the packet's end.
     unsafe {
         zero(record);
@@ -109,9 +110,7 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
         (*record).kept = kept as u16;
         (*record).kind = kind;
         (*record).detail = detail;
-        if kept > 0 {
-            bpf_xdp_load_bytes(ctx, 0, (&raw mut (*record).snap).cast(), kept as u32);
-        }
+        bpf_xdp_load_bytes(ctx, 0, (&raw mut (*record).snap).cast(), kept);
     }
     entry.submit(BPF_RB_NO_WAKEUP as u64);
     true

@@ -22,6 +22,7 @@ use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use packet::Packet;
+use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN};
 use pfc_ebpf::wire::{Octets, roce};
 
@@ -81,14 +82,14 @@ fn record(frame: &Packet, now: u64) -> bool {
     };
     let record = entry.as_mut_ptr();
     let length = frame.length();
-    let captured = if length < SNAP_LEN { length } else { SNAP_LEN };
+    let captured = verifier::count(length, SNAP_LEN);
     // SAFETY: the entry is ours until it is submitted, and as long as its type.
     let whole = unsafe {
         ptr::write_bytes(record, 0, 1);
         (*record).time = now;
         (*record).length = length as u32;
-        (*record).captured = captured as u32;
-        captured > 0 && frame.copy((&raw mut (*record).octets).cast(), captured)
+        (*record).captured = captured;
+        frame.copy((&raw mut (*record).octets).cast(), captured)
     };
     if whole {
         // Wakes who waits for records.

@@ -6,8 +6,8 @@
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_csum_diff, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
-use core::hint::black_box;
 use core::ptr;
+use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::wire::{Octets, fold};
 
 /// The longest header that is summed: IPv4 with all its options.
@@ -34,9 +34,9 @@ impl Packet {
     /// # Safety
     /// `to` has room for them, as the verifier sees.
     #[inline(always)]
-    pub unsafe fn copy(&self, to: *mut u8, length: usize) -> bool {
+    pub unsafe fn copy(&self, to: *mut u8, length: u32) -> bool {
         // SAFETY: as the caller says; the helper checks the packet's end.
-        unsafe { bpf_xdp_load_bytes(self.ctx, 0, to.cast(), length as u32) == 0 }
+        unsafe { bpf_xdp_load_bytes(self.ctx, 0, to.cast(), length) == 0 }
     }
 }
 
@@ -70,16 +70,15 @@ impl Octets for Packet {
 
     #[inline(always)]
     fn sum(&self, offset: usize, length: usize) -> Option<u16> {
-        // The compiler knows more of a header's length than the verifier, and would leave out the comparison.
-        let length = black_box(length);
         if length == 0 || length > MAX_SUMMED {
             return None;
         }
+        let length = verifier::count(length, MAX_SUMMED);
         let mut octets = [0u8; MAX_SUMMED];
         let at = octets.as_mut_ptr();
         // SAFETY: room for `length` octets, as was just checked; those behind are zero, which changes no sum.
         let sum = unsafe {
-            if bpf_xdp_load_bytes(self.ctx, offset as u32, at.cast(), length as u32) != 0 {
+            if bpf_xdp_load_bytes(self.ctx, offset as u32, at.cast(), length) != 0 {
                 return None;
             }
             bpf_csum_diff(ptr::null_mut(), 0, at.cast(), MAX_SUMMED as u32, 0)

@@ -1,10 +1,10 @@
 //! PAUSE and PFC frames: how long they pause whom, and their octets.
 
-use crate::{CONTROLS, PAUSE, atomic};
+use crate::{CONTROLS, PAUSE};
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use core::hint::black_box;
 use core::ptr;
+use pfc_ebpf::bpf::{atomic, verifier};
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::watch::{Config, Control, Counters, HEADERS, PauseClock, Pauses, Tag};
 
@@ -81,8 +81,7 @@ fn record(
     };
     let record = entry.as_mut_ptr();
     let Tag { tpid, tci } = tag.unwrap_or(Tag { tpid: 0, tci: 0 });
-    // The compiler knows that it is not 0, from what was read of the frame, and would not tell the verifier.
-    let kept = black_box(if length < HEADERS { length } else { HEADERS });
+    let kept = verifier::count(length, HEADERS);
     // SAFETY: the entry is ours until it is submitted, and as long as its type.
     let whole = unsafe {
         ptr::write_bytes(record, 0, 1);
@@ -90,7 +89,7 @@ fn record(
         (*record).length = length as u32;
         (*record).tpid = tpid;
         (*record).tci = tci;
-        kept > 0 && kept <= HEADERS && load((&raw mut (*record).octets).cast(), kept as u32) == 0
+        load((&raw mut (*record).octets).cast(), kept) == 0
     };
     // Userspace looks at times of its own.
     if whole {

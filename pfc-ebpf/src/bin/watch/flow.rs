@@ -1,6 +1,7 @@
 //! Which of a flow's test frames have passed.
 
-use crate::{FLOWS, SEEN, STATES, TAKEN, atomic};
+use crate::{FLOWS, SEEN, STATES, TAKEN};
+use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::maps::SEEN_WINDOW;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::watch::{Config, Counters, flow_key};

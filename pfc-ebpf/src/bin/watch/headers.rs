@@ -4,8 +4,8 @@
 use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
-use core::hint::black_box;
 use core::ptr;
+use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::watch::HEADERS;
 use pfc_ebpf::wire::{Octets, fold};
 
@@ -29,8 +29,7 @@ impl Headers {
     #[inline(always)]
     pub fn load(length: usize, load: impl FnOnce(*mut u8, u32) -> i64) -> Option<Self> {
         let octets: *mut u8 = SCRATCH.get_ptr_mut(0)?.cast();
-        let held = if length < HEADERS { length } else { HEADERS };
-        if held == 0 || load(octets, held as u32) != 0 {
+        if load(octets, verifier::count(length, HEADERS)) != 0 {
             return None;
         }
         Some(Self { octets, length })
@@ -55,26 +54,22 @@ impl Octets for Headers {
         if offset > HEADERS - N || offset + N > self.length {
             return None;
         }
+        let offset = verifier::at_most(offset, HEADERS - N);
         // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
         Some(unsafe { ptr::read(self.octets.add(offset).cast()) })
     }
 
     #[inline(always)]
     fn sum(&self, offset: usize, length: usize) -> Option<u16> {
-        // The compiler knows more of a header's length than the verifier, and would leave out the comparison.
-        let length = black_box(length);
         if length > MAX_SUMMED || offset > HEADERS - MAX_SUMMED || offset + length > self.length {
             return None;
         }
+        let offset = verifier::at_most(offset, HEADERS - MAX_SUMMED);
+        let length = verifier::at_most(length, MAX_SUMMED) as u32;
         // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
         let sum = unsafe {
-            bpf_csum_diff(
-                ptr::null_mut(),
-                0,
-                self.octets.add(offset).cast(),
-                length as u32,
-                0,
-            )
+            let at = self.octets.add(offset).cast();
+            bpf_csum_diff(ptr::null_mut(), 0, at, length, 0)
         };
         Some(fold(sum as u32).to_be())
     }

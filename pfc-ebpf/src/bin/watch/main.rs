@@ -11,13 +11,9 @@
     reason = "the macros `xdp` and `classifier` make public functions of their own"
 )]
 
-#[path = "../account/atomic.rs"]
-mod atomic;
 mod control;
 mod flow;
 mod headers;
-#[path = "../account/packet.rs"]
-mod packet;
 mod whole;
 
 use aya_ebpf::Global;
@@ -27,7 +23,7 @@ use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
-use packet::Packet;
+use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::maps::SEEN_WINDOW;
 use pfc_ebpf::watch::{
     ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe,

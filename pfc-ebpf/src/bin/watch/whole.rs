@@ -1,6 +1,6 @@
 //! A frame in one piece, read where it is.
 
-use crate::packet::Packet;
+use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::wire::{Octets, fold};
 
 /// An IPv4 header without options, and with all that it can have.

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::attached::{self, Attached};
 use super::link;
+use super::verifier_log::VerifierLog;
 
 /// Why the XDP program could not be loaded, attached, configured or read.
 #[derive(Debug, Error)]
@@ -101,13 +102,13 @@ pub enum XdpError {
     Wait(io::Error),
     /// The kernel's verifier refused the program.
     #[error(
-        "the kernel refuses the XDP program ({error}): a bug of this tool, or a kernel too old for it; please report it with the output of `uname -r` and the end of the verifier's log:\n{log}"
+        "the kernel refuses the XDP program ({error}): a bug of this tool; please report it with the output of `uname -r` and the verifier's log, {log}"
     )]
     Rejected {
-        /// What the system call said.
+        /// Reason of the system call.
         error: io::Error,
-        /// The last lines of the verifier's log: those before tell how it got there.
-        log: String,
+        /// Log of the verifier.
+        log: VerifierLog,
     },
     /// The object could not be loaded.
     #[error("the XDP program could not be loaded: {0}")]
@@ -188,18 +189,11 @@ impl From<ProgramError> for XdpError {
                 verifier_log,
             } => Self::Rejected {
                 error: io_error,
-                log: tail(&verifier_log.to_string()),
+                log: VerifierLog::keep(&verifier_log.to_string()),
             },
             error => Self::Load(Box::new(error)),
         }
     }
-}
-
-/// The end of the verifier's log, which has a line for each instruction that it follows.
-fn tail(log: &str) -> String {
-    const LINES: usize = 10;
-    let lines: Vec<&str> = log.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
 impl From<MapError> for XdpError {
@@ -247,27 +241,6 @@ mod tests {
     #[test]
     fn the_verifiers_refusal_is_no_lack_of_permission() {
         assert!(matches!(of_call(libc::EACCES), XdpError::Map(_)));
-    }
-
-    #[test]
-    fn of_the_verifiers_log_the_end_is_kept() {
-        let log: String = (0..300).map(|line| format!("{line}: r0 = 0\n")).collect();
-        let error = XdpError::Rejected {
-            error: io::Error::from_raw_os_error(libc::EACCES),
-            log: tail(&(log + "invalid access\n")),
-        };
-        let message = error.to_string();
-        let lines: Vec<_> = message.lines().collect();
-        assert!(
-            lines[0].starts_with(
-                "the kernel refuses the XDP program (Permission denied (os error 13)): a bug"
-            ),
-            "{}",
-            lines[0]
-        );
-        assert_eq!(lines[1..].len(), 10);
-        assert_eq!((lines[1], lines[10]), ("291: r0 = 0", "invalid access"));
-        assert_eq!(tail(""), "");
     }
 
     #[test]

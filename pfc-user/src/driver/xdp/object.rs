@@ -180,14 +180,18 @@ pub fn words(object: &Ebpf, name: &'static str, length: usize) -> Result<Words, 
     }
 }
 
+/// Oldest kernel on which `cargo xtask lab kernel` shows that the programs load and count.
+const OLDEST: KernelVersion = KernelVersion::new(6, 1, 0);
+
 /// Loads the maps of an object, which has to be built with that version of them, and none of its programs yet.
 pub fn open(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Ebpf, XdpError> {
     if octets.is_empty() {
         return Err(XdpError::NotBuilt);
     }
-    if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(5, 18, 0)) {
+    if KernelVersion::current().is_ok_and(|version| version < OLDEST) {
         return Err(XdpError::Kernel {
-            lacks: "the BPF helper bpf_xdp_load_bytes (Linux 5.18)",
+            lacks: "BPF features of Linux 6.1, the oldest that the programs are tested on \
+                    (bpf_xdp_load_bytes and live frames are of 5.18)",
         });
     }
     let object = loader.load(octets)?;

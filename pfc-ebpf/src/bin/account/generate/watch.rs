@@ -8,7 +8,8 @@ use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::MASK_48;
 
 use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
-use crate::{PAUSE, atomic};
+use crate::PAUSE;
+use pfc_ebpf::bpf::{atomic, verifier};
 
 /// False: the burst is over.
 #[inline(always)]
@@ -96,12 +97,12 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let (before, mut since) = (worker.paused, 0);
     worker.paused = 0;
-    for priority in 0..8 {
+    verifier::each_priority(|priority| {
         // SAFETY: as above.
         let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
         if worker.honoured & (1 << priority) != 0 {
             let Some(pause) = pause(priority as u32) else {
-                continue;
+                return;
             };
             let (from, to) = withheld(&pause, at, worker.now);
             behind += to - from;
@@ -117,7 +118,7 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
             }
         }
         worker.behind[priority] = behind;
-    }
+    });
     if worker.leads != 0 {
         // SAFETY: as above.
         unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };

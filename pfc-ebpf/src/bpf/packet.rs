@@ -1,12 +1,13 @@
 //! A packet as the wire parsers want it: each access checked against its end, in the form that the verifier follows.
 
+use crate::bpf::verifier::opaque;
+use crate::wire::{MAX_SUM, Octets, Part, fold};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
 use core::hint::assert_unchecked;
 use core::ptr;
-use pfc_ebpf::wire::{MAX_SUM, Octets, Part, fold};
 
 /// Offsets that the verifier may have to consider; headers end well before.
 const MAX_OFFSET: usize = 255;
@@ -32,18 +33,6 @@ impl Packet {
             end: ctx.data_end(),
         }
     }
-}
-
-/// Hides from the compiler how `address` was made. It would leave out a check that an earlier one implies, which the
-/// verifier does not see where both positions vary.
-#[inline(always)]
-pub fn opaque(address: usize) -> usize {
-    let same;
-    // SAFETY: copies a register. (Without any instruction two line numbers would go to one place, which the kernel refuses.)
-    unsafe {
-        asm!("{0} = {1}", lateout(reg) same, in(reg) address, options(pure, nomem, nostack, preserves_flags))
-    };
-    same
 }
 
 /// `N` octets of the packet, the first at this address.

@@ -1,0 +1,5 @@
+//! Helpers of the BPF programs, which userspace has no use for.
+
+pub mod atomic;
+pub mod packet;
+pub mod verifier;
