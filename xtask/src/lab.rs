@@ -1,12 +1,16 @@
-//! `cargo xtask lab`: devices under test that this machine does not have, in a virtual machine.
+//! `cargo xtask lab`: devices, kernels and network cards that this machine does not have, in virtual
+//! machines.
 
+mod archive;
 mod events;
 mod guest;
 mod initrd;
+mod kernel;
 mod modules;
 mod network;
 mod packages;
 pub mod rxe;
+mod script;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,15 +27,22 @@ pub struct Lab {
 enum Device {
     /// Soft-RoCE (rdma_rxe) of Debian's stock kernel in QEMU, for the RC cases (as root)
     Rxe(rxe::Rxe),
-    /// The part of `cargo xtask test` that needs it
+    /// Every BPF program on every kernel of the range, in QEMU with virtual time
+    Kernel(kernel::KernelLab),
+    /// The part of `cargo xtask test` that needs rdma_rxe
     #[command(hide = true)]
     TestRxe,
+    /// The part of `cargo xtask test` that boots kernels
+    #[command(hide = true)]
+    TestKernel,
 }
 
 /// Ends with the validator's own exit code.
 pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
     match &lab.device {
         Device::Rxe(options) => rxe::run(root, options),
+        Device::Kernel(options) => kernel::run(root, options),
         Device::TestRxe => rxe::test(root),
+        Device::TestKernel => kernel::test_all(root),
     }
 }

@@ -5,6 +5,7 @@
 //! older ones cannot. These helpers state a bound in instructions that the compiler cannot remove.
 
 use core::arch::asm;
+use core::hint::assert_unchecked;
 
 /// Hides from the compiler how `value` was made, so that it keeps the checks that follow.
 ///
@@ -57,12 +58,16 @@ pub fn count(value: usize, max: usize) -> u32 {
 ///
 /// The loop is tested at its end. Linux 6.1 refuses a loop whose last instruction falls through to
 /// its first ("back-edge", `visit_insn` of kernel/bpf/verifier.c), unless that is a conditional
-/// jump; the compiler makes such a loop of a long body with `continue` in it.
+/// jump; the compiler makes such a loop of a long body with `continue` in it. The number is hidden
+/// from it: else it counts offsets from below the start of a map's value, which Linux 7.3 refuses.
 #[inline(always)]
 pub fn each_priority(mut body: impl FnMut(usize)) {
     let mut priority = 0;
     loop {
-        body(priority);
+        let hidden = opaque(priority);
+        // SAFETY: below eight, as is its copy.
+        unsafe { assert_unchecked(hidden < 8) };
+        body(hidden);
         priority += 1;
         if priority >= 8 {
             return;

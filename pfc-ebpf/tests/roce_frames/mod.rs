@@ -15,6 +15,8 @@ pub struct Request {
     /// Options of IPv4, a multiple of four.
     pub options: Vec<u8>,
     /// Flags and fragment offset of IPv4.
+    /// DSCP and ECN.
+    pub traffic_class: u8,
     pub fragment: u16,
     pub protocol: u8,
     pub port: u16,
@@ -35,6 +37,7 @@ impl Request {
             tags: Vec::new(),
             v6: false,
             options: Vec::new(),
+            traffic_class: 0,
             fragment: 0x4000,
             protocol: 17,
             port: 4791,
@@ -72,13 +75,19 @@ impl Request {
         }
         let datagram = self.datagram();
         if self.v6 {
-            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend([0x86, 0xdd]);
+            frame.extend([
+                0x60 | self.traffic_class >> 4,
+                self.traffic_class << 4,
+                0,
+                0,
+            ]);
             frame.extend((datagram.len() as u16).to_be_bytes());
             frame.extend([self.protocol, 64]);
             frame.extend(1..=32);
         } else {
             let header = 20 + self.options.len();
-            let mut ip = vec![0x40 | (header / 4) as u8, 0];
+            let mut ip = vec![0x40 | (header / 4) as u8, self.traffic_class];
             ip.extend(((header + datagram.len()) as u16).to_be_bytes());
             ip.extend([0, 1]);
             ip.extend(self.fragment.to_be_bytes());
@@ -173,6 +182,7 @@ impl Frames {
             tags,
             v6: self.below(3) == 0,
             options: self.octets(options),
+            traffic_class: self.below(256) as u8,
             fragment: [0x4000, 0x4000, 0x4000, 0, 0x2000, 1, 0x8000][self.below(7)],
             protocol: self.rarely(17, 6),
             port: self.rarely(4791, 4790),

@@ -75,6 +75,20 @@ pub fn need_full(test: &str) -> bool {
     )
 }
 
+/// Frames of a corpus: `usual`, or `long` where the long tests are asked for. `VALIDATOR_FRAMES` says
+/// otherwise: an emulated machine takes its time.
+pub fn corpus(usual: usize, long: usize) -> usize {
+    if let Ok(count) = env::var("VALIDATOR_FRAMES") {
+        let count = count.parse();
+        return count.expect("VALIDATOR_FRAMES is a number of frames");
+    }
+    if env::var_os("VALIDATOR_FULL").is_some() {
+        long
+    } else {
+        usual
+    }
+}
+
 fn need(test: &str, met: bool, reason: &str) -> bool {
     if !met {
         skip(test, reason);
@@ -104,4 +118,5 @@ const _: fn(&str) -> bool = need_root;
 const _: fn(&str, &str) -> bool = need_tool;
 const _: fn(&str) -> Option<[usize; 2]> = need_two_cpus;
 const _: fn(&str) -> bool = need_full;
+const _: fn(usize, usize) -> usize = corpus;
 const _: &str = PYTHON;

@@ -7,7 +7,7 @@ use pfc_ebpf::wire::roce;
 use validator::driver::clock;
 use validator::driver::responder::Responder;
 
-use crate::common::need_root;
+use crate::common::{corpus, need_root};
 use crate::roce_frames::{Frames, Request, shapes};
 use crate::{QUEUE_PAIR, hex};
 
@@ -308,10 +308,11 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     }
     let mut responder = loaded();
     let mut expected = Counters::default();
+    let count = corpus(40_000, 40_000);
     // The kernel takes none shorter than an Ethernet header here.
     for octets in Frames::new(21, QUEUE_PAIR)
         .filter(|octets| octets.len() >= 14)
-        .take(40_000)
+        .take(count)
     {
         let mut records = Vec::new();
         let action = match roce::parse(&*octets) {
@@ -345,7 +346,7 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     assert!(
         [expected.dropped, expected.other, expected.passed]
             .iter()
-            .all(|count| *count > 1000),
+            .all(|met| *met > count as u64 / 40),
         "{expected:?}"
     );
 }

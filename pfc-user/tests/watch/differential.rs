@@ -7,17 +7,8 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{Octets, ethernet, roce};
 use validator::driver::watch::{Point, Watch};
 
-use crate::common::need_root;
+use crate::common::{corpus, need_root};
 use crate::{PASS, frames, hex, roce_frames, settings};
-
-/// Frames for each program and trust mode; a million for each program where the long tests are asked for.
-fn count() -> usize {
-    if std::env::var_os("VALIDATOR_FULL").is_some() {
-        500_000
-    } else {
-        25_000
-    }
-}
 
 /// What the program should count, by the classifier of the test frames and the parser of RoCEv2: both read a frame another way.
 fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
@@ -110,7 +101,7 @@ fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
     let both = std::iter::from_fn(|| Some([ours.next()?, roce.next()?])).flatten();
     for (number, octets) in both
         .filter(|octets| octets.len() >= shortest(point, octets))
-        .take(count())
+        .take(corpus(25_000, 500_000))
         .enumerate()
     {
         add(&mut model, trust, &octets);

@@ -8,6 +8,7 @@ use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::xdp::Account;
 
+use crate::common::corpus;
 use crate::frames::Frames;
 use crate::{DROP, PASS, RUN, STORM_SOURCE, hex, loaded};
 
@@ -261,11 +262,7 @@ fn agree(trust: Trust, seed: u64, count: usize) {
 #[test]
 fn root_kernel_and_host_agree_on_arbitrary_frames() {
     // A million in all where the long tests are asked for.
-    let count = if std::env::var_os("VALIDATOR_FULL").is_some() {
-        500_000
-    } else {
-        60_000
-    };
+    let count = corpus(60_000, 500_000);
     std::thread::scope(|scope| {
         scope.spawn(|| agree(Trust::Dscp, 11, count));
         scope.spawn(|| agree(Trust::Pcp, 12, count));

@@ -3,6 +3,8 @@
 
 mod account;
 mod attach;
+#[path = "../common/mod.rs"]
+mod common;
 mod differential;
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;

@@ -10,16 +10,33 @@ use anyhow::{Context, Result, bail};
 
 use super::events::{self, Event};
 use super::initrd::FAILED;
-use super::network::{GUEST_MAC, TAP};
 use super::packages::Tree;
 use crate::step;
 
-/// What `validator agent` says when testers can connect.
-const READY: &str = "ready: ";
-/// It takes 10 s; five times as long where others keep the machine busy. What takes longer than this hangs.
-const BOOT: Duration = Duration::from_secs(180);
 /// Lines of the console that are shown when it does not come up.
 const SHOWN: usize = 20;
+
+/// The guest's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The host's.
+    Real,
+    /// Virtual time, in which an instruction takes a nanosecond and waiting takes none: what the
+    /// guest measures does not depend on how busy the host is.
+    Virtual,
+}
+
+/// A machine to be started.
+pub struct Machine<'a> {
+    pub tools: &'a Tree,
+    pub kernel: &'a Tree,
+    pub initrd: &'a Path,
+    pub clock: Clock,
+    /// Mebibytes of memory.
+    pub memory: u32,
+    /// Arguments of QEMU for devices and what they are linked to.
+    pub devices: Vec<String>,
+}
 
 /// A running QEMU. Dropping it ends it: nothing of the guest is on a disk.
 pub struct Guest {
@@ -28,53 +45,12 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts it on the tap of the thread's network namespace.
-    pub fn start(tree: &Tree, initrd: &Path, events: Sender<Event>) -> Result<Self> {
-        // QEMU ends with this thread even if that is killed.
-        let mut qemu = Command::new("setpriv");
-        qemu.args(["--pdeathsig", "KILL", "--"])
-            .arg(tree.path("usr/bin/qemu-system-x86_64"));
-        for data in ["usr/share/qemu", "usr/share/seabios"] {
-            qemu.arg("-L").arg(tree.path(data));
-        }
-        // KVM hangs where it is nested and half supported; TCG is the same everywhere, and fast enough.
-        qemu.args([
-            "-accel",
-            "tcg",
-            "-m",
-            "512",
-            "-nodefaults",
-            "-no-user-config",
-            "-display",
-            "none",
-            "-no-reboot",
-        ]);
-        qemu.arg("-kernel")
-            .arg(tree.starting("boot", "vmlinuz-")?)
-            .arg("-initrd")
-            .arg(initrd);
-        qemu.args([
-            "-append",
-            "console=ttyS0 panic=-1 quiet",
-            "-serial",
-            "stdio",
-        ]);
-        qemu.args([
-            "-netdev",
-            &format!("tap,id=net,ifname={TAP},script=no,downscript=no"),
-        ]);
-        qemu.args([
-            "-device",
-            &format!("virtio-net-pci,netdev=net,mac={GUEST_MAC},romfile="),
-        ]);
-        qemu.env("LD_LIBRARY_PATH", tree.libraries()).env(
-            "QEMU_MODULE_DIR",
-            tree.path("usr/lib/x86_64-linux-gnu/qemu"),
-        );
-        // Not in the terminal's group: Ctrl-C ends the validator first.
-        qemu.stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .process_group(0);
+    /// Starts it in the thread's network namespace.
+    pub fn start(machine: &Machine<'_>, events: Sender<Event>) -> Result<Self> {
+        let mut qemu = machine.command()?;
+        qemu.stdin(Stdio::null()).stdout(Stdio::piped());
+        // Not in the terminal's group: Ctrl-C ends what runs next to it first.
+        qemu.process_group(0);
         let mut child = qemu
             .spawn()
             .with_context(|| format!("cannot run {}", step::show(&qemu)))?;
@@ -85,13 +61,22 @@ impl Guest {
         })
     }
 
-    /// Waits until its agent can be connected to.
-    pub fn wait(&mut self, events: &Receiver<Event>) -> Result<()> {
-        let until = Instant::now() + BOOT;
+    /// Waits for a line of the console that begins so, for `limit` at most: what takes longer hangs.
+    /// Shows lines to `heard`.
+    pub fn wait_for(
+        &mut self,
+        start: &str,
+        limit: Duration,
+        events: &Receiver<Event>,
+        mut heard: impl FnMut(&str),
+    ) -> Result<()> {
+        let until = Instant::now() + limit;
         loop {
-            match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            let left = until.saturating_duration_since(Instant::now());
+            match events.recv_timeout(left) {
                 Ok(Event::Line(line)) => {
-                    let ready = line.starts_with(READY);
+                    heard(&line);
+                    let found = line.starts_with(start);
                     let failed = line.strip_prefix(FAILED).map(str::to_owned);
                     self.console.push(line);
                     if let Some(what) = failed {
@@ -100,31 +85,29 @@ impl Guest {
                             self.last_lines()
                         );
                     }
-                    if ready {
+                    if found {
                         return Ok(());
                     }
                 }
-                Ok(Event::ConsoleClosed) => bail!(
-                    "the guest ended before its agent was ready; its console:\n{}",
-                    self.last_lines()
-                ),
-                Ok(Event::Signal(signal)) => {
-                    bail!("ended by signal {signal} while the guest was booting")
-                }
-                Ok(Event::Ended(_)) => {}
-                Err(RecvTimeoutError::Timeout) => {
+                Ok(Event::ConsoleClosed) => {
                     bail!(
-                        "expected the guest's agent to be ready after {}, found:\n{}",
-                        step::elapsed(BOOT),
+                        "the guest ended before it said `{start}`; its console:\n{}",
                         self.last_lines()
                     )
                 }
+                Ok(Event::Signal(signal)) => bail!("ended by signal {signal}"),
+                Ok(Event::Ended(_)) => {}
+                Err(RecvTimeoutError::Timeout) => bail!(
+                    "expected the guest to say `{start}` within {}, found:\n{}",
+                    step::elapsed(limit),
+                    self.last_lines()
+                ),
                 Err(RecvTimeoutError::Disconnected) => bail!("the guest's console is gone"),
             }
         }
     }
 
-    /// Keeps what the console says.
+    /// Keeps a line of the console.
     pub fn heard(&mut self, line: String) {
         self.console.push(line);
     }
@@ -132,11 +115,10 @@ impl Guest {
     /// The end of what the console said.
     pub fn last_lines(&self) -> String {
         let from = self.console.len().saturating_sub(SHOWN);
-        self.console[from..]
+        let lines = self.console[from..]
             .iter()
-            .map(|line| format!("    {line}"))
-            .collect::<Vec<_>>()
-            .join("\n")
+            .map(|line| format!("    {line}"));
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -145,5 +127,60 @@ impl Drop for Guest {
         // It may have ended by itself.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
+    }
+}
+
+impl Machine<'_> {
+    fn command(&self) -> Result<Command> {
+        // QEMU ends with this thread even if that is killed.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "--"]);
+        qemu.arg(self.tools.program("qemu-system-x86_64")?);
+        for data in ["usr/share/qemu", "usr/share/seabios"] {
+            qemu.arg("-L").arg(self.tools.path(data));
+        }
+        qemu.args([
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]);
+        qemu.args([
+            "-serial",
+            "stdio",
+            "-m",
+            &self.memory.to_string(),
+            "-machine",
+            "q35",
+        ]);
+        // KVM hangs where it is nested and half supported; TCG is the same everywhere.
+        match self.clock {
+            Clock::Real => qemu.args(["-accel", "tcg"]),
+            Clock::Virtual => qemu.args([
+                "-accel",
+                "tcg,thread=single",
+                "-icount",
+                "shift=0,sleep=off",
+                "-cpu",
+                "max",
+                "-smp",
+                "2",
+            ]),
+        };
+        qemu.arg("-kernel")
+            .arg(self.kernel.image()?.0)
+            .arg("-initrd")
+            .arg(self.initrd);
+        // On a busy host the timer check panics now and then, and the clock falls back to hpet.
+        let quirks = "no_timer_check tsc=reliable mitigations=off net.ifnames=0";
+        qemu.args(["-append", &format!("console=ttyS0 panic=-1 quiet {quirks}")]);
+        qemu.args(&self.devices);
+        qemu.env("LD_LIBRARY_PATH", self.tools.libraries());
+        qemu.env(
+            "QEMU_MODULE_DIR",
+            self.tools.path("usr/lib/x86_64-linux-gnu/qemu"),
+        );
+        Ok(qemu)
     }
 }

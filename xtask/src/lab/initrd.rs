@@ -1,4 +1,4 @@
-//! The guest's files: all in its initial RAM disk, as it has no other.
+//! A guest's files: all in its initial RAM disk, as it has no other.
 
 use std::fs;
 use std::io::Write;
@@ -9,120 +9,72 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::modules;
-use super::network::{ADDRESSES, HOST_MAC};
 use super::packages::{Tree, needed_libraries};
 use crate::step;
 
-/// The agent's port in the guest.
-pub const AGENT_PORT: u16 = 18515;
-/// What the guest says when something went wrong.
+/// Beginning of the guest's line on what went wrong.
 pub const FAILED: &str = "lab: failed: ";
 
-/// Busybox's shell prefers applets of its own to programs in PATH; those of iproute2 are therefore named in full.
+/// Busybox's shell prefers applets of its own to programs in PATH, so that those of iproute2 are
+/// named in full.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
-export PATH=/bin LD_LIBRARY_PATH=/lib
+export PATH=/tools:/bin LD_LIBRARY_PATH=/lib HOME=/root
 fail() { echo "lab: failed: $*"; poweroff -f; }
 mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev || fail "mount"
-. /settings
+mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run || fail "mount tmpfs"
+mount -t bpf bpf /sys/fs/bpf || fail "mount bpf"
 while read -r module; do insmod "/modules/$module" || fail "insmod $module"; done < /modules/order
 ip=/tools/ip
 $ip link set lo up
-$ip link set eth0 mtu "$MTU" up || fail "no eth0"
-for pair in $PAIRS; do
-    own=${pair%,*} prefix=${own#*/} peer=${pair#*,}
-    case $own in *:*) nodad=nodad ;; *) nodad= ;; esac
-    $ip address add "$own" dev eth0 $nodad || fail "address $own"
-    $ip neighbour replace "$peer" lladdr "$PEER_MAC" dev eth0 nud permanent || fail "neighbour $peer"
-done
-/tools/rdma link add rxe0 type rxe netdev eth0 || fail "rdma link add"
-export VALIDATOR_TOKEN="$TOKEN"
-/tools/validator agent --listen "0.0.0.0:$PORT" --device rxe0
-fail "the agent ended with $?"
+. /script
+poweroff -f
 "#;
 
-/// Makes the file, with `validator` and a link of that MTU.
-pub fn make(
-    tree: &Tree,
-    validator: &Path,
-    mtu: u16,
-    token: &str,
-    folder: &Path,
-) -> Result<PathBuf> {
-    let root = folder.join("initrd");
-    if root.exists() {
-        fs::remove_dir_all(&root).with_context(|| format!("cannot remove {}", root.display()))?;
+/// Files of an initial RAM disk that is being put together.
+pub struct Initrd<'a> {
+    root: PathBuf,
+    packed: PathBuf,
+    tools: &'a Tree,
+}
+
+impl<'a> Initrd<'a> {
+    /// Begins one below `folder`: with busybox, iproute2, these modules of `kernel`, and `script`,
+    /// which the guest's shell runs when its modules are loaded.
+    pub fn begin(
+        folder: &Path,
+        tools: &'a Tree,
+        kernel: &Tree,
+        modules: &[&str],
+        script: &str,
+    ) -> Result<Self> {
+        let root = folder.join("initrd");
+        if root.exists() {
+            fs::remove_dir_all(&root)
+                .with_context(|| format!("cannot remove {}", root.display()))?;
+        }
+        let mut files = Self {
+            root,
+            packed: folder.join("initrd.cpio"),
+            tools,
+        };
+        files.write("init", INIT.as_bytes(), 0o755)?;
+        files.write("script", script.as_bytes(), 0o600)?;
+        for folder in [
+            "dev", "proc", "sys", "tmp", "run", "root", "var", "etc", "lib",
+        ] {
+            fs::create_dir_all(files.root.join(folder))?;
+        }
+        // The loader and libibverbs look where Debian has libraries.
+        symlink("/lib", files.root.join("lib/x86_64-linux-gnu"))?;
+        files.copy(&tools.program("busybox")?, "bin/busybox")?;
+        files.program(&tools.program("ip")?, "tools/ip")?;
+        files.modules(kernel, modules)?;
+        Ok(files)
     }
-    let mut files = Files { root: &root, tree };
-    files.write("init", INIT.as_bytes(), 0o755)?;
-    files.write("settings", settings(mtu, token).as_bytes(), 0o600)?;
-    for folder in ["dev", "proc", "sys", "tmp"] {
-        fs::create_dir_all(root.join(folder))?;
-    }
-    files.copy(
-        &tree
-            .path("bin/busybox")
-            .exists_or(tree.path("usr/bin/busybox")),
-        "bin/busybox",
-    )?;
-    files.program(validator, "tools/validator")?;
-    files.program(
-        &tree.path("bin/ip").exists_or(tree.path("usr/bin/ip")),
-        "tools/ip",
-    )?;
-    files.program(
-        &tree.path("usr/bin/rdma").exists_or(tree.path("bin/rdma")),
-        "tools/rdma",
-    )?;
-    // libibverbs looks for the provider in a folder that is built into it.
-    let providers = "usr/lib/x86_64-linux-gnu/libibverbs";
-    let provider = tree.starting(providers, "librxe-")?;
-    files.program(
-        &provider,
-        &format!(
-            "{providers}/{}",
-            provider.file_name().expect("a file").to_string_lossy()
-        ),
-    )?;
-    files.copy(
-        &tree.path("etc/libibverbs.d/rxe.driver"),
-        "etc/libibverbs.d/rxe.driver",
-    )?;
-    files.modules()?;
-    let packed = folder.join("initrd.cpio");
-    pack(tree, &root, &packed)?;
-    Ok(packed)
-}
 
-trait ExistsOr {
-    fn exists_or(self, other: PathBuf) -> PathBuf;
-}
-
-impl ExistsOr for PathBuf {
-    /// Debian has moved programs from /bin to /usr/bin.
-    fn exists_or(self, other: PathBuf) -> PathBuf {
-        if self.exists() { self } else { other }
-    }
-}
-
-fn settings(mtu: u16, token: &str) -> String {
-    let pairs: Vec<String> = ADDRESSES
-        .iter()
-        .map(|pair| format!("{}/{},{}", pair.guest, pair.prefix, pair.host))
-        .collect();
-    format!(
-        "MTU={mtu} PORT={AGENT_PORT} TOKEN={token} PEER_MAC={HOST_MAC} PAIRS=\"{}\"\n",
-        pairs.join(" ")
-    )
-}
-
-struct Files<'a> {
-    root: &'a Path,
-    tree: &'a Tree,
-}
-
-impl Files<'_> {
-    fn write(&mut self, to: &str, content: &[u8], mode: u32) -> Result<()> {
+    /// Adds a file of that content.
+    pub fn write(&mut self, to: &str, content: &[u8], mode: u32) -> Result<()> {
         let path = self.root.join(to);
         let write = fs::create_dir_all(path.parent().expect("below the root"))
             .and_then(|()| fs::write(&path, content))
@@ -130,34 +82,68 @@ impl Files<'_> {
         write.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn copy(&mut self, from: &Path, to: &str) -> Result<()> {
+    /// Adds a copy of a file.
+    pub fn copy(&mut self, from: &Path, to: &str) -> Result<()> {
         let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
         self.write(to, &content, 0o755)
     }
 
-    /// With the libraries that it needs.
-    fn program(&mut self, from: &Path, to: &str) -> Result<()> {
+    /// Adds copies of all files below a folder.
+    pub fn copy_folder(&mut self, from: &Path, to: &str) -> Result<()> {
+        for entry in
+            fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?
+        {
+            let path = entry?.path();
+            let to = format!(
+                "{to}/{}",
+                path.file_name().expect("in a folder").to_string_lossy()
+            );
+            if path.is_dir() {
+                self.copy_folder(&path, &to)?;
+            } else {
+                self.copy(&path, &to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a symbolic link at the absolute path `at`.
+    pub fn link(&mut self, to: &str, at: &Path) -> Result<()> {
+        let path = self
+            .root
+            .join(at.strip_prefix("/").context("an absolute path")?);
+        fs::create_dir_all(path.parent().expect("below the root"))?;
+        symlink(to, &path).with_context(|| format!("cannot make {}", path.display()))
+    }
+
+    /// Adds a program with the libraries that it needs.
+    pub fn program(&mut self, from: &Path, to: &str) -> Result<()> {
         self.copy(from, to)?;
-        for library in needed_libraries(from, self.tree)? {
-            let name = library
-                .file_name()
-                .expect("a file")
-                .to_string_lossy()
-                .into_owned();
+        for library in needed_libraries(from, self.tools)? {
+            let name = library.file_name().expect("a file").to_string_lossy();
             // The loader's place is in every program.
             let folder = if name.starts_with("ld-linux") {
                 "lib64"
             } else {
                 "lib"
             };
-            self.copy(&library, &format!("{folder}/{name}"))?;
+            let to = format!("{folder}/{name}");
+            if !self.root.join(&to).exists() {
+                self.copy(&library, &to)?;
+            }
         }
         Ok(())
     }
 
-    fn modules(&mut self) -> Result<()> {
+    /// The same without symbols, which nobody reads in a guest: they are most of what we build.
+    pub fn stripped(&mut self, from: &Path, to: &str) -> Result<()> {
+        self.program(from, to)?;
+        step::run(Command::new("strip").arg(self.root.join(to)))
+    }
+
+    fn modules(&mut self, kernel: &Tree, names: &[&str]) -> Result<()> {
         let mut list = String::new();
-        for path in modules::needed(self.tree)? {
+        for path in modules::needed(kernel, names)? {
             let name = path
                 .file_name()
                 .expect("a file")
@@ -169,39 +155,34 @@ impl Files<'_> {
         }
         self.write("modules/order", list.as_bytes(), 0o644)
     }
-}
 
-/// An archive as the kernel takes it, uncompressed: to unpack takes longer than to load.
-fn pack(tree: &Tree, root: &Path, to: &Path) -> Result<()> {
-    symlink("/lib", root.join("lib/x86_64-linux-gnu"))?;
-    let mut names = Vec::new();
-    list(root, root, &mut names)?;
-    let output = fs::File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
-    let mut cpio = Command::new(
-        tree.path("bin/busybox")
-            .exists_or(tree.path("usr/bin/busybox")),
-    );
-    cpio.args(["cpio", "-o", "-H", "newc"])
-        .current_dir(root)
-        .stdin(Stdio::piped())
-        .stdout(output)
-        .stderr(Stdio::null());
-    let mut child = cpio
-        .spawn()
-        .with_context(|| format!("cannot run {}", step::show(&cpio)))?;
-    child
-        .stdin
-        .take()
-        .expect("asked for above")
-        .write_all(names.join("\n").as_bytes())?;
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("{} ended with {status}", step::show(&cpio));
+    /// Makes an archive as the kernel takes it, uncompressed: to unpack takes longer than to load.
+    pub fn pack(self) -> Result<PathBuf> {
+        let mut names = Vec::new();
+        list(&self.root, &self.root, &mut names)?;
+        let output = fs::File::create(&self.packed)
+            .with_context(|| format!("cannot write {}", self.packed.display()))?;
+        let mut cpio = Command::new(self.tools.program("busybox")?);
+        cpio.args(["cpio", "-o", "-H", "newc"])
+            .current_dir(&self.root);
+        cpio.stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(Stdio::null());
+        let mut child = cpio
+            .spawn()
+            .with_context(|| format!("cannot run {}", step::show(&cpio)))?;
+        let mut input = child.stdin.take().expect("asked for above");
+        input.write_all(names.join("\n").as_bytes())?;
+        drop(input);
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("{} ended with {status}", step::show(&cpio));
+        }
+        Ok(self.packed)
     }
-    Ok(())
 }
 
-/// Folders before what is in them.
+/// Lists folders before what is in them.
 fn list(root: &Path, folder: &Path, names: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -37,6 +37,24 @@ pub const ADDRESSES: [Pair; 2] = [
     },
 ];
 
+/// The guest's network card, as arguments of QEMU.
+pub fn devices() -> Vec<String> {
+    let netdev = format!("tap,id=net,ifname={TAP},script=no,downscript=no");
+    let device = format!("virtio-net-pci,netdev=net,mac={GUEST_MAC},romfile=");
+    ["-netdev", &netdev, "-device", &device]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Settings of the guest's shell for its end of the link.
+pub fn settings(mtu: u16) -> String {
+    let pairs = ADDRESSES.map(|pair| format!("{}/{},{}", pair.guest, pair.prefix, pair.host));
+    format!(
+        "MTU={mtu} PEER_MAC={HOST_MAC} PAIRS=\"{}\"",
+        pairs.join(" ")
+    )
+}
+
 /// Does `work` on a thread that is in such a namespace, as what it starts is.
 pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {

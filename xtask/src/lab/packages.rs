@@ -1,21 +1,20 @@
-//! Debian packages that are unpacked into the cache, and not installed: QEMU's package is in the way of others that a machine may
-//! have, and the kernel is for the guest alone.
+//! Debian packages that are unpacked into the cache, and not installed: QEMU's package is in the way
+//! of others that a machine may have, and the kernels are for guests alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, process};
+use std::{fmt, fs, process};
 
 use anyhow::{Context, Result, bail};
 
+use super::archive::{Archive, cannot_write};
 use super::modules;
-use crate::setup;
 use crate::step::{self, step};
 use crate::toolchain;
 
-/// The kernel, whatever its version is now. Debian's kernel for clouds has no rdma_rxe.
-const KERNEL: &str = "linux-image-amd64";
-/// Also where the machine has them: the guest gets these, and files of different versions do not mix.
-const ALWAYS: [&str; 8] = [
+/// Programs that run the guests or run in them. Also where the machine has them: the guest gets
+/// these, and files of different versions do not mix.
+const TOOLS: [&str; 8] = [
     "qemu-system-x86",
     "qemu-system-common",
     "qemu-system-data",
@@ -26,76 +25,122 @@ const ALWAYS: [&str; 8] = [
     "iproute2",
 ];
 
-/// Where they are unpacked.
+/// Kernels that the labs boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kernel {
+    /// Debian 11's, older than the programs need
+    #[value(name = "5.10")]
+    V5_10,
+    /// Debian 12's, the oldest of the range
+    #[value(name = "6.1")]
+    V6_1,
+    /// Debian 13's, and Debian 12's second one
+    #[value(name = "6.12")]
+    V6_12,
+    /// The newest that Debian has packages of
+    Newest,
+}
+
+impl Kernel {
+    /// Beginning of the package's name.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::V5_10 => "linux-image-5.10.",
+            Self::V6_1 => "linux-image-6.1.",
+            Self::V6_12 => "linux-image-6.12.",
+            Self::Newest => "linux-image-",
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V5_10 => "5.10",
+            Self::V6_1 => "6.1",
+            Self::V6_12 => "6.12",
+            Self::Newest => "newest",
+        })
+    }
+}
+
+/// A folder in the cache with packages unpacked in it.
 pub struct Tree(PathBuf);
 
 impl Tree {
-    /// Unpacks what is not there yet in the versions that apt knows.
-    pub fn prepare() -> Result<Self> {
-        for tool in ["apt-get", "apt-cache", "dpkg"] {
-            if !setup::in_path(tool) {
-                bail!(
-                    "there is no {tool}: the lab's QEMU and kernel are taken from Debian's packages, on Debian or what derives from it"
-                );
+    /// QEMU and the programs of the guests.
+    pub fn tools(archive: &Archive) -> Result<Self> {
+        let wanted = || {
+            // igb came with QEMU 8.0; Debian 12 has a newer one than its own in its backports.
+            let backports = archive.exactly(&["qemu-system-x86/bookworm-backports"]);
+            let own = step::output(Command::new("dpkg").args(["--print-architecture"]));
+            let suite = (backports.is_ok() && own.is_ok() && is_release("12"))
+                .then_some("bookworm-backports");
+            archive.closure(&TOOLS, suite)
+        };
+        Self::prepare(archive, "tools", wanted, |_| Ok(()))
+    }
+
+    /// A kernel with its modules for the labs.
+    pub fn kernel(archive: &Archive, kernel: Kernel) -> Result<Self> {
+        let wanted = || {
+            let image = archive.newest(kernel.prefix())?;
+            let mut packages = vec![image.clone()];
+            // Newer ones have the files in packages of their own.
+            for part in ["linux-binary-", "linux-modules-"] {
+                packages.extend(archive.depends(&image, part)?);
             }
-        }
-        let wanted = wanted().or_else(|_| update().and_then(|()| wanted()))?;
-        let tree = Self::of(&wanted);
+            archive.exactly(&packages)
+        };
+        // Four fifths of it all are modules that nobody loads.
+        Self::prepare(archive, &format!("kernel-{kernel}"), wanted, modules::prune)
+    }
+
+    /// Unpacks what is not there yet in the versions that apt knows.
+    fn prepare(
+        archive: &Archive,
+        name: &str,
+        wanted: impl Fn() -> Result<String>,
+        finish: impl Fn(&Self) -> Result<()>,
+    ) -> Result<Self> {
+        let packages = wanted()?;
+        let tree = Self::of(name, &packages);
         if tree.0.is_dir() {
-            println!("==> QEMU and kernel: in {}", tree.0.display());
             return Ok(tree);
         }
-        step(
-            &format!("QEMU and kernel: {} packages", wanted.lines().count()),
-            || {
-                tree.unpack(&wanted).or_else(|error| {
-                    // The lists may be older than the archive, which keeps one version of a package.
-                    println!("    {error:#}");
-                    update()?;
-                    tree.unpack(&wanted)
-                })
-            },
-        )?;
-        Ok(tree)
+        let unpack = |packages: &str| {
+            let tree = Self::of(name, packages);
+            tree.unpack(archive, packages, &finish).map(|()| tree)
+        };
+        let count = packages.lines().count();
+        step(&format!("packages of {name}: {count}"), || {
+            unpack(&packages).or_else(|error| {
+                // The lists may be older than the archive, which keeps one version of a package.
+                println!("    {error:#}");
+                archive.update()?;
+                unpack(&wanted()?)
+            })
+        })
     }
 
     /// Named by names, versions and hashes of the packages, so that new ones are unpacked elsewhere.
-    fn of(wanted: &str) -> Self {
-        Self(toolchain::cache().join(format!("rxe-{:016x}", hash(wanted))))
+    fn of(name: &str, packages: &str) -> Self {
+        Self(toolchain::cache().join(format!("lab-{name}-{:016x}", hash(packages))))
     }
 
-    fn unpack(&self, wanted: &str) -> Result<()> {
-        let parent = self.0.parent().expect("a folder in the cache");
-        let work = parent.join(format!("rxe-{}.part", process::id()));
-        if work.exists() {
-            fs::remove_dir_all(&work)
-                .with_context(|| format!("cannot remove {}", work.display()))?;
-        }
-        let archives = work.join("archives");
-        fs::create_dir_all(&archives).with_context(|| {
-            format!(
-                "cannot write to {}; VALIDATOR_CACHE names another folder",
-                parent.display()
-            )
-        })?;
-        let mut download = Command::new("apt-get");
-        // The archives go where only root may write.
-        download
-            .args(["-qq", "-o", "APT::Sandbox::User=root", "download"])
-            .current_dir(&archives);
-        step::run(download.args(wanted.lines().filter_map(pinned)))?;
-        for archive in fs::read_dir(&archives)? {
-            step::run(
-                Command::new("dpkg")
-                    .arg("-x")
-                    .arg(archive?.path())
-                    .arg(&work),
-            )?;
-        }
-        fs::remove_dir_all(&archives)?;
-        // Four fifths of it all are modules that nobody loads.
-        modules::prune(&Self(work.clone()))?;
-        fs::write(work.join("packages"), wanted)?;
+    fn unpack(
+        &self,
+        archive: &Archive,
+        packages: &str,
+        finish: impl Fn(&Self) -> Result<()>,
+    ) -> Result<()> {
+        // Another run may do the same. One that was killed leaves its own, which the next clears.
+        let work = self.0.with_extension(format!("{}.part", process::id()));
+        clear_abandoned(&self.0)?;
+        fs::create_dir_all(&work).with_context(|| cannot_write(&work))?;
+        archive.unpack(packages, &work)?;
+        finish(&Self(work.clone()))?;
+        fs::write(work.join("packages"), packages)?;
         if fs::rename(&work, &self.0).is_err() {
             // Another run was faster, or else there is nothing.
             fs::remove_dir_all(&work)?;
@@ -109,6 +154,15 @@ impl Tree {
         self.0.join(relative)
     }
 
+    /// A program, in the folder where this release of Debian has it.
+    pub fn program(&self, name: &str) -> Result<PathBuf> {
+        let folders = ["usr/bin", "bin", "usr/sbin", "sbin"];
+        let mut places = folders.iter().map(|folder| self.0.join(folder).join(name));
+        places
+            .find(|path| path.is_file())
+            .with_context(|| format!("{} has no program {name}", self.advice()))
+    }
+
     /// The one file whose name starts so in a folder of it.
     pub fn starting(&self, folder: &str, prefix: &str) -> Result<PathBuf> {
         let folder = self.path(folder);
@@ -120,79 +174,70 @@ impl Tree {
             .find(starts)
             .map(|entry| entry.path());
         found.with_context(|| {
-            format!(
-                "expected {prefix}... in {}, found none; remove {} to unpack again",
-                folder.display(),
-                self.0.display()
-            )
+            let folder = folder.display();
+            format!("{} has no {prefix}... in {folder}", self.advice())
         })
+    }
+
+    /// The kernel's image, and its folder of modules.
+    pub fn image(&self) -> Result<(PathBuf, PathBuf)> {
+        for modules in ["lib/modules", "usr/lib/modules"] {
+            if let Ok(modules) = self.starting(modules, "") {
+                let beside = modules.join("vmlinuz");
+                let image = if beside.is_file() {
+                    beside
+                } else {
+                    self.starting("boot", "vmlinuz-")?
+                };
+                return Ok((image, modules));
+            }
+        }
+        bail!("{} has no kernel", self.advice())
     }
 
     /// As `LD_LIBRARY_PATH`: its libraries, before those of the machine.
     pub fn libraries(&self) -> String {
-        ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"]
+        let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+        folders
             .map(|folder| self.path(folder).display().to_string())
             .join(":")
     }
+
+    fn advice(&self) -> String {
+        let folder = self.0.display();
+        format!("{folder} (remove it to have its packages unpacked again)")
+    }
 }
 
-/// One line a package, with name, version, size and hash; without asking the network.
-fn wanted() -> Result<String> {
-    let kernel = step::output(Command::new("apt-cache").args(["depends", KERNEL]))?;
-    let kernel = kernel_of(&kernel)
-        .with_context(|| format!("expected {KERNEL} to depend on a kernel, found:\n{kernel}"))?;
-    let mut simulate = Command::new("apt-get");
-    simulate
-        .args(["-s", "--no-install-recommends", "install"])
-        .args(ALWAYS);
-    let simulated = step::output(&mut simulate)?;
-    let mut names: Vec<&str> = to_install(&simulated)
-        .chain(ALWAYS)
-        .chain([kernel])
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let uris = step::output(
-        Command::new("apt-get")
-            .args(["-qq", "download", "--print-uris"])
-            .args(names),
-    )?;
-    // Where they come from is apt's business.
-    let mut lines: Vec<&str> = uris
-        .lines()
-        .filter_map(|line| Some(line.split_once(' ')?.1))
-        .collect();
-    lines.sort_unstable();
-    Ok(lines.join("\n"))
+/// Removes what killed runs left of the same tree: their process is gone.
+fn clear_abandoned(tree: &Path) -> Result<()> {
+    let parent = tree.parent().context("a folder in the cache")?;
+    fs::create_dir_all(parent).with_context(|| cannot_write(parent))?;
+    let name = tree.file_name().context("a name")?.to_string_lossy();
+    for entry in fs::read_dir(parent)? {
+        let path = entry?.path();
+        let Some(file) = path.file_name().map(|file| file.to_string_lossy()) else {
+            continue;
+        };
+        let Some(pid) = file
+            .strip_prefix(&*name)
+            .and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".part"))
+        else {
+            continue;
+        };
+        if !Path::new("/proc").join(pid).exists() {
+            fs::remove_dir_all(&path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
-/// The kernel's package in what `apt-cache depends` prints.
-fn kernel_of(depends: &str) -> Option<&str> {
-    depends.lines().find_map(|line| {
-        line.trim()
-            .strip_prefix("Depends: ")
-            .filter(|name| name.starts_with("linux-image-"))
-    })
-}
-
-/// What a simulated installation would add.
-fn to_install(simulated: &str) -> impl Iterator<Item = &str> {
-    simulated
-        .lines()
-        .filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next())
-}
-
-/// `NAME=VERSION` of a line that starts with the archive's name, such as `seabios_1.16.2-1_all.deb`.
-fn pinned(line: &str) -> Option<String> {
-    let mut parts = line.split(' ').next()?.split('_');
-    let (name, version) = (parts.next()?, parts.next()?);
-    Some(format!("{name}={}", version.replace("%3a", ":")))
-}
-
-fn update() -> Result<()> {
-    step("apt-get update", || {
-        step::run(Command::new("apt-get").args(["-q", "update"]))
-    })
+/// Whether this machine runs that release of Debian.
+fn is_release(version: &str) -> bool {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let is = |line: &str| text.lines().any(|found| found == line);
+    is("ID=debian") && is(&format!("VERSION_ID=\"{version}\""))
 }
 
 /// FNV-1a: the standard library's may change with its version.
@@ -204,11 +249,9 @@ fn hash(text: &str) -> u64 {
 
 /// The machine's libraries that `program` needs, and `tree`'s where it has them.
 pub fn needed_libraries(program: &Path, tree: &Tree) -> Result<Vec<PathBuf>> {
-    let listed = step::output(
-        Command::new("ldd")
-            .arg(program)
-            .env("LD_LIBRARY_PATH", tree.libraries()),
-    )?;
+    let mut ldd = Command::new("ldd");
+    ldd.arg(program).env("LD_LIBRARY_PATH", tree.libraries());
+    let listed = step::output(&mut ldd)?;
     listed_libraries(&listed).with_context(|| {
         format!(
             "{} needs a library that is not there:\n{listed}",
@@ -223,16 +266,11 @@ fn listed_libraries(listed: &str) -> Option<Vec<PathBuf>> {
         .lines()
         .map(str::trim)
         .filter(|line| !line.starts_with("linux-vdso") && *line != "statically linked");
-    files
-        .map(|line| {
-            line.split(" => ")
-                .last()?
-                .split(" (")
-                .next()
-                .filter(|path| path.starts_with('/'))
-                .map(PathBuf::from)
-        })
-        .collect()
+    let path = |line: &str| {
+        let path = line.split(" => ").last()?.split(" (").next()?;
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    files.map(path).collect()
 }
 
 #[cfg(test)]
@@ -240,41 +278,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_apt_prints_is_read() {
-        assert_eq!(
-            kernel_of("linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n"),
-            Some("linux-image-6.1.0-56-amd64")
-        );
-        assert_eq!(kernel_of("linux-image-amd64\n"), None);
-        let simulated = "Remv qemu-utils [1:10.0.2]\nInst libfdt1 (1.6.1-4+b1 Debian:12.15 [amd64])\nConf libfdt1 (1.6.1-4+b1)\n";
-        assert_eq!(to_install(simulated).collect::<Vec<_>>(), ["libfdt1"]);
-        let line = "qemu-system-x86_1%3a7.2+dfsg-7_amd64.deb 8394020 SHA256:0af1";
-        assert_eq!(
-            pinned(line).as_deref(),
-            Some("qemu-system-x86=1:7.2+dfsg-7")
-        );
-    }
-
-    #[test]
     fn what_ldd_prints_is_read() {
-        let listed = "\tlinux-vdso.so.1 (0x7f00)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f01)\n\t/lib64/ld-linux-x86-64.so.2 (0x7f02)";
-        assert_eq!(
-            listed_libraries(listed),
-            Some(
-                ["/lib/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]
-                    .map(PathBuf::from)
-                    .to_vec()
-            )
-        );
+        let listed = "\tlinux-vdso.so.1 (0x7f00)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f01)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x7f02)";
+        let expected = ["/lib/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from);
+        assert_eq!(listed_libraries(listed), Some(expected.to_vec()));
         assert_eq!(listed_libraries("\tlibx.so => not found"), None);
         assert_eq!(listed_libraries("\tstatically linked"), Some(Vec::new()));
     }
 
     #[test]
     fn other_versions_are_unpacked_elsewhere() {
-        assert_ne!(
-            Tree::of("a_1_all.deb 1 SHA256:0").0,
-            Tree::of("a_2_all.deb 1 SHA256:0").0
+        let of = |packages| Tree::of("tools", packages).0;
+        assert_ne!(of("a_1_all.deb 1 SHA256:0"), of("a_2_all.deb 1 SHA256:0"));
+    }
+
+    #[test]
+    fn a_killed_run_leaves_nothing_for_good() {
+        let cache = tempfile::tempdir().unwrap();
+        let tree = cache.path().join("lab-tools-00");
+        // No process has a number above the kernel's limit, 2^22.
+        let (dead, alive) = (
+            "lab-tools-00.4194305.part",
+            format!("lab-tools-00.{}.part", process::id()),
         );
+        for name in [dead, &alive, "lab-tools-01.4194305.part"] {
+            fs::create_dir(cache.path().join(name)).unwrap();
+        }
+        clear_abandoned(&tree).unwrap();
+        assert!(!cache.path().join(dead).exists());
+        assert!(cache.path().join(alive).exists());
+        assert!(cache.path().join("lab-tools-01.4194305.part").exists());
     }
 }

@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::SIGTERM;
 
+use super::archive::Archive;
 use super::events::{self, Event};
-use super::guest::Guest;
-use super::packages::Tree;
-use super::{initrd, network};
+use super::guest::{Clock, Guest, Machine};
+use super::initrd::Initrd;
+use super::network;
+use super::packages::{Kernel, Tree};
 use crate::build_ebpf;
 use crate::setup::{self, Group};
 use crate::step::{self, step};
@@ -36,6 +39,12 @@ pub struct Rxe {
     exec: bool,
 }
 
+/// The agent's port in the guest.
+const AGENT_PORT: u16 = 18515;
+/// Beginning of what `validator agent` says when testers can connect.
+const READY: &str = "ready: ";
+/// It takes 10 s; five times as long where others keep the machine busy. What takes longer hangs.
+const BOOT: Duration = Duration::from_secs(180);
 /// Enough for the path MTU 4096.
 const MTU: u16 = 4500;
 /// The lab's own testbed.
@@ -163,19 +172,29 @@ pub fn with_guest<T: Send>(
     work: impl FnOnce(&mut Lab<'_>) -> Result<T> + Send,
 ) -> Result<T> {
     check_machine()?;
-    let tree = Tree::prepare()?;
+    let archive = Archive::open()?;
+    let tools = Tree::tools(&archive)?;
+    let kernel = Tree::kernel(&archive, Kernel::V6_1)?;
     let validator = build_agent(root)?;
     let token = random_token()?;
-    let folder = root.join("target/lab");
     let initrd = step("initial RAM disk", || {
-        initrd::make(&tree, &validator, mtu, &token, &folder)
+        let folder = root.join("target/lab/rxe");
+        make_initrd(&tools, &kernel, &validator, mtu, &token, &folder)
     })?;
     network::with_tap(mtu, move || {
         let (sender, events) = mpsc::channel();
         events::send_signals(sender.clone())?;
         let guest = step("guest, to the agent's `ready`", || {
-            let mut guest = Guest::start(&tree, &initrd, sender.clone())?;
-            guest.wait(&events)?;
+            let machine = Machine {
+                tools: &tools,
+                kernel: &kernel,
+                initrd: &initrd,
+                clock: Clock::Real,
+                memory: 512,
+                devices: network::devices(),
+            };
+            let mut guest = Guest::start(&machine, sender.clone())?;
+            guest.wait_for(READY, BOOT, &events, |_| {})?;
             Ok(guest)
         })?;
         work(&mut Lab {
@@ -186,6 +205,55 @@ pub fn with_guest<T: Send>(
             sender,
         })
     })
+}
+
+/// The agent on rxe, on a link whose other end is the host's tap.
+const SCRIPT: &str = r#"
+. /settings
+$ip link set eth0 mtu "$MTU" up || fail "no eth0"
+for pair in $PAIRS; do
+    own=${pair%,*} prefix=${own#*/} peer=${pair#*,}
+    case $own in *:*) nodad=nodad ;; *) nodad= ;; esac
+    $ip address add "$own" dev eth0 $nodad || fail "address $own"
+    $ip neighbour replace "$peer" lladdr "$PEER_MAC" dev eth0 nud permanent || fail "neighbour $peer"
+done
+/tools/rdma link add rxe0 type rxe netdev eth0 || fail "rdma link add"
+export VALIDATOR_TOKEN="$TOKEN"
+/tools/validator agent --listen "0.0.0.0:$PORT" --device rxe0
+fail "the agent ended with $?"
+"#;
+/// rdma_rxe takes the ICRC from `crc32`, by name.
+const MODULES: [&str; 5] = [
+    "virtio_pci",
+    "virtio_net",
+    "crc32_generic",
+    "ib_uverbs",
+    "rdma_rxe",
+];
+
+/// Makes the guest's files, with `validator` and a link of that MTU.
+fn make_initrd(
+    tools: &Tree,
+    kernel: &Tree,
+    validator: &Path,
+    mtu: u16,
+    token: &str,
+    folder: &Path,
+) -> Result<PathBuf> {
+    let mut initrd = Initrd::begin(folder, tools, kernel, &MODULES, SCRIPT)?;
+    let settings = network::settings(mtu);
+    let settings = format!("{settings} PORT={AGENT_PORT} TOKEN={token}\n");
+    initrd.write("settings", settings.as_bytes(), 0o600)?;
+    initrd.program(validator, "tools/validator")?;
+    initrd.program(&tools.program("rdma")?, "tools/rdma")?;
+    // libibverbs looks for the provider in a folder that is built into it.
+    let providers = "usr/lib/x86_64-linux-gnu/libibverbs";
+    let provider = tools.starting(providers, "librxe-")?;
+    let name = provider.file_name().expect("a file").to_string_lossy();
+    initrd.program(&provider, &format!("{providers}/{name}"))?;
+    let driver = "etc/libibverbs.d/rxe.driver";
+    initrd.copy(&tools.path(driver), driver)?;
+    initrd.pack()
 }
 
 fn build_agent(root: &Path) -> Result<PathBuf> {

@@ -5,7 +5,6 @@
 //! (`bpf_xdp_load_bytes`), and 6.6 at tcx.
 #![no_std]
 #![no_main]
-#![feature(asm_experimental_arch)]
 #![expect(
     missing_docs,
     reason = "the macros `xdp` and `classifier` make public functions of their own"

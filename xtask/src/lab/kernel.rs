@@ -1,0 +1,131 @@
+//! `cargo xtask lab kernel`: every BPF program on every kernel of the range.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::archive::Archive;
+use super::guest::{Clock, Machine};
+use super::initrd::Initrd;
+use super::packages::{Kernel, Tree};
+use super::script::{self, FUNCTIONS, Transcript};
+use crate::build_ebpf;
+use crate::setup::{self, Group};
+use crate::step::step;
+
+#[derive(clap::Args)]
+pub struct KernelLab {
+    #[command(flatten)]
+    setup: setup::Install,
+    /// Boot this one alone
+    #[arg(long)]
+    kernel: Option<Kernel>,
+}
+
+/// Kernels that the programs have to work on, and one that is too old.
+const ROWS: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::Newest];
+/// Test programs that the guest runs.
+const PROGRAMS: [&str; 4] = ["kernels", "xdp", "watch", "responder"];
+const MODULES: [&str; 2] = ["veth", "sch_ingress"];
+/// A kernel takes a minute or two; several times as long where others keep the machine busy.
+const LIMIT: Duration = Duration::from_secs(900);
+/// Mebibytes: the initial RAM disk is unpacked into half of it at most.
+const MEMORY: u32 = 1024;
+
+/// Frames of each corpus. A run of a program by BPF_PROG_TEST_RUN and the comparison of its counts
+/// are some system calls, and 0.1 ms of the guest's time.
+const WORKS: &str = r#"
+export VALIDATOR_FRAMES=3000 VALIDATOR_SKIPS=/tmp/skips RUST_BACKTRACE=0
+cd /tmp
+sim="--testbed /configs/testbeds/sim.toml"
+step "every program is loaded" /tools/kernels --test-threads=1
+step "account counts arbitrary frames as the host" /tools/xdp differential:: --test-threads=1
+step "watch counts arbitrary frames as the host" /tools/watch differential:: --test-threads=1
+step "responder on frames of the corpus" /tools/responder program:: --test-threads=1
+step "watch on veths" /tools/watch counting::root_pause counting::root_what --test-threads=1
+step "run --plan mad" /tools/validator run $sim --plan mad
+step "run --plan rc" /tools/validator run $sim --plan rc
+step "run --plan kernel" /tools/validator run $sim --plan /configs/plans/kernel.toml \
+    --set 'testbed.ports.line_rate="100M"'
+[ -e /tmp/skips ] && sed 's/^/lab: skipped /' /tmp/skips
+echo "lab: done"
+"#;
+
+/// One line, which names what the kernel lacks.
+const REFUSES: &str = r#"
+says_what_is_missing() {
+    /tools/validator watch lo > /tmp/said 2>&1 && return 1
+    cat /tmp/said
+    [ "$(wc -l < /tmp/said)" = 1 ] && grep -q "this kernel lacks .*Linux 6\.1" /tmp/said
+}
+step "a kernel that is too old is named" says_what_is_missing
+echo "lab: done"
+"#;
+
+/// Boots the kernels one after the other.
+pub fn run(root: &Path, options: &KernelLab) -> Result<ExitCode> {
+    setup::run(&[Group::Build], &options.setup)?;
+    build_ebpf::run(root)?;
+    let rows = options.kernel.map_or(ROWS.to_vec(), |kernel| vec![kernel]);
+    test(root, &rows)
+}
+
+/// The part of `cargo xtask test`; `target/release/validator` is up to date by then.
+pub fn test_all(root: &Path) -> Result<ExitCode> {
+    test(root, &ROWS)
+}
+
+fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
+    let archive = Archive::open()?;
+    let tools = Tree::tools(&archive)?;
+    let (mut passed, mut failed) = (0, Vec::new());
+    for kernel in rows {
+        let tree = Tree::kernel(&archive, *kernel)?;
+        let transcript = step(&format!("Linux {kernel}"), || {
+            boot(root, &tools, &tree, *kernel)
+        })?;
+        passed += transcript.passed;
+        failed.extend(
+            transcript
+                .failed
+                .iter()
+                .map(|line| format!("Linux {kernel}: {line}")),
+        );
+    }
+    let closed = script::close(passed, &failed);
+    Ok(if closed.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn boot(root: &Path, tools: &Tree, tree: &Tree, kernel: Kernel) -> Result<Transcript> {
+    let works = kernel != Kernel::V5_10;
+    let script = [FUNCTIONS, if works { WORKS } else { REFUSES }].concat();
+    let folder = root.join(format!("target/lab/kernel-{kernel}"));
+    let mut initrd = Initrd::begin(&folder, tools, tree, &MODULES, &script)?;
+    let validator = root.join("target/release/validator");
+    initrd.stripped(&validator, "tools/validator")?;
+    if works {
+        for (program, name) in script::test_programs(root, &PROGRAMS)?.iter().zip(PROGRAMS) {
+            initrd.stripped(program, &format!("tools/{name}"))?;
+        }
+        initrd.copy_folder(&root.join("configs"), "configs")?;
+        // The test programs look for both where cargo has them.
+        initrd.link("/tools/validator", &validator)?;
+        initrd.link("/configs", &root.join("configs"))?;
+    }
+    let initrd = initrd.pack()?;
+    let machine = Machine {
+        tools,
+        kernel: tree,
+        initrd: &initrd,
+        clock: Clock::Virtual,
+        memory: MEMORY,
+        devices: Vec::new(),
+    };
+    script::run(&machine, LIMIT)
+}

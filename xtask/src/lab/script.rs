@@ -1,0 +1,142 @@
+//! A guest that works through a script and ends: which steps it did, and how they ended.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::events;
+use super::guest::{Guest, Machine};
+use crate::step;
+
+/// Shell functions of the scripts. `step NAME COMMAND ...` runs a command that has to end with 0,
+/// `ends CODE NAME COMMAND ...` one that has to end with that code.
+pub const FUNCTIONS: &str = r#"
+ends() { expected=$1 name=$2; shift 2; echo "lab: begins $name"; "$@" 2>&1; found=$?
+    echo "lab: ended $found $expected $(cut -d' ' -f1 /proc/uptime) $name"; }
+step() { ends 0 "$@"; }
+"#;
+/// Last line of a script.
+pub const DONE: &str = "lab: done";
+/// Beginning of a line that tells of a test that was skipped, which no script expects.
+const SKIPPED: &str = "lab: skipped ";
+/// Beginning of a line of a table that a script prints.
+const ROW: &str = "lab: row ";
+
+/// Outcome of a script.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    /// Steps that ended as they had to.
+    pub passed: usize,
+    /// One line per failed step.
+    pub failed: Vec<String>,
+    /// Rows of the table that the script printed.
+    pub rows: Vec<String>,
+}
+
+impl Transcript {
+    /// Takes a line of the console.
+    fn hear(&mut self, line: &str) {
+        if let Some(step) = line.strip_prefix("lab: ended ") {
+            match step.splitn(4, ' ').collect::<Vec<_>>()[..] {
+                [found, expected, ..] if found == expected => self.passed += 1,
+                [found, expected, _, name] => {
+                    let line = format!("{name}: expected exit code {expected}, found {found}");
+                    self.failed.push(line);
+                }
+                _ => self.failed.push(format!("not understood: {line}")),
+            }
+        } else if let Some(test) = line.strip_prefix(SKIPPED) {
+            self.failed.push(format!("skipped in the guest: {test}"));
+        } else if let Some(row) = line.strip_prefix(ROW) {
+            self.rows.push(row.to_owned());
+        }
+    }
+}
+
+/// Boots the machine and shows what its script prints, for `limit` at most. A guest that ends
+/// before its last line is a failed step of its own.
+pub fn run(machine: &Machine<'_>, limit: Duration) -> Result<Transcript> {
+    let (sender, events) = mpsc::channel();
+    events::send_signals(sender.clone())?;
+    let start = Instant::now();
+    let mut transcript = Transcript::default();
+    let mut guest = Guest::start(machine, sender)?;
+    let ended = guest.wait_for(DONE, limit, &events, |line| {
+        println!("    {:>4} s | {line}", start.elapsed().as_secs());
+        transcript.hear(line);
+    });
+    if let Err(error) = ended {
+        transcript.failed.push(format!("{error:#}"));
+    }
+    println!("    guest ended after {}", step::elapsed(start.elapsed()));
+    Ok(transcript)
+}
+
+/// Prints the failures and a closing line as libtest's; an error if there are any.
+pub fn close(passed: usize, failed: &[String]) -> Result<()> {
+    for line in failed {
+        println!("failed: {line}");
+    }
+    let word = if failed.is_empty() { "ok" } else { "FAILED" };
+    println!(
+        "test result: {word}. {passed} passed; {} failed; 0 ignored",
+        failed.len()
+    );
+    if !failed.is_empty() {
+        bail!("{} of the lab's steps failed", failed.len());
+    }
+    Ok(())
+}
+
+/// The executables of test programs of pfc-user, by name: built if they are not.
+pub fn test_programs(root: &Path, names: &[&str]) -> Result<Vec<std::path::PathBuf>> {
+    let mut cargo = step::cargo();
+    cargo.args(["test", "--package", "pfc-user", "--release", "--no-run"]);
+    cargo.args(["--message-format", "json"]).current_dir(root);
+    names.iter().for_each(|name| {
+        cargo.args(["--test", name]);
+    });
+    let messages = step::output(&mut cargo)?;
+    let executable = |name: &&str| {
+        let of_name = messages.lines().filter_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            let found = message["target"]["name"] == **name;
+            found.then(|| message["executable"].as_str().map(Into::into))?
+        });
+        of_name
+            .last()
+            .with_context(|| format!("cargo made no test program {name}"))
+    };
+    names.iter().map(executable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_counts_by_its_exit_code_and_a_skipped_test_is_a_failure() {
+        let mut transcript = Transcript::default();
+        for line in [
+            "lab: begins a",
+            "lab: ended 0 0 3.10 a",
+            "lab: ended 1 0 3.20 b and c",
+            "lab: ended 2 2 3.30 d",
+            "lab: skipped root_x: needs root",
+            "lab: row igb | native",
+            "lab: ended",
+            "test result: ok. 5 passed",
+        ] {
+            transcript.hear(line);
+        }
+        assert_eq!(transcript.passed, 2);
+        let expected = [
+            "b and c: expected exit code 0, found 1",
+            "skipped in the guest: root_x: needs root",
+        ];
+        assert_eq!(transcript.failed[..2], expected);
+        assert_eq!(transcript.rows, ["igb | native"]);
+    }
+}
