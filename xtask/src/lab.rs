@@ -8,6 +8,7 @@ mod initrd;
 mod kernel;
 mod modules;
 mod network;
+mod nic;
 mod packages;
 pub mod rxe;
 mod script;
@@ -29,12 +30,17 @@ enum Device {
     Rxe(rxe::Rxe),
     /// Every BPF program on every kernel of the range, in QEMU with virtual time
     Kernel(kernel::KernelLab),
+    /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
+    Nic(nic::NicLab),
     /// The part of `cargo xtask test` that needs rdma_rxe
     #[command(hide = true)]
     TestRxe,
     /// The part of `cargo xtask test` that boots kernels
     #[command(hide = true)]
     TestKernel,
+    /// The part of `cargo xtask test` on a driver of a real network card
+    #[command(hide = true)]
+    TestNic,
 }
 
 /// Ends with the validator's own exit code.
@@ -43,6 +49,8 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Rxe(options) => rxe::run(root, options),
         Device::Kernel(options) => kernel::run(root, options),
         Device::TestRxe => rxe::test(root),
+        Device::Nic(options) => nic::run(root, options),
+        Device::TestNic => nic::test_one(root),
         Device::TestKernel => kernel::test_all(root),
     }
 }

@@ -115,7 +115,7 @@ impl Suite<'_> {
         }
         self.outcome.add(side_by_side(builds));
 
-        // A virtual machine, what needs CPU, and what waits: they leave each other enough.
+        // Virtual machines, what needs CPU, and what waits: they leave each other enough.
         let mut lanes = vec![
             Lane::new(
                 [self.host_tests(), self.of_groups(COMPUTING)]
@@ -131,7 +131,12 @@ impl Suite<'_> {
             Lane::new(self.of_groups(PROGRAMS)),
         ];
         if lab {
-            lanes.push(Lane::new(vec![Part::new("rdma_rxe in QEMU", self.rxe()?)]));
+            let nic = if self.full { "nic" } else { "test-nic" };
+            lanes.push(Lane::new(vec![
+                self.lab("rdma_rxe in QEMU", "test-rxe")?,
+                self.lab("drivers of network cards in QEMU", nic)?,
+            ]));
+            lanes.push(Lane::new(vec![self.lab("kernels in QEMU", "test-kernel")?]));
         }
         self.outcome.add(side_by_side(lanes));
 
@@ -213,7 +218,7 @@ impl Suite<'_> {
         };
         // Like a test that skips itself: it has passed, and is taken back.
         self.outcome.tally.passed += 1;
-        let note = format!("root_rdma_rxe_in_qemu: {reason:#}\n");
+        let note = format!("root_labs_in_qemu: {reason:#}\n");
         let noted = OpenOptions::new()
             .create(true)
             .append(true)
@@ -259,17 +264,17 @@ impl Suite<'_> {
         parts
     }
 
-    /// This program, in its part of the virtual machine.
-    fn rxe(&self) -> Result<Command> {
+    /// A lab of this program, which prints a closing line as libtest's.
+    fn lab(&self, name: &str, command: &str) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
         // Nor does it stay if this process is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
             .arg(this)
-            .args(["lab", "test-rxe"])
+            .args(["lab", command])
             .current_dir(self.root);
-        Ok(bound)
+        Ok(Part::new(name, bound))
     }
 
     /// A test that skipped itself has passed as far as cargo knows.

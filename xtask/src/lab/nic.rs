@@ -1,0 +1,336 @@
+//! `cargo xtask lab nic`: tester, simulated switch and pairs of network cards in one guest with
+//! virtual time, QEMU hubs as cables.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::archive::Archive;
+use super::guest::{Clock, Machine};
+use super::initrd::Initrd;
+use super::packages::{Kernel, Tree};
+use super::script::{self, FUNCTIONS, Transcript};
+use crate::build_ebpf;
+use crate::setup::{self, Group};
+use crate::step::step;
+
+#[derive(clap::Args)]
+pub struct NicLab {
+    #[command(flatten)]
+    setup: setup::Install,
+    /// Models of the tester's ports; all unless given
+    #[arg(long, value_enum)]
+    model: Vec<Model>,
+    /// Kernels of the guest; 6.1 and 6.12 unless given
+    #[arg(long, value_enum)]
+    kernel: Vec<Kernel>,
+    /// One repetition of each model, as `cargo xtask test` runs it, instead of four
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Network cards that QEMU emulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Model {
+    VirtioNet,
+    Igb,
+    Vmxnet3,
+    E1000e,
+    E1000,
+}
+
+/// Pairs of model and kernel that have the tool work differently.
+const FULL: [Model; 5] = [
+    Model::VirtioNet,
+    Model::Igb,
+    Model::Vmxnet3,
+    Model::E1000e,
+    Model::E1000,
+];
+const KERNELS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
+/// The part of `cargo xtask test`: a driver that takes its link down when a program is attached.
+const QUICK: (Model, Kernel) = (Model::Igb, Kernel::V6_12);
+
+/// A repetition takes up to a minute; several times as long where others keep the machine busy.
+const LIMIT: Duration = Duration::from_secs(1800);
+const MEMORY: u32 = 1024;
+/// Addresses of the tester's ports and of the switch's; the last octet is the number of the port.
+const TESTER_MAC: &str = "52:54:00:00:00:0";
+const SWITCH_MAC: &str = "52:54:00:00:01:0";
+
+/// Differences of a model as a port of the tester.
+struct Port {
+    /// Name of the device in QEMU, and of its driver in Linux.
+    device: &'static str,
+    driver: &'static str,
+    /// Kernel modules of the driver.
+    modules: &'static [&'static str],
+    /// Table `ports` and `limits` of the testbed.
+    line_rate: Option<&'static str>,
+    load: &'static str,
+    max_response: &'static str,
+}
+
+impl Model {
+    fn port(self) -> Port {
+        // A real link's speed is 1 Gbit/s here, of which an emulated machine bears a tenth.
+        let gigabit = Port {
+            device: "",
+            driver: "",
+            modules: &[],
+            line_rate: None,
+            load: "0.1",
+            max_response: "1ms",
+        };
+        match self {
+            // Knows no speed, so that the testbed names one that the machine bears.
+            Self::VirtioNet => Port {
+                device: "virtio-net-pci",
+                driver: "virtio_net",
+                line_rate: Some("100M"),
+                load: "1.0",
+                ..gigabit
+            },
+            Self::Igb => Port {
+                device: "igb",
+                driver: "igb",
+                modules: &["igb"],
+                ..gigabit
+            },
+            Self::Vmxnet3 => Port {
+                device: "vmxnet3",
+                driver: "vmxnet3",
+                modules: &["vmxnet3"],
+                ..gigabit
+            },
+            // Moderates its interrupts: 1.4 ms of latency were seen.
+            Self::E1000e => Port {
+                device: "e1000e",
+                driver: "e1000e",
+                modules: &["e1000e"],
+                load: "0.08",
+                max_response: "4ms",
+                ..gigabit
+            },
+            Self::E1000 => Port {
+                device: "e1000",
+                driver: "e1000",
+                modules: &["e1000"],
+                load: "0.08",
+                max_response: "4ms",
+                ..gigabit
+            },
+        }
+    }
+
+    /// The tester's two ports and the switch's, cabled by hubs, as arguments of QEMU.
+    fn devices(self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        for number in 0..2 {
+            let mut add = |id: String, device: &str, mac: &str, bus: &str| {
+                arguments.push("-netdev".to_owned());
+                arguments.push(format!("hubport,id={id},hubid={number}"));
+                arguments.push("-device".to_owned());
+                arguments.push(format!(
+                    "{device},netdev={id},mac={mac}{number},romfile={bus}"
+                ));
+            };
+            // igb may be a multi-function device and wants a slot of its own behind a root port.
+            let bus = if self == Self::Igb {
+                format!(",bus=rp{number}")
+            } else {
+                String::new()
+            };
+            add(format!("t{number}"), self.port().device, TESTER_MAC, &bus);
+            add(format!("d{number}"), "virtio-net-pci", SWITCH_MAC, "");
+            if self == Self::Igb {
+                let slot = number + 1;
+                let root = format!("pcie-root-port,id=rp{number},chassis={slot},slot={slot}");
+                arguments.splice(0..0, ["-device".to_owned(), root]);
+            }
+        }
+        arguments
+    }
+
+    fn testbed(self) -> String {
+        let Port {
+            line_rate,
+            load,
+            max_response,
+            ..
+        } = self.port();
+        let line_rate = line_rate.map_or(String::new(), |rate| format!("line_rate = \"{rate}\"\n"));
+        format!(
+            "name = \"lab-nic\"\n[dut]\nkind = \"external\"\n\
+             [ports]\ntx = {{ interface = \"t0\" }}\nrx = {{ interface = \"t1\" }}\n{line_rate}\
+             [qos]\ntrust = \"dscp\"\ndscp_map = \"dscp-mod-8\"\nlossless = [3, 4]\n\
+             [limits]\nmax_response = \"{max_response}\"\nmax_residence = \"2s\"\nload = {load}\n\
+             [facts]\nwatchdog = \"off\"\n"
+        )
+    }
+}
+
+/// Interfaces are named in the order of their modules, so that they are renamed by their address.
+const SCRIPT: &str = r#"
+cd /tmp
+echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6
+echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6
+for pair in 00:00=t0 00:01=t1 01:00=d0 01:01=d1; do
+    for interface in /sys/class/net/*; do
+        if [ "$(cat "$interface/address")" = "52:54:00:00:${pair%=*}" ]; then
+            $ip link set "${interface##*/}" name "${pair#*=}" || fail "rename ${interface##*/}"
+        fi
+    done
+done
+for port in t0 t1 d0 d1; do $ip link set "$port" up || fail "no port $port"; done
+awaited() { until [ "$(cat "/sys/class/net/$1/carrier")" = 1 ]; do usleep 10000; done; }
+for port in t0 t1 d0 d1; do awaited $port; done
+/tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 > /tmp/switch 2>&1 &
+until grep -q ready /tmp/switch; do
+    kill -0 $! 2>/dev/null || { cat /tmp/switch; fail "the simulated switch"; }
+    usleep 10000
+done
+checks() {
+    /tools/validator check --testbed /testbed.toml > /tmp/check; code=$?
+    cat /tmp/check
+    return $code
+}
+watches() {
+    /tools/validator watch t1 --duration 4s --json > /tmp/watch & watch=$!
+    awaited t1
+    until $ip -d link show t1 | grep -q xdp; do usleep 10000; done
+    awaited t1
+    $ip address add 192.0.2.1/24 dev t0
+    /bin/arping -q -c 3 -w 2 -I t0 192.0.2.9
+    wait $watch || return 1
+    $ip address del 192.0.2.1/24 dev t0
+    tail -n 1 /tmp/watch
+    tail -n 1 /tmp/watch | grep -q '"frames":3[,}]'
+}
+row() {
+    verdict=$(sed 's/\x1b\[[0-9;]*m//g' /tmp/run | sed -n 's/^verdict: \([a-z]*\).*/\1/p')
+    mode=$(sed -n 's/.*a program was attached in mode \([a-z]*\).*/\1/p' /tmp/check | head -n 1)
+    queues=$(sed -n 's/^  [a-z]* *queues *//p' /tmp/check | head -n 1)
+    echo "lab: row $DRIVER | $(uname -r) | ${mode:-?} | ${queues:-?} | ${verdict:-none}"
+}
+runs() {
+    /tools/validator run --testbed /testbed.toml --plan "/configs/plans/$PLAN.toml" > /tmp/run 2>&1
+    code=$?
+    cat /tmp/run
+    return $code
+}
+ends "$CHECK" "check on $DRIVER" checks
+step "watch on $DRIVER" watches
+step "run --plan $PLAN on $DRIVER" runs
+row
+echo "lab: done"
+"#;
+
+/// Boots a guest for each model and kernel, and prints a table.
+pub fn run(root: &Path, options: &NicLab) -> Result<ExitCode> {
+    setup::run(&[Group::Build], &options.setup)?;
+    build_ebpf::run(root)?;
+    let models = if options.model.is_empty() {
+        FULL.to_vec()
+    } else {
+        options.model.clone()
+    };
+    let kernels = if options.kernel.is_empty() {
+        KERNELS.to_vec()
+    } else {
+        options.kernel.clone()
+    };
+    let pairs: Vec<_> = models
+        .iter()
+        .flat_map(|model| kernels.iter().map(|kernel| (*model, *kernel)))
+        .collect();
+    test(
+        root,
+        &pairs,
+        if options.quick { "nic-quick" } else { "nic" },
+    )
+}
+
+/// The part of `cargo xtask test`; `target/release/validator` is up to date by then.
+pub fn test_one(root: &Path) -> Result<ExitCode> {
+    test(root, &[QUICK], "nic-quick")
+}
+
+fn test(root: &Path, pairs: &[(Model, Kernel)], plan: &str) -> Result<ExitCode> {
+    let archive = Archive::open()?;
+    let tools = Tree::tools(&archive)?;
+    let mut all = Transcript::default();
+    for (model, kernel) in pairs {
+        let tree = Tree::kernel(&archive, *kernel)?;
+        let name = format!("{} on Linux {kernel}", model.port().driver);
+        let found = step(&name, || boot(root, &tools, &tree, *model, plan))?;
+        all.passed += found.passed;
+        all.failed
+            .extend(found.failed.iter().map(|line| format!("{name}: {line}")));
+        all.rows.extend(found.rows);
+    }
+    println!("driver | kernel | XDP | queues | verdict of the plan {plan}");
+    all.rows.iter().for_each(|row| println!("{row}"));
+    let closed = script::close(all.passed, &all.failed);
+    Ok(if closed.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Result<Transcript> {
+    let Port {
+        driver,
+        modules,
+        line_rate,
+        ..
+    } = model.port();
+    let settings = format!(
+        "DRIVER={driver} RATE={} PLAN={plan} CHECK=0\n",
+        line_rate.unwrap_or("1G")
+    );
+    let script = [&settings, FUNCTIONS, SCRIPT].concat();
+    let folder = root.join(format!("target/lab/nic-{driver}"));
+    let modules = [&["virtio_pci", "virtio_net"], modules].concat();
+    let mut initrd = Initrd::begin(&folder, tools, tree, &modules, &script)?;
+    initrd.stripped(&root.join("target/release/validator"), "tools/validator")?;
+    initrd.copy_folder(&root.join("configs"), "configs")?;
+    initrd.write("testbed.toml", model.testbed().as_bytes(), 0o644)?;
+    let initrd = initrd.pack()?;
+    let machine = Machine {
+        tools,
+        kernel: tree,
+        initrd: &initrd,
+        clock: Clock::Virtual,
+        memory: MEMORY,
+        devices: model.devices(),
+    };
+    script::run(&machine, LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_of_the_tester_has_a_cable_of_its_own_to_the_switch() {
+        for model in FULL {
+            let devices = model.devices();
+            for number in 0..2 {
+                let hub = format!("hubid={number}");
+                let on_hub = devices.iter().filter(|argument| argument.contains(&hub));
+                assert_eq!(on_hub.count(), 2, "{devices:?}");
+            }
+            assert_eq!(
+                devices
+                    .iter()
+                    .filter(|argument| argument.contains("mac="))
+                    .count(),
+                4
+            );
+        }
+    }
+}
