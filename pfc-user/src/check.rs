@@ -1,5 +1,7 @@
 //! `validator check`: the facts about the tester's ports, before anything is measured. Nothing is changed but by `--fix`.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use pfc_ebpf::maps::Trust;
 
@@ -17,6 +19,9 @@ const LEAST: Sizes = Sizes {
     flows: 1,
     windows: 1,
 };
+
+/// A link that was reset before is back within this.
+const CARRIER: Duration = Duration::from_secs(10);
 
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +116,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
         return Ok(None);
     };
     let namespace = place(port.namespace.as_deref())?;
+    link::settled_state(&namespace, &port.interface, CARRIER)?;
     let wanted = Wanted {
         xdp: word(config.xdp).into(),
         line_rate: None,

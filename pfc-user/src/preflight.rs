@@ -658,6 +658,15 @@ fn received(port: &Port) -> Item {
                 CABLE,
             )
         }
+        Receives::ByHost => unknown(
+            WHAT,
+            format!(
+                "{why_not}; {} passes on what its host hands over, whose bridge or MAC may keep them",
+                facts.driver.name
+            ),
+            EXPECTED,
+            CABLE,
+        ),
         Receives::Unknown => unknown(
             WHAT,
             format!("{why_not}; most MACs keep them from the program"),

@@ -3,7 +3,7 @@
 mod self_test;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::maps;
@@ -21,6 +21,7 @@ use crate::config::{self, Dut, XdpMode};
 use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
 use crate::evidence::preflight::SelfTest;
+use crate::nic;
 use crate::plan::{Limits, Nanos};
 
 /// Width of the windows in which arrivals are counted.
@@ -162,6 +163,9 @@ impl Ports {
         let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
         let mut tx = tx.open(config, tx_account)?;
         let mut rx = rx.open(config, rx_account)?;
+        // Some drivers reset the port for a program, and for an offload; and where the two are
+        // cabled together, what resets one takes the carrier of both.
+        wait_for_carrier([&tx, &rx])?;
         match &device {
             Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
                 for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
@@ -243,10 +247,7 @@ impl Testbed {
 
     /// Waits until both links are up, for example after the DUT was configured.
     pub fn wait_for_carrier(&self) -> Result<()> {
-        for port in [&self.tx, &self.rx] {
-            link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
-        }
-        Ok(())
+        wait_for_carrier([&self.tx, &self.rx])
     }
 
     /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses: the rx port sends nothing
@@ -272,10 +273,11 @@ impl Testbed {
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
         for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
-            counters.push((
-                format!("{name} port {}", port.interface),
-                link::statistics(&port.namespace, &port.interface)?,
-            ));
+            let mut of_port = link::statistics(&port.namespace, &port.interface)?;
+            if let Some(own) = port.own_drops() {
+                of_port.retain(|(name, _)| name != own);
+            }
+            counters.push((format!("{name} port {}", port.interface), of_port));
         }
         if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
             for port in DUT_PORTS {
@@ -305,6 +307,12 @@ impl Counters {
 }
 
 impl TesterPort {
+    /// A counter that says nothing of losses here: the program's drops are in it, and are not known
+    /// exactly at the time that it is read.
+    fn own_drops(&self) -> Option<&'static str> {
+        nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
+    }
+
     /// What is recorded of it; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
@@ -350,6 +358,13 @@ impl Steady {
     }
 }
 
+fn wait_for_carrier(ports: [&TesterPort; 2]) -> Result<()> {
+    for port in ports {
+        link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
+    }
+    Ok(())
+}
+
 struct Found {
     interface: String,
     namespace: Namespace,
@@ -358,7 +373,9 @@ struct Found {
 
 /// The ports of an external DUT, if they can be used.
 fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
-    let (tx, rx) = (find(tx)?, find(rx)?);
+    // The end of another run, or a setting that a user has just made, may have reset both ports.
+    let deadline = Instant::now() + CARRIER;
+    let (tx, rx) = (find(tx, deadline)?, find(rx, deadline)?);
     // A namespace may be named, or be the one that the tool is started in.
     if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
         bail!(
@@ -370,12 +387,18 @@ fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
     Ok([tx, rx])
 }
 
-fn find(port: &config::Port) -> Result<Found> {
+fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
     let namespace = match &port.namespace {
         Some(name) => Namespace::named(name)?,
         None => Namespace::current()?,
     };
-    Found::new(&port.interface, namespace)
+    let left = deadline.saturating_duration_since(Instant::now());
+    let state = link::settled_state(&namespace, &port.interface, left)?;
+    Ok(Found {
+        interface: port.interface.clone(),
+        namespace,
+        state,
+    })
 }
 
 /// What makes `ip` work there.
@@ -424,8 +447,6 @@ impl Found {
             state,
         } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
-        // Some drivers reset the port when a program is attached.
-        link::wait_for_carrier(&namespace, &interface, CARRIER)?;
         let mut _changes = Vec::new();
         if config.trust == maps::Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
