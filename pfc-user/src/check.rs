@@ -69,7 +69,10 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
             },
             LEAST,
         ) {
-            Ok(testbed) => self_tests(&testbed),
+            Ok(testbed) => {
+                note_tests(&mut ports, &testbed);
+                return Ok(ports);
+            }
             Err(error) => {
                 let reason = crate::run::in_words(&error);
                 match error.downcast_ref::<XdpError>() {
@@ -102,12 +105,18 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         .collect()
 }
 
-/// What the self-test found on both ports of a testbed that is up.
-pub fn self_tests(testbed: &testbed::Testbed) -> [SelfTest; 2] {
+/// Notes what the self-test found on both ports of a testbed that is up, and what became of their
+/// offloads.
+pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     let not_done = || SelfTest::NotDone {
         reason: "the testbed has none".into(),
     };
-    [&testbed.tx, &testbed.rx].map(|port| port.self_test.clone().unwrap_or_else(not_done))
+    for (port, opened) in ports.iter_mut().zip([&testbed.tx, &testbed.rx]) {
+        port.self_test = opened.self_test.clone().unwrap_or_else(not_done);
+        port.facts
+            .features_with_program
+            .clone_from(&opened.features);
+    }
 }
 
 /// The port of the RC case; `None` where the tool makes it.

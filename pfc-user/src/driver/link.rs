@@ -33,6 +33,7 @@ pub use self::preflight::examine;
 pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
+use crate::evidence::preflight::FeatureFact;
 
 /// Why something could not be done with a link.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +177,13 @@ pub fn feature(
             error,
         )
     })
+}
+
+/// Every offload that the kernel knows, by its name; none where the driver has no ethtool operations.
+pub fn features(namespace: &Namespace, interface: &str) -> Result<Vec<FeatureFact>, LinkError> {
+    Ok(namespace
+        .run(|| features::read(interface))?
+        .unwrap_or_default())
 }
 
 /// Sets an offload and makes sure that it is so. An error that names it where the driver does not let go.

@@ -128,13 +128,14 @@ impl RcPort {
             XdpMode::Driver => Mode::Driver,
             XdpMode::Skb => Mode::Skb,
         };
+        let mut changes = Journal::open().without_merging(&namespace, interface)?;
         let responder = namespace.run(|| Responder::attach(interface, mode))??;
         // Requests are answered with the tag that they came with, and XDP sees it only where it stays in the frame.
-        let changes = match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
+        match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
             // Where the driver does not let go of it, a link without tags works all the same.
-            Err(JournalError::Link(LinkError::Fixed { .. })) => None,
-            change => change?,
-        };
+            Err(JournalError::Link(LinkError::Fixed { .. })) => {}
+            change => changes.extend(change?),
+        }
         // Some drivers reset the port for a program, and for an offload: the last of them.
         link::wait_for_carrier(&namespace, interface, CARRIER)?;
         let socket = namespace.run(|| PacketSocket::open(interface))??;
@@ -150,7 +151,7 @@ impl RcPort {
             interface: interface.to_owned(),
             namespace,
             own_drops,
-            _changes: changes.into_iter().collect(),
+            _changes: changes,
             _dut: dut,
         })
     }

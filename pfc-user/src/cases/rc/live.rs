@@ -10,7 +10,8 @@ use super::stimulate::{self, Bench, Losses, Stop, Surroundings};
 use crate::agent::client::{Agent, AgentError};
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
 use crate::case::Event;
-use crate::driver::packet::PacketSocket;
+use crate::driver::control::PATIENCE;
+use crate::driver::packet::{self, PacketSocket};
 use crate::driver::responder::Responder;
 use crate::driver::{clock, link};
 use crate::evidence::pfc::DropCounter;
@@ -134,8 +135,12 @@ impl Bench for LiveBench<'_, '_> {
         let Some(answer) = answer_to(request, queue_pair) else {
             return Ok(None);
         };
-        let time = clock::now();
-        self.live.socket.send(&answer).map_err(of_driver)?;
+        let sent = packet::when_there_is_room(PATIENCE, || {
+            let time = clock::now();
+            self.live.socket.send(&answer)?;
+            Ok(time)
+        });
+        let (time, _) = sent.map_err(of_driver)?;
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
     }
 
