@@ -1,5 +1,7 @@
 //! `validator check`: the facts about the tester's ports, before anything is measured. Nothing is changed but by `--fix`.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use pfc_ebpf::maps::Trust;
 
@@ -17,6 +19,9 @@ const LEAST: Sizes = Sizes {
     flows: 1,
     windows: 1,
 };
+
+/// A link that was reset before is back within this.
+const CARRIER: Duration = Duration::from_secs(10);
 
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +69,10 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
             },
             LEAST,
         ) {
-            Ok(testbed) => self_tests(&testbed),
+            Ok(testbed) => {
+                note_tests(&mut ports, &testbed);
+                return Ok(ports);
+            }
             Err(error) => {
                 let reason = crate::run::in_words(&error);
                 match error.downcast_ref::<XdpError>() {
@@ -97,12 +105,18 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         .collect()
 }
 
-/// What the self-test found on both ports of a testbed that is up.
-pub fn self_tests(testbed: &testbed::Testbed) -> [SelfTest; 2] {
+/// Notes what the self-test found on both ports of a testbed that is up, and what became of their
+/// offloads.
+pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     let not_done = || SelfTest::NotDone {
         reason: "the testbed has none".into(),
     };
-    [&testbed.tx, &testbed.rx].map(|port| port.self_test.clone().unwrap_or_else(not_done))
+    for (port, opened) in ports.iter_mut().zip([&testbed.tx, &testbed.rx]) {
+        port.self_test = opened.self_test.clone().unwrap_or_else(not_done);
+        port.facts
+            .features_with_program
+            .clone_from(&opened.features);
+    }
 }
 
 /// The port of the RC case; `None` where the tool makes it.
@@ -111,6 +125,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
         return Ok(None);
     };
     let namespace = place(port.namespace.as_deref())?;
+    link::settled_state(&namespace, &port.interface, CARRIER)?;
     let wanted = Wanted {
         xdp: word(config.xdp).into(),
         line_rate: None,

@@ -1,7 +1,10 @@
-//! What is known of NICs by the name of their driver: what becomes of PAUSE/PFC frames, and which counters count them. A driver a
+//! What is known of NICs by the name of their driver: what becomes of PAUSE/PFC frames, which
+//! counters count them, which count lost frames, and how long a port takes to be usable. A driver a
 //! row; sources are named there. Nothing here is asked of a device.
 
 mod broadcom;
+mod drops;
+mod embedded;
 mod intel;
 mod nvidia;
 mod virtual_links;
@@ -11,6 +14,8 @@ use pfc_ebpf::units::Priority;
 use crate::driver::link::mac::Reading;
 use crate::evidence::mac::{Frames, MacCounter, Source, Subject};
 use crate::plan::Nanos;
+
+pub use self::drops::{Drops, Loss, losses};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,33 @@ pub struct Nic {
     pub indications: Option<Frames>,
     /// How old a count may be when it is read.
     pub lag: Nanos,
+    /// Where XDP programs run.
+    pub xdp: Xdp,
+    /// What merges frames (LRO, rx-gro-hw) goes off by itself while a program is in the driver.
+    pub stops_merging: bool,
+    /// A carrier that has stayed for so long will stay. Settings, programs and the other end reset
+    /// links, and until the PHY, the firmware or the other end acts the carrier still reads up.
+    pub settles: Nanos,
+    /// After a change of the filters, such as promiscuous mode, no frame may come in for so long.
+    pub deaf: Nanos,
+    /// Private counters of lost frames.
+    pub drops: Drops,
+    /// A standard counter of lost frames that also counts what a program in the driver drops.
+    pub own_drops: Option<&'static str>,
+}
+
+/// Where XDP programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Xdp {
+    /// In the driver, since that version of Linux.
+    Driver {
+        /// Major and minor number.
+        since: (u32, u32),
+    },
+    /// In the stack alone.
+    Stack,
+    /// Not known.
+    Unknown,
 }
 
 /// What becomes of PAUSE/PFC frames that come in.
@@ -40,6 +72,9 @@ pub enum Receives {
     WithRxAll,
     /// The MAC keeps them, whatever is set.
     Keeps,
+    /// The driver passes on what its host hands over; a bridge or virtual switch there, or the MAC
+    /// below it, may keep them.
+    ByHost,
     /// Not known; MACs usually keep them.
     Unknown,
 }
@@ -59,24 +94,49 @@ pub const TABLE: &[Nic] = &[
     intel::IGC,
     intel::IGB,
     intel::E1000E,
+    intel::E1000,
     intel::I40E,
     intel::ICE,
     nvidia::MLX5_CORE,
     nvidia::MLX4_EN,
     broadcom::BNXT_EN,
+    embedded::ENETC,
+    embedded::DPAA2,
+    embedded::STMMAC,
+    embedded::MVNETA,
+    embedded::TSNEP,
     virtual_links::VETH,
+    virtual_links::TUN,
     virtual_links::VIRTIO_NET,
+    virtual_links::VMXNET3,
+    virtual_links::ENA,
 ];
 
-/// Of a driver that is not in the table. The standard counters may be refreshed by a timer: two seconds are more than any known one.
+/// Of a driver that is not in the table. The standard counters may be refreshed by a timer: two
+/// seconds are more than any known one.
 const UNKNOWN: Nic = Nic {
+    indications: Some(Frames::Either),
+    lag: 2_000_000_000,
+    deaf: 1_500_000_000,
+    ..HARDWARE
+};
+
+/// What holds of a NIC unless its row says otherwise.
+const HARDWARE: Nic = Nic {
     driver: "",
     receives: Receives::Unknown,
     sends: true,
     counters: &[],
     counts_with_pfc_alone: false,
-    indications: Some(Frames::Either),
-    lag: 2_000_000_000,
+    indications: None,
+    lag: 0,
+    xdp: Xdp::Unknown,
+    stops_merging: false,
+    // A PHY that negotiates again has let the link go by then, and so has a DUT that was configured.
+    settles: 500_000_000,
+    deaf: 200_000_000,
+    drops: Drops::BY_NAME,
+    own_drops: None,
 };
 
 /// What is known of `driver`; `None` where nothing is.
@@ -87,6 +147,21 @@ pub fn find(driver: &str) -> Option<&'static Nic> {
 /// How old counts of `driver` may be when they are read.
 pub fn lag(driver: &str) -> Nanos {
     find(driver).unwrap_or(&UNKNOWN).lag
+}
+
+/// For how long a carrier of `driver` has to stay before it counts.
+pub fn settles(driver: &str) -> Nanos {
+    find(driver).unwrap_or(&UNKNOWN).settles
+}
+
+/// For how long a port of `driver` may take no frame after its filters were set.
+pub fn deaf(driver: &str) -> Nanos {
+    find(driver).unwrap_or(&UNKNOWN).deaf
+}
+
+/// The standard counter that also counts what a program in `driver` drops, if there is one.
+pub fn own_drops(driver: &str) -> Option<&'static str> {
+    find(driver).and_then(|nic| nic.own_drops)
 }
 
 /// The counters of `reading` that count received PAUSE/PFC frames, each with its value.
@@ -200,15 +275,33 @@ mod tests {
             "igc",
             "igb",
             "e1000e",
+            "e1000",
             "i40e",
             "ice",
             "mlx5_core",
             "veth",
             "virtio_net",
+            "vmxnet3",
+            "ena",
+            "fsl_enetc",
+            "fsl_dpaa2_eth",
+            "st_gmac",
+            "mvneta",
+            "tsnep",
         ] {
             assert!(find(driver).is_some(), "{driver}");
         }
         assert!(find("").is_none() && lag("unheard-of") > lag("veth"));
+    }
+
+    #[test]
+    fn links_without_a_phy_are_usable_at_once_and_others_are_given_time() {
+        assert_eq!((settles("veth"), deaf("veth")), (0, 0));
+        for driver in ["igb", "e1000e", "e1000", "mlx5_core", "unheard-of"] {
+            assert!(settles(driver) >= 500_000_000, "{driver}");
+        }
+        // Seen with QEMU's e1000: a second.
+        assert!(deaf("e1000") > 1_000_000_000 && deaf("unheard-of") >= deaf("e1000"));
     }
 
     fn found(driver: &str, names: &[&str]) -> Vec<(String, Subject, Frames)> {

@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use pfc_ebpf::units::LineRate;
+
 use crate::driver::link::{Feature, XdpFeatures};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
 use crate::nic::{self, Receives};
@@ -86,7 +88,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
     items.extend([merging(port), flow_control(port), pfc(port)]);
     match port.role {
         Role::Tx => items.extend([received(port), counters(port)]),
-        Role::Rx => items.push(sent(port)),
+        Role::Rx => items.push(sent(port, preflight)),
         Role::Rc => {}
     }
     items.extend([filters(port), rdma(port)]);
@@ -212,6 +214,10 @@ fn driver(port: &Port) -> Item {
     }
     match nic::find(&driver.name) {
         Some(_) => ok("driver", found),
+        None if seen_by_program(port) => ok(
+            "driver",
+            format!("{found}; nothing is known of it but what the self-test shows"),
+        ),
         None => unknown(
             "driver",
             found,
@@ -252,34 +258,64 @@ fn real_speed(facts: &Facts) -> Option<u64> {
     facts.speed.filter(|_| facts.kind.is_none())
 }
 
+/// Why a line rate that a testbed says cannot be taken on a port of that speed, where it knows one.
+pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> Option<String> {
+    let speed = speed.filter(|speed| rate.bits_per_second() != *speed)?;
+    let word = if rate.bits_per_second() > speed {
+        "above"
+    } else {
+        "below"
+    };
+    Some(format!(
+        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+        speed / 1_000_000
+    ))
+}
+
+/// The item where a port has no speed that means something.
+fn speed_by_testbed(port: &Port, found: &str) -> Item {
+    match port.wanted.line_rate {
+        Some(rate) => ok(
+            "speed",
+            format!("{found}; {} Mbit/s by the testbed", rate / 1_000_000),
+        ),
+        None if port.role == Role::Rc => ok("speed", found),
+        None => problem(
+            "speed",
+            found,
+            "one by the testbed",
+            "set line_rate under [ports] in the testbed",
+        ),
+    }
+}
+
 fn speed(port: &Port, preflight: &Preflight) -> Item {
     let facts = &port.facts;
     if let Some(kind) = &facts.kind {
-        return match port.wanted.line_rate {
-            Some(rate) => ok(
-                "speed",
-                format!(
-                    "a {kind} has none of its own; {} Mbit/s by the testbed",
-                    rate / 1_000_000
-                ),
-            ),
-            None if port.role == Role::Rc => ok("speed", format!("a {kind} has none of its own")),
-            None => problem(
-                "speed",
-                format!("a {kind} has none of its own"),
-                "one by the testbed",
-                "set line_rate under [ports] in the testbed",
-            ),
-        };
+        return speed_by_testbed(port, &format!("a {kind} has none of its own"));
     }
     let Some(speed) = real_speed(facts) else {
+        if facts.carrier {
+            return speed_by_testbed(port, "the driver does not tell");
+        }
         return unknown(
             "speed",
-            "the driver does not tell",
+            "not known without carrier",
             "the speed of the other port",
             "plug in the cable, or see `ethtool`",
         );
     };
+    let asked = port.wanted.line_rate.map(LineRate::from_bits_per_second);
+    if let Some(Ok(asked)) = asked
+        && let Some(wrong) = wrong_line_rate(&facts.interface, Some(speed), asked)
+    {
+        return problem(
+            "speed",
+            wrong,
+            "none by the testbed, or this one",
+            "take line_rate out of [ports] in the testbed",
+        );
+    }
     let found = format!("{} Mbit/s", speed / 1_000_000);
     let others = preflight
         .ports
@@ -443,8 +479,8 @@ fn merging(port: &Port) -> Item {
     const WHAT: &str = "gro, lro";
     let facts = &port.facts;
     let on = |which| matches!(feature(facts, which), Some((true, _)));
-    for hardware in [Feature::Lro, Feature::GroHardware] {
-        if on(hardware) {
+    for hardware in Feature::MERGING {
+        if on(hardware) && merges_with_program(port, hardware) {
             return to_set(
                 facts,
                 WHAT,
@@ -454,7 +490,43 @@ fn merging(port: &Port) -> Item {
             );
         }
     }
-    match (on(Feature::Gro), in_driver(port)) {
+    let item = merging_in_stack(port, on(Feature::Gro));
+    let hardware = Feature::MERGING.into_iter().filter(|which| on(*which));
+    let off: Vec<_> = hardware.map(Feature::name).collect();
+    if off.is_empty() || item.state != State::Ok {
+        return item;
+    }
+    let off = off.join(", ");
+    ok(
+        WHAT,
+        format!("{off}: on, and off while the program is attached"),
+    )
+}
+
+/// Whether what is on merges frames also while the program is attached.
+fn merges_with_program(port: &Port, hardware: Feature) -> bool {
+    let facts = &port.facts;
+    if let Some(fact) = facts
+        .features_with_program
+        .iter()
+        .find(|fact| Some(fact.name.as_str()) == hardware.kernel_name())
+    {
+        return fact.on;
+    }
+    // A record of before this was looked at: nothing turned it off.
+    if matches!(port.self_test, SelfTest::Done { .. }) {
+        return true;
+    }
+    // Not tried: a run turns it off where the driver lets it, and some drivers do it themselves.
+    let (_, fixed) = feature(facts, hardware).unwrap_or((true, true));
+    let stops = nic::find(&facts.driver.name).is_some_and(|nic| nic.stops_merging);
+    fixed && !(stops && in_driver(port) == Some(true))
+}
+
+fn merging_in_stack(port: &Port, gro: bool) -> Item {
+    const WHAT: &str = "gro, lro";
+    let facts = &port.facts;
+    match (gro, in_driver(port)) {
         (true, Some(false)) => to_set(
             facts,
             WHAT,
@@ -621,9 +693,17 @@ fn received(port: &Port) -> Item {
                 ),
             );
         }
-        SelfTest::Done { sent, .. } => format!(
+        SelfTest::Done { sent, seen: 0, .. } => format!(
             "none of {sent} of the self-test came: a DUT between the ports rightly eats them"
         ),
+        SelfTest::Done { sent, seen, .. } => {
+            return unknown(
+                WHAT,
+                format!("{seen} of {sent} of the self-test reached the program"),
+                "all of them, or none where a DUT between the ports eats them",
+                "look for what loses frames on the way between the ports",
+            );
+        }
         SelfTest::NotDone { reason } | SelfTest::Refused { reason } => {
             format!("no self-test: {reason}")
         }
@@ -658,6 +738,15 @@ fn received(port: &Port) -> Item {
                 CABLE,
             )
         }
+        Receives::ByHost => unknown(
+            WHAT,
+            format!(
+                "{why_not}; {} passes on what its host hands over, whose bridge or MAC may keep them",
+                facts.driver.name
+            ),
+            EXPECTED,
+            CABLE,
+        ),
         Receives::Unknown => unknown(
             WHAT,
             format!("{why_not}; most MACs keep them from the program"),
@@ -667,9 +756,28 @@ fn received(port: &Port) -> Item {
     }
 }
 
-fn sent(port: &Port) -> Item {
+/// Whether frames of the self-test left the rx port: they came to the tx port's program, which knows
+/// them by their source. A MAC's counter may have risen by frames of a DUT.
+fn left(preflight: &Preflight) -> bool {
+    let came = |port: &Port| match &port.self_test {
+        // On a wire of the tester's own the other end sends, and not this port.
+        SelfTest::Done {
+            own_wire: false,
+            seen,
+            ..
+        } => *seen > 0,
+        _ => false,
+    };
+    let mut tx = preflight.ports.iter().filter(|port| port.role == Role::Tx);
+    tx.any(came)
+}
+
+fn sent(port: &Port, preflight: &Preflight) -> Item {
     const WHAT: &str = "pause frames out";
     let driver = &port.facts.driver.name;
+    if left(preflight) {
+        return ok(WHAT, "those of the self-test reached the tx port");
+    }
     match nic::find(driver) {
         Some(nic) if !nic.sends => problem(
             WHAT,
@@ -696,10 +804,11 @@ fn counters(port: &Port) -> Item {
             "none, and none is needed: the program sees pause frames",
         ),
         ([], false)
-            if nic::find(&port.facts.driver.name)
-                .is_some_and(|nic| nic.receives == Receives::PassesOn) =>
+            if nic::find(&port.facts.driver.name).is_some_and(|nic| {
+                matches!(nic.receives, Receives::PassesOn | Receives::ByHost)
+            }) =>
         {
-            ok(WHAT, "none, and none is needed: there is no MAC")
+            ok(WHAT, "none: there is no MAC")
         }
         ([], false) => unknown(WHAT, "none known", "some that count PAUSE and PFC", CABLE),
         ([first, ..], _) => ok(WHAT, format!("{}, such as {first}", names.len())),

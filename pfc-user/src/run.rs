@@ -204,9 +204,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
             let laid = Ports::lay(testbed)?;
             found.ports = check::examine(&laid, testbed)?;
             let testbed = laid.open(testbed, sizes(config, testbed))?;
-            for (port, result) in found.ports.iter_mut().zip(check::self_tests(&testbed)) {
-                port.self_test = result;
-            }
+            check::note_tests(&mut found.ports, &testbed);
             Some(testbed)
         }
         _ => None,

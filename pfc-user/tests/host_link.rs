@@ -3,7 +3,7 @@
 mod common;
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, io};
 
 use nix::libc;
@@ -195,6 +195,56 @@ fn root_no_carrier_is_an_error() {
     let error = link::wait_for_carrier(&a, "a", Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, LinkError::NoCarrier { .. }), "{error}");
     assert!(!link::state(&a, "a").unwrap().carrier);
+}
+
+/// What a driver does that lets go of a link a while after it was told to reset it.
+#[test]
+fn root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay() {
+    if !common::need_root("root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay") {
+        return;
+    }
+    const SETTLE: Duration = Duration::from_secs(2);
+    let (a, b) = wire();
+    let changes = link::carrier_changes(&a, "a").unwrap();
+    let (began, returned) = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            link::wait_for_lasting_carrier(&a, "a", LONG, SETTLE).unwrap();
+            Instant::now()
+        });
+        // Within the time in which it has to stay; at once would be before the first look.
+        std::thread::sleep(SETTLE / 4);
+        let flap = "ip link set dev b down && ip link set dev b up";
+        let flapped = b.run(|| run_hook("test", "", flap, &[], LONG)).unwrap();
+        assert_eq!(flapped.unwrap().status, 0);
+        let began = Instant::now();
+        (began, waiter.join().unwrap())
+    });
+    assert_eq!(link::carrier_changes(&a, "a").unwrap(), changes + 2);
+    // The hook's own end comes after the carrier did.
+    let stayed = returned.saturating_duration_since(began);
+    assert!(stayed + SETTLE / 4 > SETTLE, "{stayed:?}");
+}
+
+#[test]
+fn root_a_state_is_awaited_and_told_without_a_carrier_too() {
+    if !common::need_root("root_a_state_is_awaited_and_told_without_a_carrier_too") {
+        return;
+    }
+    let (a, b) = wire();
+    let set = |what: &str| {
+        let command = format!("ip link set dev b {what}");
+        let set = b.run(|| run_hook("test", "", &command, &[], LONG)).unwrap();
+        assert_eq!(set.unwrap().status, 0);
+    };
+    set("down");
+    let state = link::settled_state(&a, "a", Duration::from_millis(50)).unwrap();
+    assert!(state.up && !state.carrier);
+    let state = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| link::settled_state(&a, "a", LONG).unwrap());
+        set("up");
+        waiter.join().unwrap()
+    });
+    assert!(state.carrier);
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn what_each_driver_does_with_pause_frames_that_come_in() {
         ("igc", PROBLEM, rx_all),
         ("igb", PROBLEM, rx_all),
         ("e1000e", PROBLEM, rx_all),
+        ("e1000", PROBLEM, rx_all),
         ("i40e", UNKNOWN, CABLE),
         ("ice", UNKNOWN, CABLE),
         (MLX5, UNKNOWN, CABLE),
@@ -117,8 +118,11 @@ fn what_each_driver_does_with_pause_frames_that_come_in() {
             "{driver}"
         );
     }
-    for driver in ["veth", "virtio_net"] {
-        assert_eq!(shortfalls(&port(Role::Tx, driver)), [], "{driver}");
+    assert_eq!(shortfalls(&port(Role::Tx, "veth")), []);
+    for driver in ["virtio_net", "vmxnet3", "ena"] {
+        let port = port(Role::Tx, driver);
+        let expected = [("pause frames in", UNKNOWN, CABLE.into())];
+        assert_eq!(shortfalls(&port), expected, "what its host does: {driver}");
     }
     let unheard_of = shortfalls(&port(Role::Tx, "unheard-of"));
     assert_eq!(
@@ -175,13 +179,16 @@ fn what_the_self_test_saw_counts_more_than_what_is_known_of_the_driver() {
             with(driver, 8, &[], false),
             with(driver, 0, &[("rx_prio0_pause", 8)], false),
         ] {
-            assert!(
-                shortfalls(&port).iter().all(|(what, ..)| *what == "driver"),
-                "{driver}: {:?}",
-                shortfalls(&port)
-            );
+            let found = shortfalls(&port);
+            let only = found.iter().all(|(what, ..)| *what == "driver");
+            assert!(only, "{driver}: {found:?}");
         }
+        // Nothing is left to be shown by a cable.
+        assert_eq!(shortfalls(&with(driver, 8, &[], false)), [], "{driver}");
     }
+    let some = shortfalls(&with("unheard-of", 3, &[], false));
+    let lost = "look for what loses frames on the way between the ports";
+    assert!(some.contains(&("pause frames in", UNKNOWN, lost.into())));
     let by_mac = items(&with(MLX5, 0, &[("rx_prio0_pause", 8)], false));
     assert!(by_mac.iter().any(|item| item.found
         == "8 of the self-test reached the MAC's counters alone: rx_prio0_pause +8"));
@@ -203,6 +210,116 @@ fn what_filters_pause_frames_on_the_way_out_cannot_send_the_storm() {
     }
     for driver in ["ixgbe", "igc", "igb", "e1000e", MLX5, "veth", "virtio_net"] {
         assert_eq!(shortfalls(&port(Role::Rx, driver)), [], "{driver}");
+    }
+}
+
+#[test]
+fn pause_frames_that_were_seen_to_leave_need_no_advice() {
+    let out = |tx: Port, driver: &str| {
+        let ports = vec![tx, port(Role::Rx, driver)];
+        let found = judge(&Preflight { ports }).remove(1);
+        let item = found.iter().find(|item| item.what == "pause frames out");
+        item.unwrap().state
+    };
+    let mut tx = port(Role::Tx, "igc");
+    assert_eq!(out(tx.clone(), "unheard-of"), UNKNOWN);
+    assert_eq!(out(tx.clone(), "i40e"), PROBLEM);
+    let done = |seen, own_wire| SelfTest::Done {
+        own_wire,
+        xdp_mode: "driver".into(),
+        sent: 8,
+        seen,
+        mac: vec![("a_counter".into(), 8)],
+    };
+    // A MAC's counter may have risen by frames of a DUT; on an own wire another end sent.
+    for shows_nothing in [done(0, false), done(8, true)] {
+        tx.self_test = shows_nothing;
+        assert_eq!(out(tx.clone(), "i40e"), PROBLEM);
+    }
+    tx.self_test = done(8, false);
+    assert_eq!(out(tx.clone(), "unheard-of"), State::Ok);
+    assert_eq!(out(tx, "i40e"), State::Ok, "its filter is off");
+}
+
+#[test]
+fn what_goes_off_for_a_program_merges_nothing() {
+    for (feature, driver) in [
+        (Feature::Lro, "vmxnet3"),
+        (Feature::GroHardware, "virtio_net"),
+    ] {
+        let merging = |port: &Port| {
+            let found = items(port);
+            let item = found.iter().find(|item| item.what == "gro, lro");
+            let item = item.unwrap();
+            (item.state, item.found.clone())
+        };
+        let name = feature.name();
+        let off = format!("{name}: on, and off while the program is attached");
+        let mut port = port(Role::Rx, driver);
+        set(&mut port, feature, true, true);
+        let with_program = |on| {
+            let fact = FeatureFact {
+                name: feature.kernel_name().unwrap().into(),
+                on,
+                fixed: true,
+            };
+            vec![fact]
+        };
+        port.facts.features_with_program = with_program(false);
+        assert_eq!(merging(&port), (State::Ok, off.clone()), "seen");
+        port.facts.features_with_program = with_program(true);
+        assert_eq!(merging(&port).0, PROBLEM, "seen, whatever is known");
+        // A record in which it was not looked at.
+        port.facts.features_with_program.clear();
+        assert_eq!(merging(&port).0, PROBLEM);
+
+        port.self_test = SelfTest::NotDone {
+            reason: "it was not asked for".into(),
+        };
+        assert_eq!(merging(&port), (State::Ok, off.clone()), "known");
+        port.wanted.xdp = "skb".into();
+        assert_eq!(
+            merging(&port).0,
+            PROBLEM,
+            "for a program in the driver alone"
+        );
+        set(&mut port, feature, true, false);
+        assert_eq!(merging(&port), (State::Ok, off), "a run turns it off");
+        port.wanted.xdp = "auto".into();
+        port.facts.driver.name = "ixgbe".into();
+        set(&mut port, feature, true, true);
+        assert_eq!(merging(&port).0, PROBLEM, "held by a driver that keeps it");
+    }
+}
+
+#[test]
+fn a_line_rate_stands_in_for_a_speed_and_never_against_one() {
+    let speed = |speed: Option<u64>, line_rate: Option<u64>| {
+        let mut port = port(Role::Tx, "virtio_net");
+        port.facts.speed = speed;
+        port.wanted.line_rate = line_rate;
+        let found = items(&port);
+        let item = found.iter().find(|item| item.what == "speed").unwrap();
+        (item.state, item.found.clone())
+    };
+    let (gigabit, slow) = (Some(1_000_000_000), Some(100_000_000));
+    let none = "the driver does not tell";
+    assert_eq!(
+        speed(None, slow),
+        (State::Ok, format!("{none}; 100 Mbit/s by the testbed"))
+    );
+    assert_eq!(speed(None, None), (PROBLEM, none.into()));
+    assert_eq!(speed(gigabit, None).0, State::Ok);
+    assert_eq!(speed(gigabit, gigabit).0, State::Ok);
+    let advice = "without line_rate the link's speed is taken, and limits.load says which share of it to send";
+    for (found, asked, word) in [(gigabit, slow, "below"), (slow, gigabit, "above")] {
+        let (rate, other) = match word {
+            "below" => ("100 Mbit/s", "1000 Mbit/s"),
+            _ => ("1 Gbit/s", "100 Mbit/s"),
+        };
+        // The words of `run`.
+        let words = format!("line_rate {rate} is {word} the speed of eth1, {other}; {advice}");
+        assert_eq!(speed(found, asked), (PROBLEM, words));
     }
 }
 
@@ -336,7 +453,9 @@ fn links_that_do_not_fit() {
         (slower.state, slower.mend.as_str()),
         (PROBLEM, "ethtool -s eth1 speed 10000")
     );
-    assert_eq!(two(None).state, UNKNOWN);
+    let silent = two(None);
+    let set = "set line_rate under [ports] in the testbed";
+    assert_eq!((silent.state, silent.mend.as_str()), (PROBLEM, set));
     let mut jumbo = port(Role::Rx, "ixgbe");
     jumbo.facts.mtu = 9000;
     assert_eq!(

@@ -8,8 +8,12 @@ use pfc_ebpf::wire::mac_control::MacControl;
 
 pub use self::storm::Storm;
 use crate::driver::clock;
-use crate::driver::packet::{PacketError, PacketSocket};
+use crate::driver::packet::{self, PacketError, PacketSocket};
 use crate::evidence::pfc::Departure;
+use crate::plan::Nanos;
+
+/// A port that has no room for a single frame for so long has no link.
+pub const PATIENCE: Nanos = 200_000_000;
 
 /// What a storm's frames leave by.
 pub trait Transmit: Send + Sync {
@@ -33,7 +37,13 @@ impl ControlSender {
         })
     }
 
-    /// Sends one frame, and tells between which times it left.
+    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and tells between which
+    /// times it left, and how often there was no room.
+    pub fn send_with_room(&self, frame: &MacControl) -> Result<(Departure, u64), PacketError> {
+        packet::when_there_is_room(PATIENCE, || self.send(frame))
+    }
+
+    /// Sends one frame, and tells between which times it left. It is not tried again.
     pub fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
         let frame = frame.emit(self.source);
         let before = clock::now();

@@ -295,6 +295,24 @@ impl Journal {
         Ok(Some(change))
     }
 
+    /// Turns off what merges frames in the device, as far as the driver lets go of it: to be done before
+    /// a program is attached, which turns it off as well, and to be put back after that is gone.
+    pub fn without_merging(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+    ) -> Result<Vec<Change>, JournalError> {
+        let mut changes = Vec::new();
+        for feature in Feature::MERGING {
+            match self.change(namespace, interface, feature, false) {
+                // What is still on with the program attached is told as such.
+                Err(JournalError::Link(LinkError::Fixed { .. } | LinkError::System { .. })) => {}
+                change => changes.extend(change?),
+            }
+        }
+        Ok(changes)
+    }
+
     /// Notes a DUT's key, before it is changed.
     pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
         Ok(KeyNote {
@@ -476,7 +494,17 @@ impl Setting {
 
     fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
         link::state(namespace, &self.interface)?;
-        link::set_feature(namespace, &self.interface, self.feature, self.was)
+        let set = link::set_feature(namespace, &self.interface, self.feature, self.was);
+        if self.comes_back(&set) { Ok(()) } else { set }
+    }
+}
+
+impl Setting {
+    /// The kernel has noted that the feature is wanted, and it is back when the driver has no program
+    /// any more: drivers hold what merges frames off while they have one, whosever it is.
+    fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
+        let merging = self.was && Feature::MERGING.contains(&self.feature);
+        merging && matches!(set, Err(LinkError::Fixed { .. }))
     }
 }
 
@@ -545,6 +573,41 @@ mod tests {
         let path = write(&journal, "x", What::Setting(setting), false).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
+        let comes_back = |feature, was, set: Result<(), LinkError>| {
+            let setting = Setting {
+                namespace: None,
+                inode: 1,
+                interface: "eth0".into(),
+                feature,
+                was,
+            };
+            setting.comes_back(&set)
+        };
+        let held = |feature: Feature| LinkError::Fixed {
+            interface: "eth0".into(),
+            feature: feature.name(),
+            wanted: true,
+        };
+        for feature in Feature::MERGING {
+            assert!(comes_back(feature, true, Err(held(feature))));
+            assert!(!comes_back(feature, false, Err(held(feature))));
+            let gone = io::Error::from_raw_os_error(libc::EIO);
+            let failed = LinkError::System {
+                what: String::new(),
+                source: gone,
+            };
+            assert!(!comes_back(feature, true, Err(failed)));
+        }
+        // No program makes a driver hold this one.
+        assert!(!comes_back(
+            Feature::RxVlan,
+            true,
+            Err(held(Feature::RxVlan))
+        ));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
+mod carrier;
 mod counters;
 mod dcb;
 pub(super) mod ethtool;
@@ -20,11 +21,10 @@ use std::time::Duration;
 use futures_util::stream::{LocalBoxStream, StreamExt, TryStreamExt};
 use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::link::{
-    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, Stats64,
-};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64};
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
+pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::ethtool::Feature;
 pub use self::events::{LinkEvent, events};
@@ -33,6 +33,7 @@ pub use self::preflight::examine;
 pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
+use crate::evidence::preflight::FeatureFact;
 
 /// Why something could not be done with a link.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +49,7 @@ pub enum LinkError {
         known: Vec<String>,
     },
     /// The link did not come up.
-    #[error("{interface} in {namespace} has no carrier after {} s: is the cable in, and the other end up?", .waited.as_secs_f64())]
+    #[error("{interface} in {namespace} has no carrier that stays after {} s: is the cable in, and the other end up?", .waited.as_secs_f64())]
     NoCarrier {
         /// The interface.
         interface: String,
@@ -178,6 +179,13 @@ pub fn feature(
     })
 }
 
+/// Every offload that the kernel knows, by its name; none where the driver has no ethtool operations.
+pub fn features(namespace: &Namespace, interface: &str) -> Result<Vec<FeatureFact>, LinkError> {
+    Ok(namespace
+        .run(|| features::read(interface))?
+        .unwrap_or_default())
+}
+
 /// Sets an offload and makes sure that it is so. An error that names it where the driver does not let go.
 pub fn set_feature(
     namespace: &Namespace,
@@ -201,63 +209,6 @@ pub fn set_feature(
             error,
         )),
     }
-}
-
-/// Waits until frames can pass: until the kernel reports the operational state "up". An error after `timeout`.
-pub fn wait_for_carrier(
-    namespace: &Namespace,
-    interface: &str,
-    timeout: Duration,
-) -> Result<(), LinkError> {
-    let index = find(namespace, interface)?.header.index;
-    let up = netlink(
-        namespace,
-        &format!("cannot wait for the carrier of {interface}"),
-        async |handle, mut events| {
-            // Events are subscribed to already, so that none falls between this look and the wait.
-            let mut link = by_index(&handle, index).await?;
-            tokio::time::timeout(timeout, async {
-                while !is_operational(&link) {
-                    let Some(event) = events.next().await else {
-                        return Err(rtnetlink::Error::RequestFailed);
-                    };
-                    match event {
-                        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(changed))
-                            if changed.header.index == index =>
-                        {
-                            link = changed
-                        }
-                        // The kernel's queue was full: look again.
-                        NetlinkPayload::Overrun(_) => link = by_index(&handle, index).await?,
-                        _ => {}
-                    }
-                }
-                Ok(())
-            })
-            .await
-            .ok()
-            .transpose()
-        },
-    )?;
-    up.ok_or_else(|| LinkError::NoCarrier {
-        interface: interface.to_owned(),
-        namespace: namespace.to_string(),
-        waited: timeout,
-    })
-}
-
-async fn by_index(handle: &Handle, index: u32) -> Result<LinkMessage, rtnetlink::Error> {
-    let mut links = std::pin::pin!(handle.link().get().match_index(index).execute());
-    links
-        .try_next()
-        .await?
-        .ok_or(rtnetlink::Error::RequestFailed)
-}
-
-fn is_operational(link: &LinkMessage) -> bool {
-    link.attributes
-        .iter()
-        .any(|attribute| matches!(attribute, LinkAttribute::OperState(State::Up)))
 }
 
 /// Sets the loopback interface of the calling thread's namespace up.

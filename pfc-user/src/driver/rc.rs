@@ -16,6 +16,7 @@ use super::responder::Responder;
 use super::xdp::Mode;
 use crate::agent::client::Agent;
 use crate::config::{RcDut, RcTestbed, XdpMode};
+use crate::nic;
 
 /// Room for a READ response of 4096 octets.
 const MTU: u32 = 4500;
@@ -49,8 +50,8 @@ pub struct RcPort {
     pub name: String,
     interface: String,
     namespace: Namespace,
-    /// The driver counts what the program drops.
-    counts_own_drops: bool,
+    /// The counter by which the driver counts what the program drops.
+    own_drops: Option<&'static str>,
     /// Settings that are put back when the port is no longer used.
     _changes: Vec<Change>,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
@@ -127,19 +128,19 @@ impl RcPort {
             XdpMode::Driver => Mode::Driver,
             XdpMode::Skb => Mode::Skb,
         };
+        let mut changes = Journal::open().without_merging(&namespace, interface)?;
         let responder = namespace.run(|| Responder::attach(interface, mode))??;
-        // Some drivers reset the port when a program is attached.
-        link::wait_for_carrier(&namespace, interface, CARRIER)?;
         // Requests are answered with the tag that they came with, and XDP sees it only where it stays in the frame.
-        let changes = match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
+        match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
             // Where the driver does not let go of it, a link without tags works all the same.
-            Err(JournalError::Link(LinkError::Fixed { .. })) => None,
-            change => change?,
-        };
+            Err(JournalError::Link(LinkError::Fixed { .. })) => {}
+            change => changes.extend(change?),
+        }
+        // Some drivers reset the port for a program, and for an offload: the last of them.
+        link::wait_for_carrier(&namespace, interface, CARRIER)?;
         let socket = namespace.run(|| PacketSocket::open(interface))??;
-        // Each XDP_DROP is `rx_dropped` of tun and tap where the driver runs the program (tun_xdp_act, Linux 6.18).
-        let counts_own_drops =
-            link::state(&namespace, interface)?.driver == "tun" && responder.mode() == "driver";
+        let driver = link::state(&namespace, interface)?.driver;
+        let own_drops = nic::own_drops(&driver).filter(|_| responder.mode() == "driver");
         let name = format!("{interface} in {namespace}, XDP {}", responder.mode());
         Ok(Self {
             agent,
@@ -149,15 +150,15 @@ impl RcPort {
             name,
             interface: interface.to_owned(),
             namespace,
-            counts_own_drops,
-            _changes: changes.into_iter().collect(),
+            own_drops,
+            _changes: changes,
             _dut: dut,
         })
     }
 
     /// The counter of the port's driver that also counts what the XDP program drops on purpose.
     pub fn own_drops(&self) -> Option<&'static str> {
-        self.counts_own_drops.then_some("rx_dropped")
+        self.own_drops
     }
 
     /// What reads the counters of frames that the port lost.

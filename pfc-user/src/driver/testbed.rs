@@ -1,27 +1,33 @@
 //! The testbed brought up: the tester's two ports with their programs, and the device between them.
 
+mod line_rate;
 mod self_test;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::maps;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::Priority;
 
+use super::control::PATIENCE;
 use super::journal::{Change, Journal, JournalError};
 use super::link::mac::Alive;
 use super::link::{self, End, Feature, LinkError, LinkState, create_bridge, create_veth};
 use super::netns::Namespace;
-use super::packet::PacketSocket;
+use super::packet::{self, PacketError, PacketSocket};
 use super::process::Child;
 use super::promiscuous::Promiscuous;
 use super::xdp::{Account, Mode, Sizes};
 use crate::config::{self, Dut, XdpMode};
 use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
-use crate::evidence::preflight::SelfTest;
+use crate::evidence::preflight::{FeatureFact, SelfTest};
+use crate::nic;
 use crate::plan::{Limits, Nanos};
+
+pub use self::line_rate::planned_line_rate;
+use self::line_rate::{line_rate, real_speed};
 
 /// Width of the windows in which arrivals are counted.
 pub const WINDOW: Nanos = 10_000_000;
@@ -55,6 +61,8 @@ pub struct TesterPort {
     pub self_test: Option<SelfTest>,
     /// How its MAC's counters were shown to count, in this run.
     pub mac_alive: Alive,
+    /// Its offloads while the program is attached; drivers turn some off for it.
+    pub features: Vec<FeatureFact>,
     /// Held while the port is used: frames of all addresses come in.
     _promiscuous: Promiscuous,
     /// Settings that are put back when the port is no longer used.
@@ -159,9 +167,17 @@ impl Ports {
             config.line_rate,
             [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
         )?;
+        let changes = [tx.without_merging()?, rx.without_merging()?];
         let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
-        let mut tx = tx.open(config, tx_account)?;
-        let mut rx = rx.open(config, rx_account)?;
+        let [tx_changes, rx_changes] = changes;
+        let mut tx = tx.open(config, tx_account, tx_changes)?;
+        let mut rx = rx.open(config, rx_account, rx_changes)?;
+        // Some drivers reset the port for a program, and for an offload; and where the two are
+        // cabled together, what resets one takes the carrier of both.
+        wait_for_carrier([&tx, &rx])?;
+        for port in [&mut tx, &mut rx] {
+            port.features = link::features(&port.namespace, &port.interface)?;
+        }
         match &device {
             Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
                 for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
@@ -243,24 +259,13 @@ impl Testbed {
 
     /// Waits until both links are up, for example after the DUT was configured.
     pub fn wait_for_carrier(&self) -> Result<()> {
-        for port in [&self.tx, &self.rx] {
-            link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
-        }
-        Ok(())
+        wait_for_carrier([&self.tx, &self.rx])
     }
 
     /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses: the rx port sends nothing
     /// else that is learned from. The frames are of the EtherType for local experiments (IEEE 802).
     pub fn introduce(&self) -> Result<()> {
-        for (from, to) in [(&self.tx, &self.rx), (&self.rx, &self.tx)] {
-            let mut frame = [0; 60];
-            frame[..6].copy_from_slice(&to.state.mac);
-            frame[6..12].copy_from_slice(&from.state.mac);
-            frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL.to_be_bytes());
-            from.namespace
-                .run(|| PacketSocket::open(&from.interface)?.send(&frame))??;
-        }
-        Ok(())
+        introduce(&self.tx, &self.rx)
     }
 
     /// The device is ours, so that nothing like a PFC watchdog is hidden in it.
@@ -272,10 +277,11 @@ impl Testbed {
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
         for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
-            counters.push((
-                format!("{name} port {}", port.interface),
-                link::statistics(&port.namespace, &port.interface)?,
-            ));
+            let mut of_port = link::statistics(&port.namespace, &port.interface)?;
+            if let Some(own) = port.own_drops() {
+                of_port.retain(|(name, _)| name != own);
+            }
+            counters.push((format!("{name} port {}", port.interface), of_port));
         }
         if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
             for port in DUT_PORTS {
@@ -305,6 +311,12 @@ impl Counters {
 }
 
 impl TesterPort {
+    /// A counter that says nothing of losses here: the program's drops are in it, and are not known
+    /// exactly at the time that it is read.
+    fn own_drops(&self) -> Option<&'static str> {
+        nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
+    }
+
     /// What is recorded of it; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
@@ -350,6 +362,32 @@ impl Steady {
     }
 }
 
+fn introduce(one: &TesterPort, other: &TesterPort) -> Result<()> {
+    for (from, to) in [(one, other), (other, one)] {
+        let mut frame = [0; 60];
+        frame[..6].copy_from_slice(&to.state.mac);
+        frame[6..12].copy_from_slice(&from.state.mac);
+        frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL.to_be_bytes());
+        let sent = from.namespace.run(|| {
+            let socket = PacketSocket::open(&from.interface)?;
+            packet::when_there_is_room(PATIENCE, || socket.send(&frame))
+        })?;
+        match sent {
+            // Its sender tries again, as after a frame that the DUT did not let through.
+            Ok(_) | Err(PacketError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_carrier(ports: [&TesterPort; 2]) -> Result<()> {
+    for port in ports {
+        link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
+    }
+    Ok(())
+}
+
 struct Found {
     interface: String,
     namespace: Namespace,
@@ -358,7 +396,9 @@ struct Found {
 
 /// The ports of an external DUT, if they can be used.
 fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
-    let (tx, rx) = (find(tx)?, find(rx)?);
+    // The end of another run, or a setting that a user has just made, may have reset both ports.
+    let deadline = Instant::now() + CARRIER;
+    let (tx, rx) = (find(tx, deadline)?, find(rx, deadline)?);
     // A namespace may be named, or be the one that the tool is started in.
     if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
         bail!(
@@ -370,12 +410,18 @@ fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
     Ok([tx, rx])
 }
 
-fn find(port: &config::Port) -> Result<Found> {
+fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
     let namespace = match &port.namespace {
         Some(name) => Namespace::named(name)?,
         None => Namespace::current()?,
     };
-    Found::new(&port.interface, namespace)
+    let left = deadline.saturating_duration_since(Instant::now());
+    let state = link::settled_state(&namespace, &port.interface, left)?;
+    Ok(Found {
+        interface: port.interface.clone(),
+        namespace,
+        state,
+    })
 }
 
 /// What makes `ip` work there.
@@ -416,23 +462,30 @@ impl Found {
         Ok(())
     }
 
+    /// Turns off what merges frames below the program; to be done before that is attached.
+    fn without_merging(&self) -> Result<Vec<Change>> {
+        Ok(Journal::open().without_merging(&self.namespace, &self.interface)?)
+    }
+
     /// Makes it ready to be used with the program that is attached to it.
-    fn open(self, config: &config::PfcTestbed, account: Account) -> Result<TesterPort> {
+    fn open(
+        self,
+        config: &config::PfcTestbed,
+        account: Account,
+        mut changes: Vec<Change>,
+    ) -> Result<TesterPort> {
         let Self {
             interface,
             namespace,
             state,
         } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
-        // Some drivers reset the port when a program is attached.
-        link::wait_for_carrier(&namespace, &interface, CARRIER)?;
-        let mut _changes = Vec::new();
         if config.trust == maps::Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
             match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
                 // Where the driver does not let go of it, frames without a tag are seen and told as such.
                 Err(JournalError::Link(LinkError::Fixed { .. })) => {}
-                change => _changes.extend(change?),
+                change => changes.extend(change?),
             }
         }
         Ok(TesterPort {
@@ -443,8 +496,9 @@ impl Found {
             pfc_visible: None,
             mac_alive: Alive::default(),
             self_test: None,
+            features: Vec::new(),
             _promiscuous,
-            _changes,
+            _changes: changes,
         })
     }
 }
@@ -470,147 +524,4 @@ fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Accou
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok([tx?, rx?])
     })
-}
-
-/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s whatever they are.
-fn real_speed(state: &LinkState) -> Option<u64> {
-    if state.kind.is_some() {
-        None
-    } else {
-        state.speed
-    }
-}
-
-/// The line rate that a run would take, without bringing anything up.
-pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
-    match &config.dut {
-        Dut::External { tx, rx } => {
-            let ports = find_both(tx, rx)?;
-            ports.iter().try_for_each(Found::usable)?;
-            line_rate(
-                config.line_rate,
-                ports.map(|port| (port.interface, port.state)),
-            )
-        }
-        _ => config.line_rate.context("ports.line_rate is missing"),
-    }
-}
-
-fn line_rate(asked: Option<LineRate>, ports: [(String, LinkState); 2]) -> Result<LineRate> {
-    let [tx, rx] = ports.map(|(interface, state)| (interface, real_speed(&state), state.driver));
-    let mbits = |speed: u64| speed / 1_000_000;
-    match (asked, tx.1, rx.1) {
-        (Some(rate), ..) => {
-            for (interface, speed, _) in [tx, rx] {
-                // A quantum is 512 bit times of the link, whatever the testbed says.
-                if let Some(speed) = speed.filter(|speed| rate.bits_per_second() != *speed) {
-                    let word = if rate.bits_per_second() > speed {
-                        "above"
-                    } else {
-                        "below"
-                    };
-                    bail!(
-                        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
-                        mbits(speed)
-                    );
-                }
-            }
-            Ok(rate)
-        }
-        (None, Some(tx_speed), Some(rx_speed)) if tx_speed == rx_speed => {
-            LineRate::from_bits_per_second(tx_speed)
-                .with_context(|| format!("the speed of {}", tx.0))
-        }
-        (None, Some(tx_speed), Some(rx_speed)) => bail!(
-            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants equal ones",
-            tx.0,
-            mbits(tx_speed),
-            rx.0,
-            mbits(rx_speed)
-        ),
-        (None, tx_speed, _) => {
-            let (interface, _, driver) = if tx_speed.is_none() { tx } else { rx };
-            bail!(
-                "{interface} ({driver}) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
-            )
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A port whose driver reports that speed in Mbit/s; of that kind where it is a software link.
-    fn port(name: &str, speed: Option<u64>, kind: Option<&str>) -> (String, LinkState) {
-        let state = LinkState {
-            index: 1,
-            driver: "driver".into(),
-            kind: kind.map(str::to_owned),
-            mac: [2; 6],
-            mtu: 1500,
-            up: true,
-            carrier: true,
-            speed: speed.map(|speed| speed * 1_000_000),
-        };
-        (name.into(), state)
-    }
-
-    fn decide(
-        asked: Option<u64>,
-        tx: (String, LinkState),
-        rx: (String, LinkState),
-    ) -> Result<u64, String> {
-        let asked = asked.map(|rate| LineRate::from_bits_per_second(rate * 1_000_000).unwrap());
-        line_rate(asked, [tx, rx])
-            .map(|rate| rate.bits_per_second() / 1_000_000)
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn the_line_rate_is_what_is_asked_or_what_both_links_have() {
-        let real = |name, speed| port(name, Some(speed), None);
-        let veth = |name| port(name, Some(10_000), Some("veth"));
-        assert_eq!(
-            decide(None, real("a", 25_000), real("b", 25_000)),
-            Ok(25_000)
-        );
-        assert_eq!(
-            decide(Some(25_000), real("a", 25_000), real("b", 25_000)),
-            Ok(25_000)
-        );
-        assert_eq!(
-            decide(Some(40_000), veth("a"), veth("b")),
-            Ok(40_000),
-            "a veth's report of 10 Gbit/s is no bound"
-        );
-        for (asked, tx, rx, message) in [
-            (
-                Some(1000),
-                real("a", 25_000),
-                real("b", 25_000),
-                "line_rate 1 Gbit/s is below the speed of a, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
-            ),
-            (
-                Some(40_000),
-                real("a", 40_000),
-                real("b", 25_000),
-                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
-            ),
-            (
-                None,
-                real("a", 25_000),
-                real("b", 10_000),
-                "the ports differ in speed: a has 25000 Mbit/s, b has 10000 Mbit/s; the test plan wants equal ones",
-            ),
-            (
-                None,
-                real("a", 25_000),
-                veth("b"),
-                "b (driver) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
-            ),
-        ] {
-            assert_eq!(decide(asked, tx, rx), Err(message.to_owned()));
-        }
-    }
 }

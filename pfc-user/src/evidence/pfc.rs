@@ -120,10 +120,17 @@ pub struct SenderReport {
     /// Further such spans.
     #[serde(default, skip_serializing_if = "LeftOut::is_none")]
     pub stalls_left_out: LeftOut,
-    /// Frames that the kernel refused.
+    /// Frames that the kernel refused and that never left.
     pub errors: u64,
+    /// Times that the port had no room for a test frame or a single pause frame, which left later.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u64,
     /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at line rate.
     pub max_burst: Nanos,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Frames of one flow that left in one phase.

@@ -87,6 +87,9 @@ pub struct Facts {
     pub xdp_attached: Option<String>,
     /// Offloads, by the kernel's names.
     pub features: Vec<FeatureFact>,
+    /// The same while the self-test's program was attached; empty: not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features_with_program: Vec<FeatureFact>,
     /// PAUSE settings.
     pub pause: Option<Pause>,
     /// PFC settings.

@@ -1,6 +1,6 @@
 //! Broadcom's drivers: drivers/net/ethernet/broadcom of Linux.
 
-use super::{Nic, Pattern, Receives};
+use super::{Drops, HARDWARE, Nic, Pattern, Xdp};
 use crate::evidence::mac::Frames;
 
 /// bnxt/bnxt_ethtool.c, bnxt_port_stats_arr: `rx_pfc_ena_frames` counts frames that have the priority's bit set, XOFF and XON;
@@ -8,15 +8,19 @@ use crate::evidence::mac::Frames;
 /// bnxt.h, BNXT_DEF_STATS_COAL_TICKS: the device hands them over once a second.
 pub(super) const BNXT_EN: Nic = Nic {
     driver: "bnxt_en",
-    receives: Receives::Unknown,
-    sends: true,
     counters: &[
         Pattern::new("rx_pfc_ena_frames_pri{}", Frames::Either),
         Pattern::new("pfc_pri{}_rx_duration_us", Frames::Effect),
         Pattern::new("pfc_pri{}_rx_transitions", Frames::Effect),
         Pattern::new("rx_pause_frames", Frames::Either),
     ],
-    counts_with_pfc_alone: false,
     indications: Some(Frames::Either),
     lag: 2_000_000_000,
+    xdp: Xdp::Driver { since: (4, 11) },
+    // bnxt_sw_func_stats and bnxt_ring_stats, from memory: of interrupts, not of frames.
+    drops: Drops {
+        not_lost: &["[{}]: missed_irqs", "missed_irqs"],
+        ..Drops::BY_NAME
+    },
+    ..HARDWARE
 };

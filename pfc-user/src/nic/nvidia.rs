@@ -1,6 +1,6 @@
 //! NVIDIA's (Mellanox') drivers: drivers/net/ethernet/mellanox of Linux.
 
-use super::{Nic, Pattern, Receives};
+use super::{Drops, HARDWARE, Nic, Pattern, Receives, Xdp};
 use crate::evidence::mac::Frames;
 
 /// mlx5/core/en_stats.c and Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: `rx_prio[p]_pause` counts
@@ -9,7 +9,6 @@ use crate::evidence::mac::Frames;
 pub(super) const MLX5_CORE: Nic = Nic {
     driver: "mlx5_core",
     receives: Receives::Keeps,
-    sends: true,
     counters: &[
         Pattern::new("rx_prio{}_pause", Frames::Either),
         Pattern::new("rx_prio{}_pause_duration", Frames::Effect),
@@ -19,14 +18,26 @@ pub(super) const MLX5_CORE: Nic = Nic {
     ],
     counts_with_pfc_alone: true,
     indications: Some(Frames::Either),
-    lag: 0,
+    xdp: Xdp::Driver { since: (4, 9) },
+    // en_stats.c, from memory. Frames for other addresses are steered away, and are not ours; nor is
+    // what TLS drops. `rx_xdp_drop` and `rx{}_xdp_drop` count our own.
+    drops: Drops {
+        lost: &["rx_buff_alloc_err", "rx_wqe_err", "rx_if_down_packets"],
+        not_lost: &[
+            "rx_steer_missed_packets",
+            "tx_tls_drop_no_sync_data",
+            "tx_tls_drop_bypass_req",
+            "tx{}_tls_drop_no_sync_data",
+            "tx{}_tls_drop_bypass_req",
+        ],
+        ..Drops::BY_NAME
+    },
+    ..HARDWARE
 };
 
 /// mlx4/en_ethtool.c, main_strings; en_netdev.c refreshes them every quarter of a second (STATS_DELAY).
 pub(super) const MLX4_EN: Nic = Nic {
     driver: "mlx4_en",
-    receives: Receives::Unknown,
-    sends: true,
     counters: &[
         Pattern::new("rx_pause_prio_{}", Frames::Either),
         Pattern::new("rx_pause_duration_prio_{}", Frames::Effect),
@@ -36,4 +47,6 @@ pub(super) const MLX4_EN: Nic = Nic {
     counts_with_pfc_alone: true,
     indications: Some(Frames::Either),
     lag: 500_000_000,
+    xdp: Xdp::Driver { since: (4, 8) },
+    ..HARDWARE
 };

@@ -15,7 +15,7 @@ pub struct Storm<'e> {
     pub method: &'e str,
     /// Frames that left.
     pub frames: u64,
-    /// Frames that the kernel refused.
+    /// Times that the kernel refused a frame.
     pub refused: u64,
     /// Time that one frame pauses for.
     pub pause_ns: Nanos,

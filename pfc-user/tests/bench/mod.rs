@@ -310,11 +310,11 @@ impl VirtualBench<'_> {
                 });
             }
         }
-        while let Some(index) = self.pacer.as_mut().and_then(Pacer::pop) {
+        while let Some(token) = self.pacer.as_mut().and_then(Pacer::take) {
             if now >= burst.to {
                 break;
             }
-            self.frame(index, burst.phase);
+            self.frame(token.flow, burst.phase);
         }
     }
 

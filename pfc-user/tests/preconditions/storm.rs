@@ -202,7 +202,7 @@ fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
         let mut nothing_left = all(
             checks,
             INCONCLUSIVE,
-            "not one frame of the storm left, 40 were refused",
+            "not one frame of the storm left, they were refused 40 times",
         );
         nothing_left.push(("no-mac-control-forwarded", INCONCLUSIVE, "none left"));
         tampered("no storm", case, none, &nothing_left);
@@ -309,7 +309,7 @@ fn the_figures_say_how_the_storm_was_sent_and_how_long_its_gaps_were() {
     };
     assert_eq!(
         figure(fill, "storm frames").unwrap(),
-        "1000, 3 more were refused"
+        "1000, refused 3 times"
     );
     assert_eq!(figure(fill, "storm sent by").unwrap(), "2 senders");
     // 50 ms is where a bucket ends: no gap was above the largest.

@@ -90,6 +90,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         plan,
         sender,
         control,
+        waits: 0,
         storm: None,
         cut_short: None,
         macs: &mut macs,
@@ -111,7 +112,8 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         }
     };
     bench.sender.stop()?;
-    let sent = bench.sender.report()?;
+    let mut sent = bench.sender.report()?;
+    sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
     drop(bench);
     if !interrupted && live.testbed.tx.account.port()?.pfc_frames == 0 {
@@ -504,6 +506,8 @@ struct LiveBench<'b, 'l> {
     plan: &'b RepetitionPlan,
     sender: Chosen,
     control: ControlSender,
+    /// How often there was no room for a single pause frame.
+    waits: u64,
     storm: Option<Storm>,
     /// Account of a storm that the user ended.
     cut_short: Option<StormReport>,
@@ -603,9 +607,13 @@ impl Bench for LiveBench<'_, '_> {
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        self.control
-            .send(&MacControl::pfc(priorities.iter().copied(), quanta))
-            .map_err(|error| Stop::Failed(error.into()))
+        let frame = MacControl::pfc(priorities.iter().copied(), quanta);
+        let (departure, waits) = self
+            .control
+            .send_with_room(&frame)
+            .map_err(|error| Stop::Failed(error.into()))?;
+        self.waits += waits;
+        Ok(departure)
     }
 
     fn announce(&mut self, phase: &'static str) {

@@ -10,9 +10,11 @@ use super::stimulate::{self, Bench, Losses, Stop, Surroundings};
 use crate::agent::client::{Agent, AgentError};
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
 use crate::case::Event;
-use crate::driver::clock;
-use crate::driver::packet::PacketSocket;
+use crate::driver::control::PATIENCE;
+use crate::driver::packet::{self, PacketSocket};
 use crate::driver::responder::Responder;
+use crate::driver::{clock, link};
+use crate::evidence::pfc::DropCounter;
 use crate::evidence::rc::{Packet, RcEvidence};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
@@ -110,12 +112,6 @@ impl Bench for LiveBench<'_, '_> {
     fn losses(&mut self) -> Result<Losses, Stop> {
         let own = self.live.responder.counters().map_err(of_driver)?;
         let records = own.lost;
-        let before = |counter: &str| {
-            self.before
-                .iter()
-                .find(|(name, _)| name == counter)
-                .map_or(0, |(_, count)| *count)
-        };
         let after = (self.live.counters)()?;
         let on_purpose = |name: &str| {
             if self.live.own_drops == Some(name) {
@@ -124,15 +120,13 @@ impl Bench for LiveBench<'_, '_> {
                 0
             }
         };
-        let drops = after.into_iter().map(|(name, count)| {
-            (
-                count.saturating_sub(before(&name) + on_purpose(&name)),
-                name,
-            )
-        });
-        let drops = drops
-            .filter(|(rise, _)| *rise > 0)
-            .map(|(rise, name)| (name, rise))
+        let drops = link::drop_rises(&self.live.port, &self.before, &after)
+            .into_iter()
+            .map(|DropCounter { counter, rise, .. }| {
+                let rise = rise.saturating_sub(on_purpose(&counter));
+                (counter, rise)
+            })
+            .filter(|(_, rise)| *rise > 0)
             .collect();
         Ok(Losses { records, drops })
     }
@@ -141,8 +135,12 @@ impl Bench for LiveBench<'_, '_> {
         let Some(answer) = answer_to(request, queue_pair) else {
             return Ok(None);
         };
-        let time = clock::now();
-        self.live.socket.send(&answer).map_err(of_driver)?;
+        let sent = packet::when_there_is_room(PATIENCE, || {
+            let time = clock::now();
+            self.live.socket.send(&answer)?;
+            Ok(time)
+        });
+        let (time, _) = sent.map_err(of_driver)?;
         Ok(Some(Packet::new(time, answer.len() as u32, &answer)))
     }
 

@@ -18,6 +18,7 @@ use self::schedule::Schedule;
 use super::Transmit;
 use crate::config::Span;
 use crate::driver::clock;
+use crate::driver::packet::{AGAIN, PacketError};
 use crate::driver::realtime::{self, Awake};
 use crate::evidence::pfc::StormReport;
 use crate::plan::{Nanos, StormKind, StormPlan};
@@ -165,6 +166,7 @@ fn send(
     stop: &AtomicBool,
 ) -> Account {
     let mut wake = schedule.first();
+    let mut next = wake;
     loop {
         let mut woke = clock::now();
         while woke < wake && !stop.load(Ordering::Acquire) {
@@ -174,12 +176,28 @@ fn send(
         if stop.load(Ordering::Acquire) {
             return account;
         }
-        match sender.send(frame) {
-            Ok(departure) => account.left(departure, latest),
-            // An interface that is down may come up again; until then each frame that was due counts.
-            Err(_) => account.refused(),
+        let sent = sender.send(frame);
+        let now = clock::now();
+        // Its own times are an interval apart, whatever was tried again between them.
+        if woke >= next {
+            next = schedule.next(woke, now);
         }
-        wake = schedule.next(woke, clock::now());
+        wake = match sent {
+            Ok(departure) => {
+                account.left(departure, latest);
+                next
+            }
+            // A full ring has room soon, and the pause of the last frame is running out.
+            Err(PacketError::Refused { .. }) => {
+                account.refused();
+                next.min(now + AGAIN)
+            }
+            // An interface that is down may come up again; until then each frame that was due counts.
+            Err(_) => {
+                account.refused();
+                next
+            }
+        };
     }
 }
 
@@ -225,7 +243,57 @@ fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::evidence::pfc::Departure;
+    use pfc_ebpf::units::Priority;
+
+    const HOUR: Nanos = 3_600_000_000_000;
+
+    /// Refuses so many frames, and says when it took one.
+    struct Full {
+        refusals: Mutex<u64>,
+        taken: Mutex<mpsc::Sender<()>>,
+    }
+
+    impl Transmit for Full {
+        fn send(&self, _: &MacControl) -> Result<Departure, PacketError> {
+            let mut refusals = self.refusals.lock().unwrap();
+            if *refusals > 0 {
+                *refusals -= 1;
+                return Err(PacketError::Refused {
+                    interface: "a".into(),
+                });
+            }
+            self.taken.lock().unwrap().send(()).unwrap();
+            let now = clock::now();
+            Ok(Departure {
+                before: now,
+                after: now,
+            })
+        }
+    }
+
+    #[test]
+    fn a_frame_for_which_there_was_no_room_leaves_before_the_next_is_due() {
+        let (taken, took) = mpsc::channel();
+        let sender = Full {
+            refusals: Mutex::new(3),
+            taken: Mutex::new(taken),
+        };
+        let plan = StormPlan {
+            kind: StormKind::Pfc(Priority::all().collect()),
+            quanta: Quanta::MAX,
+            interval: HOUR,
+        };
+        let line_rate = LineRate::from_bits_per_second(1_000_000_000).unwrap();
+        let storm = Storm::start_on(sender, &plan, line_rate, Placement::Single).unwrap();
+        took.recv_timeout(std::time::Duration::from_secs(30))
+            .expect("long before an hour is over");
+        let report = storm.stop();
+        assert_eq!((report.frames, report.errors), (1, 3));
+    }
 
     fn sent(scheduling: String) -> Sent {
         Sent {

@@ -6,6 +6,7 @@ use rtnetlink::packet_route::link::Stats64;
 
 use super::{LinkError, Namespace, ethtool, find, standard_counters};
 use crate::evidence::pfc::DropCounter;
+use crate::nic;
 
 const SOFTNET: &str = "/proc/net/softnet_stat";
 
@@ -58,25 +59,59 @@ fn parse_softnet(text: &str) -> Option<u64> {
         .sum()
 }
 
-/// By how much each counter of `place` rose; those that did not rise are listed with 0, as proof of where was looked.
+/// By how much each counter of `place` rose; those that did not rise are listed with 0, as proof of
+/// where was looked. Counters whose names differ in numbers alone are of queues, and told as one.
+///
+/// Each queue is compared with itself: in a sum, one that was reset would hide what another lost.
 pub fn drop_rises(
     place: &str,
     before: &[(String, u64)],
     after: &[(String, u64)],
 ) -> Vec<DropCounter> {
-    let old = |name: &str| {
-        before
-            .iter()
-            .find(|(counter, _)| counter == name)
-            .map_or(0, |(_, value)| *value)
-    };
-    let rise = |(counter, value): &(String, u64)| DropCounter {
-        place: place.to_owned(),
-        counter: counter.clone(),
+    let mut rises: Vec<(String, DropCounter)> = Vec::new();
+    for (index, (name, value)) in after.iter().enumerate() {
+        // Some drivers have one name for all queues: the n-th of the name is the n-th queue's.
+        let nth = named(&after[..index], name).count();
+        let old = named(before, name).nth(nth).unwrap_or(0);
         // A driver that was reset counts from 0 again.
-        rise: value.checked_sub(old(counter)).unwrap_or(*value),
-    };
-    after.iter().map(rise).collect()
+        let rise = value.checked_sub(old).unwrap_or(*value);
+        let family = without_numbers(name);
+        match rises.iter_mut().find(|(known, _)| *known == family) {
+            Some((_, counter)) => {
+                if counter.counter != *name {
+                    counter.counter.clone_from(&family);
+                }
+                counter.rise = counter.rise.saturating_add(rise);
+            }
+            None => rises.push((
+                family,
+                DropCounter {
+                    place: place.to_owned(),
+                    counter: name.clone(),
+                    rise,
+                },
+            )),
+        }
+    }
+    rises.into_iter().map(|(_, counter)| counter).collect()
+}
+
+fn named<'c>(counters: &'c [(String, u64)], name: &'c str) -> impl Iterator<Item = u64> + 'c {
+    let of_name = counters.iter().filter(move |(counter, _)| counter == name);
+    of_name.map(|(_, value)| *value)
+}
+
+/// The name with `*` for each number.
+fn without_numbers(name: &str) -> String {
+    let mut family = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '0'..='9' if family.ends_with('*') => {}
+            '0'..='9' => family.push('*'),
+            other => family.push(other),
+        }
+    }
+    family
 }
 
 fn losses(driver: &str, standard: &Stats64, private: Vec<(String, u64)>) -> Vec<(String, u64)> {
@@ -93,90 +128,28 @@ fn losses(driver: &str, standard: &Stats64, private: Vec<(String, u64)>) -> Vec<
     if private.is_empty() {
         losses.push(("rx_dropped".to_owned(), standard.rx_dropped));
     }
-    let dropped_by_xdp = |queue: &str| {
-        let name = format!("{queue}_xdp_drops");
-        private
-            .iter()
-            .find(|(counter, _)| *counter == name)
-            .map_or(0, |(_, value)| *value)
-    };
-    for (name, value) in private.iter().filter(|(name, _)| is_loss(name)) {
-        // virtio_net counts what a program dropped among the drops of the queue as well; veth does not.
-        let ours = if driver == "virtio_net" {
-            name.strip_suffix("_drops").map_or(0, dropped_by_xdp)
-        } else {
-            0
-        };
-        losses.push((name.clone(), value.saturating_sub(ours)));
-    }
+    let private = nic::losses(driver, &private).into_iter();
+    losses.extend(private.map(|loss| (loss.name, loss.value)));
     losses
-}
-
-/// Whether a driver's private counter of that name counts lost frames. XDP_DROP is what our own program answers, and frames
-/// for other addresses (`steer_missed`) are not ours.
-fn is_loss(name: &str) -> bool {
-    const LOST: [&str; 6] = ["drop", "discard", "missed", "no_buf", "nobuf", "out_of_buf"];
-    const NOT_LOST: [&str; 2] = ["xdp_drop", "steer_missed"];
-    LOST.iter().any(|part| name.contains(part)) && !NOT_LOST.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn named(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
+    fn list(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
         counters
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect()
     }
 
-    fn private_losses(driver: &str, counters: &[(&str, u64)]) -> Vec<(String, u64)> {
-        let without = losses(driver, &Stats64::default(), named(&[("none", 0)]));
-        losses(driver, &Stats64::default(), named(counters)).split_off(without.len())
-    }
-
     #[test]
-    fn what_a_program_drops_on_purpose_is_no_loss() {
-        let veth = [
-            ("rx_queue_0_xdp_packets", 9),
-            ("rx_queue_0_drops", 1),
-            ("rx_queue_0_xdp_drops", 8),
-            ("peer_ifindex", 3),
-        ];
-        assert_eq!(
-            private_losses("veth", &veth),
-            named(&[("rx_queue_0_drops", 1)])
-        );
-        let virtio = [
-            ("rx_queue_0_packets", 9),
-            ("rx_queue_0_drops", 9),
-            ("rx_queue_0_xdp_drops", 8),
-        ];
-        assert_eq!(
-            private_losses("virtio_net", &virtio),
-            named(&[("rx_queue_0_drops", 1)])
-        );
-        let mlx5 = [
-            ("rx_xdp_drop", 7),
-            ("rx0_xdp_drop", 7),
-            ("rx_out_of_buffer", 1),
-            ("rx_discards_phy", 2),
-            ("rx_steer_missed_packets", 5),
-        ];
-        assert_eq!(
-            private_losses("mlx5_core", &mlx5),
-            named(&[("rx_out_of_buffer", 1), ("rx_discards_phy", 2)])
-        );
-        let ixgbe = [
-            ("rx_no_buffer_count", 1),
-            ("rx_missed_errors", 2),
-            ("fdir_miss", 3),
-        ];
-        assert_eq!(
-            private_losses("ixgbe", &ixgbe),
-            named(&[("rx_no_buffer_count", 1), ("rx_missed_errors", 2)])
-        );
+    fn private_counters_stand_behind_the_standard_ones() {
+        let mlx5 = list(&[("rx_xdp_drop", 7), ("rx_out_of_buffer", 1)]);
+        let found = losses("mlx5_core", &Stats64::default(), mlx5);
+        assert_eq!(found.len(), 7, "{found:?}");
+        assert_eq!(found[6], ("rx_out_of_buffer".to_owned(), 1));
     }
 
     #[test]
@@ -185,7 +158,7 @@ mod tests {
         standard.rx_dropped = 5;
         assert!(losses("", &standard, Vec::new()).contains(&("rx_dropped".to_owned(), 5)));
         assert!(
-            losses("veth", &standard, named(&[("rx_queue_0_drops", 0)]))
+            losses("veth", &standard, list(&[("rx_queue_0_drops", 0)]))
                 .iter()
                 .all(|(_, value)| *value == 0)
         );
@@ -195,8 +168,8 @@ mod tests {
     fn rises_list_every_counter_and_survive_a_reset() {
         let rises = drop_rises(
             "tx port",
-            &named(&[("a", 3), ("b", 9)]),
-            &named(&[("a", 5), ("b", 2), ("c", 0)]),
+            &list(&[("a", 3), ("b", 9)]),
+            &list(&[("a", 5), ("b", 2), ("c", 0)]),
         );
         let rises: Vec<_> = rises
             .iter()
@@ -210,6 +183,35 @@ mod tests {
                 ("tx port", "c", 0)
             ]
         );
+    }
+
+    fn rises(before: &[(&str, u64)], after: &[(&str, u64)]) -> Vec<(String, u64)> {
+        drop_rises("port", &list(before), &list(after))
+            .into_iter()
+            .map(|rise| (rise.counter, rise.rise))
+            .collect()
+    }
+
+    #[test]
+    fn queues_are_told_as_one() {
+        let before = [("rx_queue_0_drops", 5), ("rx_queue_10_drops", 7)];
+        let after = [("rx_queue_0_drops", 6), ("rx_queue_10_drops", 9)];
+        let sum = [("rx_queue_*_drops".to_owned(), 3)];
+        assert_eq!(rises(&before, &after), sum);
+        // Queue 0 was reset, and lost as many since as queue 10 had: a sum would show nothing.
+        let after = [("rx_queue_0_drops", 0), ("rx_queue_10_drops", 12)];
+        let sum = [("rx_queue_*_drops".to_owned(), 5)];
+        assert_eq!(rises(&before, &after), sum);
+        // A queue that was added meanwhile.
+        let sum = [("rx_queue_*_drops".to_owned(), 12)];
+        assert_eq!(rises(&before[..1], &after), sum);
+    }
+
+    #[test]
+    fn queues_without_numbers_are_told_apart_by_their_order() {
+        let name = "drv dropped rx total";
+        let rises = rises(&[(name, 5), (name, 100)], &[(name, 5), (name, 101)]);
+        assert_eq!(rises, [(name.to_owned(), 1)]);
     }
 
     #[test]

@@ -55,6 +55,10 @@ enum Access {
 }
 
 impl Feature {
+    /// Those by which the device merges frames. The kernel turns them off for a program in the stack,
+    /// and not on again; some drivers turn them off for a program of their own, while they have it.
+    pub const MERGING: [Self; 2] = [Self::Lro, Self::GroHardware];
+
     /// The name that `ethtool -k` has for it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -36,6 +36,7 @@ pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkErro
                 .flatten()
                 .map(|program| program.to_string()),
             features: features::read(interface).unwrap_or_default(),
+            features_with_program: Vec::new(),
             pause: pause::pause(interface).ok(),
             pfc: dcb::pfc(interface).ok().flatten(),
             mac_counters: counters

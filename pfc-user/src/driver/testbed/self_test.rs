@@ -5,19 +5,22 @@ use pfc_ebpf::maps;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::{TesterPort, WINDOW};
+use super::{TesterPort, WINDOW, introduce};
 use crate::driver::clock;
 use crate::driver::control::ControlSender;
 use crate::driver::link::mac::{self, Live, MacLog};
 use crate::driver::netns::Namespace;
 use crate::evidence::preflight::SelfTest;
+use crate::nic;
 use crate::plan::Nanos;
 
 /// Source of the frames: neither the storm's nor the DUT's.
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
 const FRAMES: u64 = 8;
-/// A frame that takes longer from port to port is not coming.
+/// A frame that takes longer from port to port is not coming, where the ports are not deaf.
 const PATIENCE: Nanos = 200_000_000;
+/// From one frame to the next that shows whether a port takes any.
+const KNOCK: Nanos = 20_000_000;
 /// How often the program's counters are looked at meanwhile.
 const POLL: Nanos = 2_000_000;
 
@@ -55,6 +58,13 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     for port in [&mut *tx, &mut *rx] {
         prepare(port, line_rate)?;
     }
+    let deaf = [&*tx, &*rx].map(|port| nic::deaf(&port.state.driver));
+    let heard = |port: &TesterPort| anyhow::Ok(port.account.port()?.frames > 0);
+    until_heard(
+        deaf.into_iter().max().unwrap_or(0),
+        || introduce(tx, rx),
+        || Ok(heard(tx)? && heard(rx)?),
+    )?;
     let open = |port: &TesterPort| {
         port.namespace
             .run(|| ControlSender::open(&port.interface, SOURCE))
@@ -98,10 +108,32 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     Ok(())
 }
 
+/// Sends frames until both ports have taken one, for the time that they may be deaf after a change of
+/// their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none through, all
+/// that time passes, and what is sent then is not lost to a deaf port.
+fn until_heard(
+    deaf: Nanos,
+    mut knock: impl FnMut() -> Result<()>,
+    mut heard: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let end = clock::now() + deaf;
+    while clock::now() < end {
+        knock()?;
+        let next = end.min(clock::now() + KNOCK);
+        while clock::now() < next {
+            if heard()? {
+                return Ok(());
+            }
+            clock::sleep_until(next.min(clock::now() + POLL));
+        }
+    }
+    Ok(())
+}
+
 fn send(sender: &ControlSender, quanta: Quanta) -> Result<()> {
     let frame = MacControl::pfc(Priority::all(), quanta);
     for _ in 0..FRAMES {
-        sender.send(&frame)?;
+        sender.send_with_room(&frame)?;
     }
     Ok(())
 }
@@ -131,4 +163,32 @@ fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
     port.account
         .configure(&config, &[maps::FlowConfig::default()])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How often is knocked at a port that takes its first frame at the `takes`-th.
+    fn knocks(deaf: Nanos, takes: u32) -> u32 {
+        let knocks = Cell::new(0);
+        let knock = || {
+            knocks.set(knocks.get() + 1);
+            Ok(())
+        };
+        until_heard(deaf, knock, || Ok(knocks.get() >= takes)).unwrap();
+        knocks.get()
+    }
+
+    #[test]
+    fn a_deaf_port_is_knocked_at_until_it_hears() {
+        const HOUR: Nanos = 3_600_000_000_000;
+        assert_eq!(knocks(HOUR, 4), 4);
+        assert_eq!(knocks(0, 1), 0, "links that are never deaf are not asked");
+        let began = clock::now();
+        assert!(knocks(5 * KNOCK, u32::MAX) >= 1);
+        assert!(clock::now() - began >= 5 * KNOCK);
+    }
 }

@@ -41,7 +41,7 @@ pub struct Account {
     offered: Vec<[u32; Priority::COUNT]>,
     history: History,
     overrun: [Overrun; Priority::COUNT],
-    errors: u64,
+    waits: u64,
     excess: Excess,
     phase: Phase,
     /// When the sender should look again; until then it may sleep.
@@ -89,7 +89,7 @@ impl Account {
             offered: vec![[0; Priority::COUNT]; windows.count],
             history: History::default(),
             overrun: Default::default(),
-            errors: 0,
+            waits: 0,
             excess: Excess {
                 rate,
                 line: line_rate.bits_per_second().into(),
@@ -157,9 +157,9 @@ impl Account {
         self.excess.add(stamp, flow.paced.bits);
     }
 
-    /// The kernel refused a frame.
-    pub fn refused(&mut self) {
-        self.errors += 1;
+    /// There was no room for a frame: it leaves later, with another stamp.
+    pub fn waited(&mut self) {
+        self.waits += 1;
     }
 
     /// Octets of `priority` left between two looks at its state. When they left in relation to an XOFF that came in the
@@ -195,7 +195,8 @@ impl Account {
                 after_xoff: self.overrun.map(|overrun| overrun.largest),
                 stalls: self.history.stalls.clone(),
                 stalls_left_out: self.history.stalls_left_out,
-                errors: self.errors,
+                errors: 0,
+                waits: self.waits,
                 max_burst: self.excess.largest.div_ceil(self.excess.line) as Nanos,
             },
             offered: self.offered.clone(),

@@ -86,6 +86,15 @@ struct Lane {
     behind: Nanos,
 }
 
+/// Leave for a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Token {
+    /// The flow's index.
+    pub flow: usize,
+    /// Its bucket as it was.
+    before: Bucket,
+}
+
 /// How late a flow may be without losing tokens, so that what is sent at once beyond the flows' rates never exceeds `max_burst`
 /// at line rate, over all flows.
 pub fn max_lateness(
@@ -173,8 +182,8 @@ impl Pacer {
         })
     }
 
-    /// Takes the token of the flow whose frame has been due the longest, and returns its index; `None` when none is due.
-    pub fn pop(&mut self) -> Option<usize> {
+    /// Takes the token of the flow whose frame has been due the longest; `None` when none is due.
+    pub fn take(&mut self) -> Option<Token> {
         let (ready, lane) = self.first()?;
         if ready > self.now {
             return None;
@@ -182,9 +191,29 @@ impl Pacer {
         let lane = &mut self.lanes[lane];
         let Reverse((_, index)) = lane.due.pop()?;
         let bucket = &mut self.flows[index].bucket;
+        let token = Token {
+            flow: index,
+            before: *bucket,
+        };
         bucket.take(self.now - lane.behind, self.max_lateness);
         lane.due.push(Reverse((bucket.ready(), index)));
-        Some(index)
+        Some(token)
+    }
+
+    /// Gives back tokens whose frames did not leave, the latest taken first: as if they had not been
+    /// taken, so that frames which had to wait do not leave beside the largest burst, but in it.
+    pub fn give_back(&mut self, tokens: impl Iterator<Item = Token>) {
+        for Token {
+            flow: index,
+            before,
+        } in tokens
+        {
+            let flow = &mut self.flows[index];
+            flow.bucket = before;
+            let due = &mut self.lanes[flow.paced.priority.index()].due;
+            due.retain(|Reverse((_, other))| *other != index);
+            due.push(Reverse((before.ready(), index)));
+        }
     }
 
     /// When the next frame of a priority that is not paused is due; `None` when there is none.
@@ -243,8 +272,32 @@ mod tests {
         pauses
     }
 
+    fn pop(pacer: &mut Pacer) -> Option<usize> {
+        pacer.take().map(|token| token.flow)
+    }
+
     fn drain(pacer: &mut Pacer) -> Vec<usize> {
-        std::iter::from_fn(|| pacer.pop()).collect()
+        std::iter::from_fn(|| pop(pacer)).collect()
+    }
+
+    #[test]
+    fn frames_that_had_no_room_are_due_as_before_and_burst_no_more() {
+        let flows = [flow(0, GIGABIT / 2, 1024), flow(1, GIGABIT / 2, 1024)];
+        let mut pacer = pacer(&flows);
+        let mut other = self::pacer(&flows);
+        for round in 1..=200u64 {
+            let now = START + round * MS / 10;
+            pacer.advance(now, &FREE);
+            other.advance(now, &FREE);
+            let taken: Vec<Token> = std::iter::from_fn(|| pacer.take()).collect();
+            assert!(round > 1 || taken.len() > 2);
+            pacer.give_back(taken.into_iter().rev());
+            assert_eq!(pacer.next_due(), other.next_due());
+        }
+        // There is room again, after 20 ms: what leaves is what would after any other stall.
+        let burst = drain(&mut pacer);
+        assert_eq!(burst, drain(&mut other));
+        assert!((475..=477).contains(&burst.len()), "{}", burst.len());
     }
 
     /// A small generator (xorshift), so that the tests are the same each time.
@@ -269,7 +322,7 @@ mod tests {
                 + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
             assert_eq!(pacer.next_due(), Some(due));
             pacer.advance(due - 1, &FREE);
-            assert_eq!(pacer.pop(), None);
+            assert_eq!(pop(&mut pacer), None);
             pacer.advance(due, &FREE);
             assert_eq!(drain(&mut pacer), [0]);
         }
@@ -448,7 +501,7 @@ mod tests {
                 }
                 excess = excess.saturating_sub(total * u128::from(passed));
                 for _ in 0..random.below(400) {
-                    let Some(index) = pacer.pop() else { break };
+                    let Some(index) = pop(&mut pacer) else { break };
                     sent[index] += 1;
                     excess += u128::from(flows[index].bits) * SECOND;
                     let paced = flows[index];
@@ -493,6 +546,6 @@ mod tests {
     fn without_flows_nothing_is_ever_due() {
         let mut pacer = pacer(&[]);
         pacer.advance(START + MS, &FREE);
-        assert_eq!((pacer.pop(), pacer.next_due()), (None, None));
+        assert_eq!((pop(&mut pacer), pacer.next_due()), (None, None));
     }
 }

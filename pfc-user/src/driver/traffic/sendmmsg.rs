@@ -11,9 +11,9 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::account::{Account, Accounted, WindowPlan};
 use super::frame::FrameTemplate;
-use super::pacing::{Paced, Pacer, Pauses};
+use super::pacing::{Paced, Pacer, Pauses, Token};
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::packet::{BATCH, PacketError, PacketSocket};
+use crate::driver::packet::{AGAIN, BATCH, PacketError, PacketSocket};
 use crate::driver::{clock, realtime};
 use crate::plan::Nanos;
 
@@ -63,8 +63,16 @@ struct Flow {
 /// A frame of the batch.
 #[derive(Default)]
 struct Slot {
-    flow: usize,
+    token: Token,
     frame: Vec<u8>,
+}
+
+/// What became of a batch.
+struct Outcome {
+    /// Octets that left, by priority.
+    octets: [u64; Priority::COUNT],
+    /// The port had no room for the rest.
+    full: bool,
 }
 
 impl Sendmmsg {
@@ -109,7 +117,7 @@ impl Sendmmsg {
             )?,
             account: Account::new(accounted, plan.line_rate, windows),
             batch: std::array::from_fn(|_| Slot {
-                flow: 0,
+                token: Token::default(),
                 frame: vec![0; longest],
             }),
             stop: stop.clone(),
@@ -237,10 +245,11 @@ impl Engine {
                 break;
             }
             let count = self.fill();
-            let octets = self.send(count, burst)?;
+            let Outcome { octets, full } = self.send(count, burst)?;
             self.look_back(&octets, &before);
 
             let idle_until = match self.pacer.next_due() {
+                _ if full => clock::now() + AGAIN,
                 // What is withheld may be set free at any time.
                 Some(_) if count == BATCH => now,
                 _ if before.iter().any(|pause| pause.until > now) => now + TICK,
@@ -280,58 +289,61 @@ impl Engine {
     fn fill(&mut self) -> usize {
         let mut count = 0;
         while count < BATCH
-            && let Some(index) = self.pacer.pop()
+            && let Some(token) = self.pacer.take()
         {
             let slot = &mut self.batch[count];
-            slot.flow = index;
-            self.flows[index].template.copy_to(&mut slot.frame);
+            slot.token = token;
+            let flow = &self.flows[token.flow];
+            flow.template.copy_to(&mut slot.frame);
             count += 1;
         }
         count
     }
 
-    /// Stamps and sends the first `count` frames of the batch; returns the octets that left, by priority. A frame that is
-    /// refused is not tried again; its sequence number goes to the flow's next frame, for a gap would look like a loss.
-    fn send(&mut self, count: usize, burst: Burst) -> Result<[u64; Priority::COUNT], PacketError> {
+    /// Stamps and sends the first `count` frames of the batch. Those for which the port has no room did
+    /// not leave: they are due as before, and get the sequence numbers that they had, for a gap would
+    /// look like a loss. An error, such as a port that is down, is the end of the burst.
+    fn send(&mut self, count: usize, burst: Burst) -> Result<Outcome, PacketError> {
         let mut octets = [0; Priority::COUNT];
-        let mut first = 0;
-        while first < count {
-            let time = clock::now();
-            if time >= burst.to {
-                break;
-            }
-            for slot in &mut self.batch[first..count] {
-                let flow = &mut self.flows[slot.flow];
-                let stamp = Stamp {
-                    run: self.run,
-                    flow: flow.id,
-                    phase: burst.phase,
-                    sequence: flow.sequence,
-                    time,
-                };
-                flow.template.stamp(&mut slot.frame, &stamp);
-                flow.sequence += 1;
-            }
-            let outcome = self.socket.send_batch(
-                self.batch[first..count]
-                    .iter()
-                    .map(|slot| slot.frame.as_slice()),
-            );
-            let left = first + outcome.as_ref().map_or(0, |outcome| outcome.left);
-            for slot in &self.batch[left..count] {
-                self.flows[slot.flow].sequence -= 1;
-            }
-            for slot in &self.batch[first..left] {
-                self.account.left(slot.flow, time);
-                octets[self.flows[slot.flow].priority.index()] += slot.frame.len() as u64;
-            }
-            first = left;
-            if outcome?.refused {
-                self.account.refused();
-                first += 1;
-            }
+        let time = clock::now();
+        if count == 0 || time >= burst.to {
+            return Ok(Outcome {
+                octets,
+                full: false,
+            });
         }
-        Ok(octets)
+        let batch = &mut self.batch[..count];
+        for slot in &mut *batch {
+            let flow = &mut self.flows[slot.token.flow];
+            let stamp = Stamp {
+                run: self.run,
+                flow: flow.id,
+                phase: burst.phase,
+                sequence: flow.sequence,
+                time,
+            };
+            flow.template.stamp(&mut slot.frame, &stamp);
+            flow.sequence += 1;
+        }
+        let frames = batch.iter().map(|slot| slot.frame.as_slice());
+        let outcome = self.socket.send_batch(frames);
+        let left = outcome.as_ref().map_or(0, |outcome| outcome.left);
+        let (sent, unsent) = batch.split_at(left);
+        for slot in sent {
+            let flow = slot.token.flow;
+            self.account.left(flow, time);
+            octets[self.flows[flow].priority.index()] += slot.frame.len() as u64;
+        }
+        for slot in unsent {
+            self.flows[slot.token.flow].sequence -= 1;
+        }
+        let tokens = unsent.iter().rev().map(|slot| slot.token);
+        self.pacer.give_back(tokens);
+        let full = outcome?.refused;
+        if full {
+            self.account.waited();
+        }
+        Ok(Outcome { octets, full })
     }
 
     /// Counts what left of priorities that were paused meanwhile.

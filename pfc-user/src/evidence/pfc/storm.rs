@@ -12,7 +12,7 @@ pub struct StormReport {
     pub method: String,
     /// Frames that left.
     pub frames: u64,
-    /// Frames that the kernel refused.
+    /// Times that the kernel refused a frame; for want of room it was tried again soon.
     pub errors: u64,
     /// The first frame.
     pub first: Departure,

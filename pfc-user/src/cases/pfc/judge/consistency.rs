@@ -125,6 +125,7 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
         count("refused sends", dut.send_errors)?;
         time("the simulated DUT's lateness", dut.max_lateness)?;
     }
+    count("waits for room", sender.waits)?;
     time("the largest burst", sender.max_burst)
 }
 

@@ -314,7 +314,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     };
     if storm.frames == 0 {
         return Err(format!(
-            "not one frame of the storm left, {} were refused",
+            "not one frame of the storm left, they were refused {} times",
             storm.errors
         ));
     }

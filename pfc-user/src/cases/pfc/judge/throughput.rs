@@ -316,9 +316,15 @@ pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
             format!("{:.1} % of the link", 100.0 * worst),
         );
     }
+    if e.sender.waits > 0 {
+        add(
+            "waits for room in the port's queue",
+            format!("{}; the frames left later", e.sender.waits),
+        );
+    }
     if let Some(storm) = &e.storm {
         let refused = if storm.errors > 0 {
-            format!(", {} more were refused", storm.errors)
+            format!(", refused {} times", storm.errors)
         } else {
             String::new()
         };

@@ -148,6 +148,7 @@ impl Ledger {
                 stalls: history.stalls,
                 stalls_left_out: history.stalls_left_out,
                 errors: 0,
+                waits: 0,
                 max_burst: self.max_burst,
             },
             offered: offered.collect(),
