@@ -7,6 +7,7 @@ mod modules;
 mod network;
 mod packages;
 pub mod rxe;
+mod userspace;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ pub struct Lab {
 enum Device {
     /// Soft-RoCE (rdma_rxe) of Debian's stock kernel in QEMU, for the RC cases (as root)
     Rxe(rxe::Rxe),
+    /// Setup and demo as on a machine that has just been installed, in chroots (as root)
+    Userspace(userspace::Userspace),
     /// The part of `cargo xtask test` that needs it
     #[command(hide = true)]
     TestRxe,
@@ -32,6 +35,7 @@ enum Device {
 pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
     match &lab.device {
         Device::Rxe(options) => rxe::run(root, options),
+        Device::Userspace(options) => userspace::run(root, options),
         Device::TestRxe => rxe::test(root),
     }
 }
