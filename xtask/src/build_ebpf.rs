@@ -103,12 +103,45 @@ fn build_objects(root: &Path) -> Result<()> {
     })
 }
 
-/// Leaves an equal file alone, so that cargo builds nothing anew for it.
+/// Leaves an equal file alone, so that cargo builds nothing anew for it. The new one is there as a whole
+/// or not at all.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
     let new = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == new) {
         return Ok(());
     }
-    let write = fs::create_dir_all(to.parent().expect("a file")).and_then(|()| fs::write(to, new));
-    write.with_context(|| format!("cannot write {}", to.display()))
+    let part = to.with_extension("part");
+    let write = fs::create_dir_all(to.parent().expect("a file"))
+        .and_then(|()| fs::write(&part, new))
+        .and_then(|()| fs::rename(&part, to));
+    let written = write.with_context(|| format!("cannot write {}", to.display()));
+    step::blame_disk(written, &[Path::new(env!("CARGO_MANIFEST_DIR"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn half_an_object_is_replaced_and_a_whole_one_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (
+            folder.path().join("built"),
+            folder.path().join("object/account"),
+        );
+        fs::write(&from, "whole").unwrap();
+        copy_if_changed(&from, &to).unwrap();
+        let first = fs::metadata(&to).unwrap().ino();
+        copy_if_changed(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().ino(), first);
+
+        // As calls leave them that were killed, this one's and those of older versions.
+        fs::write(&to, "who").unwrap();
+        fs::write(to.with_extension("part"), "w").unwrap();
+        copy_if_changed(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"whole");
+        assert!(!to.with_extension("part").exists());
+    }
 }

@@ -12,6 +12,7 @@ mod nic;
 mod packages;
 pub mod rxe;
 mod script;
+mod userspace;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ enum Device {
     /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
     Nic(nic::NicLab),
     /// The part of `cargo xtask test` that needs rdma_rxe
+    /// Setup and demo as on a machine that has just been installed, in chroots (as root)
+    Userspace(userspace::Userspace),
+    /// The part of `cargo xtask test` that needs it
     #[command(hide = true)]
     TestRxe,
     /// The part of `cargo xtask test` that boots kernels
@@ -48,6 +52,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
     match &lab.device {
         Device::Rxe(options) => rxe::run(root, options),
         Device::Kernel(options) => kernel::run(root, options),
+        Device::Userspace(options) => userspace::run(root, options),
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),

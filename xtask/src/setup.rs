@@ -1,12 +1,14 @@
 //! `cargo xtask setup`: finds what is missing and installs it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::{env, fs};
+mod apt;
+mod linker;
+mod tools;
 
 use anyhow::{Context, Result, bail};
 
-use crate::step::{self, is_root, step};
+use self::apt::Apt;
+pub use self::tools::in_path;
+use crate::step::{self, step};
 use crate::toolchain::{LINKER_VERSION, Toolchain};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub enum Group {
     Lab,
     /// Peers that the benchmarks measure beside ours; what is missing is left out there by name.
     Bench,
+    /// To make a fresh Debian in a folder.
+    Userspace,
 }
 
 /// What building and testing need.
@@ -31,113 +35,7 @@ pub struct Install {
     pub no_install: bool,
 }
 
-/// Something that a test needs, and the Debian package that has it.
-struct Tool {
-    name: &'static str,
-    package: &'static str,
-    why: &'static str,
-}
-
-const TEST_TOOLS: [Tool; 8] = [
-    Tool {
-        name: "tshark",
-        package: "tshark",
-        why: "an independent decoder of the frames that are sent",
-    },
-    Tool {
-        name: "scapy",
-        package: "python3-scapy",
-        why: "an independent maker of the frames that are counted",
-    },
-    Tool {
-        name: "ip",
-        package: "iproute2",
-        why: "tests name namespaces and change links with it",
-    },
-    Tool {
-        name: "ethtool",
-        package: "ethtool",
-        why: "tests read offloads and counters with it",
-    },
-    Tool {
-        name: "ibsim",
-        package: "ibsim-utils",
-        why: "an independent InfiniBand fabric, and the shim that puts tools on it",
-    },
-    Tool {
-        name: "smpquery",
-        package: "infiniband-diags",
-        why: "an independent client of the simulated subnet management agent",
-    },
-    Tool {
-        name: "opensm",
-        package: "opensm",
-        why: "a subnet manager, which gives the simulated fabric its LIDs",
-    },
-    Tool {
-        name: "umad.h",
-        package: "libibumad-dev",
-        why: "the kernel's and the library's layout of umad, which ours is compared with",
-    },
-];
-
-const LAB_TOOLS: [Tool; 2] = [
-    Tool {
-        name: "cmake",
-        package: "cmake",
-        why: "it builds what opens libibverbs for the agent with verbs",
-    },
-    Tool {
-        name: "libclang",
-        package: "libclang-dev",
-        why: "the agent's bindings to verbs are made with it, and the headers that come with it",
-    },
-];
-
-const BENCH_TOOLS: [Tool; 8] = [
-    Tool {
-        name: "trafgen",
-        package: "netsniff-ng",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "mausezahn",
-        package: "netsniff-ng",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "tcpreplay",
-        package: "tcpreplay",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "xdp-trafficgen",
-        package: "xdp-tools",
-        why: "a peer of the sender",
-    },
-    Tool {
-        name: "tcpdump",
-        package: "tcpdump",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "nft",
-        package: "nftables",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "tc",
-        package: "iproute2",
-        why: "a peer of the counting program",
-    },
-    Tool {
-        name: "ethtool",
-        package: "ethtool",
-        why: "it gives the links of the benchmarks a second queue",
-    },
-];
-
-/// Sources and compiler of one version. Debian's security suite has them, where rustup's component cannot be had.
+/// Sources and compiler of one version. Debian 12 has them in its security suite, Debian 13 in main.
 const SOURCES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
 /// Something that is not there.
@@ -155,20 +53,16 @@ enum Source {
 
 /// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error with what to do.
 pub fn run(groups: &[Group], options: &Install) -> Result<()> {
+    let apt = Apt::of_this_machine();
     let missing = missing(groups);
-    if missing.is_empty() {
+    let unfinished = apt.unfinished();
+    if missing.is_empty() && unfinished.is_empty() {
         println!("==> setup: nothing is missing");
         return Ok(());
     }
-    println!("==> setup: missing");
-    for Missing { what, why, from } in &missing {
-        println!("    {what}: {why}\n        {}", from.command());
-    }
+    show(&missing, &unfinished);
     if options.no_install {
-        bail!(
-            "{} missing and not installed, as asked; `cargo xtask setup` installs them",
-            count(missing.len())
-        );
+        return refuse(&missing);
     }
     let mut packages: Vec<&str> = missing
         .iter()
@@ -177,19 +71,28 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
         .collect();
     packages.dedup();
     if !packages.is_empty() {
-        install(&packages)?;
+        apt::check_machine(&packages, in_path("apt-get"))?;
+    }
+    if !packages.is_empty() || (!unfinished.is_empty() && step::is_root()) {
+        let advice = "if a package cannot be had or others are in its way, the Rust sources can \
+                      come from rustup instead: `rustup toolchain install nightly --component \
+                      rust-src`";
+        let installed = apt.install(&packages);
+        if packages.contains(&SOURCES[0]) {
+            installed.context(advice)?;
+        } else {
+            installed?;
+        }
     }
     if groups.contains(&Group::Build) {
         let toolchain = Toolchain::find()
             .context("the Rust sources were installed, and yet no compiler has them")?;
         if !toolchain.has_linker() {
-            step(
-                &format!(
-                    "bpf-linker {LINKER_VERSION} for LLVM {} (about a minute)",
-                    toolchain.llvm
-                ),
-                || build_linker(&toolchain),
-            )?;
+            let headline = format!(
+                "bpf-linker {LINKER_VERSION} for LLVM {} (a minute or two)",
+                toolchain.llvm
+            );
+            step(&headline, || linker::build(&toolchain))?;
         }
     }
     let left: Vec<String> = self::missing(groups)
@@ -200,6 +103,31 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
         bail!("installed, and yet not found: {}", left.join(", "));
     }
     Ok(())
+}
+
+fn show(missing: &[Missing], unfinished: &[String]) {
+    println!("==> setup: missing");
+    for Missing { what, why, from } in missing {
+        println!("    {what}: {why}\n        {}", from.command());
+    }
+    if !unfinished.is_empty() {
+        println!(
+            "    the rest of what dpkg began to install: {}\n        \
+             dpkg --configure -a; apt-get install --fix-broken",
+            unfinished.join(", ")
+        );
+    }
+}
+
+/// What is unfinished may be of others, and no matter here.
+fn refuse(missing: &[Missing]) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} missing and not installed, as asked; `cargo xtask setup` installs them",
+        count(missing.len())
+    )
 }
 
 /// Installs what is missing of a group that can be done without; says why where it cannot.
@@ -227,7 +155,7 @@ impl Source {
 
     fn command(&self) -> String {
         match self {
-            Self::Packages(packages) => step::show(&apt_install(packages)),
+            Self::Packages(packages) => Apt::hint(packages),
             Self::Built => format!(
                 "cargo install bpf-linker --version {LINKER_VERSION}, linked with that compiler's libLLVM"
             ),
@@ -256,9 +184,10 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
         }
     }
     for (group, tools) in [
-        (Group::Test, &TEST_TOOLS[..]),
-        (Group::Lab, &LAB_TOOLS[..]),
-        (Group::Bench, &BENCH_TOOLS[..]),
+        (Group::Test, &tools::TEST[..]),
+        (Group::Lab, &tools::LAB[..]),
+        (Group::Bench, &tools::BENCH[..]),
+        (Group::Userspace, &tools::USERSPACE[..]),
     ] {
         if groups.contains(&group) {
             missing.extend(
@@ -274,142 +203,4 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
         }
     }
     missing
-}
-
-impl Tool {
-    fn is_there(&self) -> bool {
-        if self.name == "scapy" {
-            // Debian's Python, for which Debian's package is; another one may come first in PATH.
-            let import = Command::new("/usr/bin/python3")
-                .args(["-c", "import scapy"])
-                .stderr(Stdio::null())
-                .status();
-            return import.is_ok_and(|status| status.success());
-        }
-        if self.name == "libclang" {
-            return has_libclang();
-        }
-        if self.name == "umad.h" {
-            return Path::new("/usr/include/infiniband/umad.h").is_file();
-        }
-        in_path(self.name)
-    }
-}
-
-/// A libclang, and headers of one, where Debian's packages put them; or the user says where it is.
-fn has_libclang() -> bool {
-    let entries = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect()
-    };
-    let is_library = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("libclang") && !name.starts_with("libclang-cpp") && name.contains(".so")
-    };
-    let llvm: Vec<PathBuf> = entries(Path::new("/usr/lib"))
-        .into_iter()
-        .map(|version| version.join("lib"))
-        .collect();
-    let common = PathBuf::from(format!("/usr/lib/{}-linux-gnu", env::consts::ARCH));
-    let library = llvm
-        .iter()
-        .chain([&common])
-        .any(|folder| entries(folder).iter().any(is_library));
-    let headers = llvm
-        .iter()
-        .flat_map(|folder| entries(&folder.join("clang")))
-        .any(|version| version.join("include/stddef.h").is_file());
-    env::var_os("LIBCLANG_PATH").is_some() || (library && headers)
-}
-
-pub fn in_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .any(|folder| folder.join(program).is_file())
-}
-
-fn install(packages: &[&str]) -> Result<()> {
-    let install = apt_install(packages);
-    if !in_path("apt-get") {
-        bail!(
-            "there is no apt-get to install {} with: install what is listed above with this system's own package manager, and the Rust \
-             sources with `rustup toolchain install nightly --component rust-src`",
-            packages.join(", ")
-        );
-    }
-    if !is_root() {
-        bail!(
-            "only root can install packages; run `sudo apt-get update && sudo {}`, then this again",
-            step::show(&install)
-        );
-    }
-    step("apt-get update", || step::run(&mut apt(&["update"])))?;
-    let advice = "if a package cannot be had or others are in its way, the Rust sources can come from rustup instead: \
-                  `rustup toolchain install nightly --component rust-src`";
-    let installed = step(&step::show(&install), || {
-        step::run(&mut apt_install(packages))
-    });
-    if packages.contains(&SOURCES[0]) {
-        installed.context(advice)
-    } else {
-        installed
-    }
-}
-
-fn apt(arguments: &[&str]) -> Command {
-    let mut apt = Command::new("apt-get");
-    apt.args(arguments)
-        .arg("-q")
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    apt
-}
-
-/// Never at the cost of a package that is there.
-fn apt_install(packages: &[&str]) -> Command {
-    let mut apt = apt(&["install", "--yes", "--no-install-recommends", "--no-remove"]);
-    apt.args(packages);
-    apt
-}
-
-fn build_linker(toolchain: &Toolchain) -> Result<()> {
-    let root = toolchain.linker_root();
-    // The linker is built against a folder that looks like LLVM's, and finds its library there when it runs, too.
-    let prefix = root.join("llvm");
-    let (name, library) = toolchain.llvm_library()?;
-    let link = || -> std::io::Result<()> {
-        if prefix.exists() {
-            fs::remove_dir_all(&prefix)?;
-        }
-        fs::create_dir_all(prefix.join("lib"))?;
-        std::os::unix::fs::symlink(&library, prefix.join("lib/libLLVM.so"))?;
-        std::os::unix::fs::symlink(&library, prefix.join("lib").join(&name))
-    };
-    link().with_context(|| {
-        format!(
-            "cannot write to {}; VALIDATOR_CACHE names another folder",
-            prefix.display()
-        )
-    })?;
-    let mut cargo = step::cargo();
-    cargo.args([
-        "install",
-        "bpf-linker",
-        "--version",
-        LINKER_VERSION,
-        "--locked",
-        "--force",
-        "--no-default-features",
-    ]);
-    cargo
-        .args(["--features", &toolchain.linker_feature(), "--root"])
-        .arg(&root);
-    cargo
-        .env("LLVM_PREFIX", &prefix)
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    step::run(&mut cargo)
 }

@@ -2,11 +2,21 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::statvfs::statvfs;
+
+/// What to do when cargo stops in a first build, which downloads.
+pub const CARGO_ADVICE: &str = "cargo stopped, and says why above. A second call goes on from \
+    there. If it could not reach the package registry, see to the network; a proxy goes into \
+    HTTPS_PROXY, the certificates of one that reads along into CARGO_HTTP_CAINFO";
+
+/// With less room than this, in octets, a disk counts as full.
+const FULL: u64 = 256 << 20;
 
 /// Does `work` under a headline, and says how long it took.
 pub fn step<T>(headline: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -67,7 +77,61 @@ pub fn show(command: &Command) -> String {
         .join(" ")
 }
 
+/// Adds to an error that the disk of one of `folders` is full, where it is.
+pub fn blame_disk<T>(result: Result<T>, folders: &[&Path]) -> Result<T> {
+    blame(result, folders, FULL)
+}
+
+fn blame<T>(result: Result<T>, folders: &[&Path], full: u64) -> Result<T> {
+    let cause = || folders.iter().find_map(|folder| lack(folder, full));
+    result.map_err(|error| match cause() {
+        Some(cause) => error.context(cause),
+        None => error,
+    })
+}
+
+/// What the disk of `folder` lacks. Some have no fixed number of inodes, and say 0.
+fn lack(folder: &Path, full: u64) -> Option<String> {
+    let disk = statvfs(folder).ok()?;
+    let left = disk.blocks_available() * disk.fragment_size();
+    let what = if left < full {
+        format!("only {} MB are left", left / 1_000_000)
+    } else if disk.files() > 0 && disk.files_available() == 0 {
+        "no inode is left".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{what} on the disk of {}: make room, then call this again",
+        folder.display()
+    ))
+}
+
 /// Whether we may do what root may.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named() {
+        let failed = || Err::<(), _>(anyhow!("cannot write"));
+        let here = [Path::new("/nowhere"), Path::new(".")];
+        let error = format!("{:#}", blame(failed(), &here, u64::MAX).unwrap_err());
+        assert!(
+            error.starts_with("only ") && error.ends_with(": cannot write"),
+            "{error}"
+        );
+        assert!(error.contains("on the disk of ."), "{error}");
+        assert_eq!(
+            format!("{:#}", blame(failed(), &here, 0).unwrap_err()),
+            "cannot write"
+        );
+        assert!(blame(Ok(()), &here, u64::MAX).is_ok());
+    }
 }
