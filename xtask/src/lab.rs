@@ -33,10 +33,9 @@ enum Device {
     Kernel(kernel::KernelLab),
     /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
     Nic(nic::NicLab),
-    /// The part of `cargo xtask test` that needs rdma_rxe
     /// Setup and demo as on a machine that has just been installed, in chroots (as root)
     Userspace(userspace::Userspace),
-    /// The part of `cargo xtask test` that needs it
+    /// The part of `cargo xtask test` that needs rdma_rxe
     #[command(hide = true)]
     TestRxe,
     /// The part of `cargo xtask test` that boots kernels
