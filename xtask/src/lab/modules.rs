@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::packages::Tree;
 
 /// Modules that some guest of the labs loads.
-const ALL: [&str; 15] = [
+pub const ALL: [&str; 16] = [
     "virtio_pci",
     "virtio_net",
     "e1000",
@@ -22,10 +22,11 @@ const ALL: [&str; 15] = [
     "tun",
     "sch_ingress",
     "cls_bpf",
+    "cls_matchall",
+    "act_mirred",
     "crc32_generic",
     "ib_uverbs",
     "rdma_rxe",
-    "ptp",
 ];
 
 /// The files of these modules and of what they need, in an order in which they can be loaded. What is

@@ -92,8 +92,10 @@ impl Tree {
             }
             archive.exactly(&packages)
         };
-        // Four fifths of it all are modules that nobody loads.
-        Self::prepare(archive, &format!("kernel-{kernel}"), wanted, modules::prune)
+        // Four fifths of it all are modules that nobody loads. Another choice of them is another tree.
+        let kept = hash(&modules::ALL.join(",")) as u16;
+        let name = format!("kernel-{kernel}-{kept:04x}");
+        Self::prepare(archive, &name, wanted, modules::prune)
     }
 
     /// Unpacks what is not there yet in the versions that apt knows.
