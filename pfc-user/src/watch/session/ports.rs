@@ -18,7 +18,7 @@ use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
 
 /// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
-const RESETTING: [&str; 17] = [
+const RESETTING: [&str; 18] = [
     "atlantic",
     "bnxt_en",
     "ena",
@@ -36,6 +36,7 @@ const RESETTING: [&str; 17] = [
     "qede",
     "sfc",
     "stmmac",
+    "vmxnet3",
 ];
 /// Flows of test frames that are told apart when loss is judged.
 const FLOWS: u32 = 1024;
