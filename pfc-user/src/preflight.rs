@@ -1,13 +1,19 @@
 //! From the facts of a port to what is right with it, what is not, and what to type to mend it. Pure: stored facts give the same
 //! again. What is known of a driver comes from [`crate::nic`].
 
+mod merging;
+mod pause;
+mod speed;
+
 use serde::Serialize;
 
-use pfc_ebpf::units::LineRate;
-
+use self::merging::merging;
+use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
+use self::speed::speed;
+pub use self::speed::wrong_line_rate;
 use crate::driver::link::{Feature, XdpFeatures};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
-use crate::nic::{self, Receives};
+use crate::nic::{self, Xdp};
 
 /// What is said of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -253,94 +259,6 @@ fn link(port: &Port) -> Item {
     ok("link", "up, with carrier")
 }
 
-/// The speed that means something: of a software link none does.
-fn real_speed(facts: &Facts) -> Option<u64> {
-    facts.speed.filter(|_| facts.kind.is_none())
-}
-
-/// Why a line rate that a testbed says cannot be taken on a port of that speed, where it knows one.
-pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> Option<String> {
-    let speed = speed.filter(|speed| rate.bits_per_second() != *speed)?;
-    let word = if rate.bits_per_second() > speed {
-        "above"
-    } else {
-        "below"
-    };
-    Some(format!(
-        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
-        speed / 1_000_000
-    ))
-}
-
-/// The item where a port has no speed that means something.
-fn speed_by_testbed(port: &Port, found: &str) -> Item {
-    match port.wanted.line_rate {
-        Some(rate) => ok(
-            "speed",
-            format!("{found}; {} Mbit/s by the testbed", rate / 1_000_000),
-        ),
-        None if port.role == Role::Rc => ok("speed", found),
-        None => problem(
-            "speed",
-            found,
-            "one by the testbed",
-            "set line_rate under [ports] in the testbed",
-        ),
-    }
-}
-
-fn speed(port: &Port, preflight: &Preflight) -> Item {
-    let facts = &port.facts;
-    if let Some(kind) = &facts.kind {
-        return speed_by_testbed(port, &format!("a {kind} has none of its own"));
-    }
-    let Some(speed) = real_speed(facts) else {
-        if facts.carrier {
-            return speed_by_testbed(port, "the driver does not tell");
-        }
-        return unknown(
-            "speed",
-            "not known without carrier",
-            "the speed of the other port",
-            "plug in the cable, or see `ethtool`",
-        );
-    };
-    let asked = port.wanted.line_rate.map(LineRate::from_bits_per_second);
-    if let Some(Ok(asked)) = asked
-        && let Some(wrong) = wrong_line_rate(&facts.interface, Some(speed), asked)
-    {
-        return problem(
-            "speed",
-            wrong,
-            "none by the testbed, or this one",
-            "take line_rate out of [ports] in the testbed",
-        );
-    }
-    let found = format!("{} Mbit/s", speed / 1_000_000);
-    let others = preflight
-        .ports
-        .iter()
-        .filter(|other| other.role != Role::Rc && port.role != Role::Rc);
-    match others
-        .filter_map(|other| real_speed(&other.facts))
-        .find(|other| *other != speed)
-    {
-        Some(other) => {
-            let expected = format!("that of the other port, {} Mbit/s", other / 1_000_000);
-            problem(
-                "speed",
-                found,
-                &expected,
-                command(
-                    facts,
-                    &format!("ethtool -s {} speed {}", facts.interface, other / 1_000_000),
-                ),
-            )
-        }
-        None => ok("speed", found),
-    }
-}
-
 fn mtu(port: &Port) -> Item {
     let Facts { interface, mtu, .. } = &port.facts;
     let set = |mtu| {
@@ -405,7 +323,25 @@ fn in_driver(port: &Port) -> Option<bool> {
         (SelfTest::Done { xdp_mode, .. }, ..) => Some(xdp_mode == "driver"),
         (_, "skb", _) => Some(false),
         (_, "driver", _) => Some(true),
-        (.., features) => features.map(|features| features.has(XdpFeatures::BASIC)),
+        (.., Some(features)) => Some(features.has(XdpFeatures::BASIC)),
+        // What a driver has never had it does not have on a kernel that does not tell.
+        (.., None) => (known_xdp(&port.facts) == Xdp::Stack).then_some(false),
+    }
+}
+
+fn known_xdp(facts: &Facts) -> Xdp {
+    nic::find(&facts.driver.name).map_or(Xdp::Unknown, |nic| nic.xdp)
+}
+
+/// What is known of where the driver runs programs; empty where nothing is.
+fn known_mode(facts: &Facts) -> String {
+    let driver = &facts.driver.name;
+    match known_xdp(facts) {
+        Xdp::Driver {
+            since: (major, minor),
+        } => format!("; {driver} runs programs itself since Linux {major}.{minor}"),
+        Xdp::Stack => format!("; {driver} leaves programs to the stack (skb)"),
+        Xdp::Unknown => String::new(),
     }
 }
 
@@ -420,9 +356,15 @@ fn xdp(port: &Port) -> Item {
         Some(names) => names.to_owned(),
     };
     if let SelfTest::Done { xdp_mode, .. } = &port.self_test {
+        // In the stack frames wait longer, and more of them are lost at a rate.
+        let known = if xdp_mode == "skb" && port.wanted.xdp != "skb" {
+            known_mode(&port.facts)
+        } else {
+            String::new()
+        };
         return ok(
             "xdp features",
-            format!("{found}; a program was attached in mode {xdp_mode}"),
+            format!("{found}; a program was attached in mode {xdp_mode}{known}"),
         );
     }
     if let SelfTest::Refused { reason } = &port.self_test {
@@ -445,9 +387,15 @@ fn xdp(port: &Port) -> Item {
             format!("{found}: programs run in the stack (skb)"),
         ),
         (Some(_), _) => ok("xdp features", found),
+        (None, "driver") if known_xdp(&port.facts) == Xdp::Stack => problem(
+            "xdp features",
+            found + &known_mode(&port.facts),
+            "basic, for ports.xdp = \"driver\"",
+            "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
+        ),
         (None, _) => unknown(
             "xdp features",
-            found,
+            found + &known_mode(&port.facts),
             "basic",
             "run `validator check` as root, with links up: it attaches a program for its self-test",
         ),
@@ -473,346 +421,6 @@ fn vlan(port: &Port) -> Option<Item> {
         Some((false, _)) => ok("vlan offload", "off"),
         None => ok("vlan offload", "the kernel does not tell"),
     })
-}
-
-fn merging(port: &Port) -> Item {
-    const WHAT: &str = "gro, lro";
-    let facts = &port.facts;
-    let on = |which| matches!(feature(facts, which), Some((true, _)));
-    for hardware in Feature::MERGING {
-        if on(hardware) && merges_with_program(port, hardware) {
-            return to_set(
-                facts,
-                WHAT,
-                hardware,
-                false,
-                "the device merges frames before the program sees them",
-            );
-        }
-    }
-    let item = merging_in_stack(port, on(Feature::Gro));
-    let hardware = Feature::MERGING.into_iter().filter(|which| on(*which));
-    let off: Vec<_> = hardware.map(Feature::name).collect();
-    if off.is_empty() || item.state != State::Ok {
-        return item;
-    }
-    let off = off.join(", ");
-    ok(
-        WHAT,
-        format!("{off}: on, and off while the program is attached"),
-    )
-}
-
-/// Whether what is on merges frames also while the program is attached.
-fn merges_with_program(port: &Port, hardware: Feature) -> bool {
-    let facts = &port.facts;
-    if let Some(fact) = facts
-        .features_with_program
-        .iter()
-        .find(|fact| Some(fact.name.as_str()) == hardware.kernel_name())
-    {
-        return fact.on;
-    }
-    // A record of before this was looked at: nothing turned it off.
-    if matches!(port.self_test, SelfTest::Done { .. }) {
-        return true;
-    }
-    // Not tried: a run turns it off where the driver lets it, and some drivers do it themselves.
-    let (_, fixed) = feature(facts, hardware).unwrap_or((true, true));
-    let stops = nic::find(&facts.driver.name).is_some_and(|nic| nic.stops_merging);
-    fixed && !(stops && in_driver(port) == Some(true))
-}
-
-fn merging_in_stack(port: &Port, gro: bool) -> Item {
-    const WHAT: &str = "gro, lro";
-    let facts = &port.facts;
-    match (gro, in_driver(port)) {
-        (true, Some(false)) => to_set(
-            facts,
-            WHAT,
-            Feature::Gro,
-            false,
-            "a program in the stack (skb) sees merged frames",
-        ),
-        (true, None) => {
-            let mend = command(facts, &format!("ethtool -K {} gro off", facts.interface));
-            let item = unknown(
-                WHAT,
-                "gro is on, and it is not known whether it comes before the program",
-                "off",
-                mend,
-            );
-            Item {
-                fix: Some(Fix {
-                    feature: Feature::Gro,
-                    on: false,
-                }),
-                ..item
-            }
-        }
-        (true, Some(true)) => ok(
-            WHAT,
-            "gro is on, behind a program in the driver; lro is off",
-        ),
-        (false, _) => ok(WHAT, "off"),
-    }
-}
-
-fn flow_control(port: &Port) -> Item {
-    const WHAT: &str = "802.3x pause";
-    let Some(pause) = port.facts.pause else {
-        return ok(WHAT, "the driver has none");
-    };
-    let word = |on| if on { "on" } else { "off" };
-    let counted =
-        |(what, count): (&str, Option<u64>)| count.map(|count| format!(", {count} {what}"));
-    let counts: String = [
-        ("received", pause.frames.received),
-        ("sent", pause.frames.sent),
-    ]
-    .into_iter()
-    .filter_map(counted)
-    .collect();
-    let found = format!(
-        "rx {}, tx {}{counts}",
-        word(pause.receives),
-        word(pause.sends)
-    );
-    if port.role == Role::Rc || !(pause.receives || pause.sends) {
-        return ok(WHAT, found);
-    }
-    let autoneg = if pause.autonegotiated {
-        "autoneg off "
-    } else {
-        ""
-    };
-    let mend = command(
-        &port.facts,
-        &format!("ethtool -A {} {autoneg}rx off tx off", port.facts.interface),
-    );
-    problem(
-        WHAT,
-        found,
-        "rx off, tx off: the port itself must neither obey nor send pause frames",
-        mend,
-    )
-}
-
-fn pfc(port: &Port) -> Item {
-    const WHAT: &str = "pfc of the port";
-    let facts = &port.facts;
-    let Some(pfc) = facts.pfc else {
-        return ok(WHAT, "the driver has none, or does not tell");
-    };
-    let priorities: Vec<String> = (0..8)
-        .filter(|class| pfc.enabled >> class & 1 != 0)
-        .map(|class| class.to_string())
-        .collect();
-    let (received, sent) = (
-        pfc.indications
-            .iter()
-            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
-        pfc.requests
-            .iter()
-            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
-    );
-    let on = if priorities.is_empty() {
-        "off".to_owned()
-    } else {
-        format!("on for {}", priorities.join(", "))
-    };
-    let found = format!("{on}; {received} received, {sent} sent");
-    let counts_with_pfc_alone =
-        nic::find(&facts.driver.name).is_some_and(|nic| nic.counts_with_pfc_alone);
-    let set = |state| {
-        command(
-            facts,
-            &format!("dcb pfc set dev {} prio-pfc all:{state}", facts.interface),
-        )
-    };
-    match port.role {
-        Role::Tx if counts_with_pfc_alone && pfc.enabled != 0xff && !seen_by_program(port) => {
-            unknown(
-                WHAT,
-                found,
-                "on for all: only then does this driver count PFC, which its MAC keeps from the program",
-                set("on"),
-            )
-        }
-        Role::Tx if counts_with_pfc_alone => ok(WHAT, found),
-        Role::Tx | Role::Rx if pfc.enabled != 0 => problem(
-            WHAT,
-            found,
-            "off: the port itself must neither obey nor send PFC",
-            set("off"),
-        ),
-        _ => ok(WHAT, found),
-    }
-}
-
-fn seen_by_program(port: &Port) -> bool {
-    matches!(port.self_test, SelfTest::Done { sent, seen, .. } if seen == sent)
-}
-
-fn received(port: &Port) -> Item {
-    const WHAT: &str = "pause frames in";
-    const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
-    let facts = &port.facts;
-    let receives = nic::find(&facts.driver.name).map_or(Receives::Unknown, |nic| nic.receives);
-    let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
-    let why_not = match &port.self_test {
-        SelfTest::Done { sent, seen, .. } if seen >= sent => {
-            return ok(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-            );
-        }
-        SelfTest::Done {
-            sent,
-            seen,
-            own_wire: true,
-            ..
-        } => {
-            return problem(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-                "all of them: the wire is the tester's own",
-                "",
-            );
-        }
-        SelfTest::Done { mac, sent, .. } if !mac.is_empty() => {
-            let counters: Vec<_> = mac
-                .iter()
-                .map(|(name, rise)| format!("{name} +{rise}"))
-                .collect();
-            return ok(
-                WHAT,
-                format!(
-                    "{sent} of the self-test reached the MAC's counters alone: {}",
-                    counters.join(", ")
-                ),
-            );
-        }
-        SelfTest::Done { sent, seen: 0, .. } => format!(
-            "none of {sent} of the self-test came: a DUT between the ports rightly eats them"
-        ),
-        SelfTest::Done { sent, seen, .. } => {
-            return unknown(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-                "all of them, or none where a DUT between the ports eats them",
-                "look for what loses frames on the way between the ports",
-            );
-        }
-        SelfTest::NotDone { reason } | SelfTest::Refused { reason } => {
-            format!("no self-test: {reason}")
-        }
-    };
-    match receives {
-        Receives::WithRxAll if !rx_all => to_set(
-            facts,
-            WHAT,
-            Feature::RxAll,
-            true,
-            "else its MAC keeps pause frames for itself",
-        ),
-        Receives::WithRxAll => unknown(
-            WHAT,
-            format!("{why_not}; rx-all is on, which passes them on"),
-            EXPECTED,
-            CABLE,
-        ),
-        Receives::PassesOn => ok(
-            WHAT,
-            format!("{why_not}; {} passes them on", facts.driver.name),
-        ),
-        Receives::Keeps => {
-            let found = format!(
-                "{why_not}; the MAC of {} keeps them from the program",
-                facts.driver.name
-            );
-            unknown(
-                WHAT,
-                found,
-                "the MAC's counters count them; they decide what they can",
-                CABLE,
-            )
-        }
-        Receives::ByHost => unknown(
-            WHAT,
-            format!(
-                "{why_not}; {} passes on what its host hands over, whose bridge or MAC may keep them",
-                facts.driver.name
-            ),
-            EXPECTED,
-            CABLE,
-        ),
-        Receives::Unknown => unknown(
-            WHAT,
-            format!("{why_not}; most MACs keep them from the program"),
-            EXPECTED,
-            CABLE,
-        ),
-    }
-}
-
-/// Whether frames of the self-test left the rx port: they came to the tx port's program, which knows
-/// them by their source. A MAC's counter may have risen by frames of a DUT.
-fn left(preflight: &Preflight) -> bool {
-    let came = |port: &Port| match &port.self_test {
-        // On a wire of the tester's own the other end sends, and not this port.
-        SelfTest::Done {
-            own_wire: false,
-            seen,
-            ..
-        } => *seen > 0,
-        _ => false,
-    };
-    let mut tx = preflight.ports.iter().filter(|port| port.role == Role::Tx);
-    tx.any(came)
-}
-
-fn sent(port: &Port, preflight: &Preflight) -> Item {
-    const WHAT: &str = "pause frames out";
-    let driver = &port.facts.driver.name;
-    if left(preflight) {
-        return ok(WHAT, "those of the self-test reached the tx port");
-    }
-    match nic::find(driver) {
-        Some(nic) if !nic.sends => problem(
-            WHAT,
-            format!("a filter of {driver} drops pause frames that software sends"),
-            "they leave: the storm is sent here",
-            "take a port of another NIC as ports.rx; this one can be ports.tx",
-        ),
-        Some(_) => ok(WHAT, format!("{driver} is not known to filter them")),
-        None => unknown(
-            WHAT,
-            "not known",
-            "they leave: the storm is sent here",
-            CABLE,
-        ),
-    }
-}
-
-fn counters(port: &Port) -> Item {
-    const WHAT: &str = "mac counters";
-    let names = &port.facts.mac_counters;
-    match (names.as_slice(), seen_by_program(port)) {
-        ([], true) => ok(
-            WHAT,
-            "none, and none is needed: the program sees pause frames",
-        ),
-        ([], false)
-            if nic::find(&port.facts.driver.name).is_some_and(|nic| {
-                matches!(nic.receives, Receives::PassesOn | Receives::ByHost)
-            }) =>
-        {
-            ok(WHAT, "none: there is no MAC")
-        }
-        ([], false) => unknown(WHAT, "none known", "some that count PAUSE and PFC", CABLE),
-        ([first, ..], _) => ok(WHAT, format!("{}, such as {first}", names.len())),
-    }
 }
 
 fn filters(port: &Port) -> Item {

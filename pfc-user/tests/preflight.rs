@@ -324,6 +324,66 @@ fn a_line_rate_stands_in_for_a_speed_and_never_against_one() {
 }
 
 #[test]
+fn where_a_driver_runs_programs_is_said_where_the_kernel_does_not() {
+    let xdp = |driver: &str, wanted: &str, self_test: SelfTest| {
+        let mut port = port(Role::Rx, driver);
+        port.wanted.xdp = wanted.into();
+        port.facts.xdp_features = None;
+        port.self_test = self_test;
+        let found = items(&port);
+        let item = found.iter().find(|item| item.what == "xdp features");
+        let item = item.unwrap();
+        (item.state, item.found.clone())
+    };
+    let passive = || SelfTest::NotDone {
+        reason: "it was not asked for".into(),
+    };
+    let silent = "the kernel does not tell";
+    let native = "vmxnet3 runs programs itself since Linux 6.6";
+    let stack = "e1000e leaves programs to the stack (skb)";
+    assert_eq!(
+        xdp("vmxnet3", "auto", passive()),
+        (UNKNOWN, format!("{silent}; {native}"))
+    );
+    assert_eq!(
+        xdp("e1000e", "auto", passive()),
+        (UNKNOWN, format!("{silent}; {stack}"))
+    );
+    assert_eq!(
+        xdp("e1000e", "driver", passive()),
+        (PROBLEM, format!("{silent}; {stack}"))
+    );
+    assert_eq!(
+        xdp("unheard-of", "auto", passive()),
+        (UNKNOWN, silent.into())
+    );
+    let attached = || SelfTest::Done {
+        own_wire: false,
+        xdp_mode: "skb".into(),
+        sent: 8,
+        seen: 8,
+        mac: Vec::new(),
+    };
+    let by = "a program was attached in mode skb";
+    assert_eq!(
+        xdp("vmxnet3", "auto", attached()),
+        (State::Ok, format!("{silent}; {by}; {native}"))
+    );
+    assert_eq!(
+        xdp("vmxnet3", "skb", attached()),
+        (State::Ok, format!("{silent}; {by}")),
+        "as it was asked for"
+    );
+    // Generic programs see what GRO merged: known to be so without a kernel that tells.
+    let mut e1000 = port(Role::Rx, "e1000");
+    e1000.facts.xdp_features = None;
+    e1000.self_test = passive();
+    set(&mut e1000, Feature::Gro, true, false);
+    let gro = ("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into());
+    assert!(shortfalls(&e1000).contains(&gro));
+}
+
+#[test]
 fn offloads_that_merge_frames_before_the_program_are_fixed() {
     let mut port = port(Role::Rx, "ixgbe");
     set(&mut port, Feature::Gro, true, false);

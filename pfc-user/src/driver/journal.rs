@@ -533,7 +533,7 @@ impl Drop for Change {
 }
 
 /// When the process began (field 22 of /proc/PID/stat); `None` when there is none, or only its corpse.
-fn start_of(pid: u32) -> Option<u64> {
+pub(super) fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so count from behind it: state is field 3.
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,6 +1,7 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
 mod carrier;
+mod clsact;
 mod counters;
 mod dcb;
 pub(super) mod ethtool;
@@ -25,6 +26,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMess
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
+pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::ethtool::Feature;
 pub use self::events::{LinkEvent, events};

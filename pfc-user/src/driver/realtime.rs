@@ -96,10 +96,8 @@ mod tests {
         std::thread::spawn(|| {
             let permitted = enter_fifo(SENDER);
             // SAFETY: plain system call without pointers; 0 names the calling thread.
-            assert_eq!(
-                permitted,
-                unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO
-            );
+            let policy = unsafe { libc::sched_getscheduler(0) };
+            assert_eq!(permitted, policy == libc::SCHED_FIFO);
             assert!(!enter_fifo(1000));
         })
         .join()

@@ -1,8 +1,10 @@
 //! The programs of `watch`: attach to a port that carries traffic already, and read what they count.
 
 mod classifier;
+mod clsact;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::util::KernelVersion;
 use pfc_ebpf::maps::{SEEN_WINDOW, Trust};
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use pfc_ebpf::watch::{
@@ -35,7 +37,23 @@ pub enum Point {
     Xdp(Mode),
     /// At tcx: what an XDP program lets pass on the way in, or what the stack sends.
     Tcx(Direction),
+    /// The same by a filter of `clsact`, on kernels without tcx.
+    Clsact(Direction),
 }
+
+impl Point {
+    /// At tcx, or what the running kernel has in its place.
+    pub fn tc(direction: Direction) -> Self {
+        if KernelVersion::current().is_ok_and(|version| version < TCX) {
+            Self::Clsact(direction)
+        } else {
+            Self::Tcx(direction)
+        }
+    }
+}
+
+/// The first kernel with tcx.
+const TCX: KernelVersion = KernelVersion::new(6, 6, 0);
 
 /// How frames are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +125,7 @@ pub struct Watch {
 
 enum Holder {
     Xdp(Program),
-    Tcx(Classifier),
+    Tc(Classifier),
 }
 
 impl Holder {
@@ -117,14 +135,14 @@ impl Holder {
     ) -> Result<M, XdpError> {
         match self {
             Self::Xdp(program) => program.map(name),
-            Self::Tcx(program) => program.map(name),
+            Self::Tc(program) => program.map(name),
         }
     }
 
     fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
         match self {
             Self::Xdp(program) => program.words(name, length),
-            Self::Tcx(program) => program.words(name, length),
+            Self::Tc(program) => program.words(name, length),
         }
     }
 }
@@ -136,8 +154,9 @@ impl Watch {
         let mut watch = Self::load(point, settings)?;
         match (&mut watch.holder, point) {
             (Holder::Xdp(program), Point::Xdp(mode)) => program.attach(&found, mode)?,
-            (Holder::Tcx(program), Point::Tcx(direction)) => {
-                program.attach(interface, direction)?
+            (Holder::Tc(program), Point::Tcx(direction)) => program.attach(interface, direction)?,
+            (Holder::Tc(program), Point::Clsact(direction)) => {
+                program.attach_to_clsact(interface, direction)?;
             }
             _ => unreachable!("loaded for this point"),
         }
@@ -161,7 +180,9 @@ impl Watch {
             .map_max_entries(name::SEEN, places * SEEN_WINDOW as u32);
         let mut holder = match point {
             Point::Xdp(_) => Holder::Xdp(Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?),
-            Point::Tcx(_) => Holder::Tcx(Classifier::load(OBJECT, ABI_VERSION, &mut loader)?),
+            Point::Tcx(_) | Point::Clsact(_) => {
+                Holder::Tc(Classifier::load(OBJECT, ABI_VERSION, &mut loader)?)
+            }
         };
         Ok(Self {
             counters: holder.map(name::COUNTERS)?,
@@ -173,11 +194,12 @@ impl Watch {
         })
     }
 
-    /// Where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`; `none` where it is not attached.
+    /// Where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`, `tc ingress` or
+    /// `tc egress` on kernels without tcx; `none` where it is not attached.
     pub fn place(&self) -> &'static str {
         match &self.holder {
             Holder::Xdp(program) => program.mode(),
-            Holder::Tcx(program) => program.place(),
+            Holder::Tc(program) => program.place(),
         }
     }
 
@@ -250,7 +272,7 @@ impl Watch {
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         match &self.holder {
             Holder::Xdp(program) => program.test_run(frame, repeat),
-            Holder::Tcx(program) => program.test_run(frame, repeat, 0),
+            Holder::Tc(program) => program.test_run(frame, repeat, 0),
         }
     }
 
@@ -259,7 +281,7 @@ impl Watch {
     pub fn test_run_merged(&self, frame: &[u8], gso_size: u32) -> Result<TestResult, XdpError> {
         match &self.holder {
             Holder::Xdp(program) => program.test_run(frame, 1),
-            Holder::Tcx(program) => program.test_run(frame, 1, gso_size),
+            Holder::Tc(program) => program.test_run(frame, 1, gso_size),
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn counts(reading: &Reading) -> Counts {
 /// Where the sending side was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
-    /// By the program at tcx egress.
+    /// By the program at tc egress.
     #[default]
     Egress,
     /// By counters of the driver, by priority.
@@ -63,7 +63,7 @@ pub enum Sender {
 pub struct OwnSide {
     /// Counters of the sending interface and of its queueing discipline that rose, by name: frames that never left.
     pub sender: Vec<(String, u64)>,
-    /// Frames that passed tcx egress and that the driver did not count as sent.
+    /// Frames that passed tc egress and that the driver did not count as sent.
     pub unsent: u64,
     /// Counters of the receiving interface that rose, and of the stack where frames pass it before they are counted.
     pub receiver: Vec<(String, u64)>,
@@ -80,7 +80,7 @@ impl OwnSide {
     fn notes(&self, tx: &str) -> Vec<String> {
         let unsent = (self.unsent > 0).then(|| {
             format!(
-                "{} frames passed tcx egress of {tx} and were not counted as sent by its driver: dropped before it, waiting, or merged ones that \
+                "{} frames passed tc egress of {tx} and were not counted as sent by its driver: dropped before it, waiting, or merged ones that \
                  it counts as one (`ethtool -K {tx} gso off tso off`)",
                 self.unsent
             )
@@ -109,7 +109,7 @@ pub struct Window {
     pub received: Counts,
     /// What the tester's own side may have lost of that.
     pub own: OwnSide,
-    /// Frames without a priority that passed tcx egress, such as ARP and LLDP: they may be for the device itself.
+    /// Frames without a priority that passed tc egress, such as ARP and LLDP: they may be for the device itself.
     pub for_the_device: u64,
     /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags' priorities.
     pub tags_hidden: bool,
@@ -431,7 +431,7 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     if window.for_the_device > 0 && window.sender != Sender::Egress {
         let frames = window.for_the_device;
         notes
-            .push(format!("{frames} frames without a priority passed tcx egress, such as ARP and LLDP: they may be for the device itself"));
+            .push(format!("{frames} frames without a priority passed tc egress, such as ARP and LLDP: they may be for the device itself"));
     }
     if window.flows_lost > 0 {
         let frames = window.flows_lost;
@@ -483,15 +483,15 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         }
     };
     let sender = match &window.sender {
-        Sender::Egress => format!("what {tx} sent was counted at tcx egress"),
+        Sender::Egress => format!("what {tx} sent was counted at tc egress"),
         Sender::DriverByPriority { counters } => {
             format!(
-                "what {tx} sent was counted by its driver ({counters}): frames left that did not pass tcx egress"
+                "what {tx} sent was counted by its driver ({counters}): frames left that did not pass tc egress"
             )
         }
         Sender::Driver { counter } => {
             format!(
-                "what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tcx egress"
+                "what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tc egress"
             )
         }
     };

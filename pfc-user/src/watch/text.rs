@@ -434,7 +434,7 @@ mod tests {
         let report = Report {
             tx: "a".to_owned(),
             rx: "b".to_owned(),
-            sender: "counted at tcx egress".to_owned(),
+            sender: "counted at tc egress".to_owned(),
             notes: vec!["b: rx_missed_errors 3".to_owned()],
             rows: vec![
                 row(Subject::Priority(3), 2, 2, 7, Verdict::Inconclusive),
@@ -451,7 +451,7 @@ mod tests {
         let expected = [
             "loss from a to b: loss",
             "in all",
-            "counted at tcx egress",
+            "counted at tc egress",
             "b: rx_missed_errors 3",
             "sent received lost own side in flight verdict",
             "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive: it may be ours",

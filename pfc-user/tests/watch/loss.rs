@@ -168,7 +168,7 @@ fn root_without_loss_there_is_none() {
         json!([500, 500, 0, 0, "no-loss"])
     );
     assert_eq!(report["rows"].as_array().unwrap().len(), 2);
-    assert_eq!(report["sender"], "what t0 sent was counted at tcx egress");
+    assert_eq!(report["sender"], "what t0 sent was counted at tc egress");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn root_stamps_tell_exactly_what_was_lost_of_frames_that_pass_tcx_by() {
     );
     let sender = report["sender"].as_str().unwrap();
     assert!(
-        sender.contains("by its driver (tx_packets)") && sender.contains("did not pass tcx egress"),
+        sender.contains("by its driver (tx_packets)") && sender.contains("did not pass tc egress"),
         "{sender}"
     );
 
@@ -342,7 +342,7 @@ fn root_a_driver_whose_counts_may_be_old_is_waited_for() {
         (Some(1), &json!("loss")),
         "{report:#}"
     );
-    assert_eq!(report["sender"], "what tx sent was counted at tcx egress");
+    assert_eq!(report["sender"], "what tx sent was counted at tc egress");
 }
 
 #[test]

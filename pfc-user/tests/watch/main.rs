@@ -4,6 +4,7 @@
     reason = "both makers of frames bring the same damage"
 )]
 
+mod clsact;
 #[path = "../common/mod.rs"]
 mod common;
 mod counting;

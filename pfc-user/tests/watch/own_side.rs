@@ -78,7 +78,7 @@ fn root_what_the_senders_driver_drops_is_no_loss_between_the_ports() {
     );
     assert!(
         notes(&report).contains(
-            "10 frames passed tcx egress of t0 and were not counted as sent by its driver"
+            "10 frames passed tc egress of t0 and were not counted as sent by its driver"
         ),
         "{report:#}"
     );
@@ -136,7 +136,7 @@ fn root_what_the_senders_queue_drops_is_no_loss_between_the_ports() {
     );
     assert!(
         notes(report).contains(&format!(
-            "{lost} frames passed tcx egress of t0 and were not counted as sent"
+            "{lost} frames passed tc egress of t0 and were not counted as sent"
         )),
         "{report:#}"
     );

@@ -183,14 +183,21 @@ pub fn queues(interface: &str) -> io::Result<Queues> {
     // struct ethtool_channels: four limits behind the command, then rx, tx, other, combined.
     let mut channels = Request::new(GCHANNELS, 36);
     channels.send(interface)?;
-    let combined = channels.word(32);
-    Ok(Queues {
-        rx: channels.word(20) + combined,
-        tx: channels.word(24) + combined,
-    })
+    Ok(read_queues(&channels))
 }
 
-/// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not say, or has no such queues.
+/// Drivers count queues that receive and send apart (vmxnet3) or as pairs (virtio_net, igb).
+fn read_queues(channels: &Request) -> Queues {
+    let combined = channels.word(32);
+    Queues {
+        rx: channels.word(20) + combined,
+        tx: channels.word(24) + combined,
+    }
+}
+
+/// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not
+/// say, as e1000 and e1000e, or has no such queues. To be asked once a program is attached: virtio_net
+/// then adds a pair for each CPU, where its device has them, and may receive on them too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
     // Who writes to a tun or tap runs what is done for its frames, however many do.
     if driver(interface).ok()? == "tun" {
@@ -310,5 +317,29 @@ impl Request {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_summed_however_a_driver_counts_them() {
+        // struct ethtool_channels: the limits, then rx, tx, other, combined.
+        let queues = |rx, tx, combined| {
+            let mut channels = Request::new(GCHANNELS, 36);
+            for (at, count) in [(4, 8), (8, 8), (12, 1), (16, 8)] {
+                channels.set_word(at, count);
+            }
+            for (at, count) in [(20, rx), (24, tx), (28, 1), (32, combined)] {
+                channels.set_word(at, count);
+            }
+            read_queues(&channels)
+        };
+        let expected = |rx, tx| Queues { rx, tx };
+        assert_eq!(queues(2, 1, 0), expected(2, 1), "vmxnet3");
+        assert_eq!(queues(0, 0, 4), expected(4, 4), "virtio_net");
+        assert_eq!(queues(1, 0, 3), expected(4, 3), "both");
     }
 }

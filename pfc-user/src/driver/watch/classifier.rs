@@ -1,11 +1,14 @@
-//! The program for tcx (Linux 6.6), by bpf_link: beside other programs, and gone with the process.
+//! The program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone with the process;
+//! on older kernels as a filter of `clsact` (see [`super::clsact`]).
 
 use aya::maps::{Map, MapError};
-use aya::programs::tc::TcAttachOptions;
+use aya::programs::tc::{NlOptions, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun};
-use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader, TestRunOptions};
 
+use super::clsact::Clsact;
+use crate::driver::link::LinkError;
+use crate::driver::netns::Namespace;
 use crate::driver::xdp::object::{open, take, verified, words};
 use crate::driver::xdp::words::Words;
 use crate::driver::xdp::{TestResult, XdpError};
@@ -25,10 +28,15 @@ pub enum Direction {
     Egress,
 }
 
-/// A program at tcx. Dropping it detaches it; so does the end of the process.
+/// A program for tc. Dropping it detaches it; at tcx so does the end of the process.
 pub struct Classifier {
     object: Ebpf,
-    attached: Option<Direction>,
+    attached: Option<Attached>,
+}
+
+enum Attached {
+    Tcx(Direction),
+    Clsact(Direction, Clsact),
 }
 
 impl Classifier {
@@ -48,32 +56,58 @@ impl Classifier {
 
     /// Attaches it to `interface` of the calling thread's network namespace, beside whatever is there.
     pub fn attach(&mut self, interface: &str, direction: Direction) -> Result<(), XdpError> {
-        if KernelVersion::current().is_ok_and(|version| version < KernelVersion::new(6, 6, 0)) {
-            return Err(XdpError::Kernel {
-                lacks: "tcx (Linux 6.6)",
-            });
-        }
-        let program: &mut SchedClassifier = self
-            .object
-            .program_mut(NAME)
-            .ok_or(XdpError::Missing(NAME))?
-            .try_into()?;
+        let program = self.program()?;
         let (kind, order) = match direction {
             Direction::Ingress => (TcAttachType::Ingress, LinkOrder::first()),
             Direction::Egress => (TcAttachType::Egress, LinkOrder::last()),
         };
         program.attach_with_options(interface, kind, TcAttachOptions::TcxOrder(order))?;
-        self.attached = Some(direction);
+        self.attached = Some(Attached::Tcx(direction));
         Ok(())
     }
 
-    /// `tcx ingress` or `tcx egress`; `none` where it is not attached.
+    /// The same by a filter of `clsact`, which this makes where it is not there. The program answers
+    /// TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
+    pub fn attach_to_clsact(
+        &mut self,
+        interface: &str,
+        direction: Direction,
+    ) -> Result<(), XdpError> {
+        let namespace = Namespace::current().map_err(LinkError::from)?;
+        let clsact = Clsact::ready(namespace, interface)?;
+        let kind = match direction {
+            Direction::Ingress => TcAttachType::Ingress,
+            Direction::Egress => TcAttachType::Egress,
+        };
+        let (priority, handle) = clsact.filter(direction);
+        let options = NlOptions {
+            priority,
+            handle: handle.into(),
+            ..NlOptions::default()
+        };
+        let program = self.program()?;
+        let link =
+            program.attach_with_options(interface, kind, TcAttachOptions::Netlink(options))?;
+        // Its end would take the filter away in whatever namespace the thread is in by then.
+        std::mem::forget(program.take_link(link)?);
+        self.attached = Some(Attached::Clsact(direction, clsact));
+        Ok(())
+    }
+
+    /// Where it is attached: `tcx ingress`, `tc egress` and the like, or `none`.
     pub fn place(&self) -> &'static str {
-        match self.attached {
-            Some(Direction::Ingress) => "tcx ingress",
-            Some(Direction::Egress) => "tcx egress",
+        match &self.attached {
+            Some(Attached::Tcx(Direction::Ingress)) => "tcx ingress",
+            Some(Attached::Tcx(Direction::Egress)) => "tcx egress",
+            Some(Attached::Clsact(Direction::Ingress, _)) => "tc ingress",
+            Some(Attached::Clsact(Direction::Egress, _)) => "tc egress",
             None => "none",
         }
+    }
+
+    fn program(&mut self) -> Result<&mut SchedClassifier, XdpError> {
+        let program = self.object.program_mut(NAME);
+        Ok(program.ok_or(XdpError::Missing(NAME))?.try_into()?)
     }
 
     /// Takes a map out of the object, typed.
@@ -114,5 +148,14 @@ impl Classifier {
             action: result.return_value,
             duration: result.duration,
         })
+    }
+}
+
+impl Drop for Classifier {
+    fn drop(&mut self) {
+        if let Some(Attached::Clsact(direction, clsact)) = &self.attached {
+            // An interface that is gone took its filters along; what stays is for the next `watch`.
+            let _ = clsact.detach(*direction);
+        }
     }
 }

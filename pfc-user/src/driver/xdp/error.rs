@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::attached::{self, Attached};
 use super::link;
 use super::verifier_log::VerifierLog;
+use crate::driver::link::LinkError;
 
 /// Why the XDP program could not be loaded, attached, configured or read.
 #[derive(Debug, Error)]
@@ -121,6 +122,9 @@ pub enum XdpError {
         /// The reason.
         error: io::Error,
     },
+    /// The link could not be asked, or its filters not be changed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// A map could not be read or written.
     #[error("a map of the XDP program could not be used: {0}")]
     Map(#[source] MapError),

@@ -143,7 +143,7 @@ fn what_never_left_the_tester_is_no_loss_and_is_named() {
     );
     assert_eq!(report.verdict, Verdict::Inconclusive);
     assert!(
-        report.notes[0].starts_with("3 frames passed tcx egress of a and were not counted as sent"),
+        report.notes[0].starts_with("3 frames passed tc egress of a and were not counted as sent"),
         "{:?}",
         report.notes
     );
@@ -272,7 +272,7 @@ fn what_is_for_the_device_is_no_loss_where_all_is_counted_as_one() {
     let report = judge("a", "b", &arp(99, 1));
     assert_eq!(report.verdict, Verdict::Inconclusive);
     assert!(
-        report.notes[0].starts_with("1 frames without a priority passed tcx egress"),
+        report.notes[0].starts_with("1 frames without a priority passed tc egress"),
         "{:?}",
         report.notes
     );

@@ -18,7 +18,7 @@ use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
 
 /// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
-const RESETTING: [&str; 17] = [
+const RESETTING: [&str; 18] = [
     "atlantic",
     "bnxt_en",
     "ena",
@@ -36,6 +36,7 @@ const RESETTING: [&str; 17] = [
     "qede",
     "sfc",
     "stmmac",
+    "vmxnet3",
 ];
 /// Flows of test frames that are told apart when loss is judged.
 const FLOWS: u32 = 1024;
@@ -45,10 +46,18 @@ const FLOWS: u32 = 1024;
 pub struct PortName {
     /// Interface.
     pub interface: String,
-    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress` or `tcx egress`.
+    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on kernels
+    /// without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
     /// What priorities and pause times rest on.
     pub how: String,
+}
+
+impl PortName {
+    /// It counts what goes out.
+    fn is_egress(&self) -> bool {
+        self.place.ends_with(" egress")
+    }
 }
 
 impl fmt::Display for PortName {
@@ -157,11 +166,11 @@ impl Ports {
             flows: if args.loss.is_some() { FLOWS } else { 0 },
         };
         let point = match (direction, args.attach) {
-            (Some(direction), _) => Point::Tcx(direction),
+            (Some(direction), _) => Point::tc(direction),
             (None, AttachArg::Auto) => Point::Xdp(Mode::Auto),
             (None, AttachArg::Driver) => Point::Xdp(Mode::Driver),
             (None, AttachArg::Skb) => Point::Xdp(Mode::Skb),
-            (None, AttachArg::Tc) => Point::Tcx(Direction::Ingress),
+            (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
         };
         if matches!(point, Point::Xdp(Mode::Auto | Mode::Driver))
             && RESETTING.contains(&state.driver.as_str())
@@ -177,11 +186,11 @@ impl Ports {
         let watch = match Watch::attach(interface, point, &settings) {
             Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
                 let message = format!(
-                    "has an XDP program already, {program}: counting at tcx ingress, behind it. Not seen: frames that it drops, \
+                    "has an XDP program already, {program}: counting at tc ingress, behind it. Not seen: frames that it drops, \
                      redirects or sends back, PAUSE and PFC frames where it takes them, and frames as they were before it changed them"
                 );
                 output.event(0, interface, "occupied", &message)?;
-                Watch::attach(interface, Point::Tcx(Direction::Ingress), &settings)?
+                Watch::attach(interface, Point::tc(Direction::Ingress), &settings)?
             }
             watch => watch?,
         };
@@ -253,9 +262,8 @@ impl Ports {
 
     /// The port on that interface that counts what comes in, or what goes out.
     pub fn find(&self, interface: &str, egress: bool) -> &Port {
-        let is_it = |port: &&Port| {
-            port.name.interface == interface && (port.name.place == "tcx egress") == egress
-        };
+        let is_it =
+            |port: &&Port| port.name.interface == interface && port.name.is_egress() == egress;
         self.ports
             .iter()
             .find(is_it)
@@ -343,7 +351,7 @@ impl Ports {
     /// The present readings, labelled for Prometheus.
     pub fn labelled(&self) -> Result<Vec<Labelled>> {
         let labelled = |port: &Port| {
-            let direction = if port.name.place == "tcx egress" {
+            let direction = if port.name.is_egress() {
                 "transmit"
             } else {
                 "receive"

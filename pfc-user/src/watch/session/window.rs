@@ -88,7 +88,7 @@ impl Drops {
         })
     }
 
-    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames that left past tcx egress, `bypassed`,
+    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames that left past tc egress, `bypassed`,
     /// were counted behind the queues; those that XDP counts in the driver, before the stack.
     fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
         let mut own = OwnSide {
@@ -290,7 +290,7 @@ impl LossWindow {
             own = self
                 .drops
                 .until(&now, unsent(&self.begin), bypassed, before_the_stack);
-            // Flows are of what passed tcx egress, whoever counts all.
+            // Flows are of what passed tc egress, whoever counts all.
             own_of_flows =
                 self.attached
                     .until(&now, unsent(&self.earlier), false, before_the_stack);
@@ -355,14 +355,14 @@ fn unless_removed<T>(
     Ok(None)
 }
 
-/// Frames that passed tcx egress between two moments and that the driver did not count as sent. Egress is read before the driver at
+/// Frames that passed tc egress between two moments and that the driver did not count as sent. Egress is read before the driver at
 /// the first moment and after it at the second, so that these are never too few.
 fn unsent(from: &Mark, to: &Mark) -> u64 {
     total(&rise(&from.egress, &to.egress))
         .saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
-/// Whether frames left that did not pass tcx egress. The driver was read after egress at the beginning and before it at the
+/// Whether frames left that did not pass tc egress. The driver was read after egress at the beginning and before it at the
 /// end, so that without such frames it cannot have counted more, but for those that waited in a queue when it began.
 fn bypassed(earlier: &Mark, begin: &Mark, end: &Mark) -> bool {
     let sent = |from: &Mark| total(&rise(&from.egress, &end.egress));

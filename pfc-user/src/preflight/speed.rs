@@ -1,0 +1,94 @@
+//! The speed of a port, and a line rate that the testbed says in its place.
+
+use pfc_ebpf::units::LineRate;
+
+use super::{Item, command, ok, problem, unknown};
+use crate::evidence::preflight::{Facts, Port, Preflight, Role};
+
+/// The speed that means something: of a software link none does.
+fn real_speed(facts: &Facts) -> Option<u64> {
+    facts.speed.filter(|_| facts.kind.is_none())
+}
+
+/// Why a line rate that a testbed says cannot be taken on a port of that speed, where it knows one.
+pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> Option<String> {
+    let speed = speed.filter(|speed| rate.bits_per_second() != *speed)?;
+    let word = if rate.bits_per_second() > speed {
+        "above"
+    } else {
+        "below"
+    };
+    Some(format!(
+        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+        speed / 1_000_000
+    ))
+}
+
+/// The item where a port has no speed that means something.
+fn speed_by_testbed(port: &Port, found: &str) -> Item {
+    match port.wanted.line_rate {
+        Some(rate) => ok(
+            "speed",
+            format!("{found}; {} Mbit/s by the testbed", rate / 1_000_000),
+        ),
+        None if port.role == Role::Rc => ok("speed", found),
+        None => problem(
+            "speed",
+            found,
+            "one by the testbed",
+            "set line_rate under [ports] in the testbed",
+        ),
+    }
+}
+
+pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
+    let facts = &port.facts;
+    if let Some(kind) = &facts.kind {
+        return speed_by_testbed(port, &format!("a {kind} has none of its own"));
+    }
+    let Some(speed) = real_speed(facts) else {
+        if facts.carrier {
+            return speed_by_testbed(port, "the driver does not tell");
+        }
+        return unknown(
+            "speed",
+            "not known without carrier",
+            "the speed of the other port",
+            "plug in the cable, or see `ethtool`",
+        );
+    };
+    let asked = port.wanted.line_rate.map(LineRate::from_bits_per_second);
+    if let Some(Ok(asked)) = asked
+        && let Some(wrong) = wrong_line_rate(&facts.interface, Some(speed), asked)
+    {
+        return problem(
+            "speed",
+            wrong,
+            "none by the testbed, or this one",
+            "take line_rate out of [ports] in the testbed",
+        );
+    }
+    let found = format!("{} Mbit/s", speed / 1_000_000);
+    let others = preflight
+        .ports
+        .iter()
+        .filter(|other| other.role != Role::Rc && port.role != Role::Rc);
+    match others
+        .filter_map(|other| real_speed(&other.facts))
+        .find(|other| *other != speed)
+    {
+        Some(other) => {
+            let expected = format!("that of the other port, {} Mbit/s", other / 1_000_000);
+            problem(
+                "speed",
+                found,
+                &expected,
+                command(
+                    facts,
+                    &format!("ethtool -s {} speed {}", facts.interface, other / 1_000_000),
+                ),
+            )
+        }
+        None => ok("speed", found),
+    }
+}
