@@ -1,8 +1,8 @@
 //! The programs of `watch`: count every frame of a port and let it pass, untouched. `watch` at XDP; `watch_tc` at tcx, either
 //! on the way in, where another XDP program holds the port, or on the way out.
 //!
-//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Needs Linux 5.18
-//! (`bpf_xdp_load_bytes`), and 6.6 at tcx.
+//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Where the
+//! kernel has no tcx (before Linux 6.6), the classifier is a filter of clsact.
 #![no_std]
 #![no_main]
 #![expect(
