@@ -196,7 +196,7 @@ for port in t0 t1 d0 d1; do $ip link set "$port" up || fail "no port $port"; don
 awaited() { until [ "$(cat "/sys/class/net/$1/carrier")" = 1 ]; do usleep 10000; done; }
 for port in t0 t1 d0 d1; do awaited $port; done
 checks() {
-    /tools/validator check --testbed /testbed.toml > /tmp/check; code=$?
+    /tools/validator check --testbed /testbed.toml "$@" > /tmp/check; code=$?
     cat /tmp/check
     return $code
 }
@@ -207,7 +207,7 @@ for pair in d0=d1 d1=d0; do
     /tools/tc filter add dev "${pair%=*}" ingress matchall \
         action mirred egress redirect dev "${pair#*=}" || fail "mirred"
 done
-step "check on $DRIVER, cabled" checks
+step "check --fix on $DRIVER, cabled" checks --fix
 for port in d0 d1; do /tools/tc qdisc del dev $port clsact; $ip link set $port promisc off; done
 /tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 > /tmp/switch 2>&1 &
 until grep -q ready /tmp/switch; do
