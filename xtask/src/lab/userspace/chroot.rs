@@ -44,6 +44,7 @@ pub fn with<T>(root: &Path, suite: Suite, work: impl FnOnce(&Chroot) -> Result<T
         workspace: WORKSPACE,
     };
     let done = chroot.make(root, suite).and_then(|()| work(&chroot));
+    println!("    it takes {} MB", chroot.megabytes()?);
     match &done {
         Ok(_) => chroot.remove()?,
         Err(_) => println!("    left for a look: {}", chroot.folder.display()),
@@ -89,6 +90,13 @@ impl Chroot {
                 self.copy_workspace(root)
             },
         )
+    }
+
+    fn megabytes(&self) -> Result<String> {
+        let mut du = Command::new("du");
+        du.args(["--summarize", "--one-file-system", "--block-size=MB"]);
+        let line = step::output(du.arg(&self.folder))?;
+        Ok(line.split("MB").next().unwrap_or_default().to_owned())
     }
 
     /// Whatever may be mounted in it is left alone.
@@ -202,19 +210,9 @@ impl Chroot {
         Ok(())
     }
 
-    /// In a mount and a process namespace of its own, which ends when we end.
     fn command(&self, words: &[String]) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args([
-            "--pdeathsig",
-            "KILL",
-            "--",
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-        ]);
-        command.args(["--kill-child", "--", "sh", "-euc", ENTER]);
+        let mut command = super::bound();
+        command.args(["--", "sh", "-euc", ENTER]);
         command.arg(&self.folder).arg(self.workspace).args(words);
         command.env_clear().envs(environment(env::vars_os()));
         command

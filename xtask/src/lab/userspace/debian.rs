@@ -78,7 +78,8 @@ pub fn base(suite: Suite, apt: &Apt) -> Result<PathBuf> {
         return Ok(archive);
     }
     let part = suite.path(".part.tar");
-    let mut make = Command::new("mmdebstrap");
+    let mut make = super::bound();
+    make.args(["--mount-proc", "--", "mmdebstrap"]);
     make.args(["--variant=minbase", "--include=ca-certificates"]);
     make.args(
         apt.options
