@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use nix::sys::statvfs::statvfs;
 
 /// What to do when cargo stops in a first build, which downloads.
-const CARGO_ADVICE: &str = "cargo stopped, and says why above; a second call goes on from there. If \
-    it could not reach the package registry, see to the network: HTTPS_PROXY names a proxy, and \
+const CARGO_ADVICE: &str = "cargo stopped, and says why above; a second call goes on from there. \
+    If it could not reach the package registry, see to the network: HTTPS_PROXY names a proxy, and \
     CARGO_HTTP_CAINFO a file with its certificates";
 
 /// With less room than this, in octets, a disk counts as full.

@@ -1,5 +1,5 @@
-//! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, on a fresh Debian that is made
-//! of packages, in a chroot. The kernel is this machine's.
+//! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, on a fresh Debian that is
+//! made of packages, in a chroot. The kernel is this machine's.
 
 mod chroot;
 mod debian;
@@ -22,7 +22,7 @@ pub struct Userspace {
     /// The release of Debian; without it, one after the other
     #[arg(long, value_enum)]
     suite: Option<Suite>,
-    /// Run another command than setup and demo on the fresh Debian, such as bash
+    /// Run another command than setup and demo on the (first) fresh Debian, such as bash
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -32,8 +32,8 @@ const FIRST: [&str; 2] = [
     "apt-get update",
     "apt-get install --no-install-recommends ca-certificates cargo-web git",
 ];
-/// Setup is killed at these lines, in turn: dpkg is unpacking the largest package, and cargo has built
-/// all but the last crate of the linker.
+/// Setup is killed at these lines, in turn: dpkg is unpacking the largest package, and cargo has
+/// built all but the last crate of the linker.
 const KILLED_AT: [&str; 2] = ["Unpacking rust-web-src ", "Compiling bpf-linker "];
 /// The validator's exit code for what could not be judged, as on a busy machine.
 const INCONCLUSIVE: i32 = 3;

@@ -44,9 +44,11 @@ pub fn with<T>(root: &Path, suite: Suite, work: impl FnOnce(&Chroot) -> Result<T
         workspace: WORKSPACE,
     };
     let done = chroot.make(root, suite).and_then(|()| work(&chroot));
-    println!("    it takes {} MB", chroot.megabytes()?);
     match &done {
-        Ok(_) => chroot.remove()?,
+        Ok(_) => {
+            println!("    it took {} MB", chroot.megabytes()?);
+            chroot.remove()?;
+        }
         Err(_) => println!("    left for a look: {}", chroot.folder.display()),
     }
     step::blame_disk(done, &[&parent])

@@ -114,7 +114,8 @@ fn sources(targets: &str, suite: Suite) -> Option<Vec<String>> {
     ])
 }
 
-/// How to reach mirrors, and what to think of their dates: of what `apt-config dump` prints, what is set.
+/// How to reach mirrors, and what to think of their dates: of what `apt-config dump` prints, what
+/// is set.
 fn options(configuration: &str) -> impl Iterator<Item = &str> {
     const PASSED_ON: [&str; 4] = [
         "Acquire::http:",
