@@ -33,7 +33,7 @@ const FIRST: [&str; 2] = [
     "apt-get install --no-install-recommends ca-certificates cargo-web git",
 ];
 /// Setup is killed at these lines, in turn: dpkg is unpacking the largest package, and cargo has
-/// built all but the last crate of the linker.
+/// come to the linker itself.
 const KILLED_AT: [&str; 2] = ["Unpacking rust-web-src ", "Compiling bpf-linker "];
 /// The validator's exit code for what could not be judged, as on a busy machine.
 const INCONCLUSIVE: i32 = 3;
