@@ -103,8 +103,8 @@ fn build_objects(root: &Path) -> Result<()> {
     })
 }
 
-/// Leaves an equal file alone, so that cargo builds nothing anew for it. The new one is there as a whole
-/// or not at all.
+/// Leaves an equal file alone, so that cargo builds nothing anew for it. The new one is there as a
+/// whole or not at all.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
     let new = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == new) {

@@ -25,7 +25,7 @@ pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
         );
     }
     setup::run(&[Group::Build], &options.setup)?;
-    step::blame_disk(build_ebpf::run(root), &[root]).context(step::CARGO_ADVICE)?;
+    step::explain_cargo(build_ebpf::run(root), root)?;
     let mut validator = Command::new(root.join("target/release/validator"));
     validator
         .args(["run", "--testbed", "configs/testbeds/sim.toml"])

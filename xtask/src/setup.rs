@@ -35,7 +35,8 @@ pub struct Install {
     pub no_install: bool,
 }
 
-/// Sources and compiler of one version. Debian 12 has them in its security suite, Debian 13 in main.
+/// Sources and compiler of one version. Debian 12 has them in its security suite, Debian 13 in
+/// main.
 const SOURCES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
 /// Something that is not there.
@@ -51,7 +52,8 @@ enum Source {
     Built,
 }
 
-/// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error with what to do.
+/// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error
+/// with what to do.
 pub fn run(groups: &[Group], options: &Install) -> Result<()> {
     let apt = Apt::of_this_machine();
     let missing = missing(groups);
@@ -157,7 +159,8 @@ impl Source {
         match self {
             Self::Packages(packages) => Apt::hint(packages),
             Self::Built => format!(
-                "cargo install bpf-linker --version {LINKER_VERSION}, linked with that compiler's libLLVM"
+                "cargo install bpf-linker --version {LINKER_VERSION}, linked with that \
+                 compiler's libLLVM"
             ),
         }
     }

@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail};
 use nix::sys::statvfs::statvfs;
 
 /// What to do when cargo stops in a first build, which downloads.
-pub const CARGO_ADVICE: &str = "cargo stopped, and says why above. A second call goes on from \
-    there. If it could not reach the package registry, see to the network; a proxy goes into \
-    HTTPS_PROXY, the certificates of one that reads along into CARGO_HTTP_CAINFO";
+const CARGO_ADVICE: &str = "cargo stopped, and says why above; a second call goes on from there. \
+    If it could not reach the package registry, see to the network: HTTPS_PROXY names a proxy, and \
+    CARGO_HTTP_CAINFO a file with its certificates";
 
 /// With less room than this, in octets, a disk counts as full.
 const FULL: u64 = 256 << 20;
@@ -79,14 +79,22 @@ pub fn show(command: &Command) -> String {
 
 /// Adds to an error that the disk of one of `folders` is full, where it is.
 pub fn blame_disk<T>(result: Result<T>, folders: &[&Path]) -> Result<T> {
-    blame(result, folders, FULL)
+    explain(result, folders, FULL, None)
 }
 
-fn blame<T>(result: Result<T>, folders: &[&Path], full: u64) -> Result<T> {
-    let cause = || folders.iter().find_map(|folder| lack(folder, full));
-    result.map_err(|error| match cause() {
-        Some(cause) => error.context(cause),
-        None => error,
+/// Adds to an error of a build in `folder` what may be the cause.
+pub fn explain_cargo<T>(result: Result<T>, folder: &Path) -> Result<T> {
+    explain(result, &[folder], FULL, Some(CARGO_ADVICE))
+}
+
+/// With `advice` where the disk is not full.
+fn explain<T>(result: Result<T>, folders: &[&Path], full: u64, advice: Option<&str>) -> Result<T> {
+    result.map_err(|error| {
+        let lack = folders.iter().find_map(|folder| lack(folder, full));
+        match lack.or_else(|| advice.map(str::to_owned)) {
+            Some(cause) => error.context(cause),
+            None => error,
+        }
     })
 }
 
@@ -119,19 +127,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_named() {
-        let failed = || Err::<(), _>(anyhow!("cannot write"));
+    fn a_full_disk_is_named_and_else_what_to_do() {
         let here = [Path::new("/nowhere"), Path::new(".")];
-        let error = format!("{:#}", blame(failed(), &here, u64::MAX).unwrap_err());
-        assert!(
-            error.starts_with("only ") && error.ends_with(": cannot write"),
-            "{error}"
-        );
-        assert!(error.contains("on the disk of ."), "{error}");
-        assert_eq!(
-            format!("{:#}", blame(failed(), &here, 0).unwrap_err()),
-            "cannot write"
-        );
-        assert!(blame(Ok(()), &here, u64::MAX).is_ok());
+        let error = |full, advice| {
+            let failed = Err::<(), _>(anyhow!("cannot write"));
+            format!("{:#}", explain(failed, &here, full, advice).unwrap_err())
+        };
+        let full = error(u64::MAX, Some("see to the network"));
+        assert!(full.starts_with("only ") && full.ends_with(": cannot write"));
+        assert!(full.contains("on the disk of .") && !full.contains("network"));
+        assert_eq!(error(0, Some("wait")), "wait: cannot write");
+        assert_eq!(error(0, None), "cannot write");
+        assert!(blame_disk(Ok(()), &here).is_ok());
     }
 }

@@ -1,4 +1,5 @@
-//! The tools that build XDP programs: a rustc that has the sources of `core`, and a bpf-linker for its LLVM.
+//! The tools that build XDP programs: a rustc that has the sources of `core`, and a bpf-linker for
+//! its LLVM.
 
 use std::env;
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The first of rustup's nightly, rustup's stable and the system's compiler that has the sources; `None` when none has.
+    /// The first of rustup's nightly, rustup's stable and the system's compiler that has the
+    /// sources; `None` when none has.
     pub fn find() -> Option<Self> {
         let of_rustup = ["nightly", "stable"].into_iter().filter_map(|channel| {
             // To ask for a toolchain that is not there must not install it.
@@ -73,7 +75,8 @@ impl Toolchain {
         cache().join(format!("bpf-linker-{LINKER_VERSION}-llvm-{}", self.llvm))
     }
 
-    /// Whether that bpf-linker is there and runs: the libLLVM that it was linked with may have gone with an update.
+    /// Whether that bpf-linker is there and runs: the libLLVM that it was linked with may have gone
+    /// with an update.
     pub fn has_linker(&self) -> bool {
         step::output(Command::new(self.linker_root().join("bin/bpf-linker")).arg("--version"))
             .is_ok()
@@ -115,7 +118,8 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Where tools are kept that are built once: `$VALIDATOR_CACHE`, or else what the XDG base directories say.
+/// Where tools are kept that are built once: `$VALIDATOR_CACHE`, or else what the XDG base
+/// directories say.
 pub fn cache() -> PathBuf {
     let set = |name| {
         env::var_os(name)
@@ -128,7 +132,8 @@ pub fn cache() -> PathBuf {
     })
 }
 
-/// Takes away what the cargo that runs us has set for its own toolchain and build, so that another one can be told what to do.
+/// Takes away what the cargo that runs us has set for its own toolchain and build, so that another
+/// one can be told what to do.
 pub fn without_outer_cargo(command: &mut Command) -> &mut Command {
     const OUTER: [&str; 5] = ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTFLAGS", "RUSTDOC"];
     /// What the user has set for every cargo.

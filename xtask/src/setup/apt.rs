@@ -39,7 +39,8 @@ impl Apt {
         )
     }
 
-    /// Packages that dpkg began to install and did not finish, as a kill or a power cut leaves them.
+    /// Packages that dpkg began to install and did not finish, as a kill or a power cut leaves
+    /// them.
     pub fn unfinished(&self) -> Vec<String> {
         let mut query = self.program("dpkg-query");
         query.args(["-W", "-f", "${db:Status-Abbrev}\t${binary:Package}\n"]);
@@ -137,7 +138,8 @@ pub fn check_machine(packages: &[&str], has_apt: bool) -> Result<()> {
     Ok(())
 }
 
-/// Reads lines of a status in letters and a name: what is wanted, what is, and `R` for a broken one.
+/// Reads lines of a status in letters and a name: what is wanted, what is, and `R` for a broken
+/// one.
 fn unfinished(states: &str) -> Vec<String> {
     let is_unfinished = |state: &str| {
         let mut letters = state.chars().skip(1);

@@ -49,8 +49,7 @@ impl Linker {
             .env("LLVM_PREFIX", &prefix)
             .env("CARGO_TARGET_DIR", &work)
             .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-        let built = step::run(&mut cargo).context(step::CARGO_ADVICE);
-        step::blame_disk(built, &[&self.root])?;
+        step::explain_cargo(step::run(&mut cargo), &self.root)?;
         fs::remove_dir_all(&work).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(()),
             _ => Err(error).with_context(|| format!("cannot remove {}", work.display())),

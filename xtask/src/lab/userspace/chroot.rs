@@ -45,7 +45,10 @@ pub fn with<T>(root: &Path, suite: Suite, work: impl FnOnce(&Chroot) -> Result<T
     };
     let done = chroot.make(root, suite).and_then(|()| work(&chroot));
     match &done {
-        Ok(_) => chroot.remove()?,
+        Ok(_) => {
+            println!("    it took {} MB", chroot.megabytes()?);
+            chroot.remove()?;
+        }
         Err(_) => println!("    left for a look: {}", chroot.folder.display()),
     }
     step::blame_disk(done, &[&parent])
@@ -89,6 +92,13 @@ impl Chroot {
                 self.copy_workspace(root)
             },
         )
+    }
+
+    fn megabytes(&self) -> Result<String> {
+        let mut du = Command::new("du");
+        du.args(["--summarize", "--one-file-system", "--block-size=MB"]);
+        let line = step::output(du.arg(&self.folder))?;
+        Ok(line.split("MB").next().unwrap_or_default().to_owned())
     }
 
     /// Whatever may be mounted in it is left alone.
@@ -202,19 +212,9 @@ impl Chroot {
         Ok(())
     }
 
-    /// In a mount and a process namespace of its own, which ends when we end.
     fn command(&self, words: &[String]) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args([
-            "--pdeathsig",
-            "KILL",
-            "--",
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-        ]);
-        command.args(["--kill-child", "--", "sh", "-euc", ENTER]);
+        let mut command = super::bound();
+        command.args(["--", "sh", "-euc", ENTER]);
         command.arg(&self.folder).arg(self.workspace).args(words);
         command.env_clear().envs(environment(env::vars_os()));
         command

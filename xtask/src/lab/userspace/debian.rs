@@ -78,7 +78,8 @@ pub fn base(suite: Suite, apt: &Apt) -> Result<PathBuf> {
         return Ok(archive);
     }
     let part = suite.path(".part.tar");
-    let mut make = Command::new("mmdebstrap");
+    let mut make = super::bound();
+    make.args(["--mount-proc", "--", "mmdebstrap"]);
     make.args(["--variant=minbase", "--include=ca-certificates"]);
     make.args(
         apt.options
@@ -113,7 +114,8 @@ fn sources(targets: &str, suite: Suite) -> Option<Vec<String>> {
     ])
 }
 
-/// How to reach mirrors, and what to think of their dates: of what `apt-config dump` prints, what is set.
+/// How to reach mirrors, and what to think of their dates: of what `apt-config dump` prints, what
+/// is set.
 fn options(configuration: &str) -> impl Iterator<Item = &str> {
     const PASSED_ON: [&str; 4] = [
         "Acquire::http:",
