@@ -145,6 +145,13 @@ impl Suite<'_> {
             let part = self.of_release("on real frames", &arguments);
             self.outcome.add(part.run());
         }
+        if lab && self.full {
+            let part = self.lab(
+                "setup and demo on Debian 12 and 13, in chroots",
+                "userspace",
+            )?;
+            self.outcome.add(part.run());
+        }
         Ok(())
     }
 

@@ -78,6 +78,8 @@ struct Port {
     /// Table `ports` and `limits` of the testbed.
     line_rate: Option<&'static str>,
     load: &'static str,
+    /// Obeys 802.3x until it is told not to.
+    pauses: bool,
     max_response: &'static str,
 }
 
@@ -90,6 +92,7 @@ impl Model {
             modules: &[],
             line_rate: None,
             load: "0.1",
+            pauses: true,
             max_response: "2ms",
         };
         match self {
@@ -99,6 +102,7 @@ impl Model {
                 driver: "virtio_net",
                 line_rate: Some("100M"),
                 load: "1.0",
+                pauses: false,
                 ..gigabit
             },
             Self::Igb => Port {
@@ -110,6 +114,7 @@ impl Model {
             Self::Vmxnet3 => Port {
                 device: "vmxnet3",
                 driver: "vmxnet3",
+                pauses: false,
                 modules: &["vmxnet3"],
                 ..gigabit
             },
@@ -207,6 +212,14 @@ for pair in d0=d1 d1=d0; do
     /tools/tc filter add dev "${pair%=*}" ingress matchall \
         action mirred egress redirect dev "${pair#*=}" || fail "mirred"
 done
+if [ -n "$PAUSE" ]; then
+    # As the first check advises: the port itself neither obeys nor sends pause frames.
+    ends 1 "check on $DRIVER names its pause settings" checks --passive
+    grep -q "802.3x pause *rx on" /tmp/check || fail "expected pause settings to be named"
+    for port in t0 t1; do
+        /tools/ethtool -A $port autoneg off rx off tx off || fail "ethtool -A $port"
+    done
+fi
 step "check --fix on $DRIVER, cabled" checks --fix
 for port in d0 d1; do /tools/tc qdisc del dev $port clsact; $ip link set $port promisc off; done
 /tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 > /tmp/switch 2>&1 &
@@ -302,18 +315,22 @@ fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Res
         driver,
         modules,
         line_rate,
+        pauses,
         ..
     } = model.port();
     let settings = format!(
-        "DRIVER={driver} RATE={} PLAN={plan}\n",
-        line_rate.unwrap_or("1G")
+        "DRIVER={driver} RATE={} PLAN={plan} PAUSE={}\n",
+        line_rate.unwrap_or("1G"),
+        if pauses { "1" } else { "" }
     );
     let script = [&settings, FUNCTIONS, SCRIPT].concat();
     let folder = root.join(format!("target/lab/nic-{driver}"));
     let modules = [&COMMON_MODULES, modules].concat();
     let mut initrd = Initrd::begin(&folder, tools, tree, &modules, &script)?;
     initrd.stripped(&root.join("target/release/validator"), "tools/validator")?;
-    initrd.program(&tools.program("tc")?, "tools/tc")?;
+    for name in ["tc", "ethtool"] {
+        initrd.program(&tools.program(name)?, &format!("tools/{name}"))?;
+    }
     initrd.copy_folder(&root.join("configs"), "configs")?;
     initrd.write("testbed.toml", model.testbed().as_bytes(), 0o644)?;
     let initrd = initrd.pack()?;

@@ -14,7 +14,7 @@ use crate::toolchain;
 
 /// Programs that run the guests or run in them. Also where the machine has them: the guest gets
 /// these, and files of different versions do not mix.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
     "qemu-system-x86",
     "qemu-system-common",
     "qemu-system-data",
@@ -23,6 +23,7 @@ const TOOLS: [&str; 8] = [
     "libibverbs1",
     "ibverbs-providers",
     "iproute2",
+    "ethtool",
 ];
 
 /// Kernels that the labs boot.

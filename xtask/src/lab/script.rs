@@ -100,13 +100,13 @@ pub fn test_programs(root: &Path, names: &[&str]) -> Result<Vec<std::path::PathB
     });
     let messages = step::output(&mut cargo)?;
     let executable = |name: &&str| {
-        let of_name = messages.lines().filter_map(|line| {
+        let mut of_name = messages.lines().filter_map(|line| {
             let message: serde_json::Value = serde_json::from_str(line).ok()?;
             let found = message["target"]["name"] == **name;
             found.then(|| message["executable"].as_str().map(Into::into))?
         });
         of_name
-            .last()
+            .next_back()
             .with_context(|| format!("cargo made no test program {name}"))
     };
     names.iter().map(executable).collect()
