@@ -132,7 +132,8 @@ const HARDWARE: Nic = Nic {
     lag: 0,
     xdp: Xdp::Unknown,
     stops_merging: false,
-    // A PHY that negotiates again has let the link go by then, and so has a DUT that was configured.
+    // A PHY that negotiates again has let the link go by then, and so has a DUT that was
+    // configured.
     settles: 500_000_000,
     deaf: 200_000_000,
     drops: Drops::BY_NAME,

@@ -186,10 +186,8 @@ impl Running {
     /// Sends it SIGTERM.
     fn terminate(self) -> DutReport {
         // SAFETY: the thread has not been joined.
-        assert_eq!(
-            unsafe { libc::pthread_kill(self.thread.as_pthread_t(), libc::SIGTERM) },
-            0
-        );
+        let sent = unsafe { libc::pthread_kill(self.thread.as_pthread_t(), libc::SIGTERM) };
+        assert_eq!(sent, 0);
         Self::report(self.thread, self.stdout)
     }
 

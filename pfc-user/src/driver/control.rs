@@ -37,8 +37,8 @@ impl ControlSender {
         })
     }
 
-    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and tells between which
-    /// times it left, and how often there was no room.
+    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and tells between
+    /// which times it left, and how often there was no room.
     pub fn send_with_room(&self, frame: &MacControl) -> Result<(Departure, u64), PacketError> {
         packet::when_there_is_room(PATIENCE, || self.send(frame))
     }

@@ -295,8 +295,9 @@ impl Journal {
         Ok(Some(change))
     }
 
-    /// Turns off what merges frames in the device, as far as the driver lets go of it: to be done before
-    /// a program is attached, which turns it off as well, and to be put back after that is gone.
+    /// Turns off what merges frames in the device, as far as the driver lets go of it: to be done
+    /// before a program is attached, which turns it off as well, and to be put back after that is
+    /// gone.
     pub fn without_merging(
         &self,
         namespace: &Namespace,
@@ -500,8 +501,8 @@ impl Setting {
 }
 
 impl Setting {
-    /// The kernel has noted that the feature is wanted, and it is back when the driver has no program
-    /// any more: drivers hold what merges frames off while they have one, whosever it is.
+    /// The kernel has noted that the feature is wanted, and it is back when the driver has no
+    /// program any more: drivers hold what merges frames off while they have one, whosever it is.
     fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
         let merging = self.was && Feature::MERGING.contains(&self.feature);
         merging && matches!(set, Err(LinkError::Fixed { .. }))

@@ -181,7 +181,8 @@ pub fn feature(
     })
 }
 
-/// Every offload that the kernel knows, by its name; none where the driver has no ethtool operations.
+/// Every offload that the kernel knows, by its name; none where the driver has no ethtool
+/// operations.
 pub fn features(namespace: &Namespace, interface: &str) -> Result<Vec<FeatureFact>, LinkError> {
     Ok(namespace
         .run(|| features::read(interface))?

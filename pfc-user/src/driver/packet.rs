@@ -24,9 +24,9 @@ pub struct PacketSocket {
 }
 
 /// From one try to the next where there was no room. Nothing tells when there is: past the queueing
-/// discipline the kernel keeps nothing back for a full ring, and POLLOUT speaks of the socket's buffer
-/// alone, which a full ring leaves nearly empty. A ring of 256 frames of 1024 octets takes 0.2 ms at
-/// 10 Gbit/s to run dry.
+/// discipline the kernel keeps nothing back for a full ring, and POLLOUT speaks of the socket's
+/// buffer alone, which a full ring leaves nearly empty. A ring of 256 frames of 1024 octets takes
+/// 0.2 ms at 10 Gbit/s to run dry.
 pub const AGAIN: Nanos = 100_000;
 
 /// What became of a batch. Frames after the refused one were not tried.
@@ -235,8 +235,9 @@ impl PacketSocket {
     }
 }
 
-/// Tries `send` until there is room, for `patience` at the longest; also returns how often there was
-/// none. A frame that was refused did not leave, so that what `send` notes of the last try is exact.
+/// Tries `send` until there is room, for `patience` at the longest; also returns how often there
+/// was none. A frame that was refused did not leave, so that what `send` notes of the last try is
+/// exact.
 pub fn when_there_is_room<T>(
     patience: Nanos,
     mut send: impl FnMut() -> Result<T, PacketError>,

@@ -17,9 +17,11 @@ pub(super) const BNXT_EN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 2_000_000_000,
     xdp: Xdp::Driver { since: (4, 11) },
-    // bnxt_sw_func_stats and bnxt_ring_stats, from memory: of interrupts, not of frames.
+    // bnxt_rx_sw_stats_str and bnxt_cmn_sw_stats_str, behind the ring's number, in the sources:
+    // interrupts that are missed lose no frame.
     drops: Drops {
-        not_lost: &["[{}]: missed_irqs", "missed_irqs"],
+        lost: &["[{}]: rx_buf_errors"],
+        not_lost: &["[{}]: missed_irqs"],
         ..Drops::BY_NAME
     },
     ..HARDWARE

@@ -1,8 +1,8 @@
 //! Which private counters of a driver count frames that were lost on the port.
 //!
 //! A name mostly tells by itself, also with a driver that nobody knows: the worst that a word too
-//! many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss, and a
-//! driver that has no counter for it but takes it for one would leave every verdict open.
+//! many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss, and
+//! a driver that has no counter for it but takes it for one would leave every verdict open.
 
 /// How a driver's private counters differ from what their names tell. Names are compared as if in
 /// lower case, with one `_` for what stands between words; `{}` is the number of a queue.
@@ -40,8 +40,10 @@ impl Drops {
                 .iter()
                 .any(|pattern| number(&plain(pattern), name).is_some())
         };
-        // What our own program answers, whatever else the name says.
-        if name.contains("xdp_drop") || is(self.not_lost) {
+        // What our own program answers, whatever else the name says. On the way out it is a frame
+        // that was redirected and did not leave.
+        let own = name.contains("xdp_drop") && !name.starts_with("tx");
+        if own || is(self.not_lost) {
             return false;
         }
         is(self.lost) || LOST.iter().any(|word| name.contains(word))
@@ -124,7 +126,7 @@ mod tests {
             ("mlx5_core", "rx_xdp_drop"),
             ("mlx5_core", "rx17_xdp_drop"),
             ("ena", "queue_0_rx_xdp_drop"),
-            ("fsl_enetc", "Rx ring  0 xdp drops"),
+            ("fsl_enetc", "Rx ring  0 XDP drops"),
             ("fsl_dpaa2_eth", "[drv] xdp drop"),
             ("mvneta", "rx_xdp_drop"),
             ("unheard-of", "RX XDP Drops"),
@@ -156,6 +158,9 @@ mod tests {
             ("ena", "rx_overruns"),
             ("bnxt_en", "rx_total_discard_pkts"),
             ("fsl_enetc", "Rx ring 12 alloc errors"),
+            ("fsl_enetc", "Tx ring  0 XDP drops"),
+            ("virtio_net", "tx_queue_0_xdp_tx_drops"),
+            ("bnxt_en", "[0]: rx_buf_errors"),
             ("fsl_dpaa2_eth", "[hw] rx nobuffer discards"),
             ("st_gmac", "mmc_rx_fifo_overflow"),
             ("mvneta", "rx_discard"),

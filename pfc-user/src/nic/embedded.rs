@@ -1,9 +1,10 @@
-//! MACs of systems on a chip. All names of counters here are from memory of the Linux sources; what
-//! their MACs do with pause frames that come in is not known.
+//! MACs of systems on a chip. Names of counters are from the Linux sources where it says so, else
+//! from memory; what their MACs do with pause frames that come in is not known.
 
 use super::{Drops, HARDWARE, Nic, Xdp};
 
-/// drivers/net/ethernet/freescale/enetc/enetc_ethtool.c: `Rx ring  0 xdp drops` counts our own.
+/// drivers/net/ethernet/freescale/enetc/enetc_ethtool.c, rx_ring_stats (from the
+/// sources): `Rx ring  0 XDP drops` counts our own.
 pub(super) const ENETC: Nic = Nic {
     driver: "fsl_enetc",
     xdp: Xdp::Driver { since: (5, 13) },
@@ -14,7 +15,7 @@ pub(super) const ENETC: Nic = Nic {
     ..HARDWARE
 };
 
-/// drivers/net/ethernet/freescale/dpaa2/dpaa2-ethtool.c: `[drv] xdp drop` counts our own;
+/// freescale/dpaa2/dpaa2-ethtool.c (from the sources): `[drv] xdp drop` counts our own;
 /// `[hw] rx nobuffer discards` and `[drv] dequeue portal busy` stand beside it, of which the second
 /// loses nothing. That the device filters a frame is no loss.
 pub(super) const DPAA2: Nic = Nic {
@@ -44,7 +45,7 @@ pub(super) const STMMAC: Nic = Nic {
     ..HARDWARE
 };
 
-/// drivers/net/ethernet/marvell/mvneta.c: `rx_xdp_drop` counts our own.
+/// drivers/net/ethernet/marvell/mvneta.c (from the sources): `rx_xdp_drop` counts our own.
 pub(super) const MVNETA: Nic = Nic {
     driver: "mvneta",
     xdp: Xdp::Driver { since: (5, 5) },

@@ -19,9 +19,9 @@ pub(super) const IXGBE: Nic = Nic {
     ],
     counts_with_pfc_alone: true,
     xdp: Xdp::Driver { since: (4, 12) },
-    // ixgbe_gstrings_stats, from memory: `rx_dropped` is that of dev_get_stats(), to which the device
-    // adds nothing, and the stack the frames that no protocol wanted. What the device lost is
-    // `rx_missed_errors` and `rx_no_dma_resources`.
+    // ixgbe_gstrings_stats, from memory: `rx_dropped` is that of dev_get_stats(), to which the
+    // device adds nothing, and the stack the frames that no protocol wanted. What the device lost
+    // is `rx_missed_errors` and `rx_no_dma_resources`.
     drops: Drops {
         lost: &["rx_no_dma_resources"],
         not_lost: &["rx_dropped"],
@@ -53,7 +53,8 @@ const PAUSE: &[Pattern] = &[
 
 /// These know PAUSE, but not PFC: with `rx-all` (RCTL.SBP and PMCF) MAC control frames come in.
 /// Their lost frames, from memory, are `rx_missed_errors`, `rx_no_buffer_count` and igb's
-/// `rx_queue_{}_drops`, which tell by their names; frames of the management controller are not ours.
+/// `rx_queue_{}_drops`, which tell by their names; frames of the management controller are not
+/// ours.
 const fn gigabit(driver: &'static str, xdp: Xdp) -> Nic {
     Nic {
         driver,

@@ -19,8 +19,8 @@ pub(super) const MLX5_CORE: Nic = Nic {
     counts_with_pfc_alone: true,
     indications: Some(Frames::Either),
     xdp: Xdp::Driver { since: (4, 9) },
-    // en_stats.c, from memory. Frames for other addresses are steered away, and are not ours; nor is
-    // what TLS drops. `rx_xdp_drop` and `rx{}_xdp_drop` count our own.
+    // en_stats.c, from memory. Frames for other addresses are steered away, and are not ours; nor
+    // is what TLS drops. `rx_xdp_drop` and `rx{}_xdp_drop` count our own.
     drops: Drops {
         lost: &["rx_buff_alloc_err", "rx_wqe_err", "rx_if_down_packets"],
         not_lost: &[

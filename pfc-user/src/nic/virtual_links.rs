@@ -9,17 +9,17 @@ pub(super) const VETH: Nic = Nic {
     ..without_phy("veth")
 };
 
-/// drivers/net/tun.c, tun_xdp_act of Linux 6.18: each XDP_DROP in the driver is `rx_dropped` as well.
-/// Nothing is said of pause frames: what a tap carries is its user's affair.
+/// drivers/net/tun.c, tun_xdp_act of Linux 6.18: each XDP_DROP in the driver is `rx_dropped` as
+/// well. Nothing is said of pause frames: what a tap carries is its user's affair.
 pub(super) const TUN: Nic = Nic {
     own_drops: Some("rx_dropped"),
     xdp: Xdp::Driver { since: (4, 14) },
     ..without_phy("tun")
 };
 
-/// drivers/net/virtio_net.c. The counter of a queue's drops counts those of a program as well: seen as
-/// `rx_queue_{}_drops` on Linux 6.1 and 6.12; `rx{}_drops`, with a sum without a number beside the
-/// queues', is from memory of later versions. Seen: rx-gro-hw goes off at attach.
+/// drivers/net/virtio_net.c. The counter of a queue's drops counts those of a program as well:
+/// `rx_queue_{}_drops`, and since Linux 6.10 `rx{}_drops`, with a sum without a number beside the
+/// queues' (names from the sources, the version from memory). Seen: rx-gro-hw goes off at attach.
 pub(super) const VIRTIO_NET: Nic = Nic {
     receives: Receives::ByHost,
     xdp: Xdp::Driver { since: (4, 10) },
@@ -35,10 +35,10 @@ pub(super) const VIRTIO_NET: Nic = Nic {
     ..without_phy("virtio_net")
 };
 
-/// drivers/net/vmxnet3/vmxnet3_ethtool.c: names stand once for each queue, with spaces, without its
-/// number; seen: `xdp drops`, twice. From memory: `drv dropped rx total` is of the driver, and the
-/// device counts `pkts rx OOB` for want of buffers. Seen: LRO goes off at attach, and programs run in the driver
-/// on 6.12, in the stack on 6.1; that this came with 6.6 is from memory.
+/// drivers/net/vmxnet3/vmxnet3_ethtool.c, vmxnet3_rq_dev_stats and vmxnet3_rq_driver_stats (from
+/// the sources): names stand once for each queue, with spaces, without its number; `xdp drops` was
+/// seen twice. Seen: LRO goes off at attach, and programs run in the driver on Linux 6.12, in the
+/// stack on 6.1; that this came with 6.6 is from memory.
 pub(super) const VMXNET3: Nic = Nic {
     receives: Receives::ByHost,
     xdp: Xdp::Driver { since: (6, 6) },
@@ -50,8 +50,9 @@ pub(super) const VMXNET3: Nic = Nic {
     ..without_phy("vmxnet3")
 };
 
-/// drivers/net/ethernet/amazon/ena/ena_ethtool.c, from memory: `queue_{}_rx_xdp_drop` counts our own.
-/// `rx_overruns` of the device, and descriptors that a queue could not use, are losses.
+/// drivers/net/ethernet/amazon/ena/ena_ethtool.c, ena_stats_rx_strings (from the sources):
+/// `queue_{}_rx_xdp_drop` counts our own. That `rx_overruns` are losses is from memory, and so are
+/// the names before and behind the queue's number.
 pub(super) const ENA: Nic = Nic {
     driver: "ena",
     receives: Receives::ByHost,

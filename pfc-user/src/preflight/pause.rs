@@ -1,5 +1,5 @@
-//! What becomes of PAUSE and PFC frames at a port: what it does with them itself, whether those that come
-//! in are seen, and whether those of the tester leave.
+//! What becomes of PAUSE and PFC frames at a port: what it does with them itself, whether those
+//! that come in are seen, and whether those of the tester leave.
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
 use crate::driver::link::Feature;
@@ -204,8 +204,8 @@ pub(super) fn received(port: &Port) -> Item {
     }
 }
 
-/// Whether frames of the self-test left the rx port: they came to the tx port's program, which knows
-/// them by their source. A MAC's counter may have risen by frames of a DUT.
+/// Whether frames of the self-test left the rx port: they came to the tx port's program, which
+/// knows them by their source. A MAC's counter may have risen by frames of a DUT.
 fn left(preflight: &Preflight) -> bool {
     let came = |port: &Port| match &port.self_test {
         // On a wire of the tester's own the other end sends, and not this port.

@@ -109,7 +109,8 @@ pub struct Window {
     pub received: Counts,
     /// What the tester's own side may have lost of that.
     pub own: OwnSide,
-    /// Frames without a priority that passed tc egress, such as ARP and LLDP: they may be for the device itself.
+    /// Frames without a priority that passed tc egress, such as ARP and LLDP: they may be for the
+    /// device itself.
     pub for_the_device: u64,
     /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags' priorities.
     pub tags_hidden: bool,

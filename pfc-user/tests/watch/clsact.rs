@@ -1,4 +1,5 @@
-//! The program as a filter of `clsact`, as on kernels without tcx: counts alike, and leaves nothing.
+//! The program as a filter of `clsact`, as on kernels without tcx: counts alike, and leaves
+//! nothing.
 
 use std::process::Command;
 
@@ -33,7 +34,8 @@ fn attach(lab: &Lab, direction: Direction) -> Watch {
     lab.tester.run(attach).unwrap().unwrap()
 }
 
-/// A filter with that handle, as a process that was killed leaves it, at a `clsact` that is made here.
+/// A filter with that handle, as a process that was killed leaves it, at a `clsact` that is made
+/// here.
 fn leave(lab: &Lab, priority: u32, handle: u32) {
     lab.tool(&lab.tester, "tc", "qdisc add dev t0 clsact");
     let filter = format!("filter add dev t0 ingress protocol all pref {priority} handle {handle}");

@@ -192,7 +192,8 @@ fn send(
                 account.refused();
                 next.min(now + AGAIN)
             }
-            // An interface that is down may come up again; until then each frame that was due counts.
+            // An interface that is down may come up again; until then each frame that was due
+            // counts.
             Err(_) => {
                 account.refused();
                 next

@@ -1,16 +1,17 @@
 //! Waiting for a link that stays: a carrier that is there, and does not go again at once.
 //!
-//! The operational state alone does not do: the kernel sets it on a work queue (net/core/link_watch.c),
-//! so that after a reset it still reads "up" on a port without carrier, which refuses frames with
-//! ENOBUFS (seen on Linux 6.1). The carrier alone does not do either: before the same queue was run,
-//! a bridge does not forward to the port, and a queueing discipline drops.
+//! The operational state alone does not do: the kernel sets it on a work queue
+//! (net/core/link_watch.c), so that after a reset it still reads "up" on a port without carrier,
+//! which refuses frames with ENOBUFS (seen on Linux 6.1). The carrier alone does not do either:
+//! before the same queue was run, a bridge does not forward to the port, and a queueing discipline
+//! drops.
 //!
 //! Nor is a carrier that is there now the one that will be. A driver that resets its port takes the
-//! carrier away before its call returns, but a PHY that negotiates again, firmware, and the other end
-//! act later. So the carrier has to stay for the time that the NIC's row says, and the kernel's count
-//! of changes (IFLA_CARRIER_CHANGES, Linux 4.0) says whether it did: also where it went and came between
-//! two looks. The kernel tells of a lost carrier up to a second late, so that an event is a reason to
-//! look, and what is seen at the look counts.
+//! carrier away before its call returns, but a PHY that negotiates again, firmware, and the other
+//! end act later. So the carrier has to stay for the time that the NIC's row says, and the kernel's
+//! count of changes (IFLA_CARRIER_CHANGES, Linux 4.0) says whether it did: also where it went and
+//! came between two looks. The kernel tells of a lost carrier up to a second late, so that an event
+//! is a reason to look, and what is seen at the look counts.
 
 use std::time::Duration;
 
@@ -108,8 +109,8 @@ async fn watch(
     }
 }
 
-/// Waits until the kernel tells of the link, or that it had more to tell than it could; `false` where
-/// it tells nothing any more.
+/// Waits until the kernel tells of the link, or that it had more to tell than it could; `false`
+/// where it tells nothing any more.
 async fn change(events: &mut Events, index: u32) -> bool {
     while let Some(event) = events.next().await {
         match event {

@@ -1,4 +1,5 @@
-//! The queueing discipline `clsact` and its filters: where programs hang before there is tcx (Linux 6.6).
+//! The queueing discipline `clsact` and its filters: where programs hang before there is tcx (Linux
+//! 6.6).
 
 use futures_util::{StreamExt, TryStreamExt};
 use rtnetlink::packet_core::{

@@ -55,8 +55,9 @@ enum Access {
 }
 
 impl Feature {
-    /// Those by which the device merges frames. The kernel turns them off for a program in the stack,
-    /// and not on again; some drivers turn them off for a program of their own, while they have it.
+    /// Those by which the device merges frames. The kernel turns them off for a program in the
+    /// stack, and not on again; some drivers turn them off for a program of their own, while they
+    /// have it.
     pub const MERGING: [Self; 2] = [Self::Lro, Self::GroHardware];
 
     /// The name that `ethtool -k` has for it.
@@ -196,8 +197,9 @@ fn read_queues(channels: &Request) -> Queues {
 }
 
 /// Queues on which the driver receives, each polled on one CPU at a time; `None` where it does not
-/// say, as e1000 and e1000e, or has no such queues. To be asked once a program is attached: virtio_net
-/// then adds a pair for each CPU, where its device has them, and may receive on them too.
+/// say, as e1000 and e1000e, or has no such queues. To be asked once a program is attached:
+/// virtio_net then adds a pair for each CPU, where its device has them, and may receive on them
+/// too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
     // Who writes to a tun or tap runs what is done for its frames, however many do.
     if driver(interface).ok()? == "tun" {

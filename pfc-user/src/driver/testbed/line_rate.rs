@@ -1,9 +1,10 @@
 //! The line rate that a run takes.
 //!
-//! Pause times are in quanta of 512 bit times of the link, whatever a testbed says. At a rate below the
-//! link's speed a pause would be thought longer than it is: the storm's frames would be too far apart
-//! to keep the DUT paused, and a DUT that rightly goes on would be a leak. Above it, a DUT that goes on
-//! too late would pass. So a port that knows its speed decides, and `limits.load` says how much is sent.
+//! Pause times are in quanta of 512 bit times of the link, whatever a testbed says. At a rate below
+//! the link's speed every pause would be thought longer than it is: the storm's frames would be too
+//! far apart to keep the DUT paused, a DUT that rightly goes on would be a leak, and one that goes
+//! on too late would pass. So a port that knows its speed decides, and `limits.load` says which
+//! share of it is sent.
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
@@ -13,7 +14,8 @@ use crate::config::{self, Dut};
 use crate::driver::link::LinkState;
 use crate::preflight;
 
-/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s whatever they are.
+/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s
+/// whatever they are.
 pub(super) fn real_speed(state: &LinkState) -> Option<u64> {
     if state.kind.is_some() {
         None

@@ -108,9 +108,9 @@ pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineR
     Ok(())
 }
 
-/// Sends frames until both ports have taken one, for the time that they may be deaf after a change of
-/// their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none through, all
-/// that time passes, and what is sent then is not lost to a deaf port.
+/// Sends frames until both ports have taken one, for the time that they may be deaf after a change
+/// of their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none
+/// through, all that time passes, and what is sent then is not lost to a deaf port.
 fn until_heard(
     deaf: Nanos,
     mut knock: impl FnMut() -> Result<()>,

@@ -200,8 +200,9 @@ impl Pacer {
         Some(token)
     }
 
-    /// Gives back tokens whose frames did not leave, the latest taken first: as if they had not been
-    /// taken, so that frames which had to wait do not leave beside the largest burst, but in it.
+    /// Gives back tokens whose frames did not leave, the latest taken first: as if they had not
+    /// been taken, so that frames which had to wait do not leave beside the largest burst, but in
+    /// it.
     pub fn give_back(&mut self, tokens: impl Iterator<Item = Token>) {
         for Token {
             flow: index,

@@ -300,9 +300,9 @@ impl Engine {
         count
     }
 
-    /// Stamps and sends the first `count` frames of the batch. Those for which the port has no room did
-    /// not leave: they are due as before, and get the sequence numbers that they had, for a gap would
-    /// look like a loss. An error, such as a port that is down, is the end of the burst.
+    /// Stamps and sends the first `count` frames of the batch. Those for which the port has no room
+    /// did not leave: they are due as before, and get the sequence numbers that they had, for a gap
+    /// would look like a loss. An error, such as a port that is down, is the end of the burst.
     fn send(&mut self, count: usize, burst: Burst) -> Result<Outcome, PacketError> {
         let mut octets = [0; Priority::COUNT];
         let time = clock::now();

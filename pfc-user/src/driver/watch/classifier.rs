@@ -1,5 +1,5 @@
-//! The program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone with the process;
-//! on older kernels as a filter of `clsact` (see [`super::clsact`]).
+//! The program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone with the
+//! process; on older kernels as a filter of `clsact` (see [`super::clsact`]).
 
 use aya::maps::{Map, MapError};
 use aya::programs::tc::{NlOptions, TcAttachOptions};
@@ -66,8 +66,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// The same by a filter of `clsact`, which this makes where it is not there. The program answers
-    /// TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
+    /// The same by a filter of `clsact`, which this makes where it is not there. The program
+    /// answers TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
     pub fn attach_to_clsact(
         &mut self,
         interface: &str,

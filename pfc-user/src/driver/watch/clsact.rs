@@ -1,12 +1,12 @@
 //! A place for the program before there is tcx (Linux 6.6): a filter of `clsact`.
 //!
-//! No bpf_link holds such a filter, so that it stays where its process is killed. Its handle says whose
-//! it is: number and start of the process. The next `watch` on the port takes away those of processes
-//! that are gone. One in another PID namespace looks gone too: of two containers that watch one port,
-//! the second takes the first's filter away.
+//! No bpf_link holds such a filter, so that it stays where its process is killed. Its handle says
+//! whose it is: number and start of the process. The next `watch` on the port takes away those of
+//! processes that are gone. One in another PID namespace looks gone too: of two containers that
+//! watch one port, the second takes the first's filter away.
 //!
-//! Filters have an order, and no one place is the first or the last for good: others may take the same
-//! priority or one beyond it, and what they redirect or drop before is not seen.
+//! Filters have an order, and no one place is the first or the last for good: others may take the
+//! same priority or one beyond it, and what they redirect or drop before is not seen.
 
 use std::process;
 
@@ -15,8 +15,8 @@ use crate::driver::journal::start_of;
 use crate::driver::link::{self, Filter, LinkError};
 use crate::driver::netns::Namespace;
 
-/// Bits of a handle: the number of a process (PID_MAX_LIMIT), the lowest of its start, and whether the
-/// `clsact` is for a `watch` to remove.
+/// Bits of a handle: the number of a process (PID_MAX_LIMIT), the lowest of its start, and whether
+/// the `clsact` is for a `watch` to remove.
 const PROCESS: u32 = (1 << 22) - 1;
 const START: u32 = 0xff << 22;
 const OURS: u32 = 1 << 30;
@@ -79,8 +79,8 @@ fn is_watchs(filter: &Filter) -> bool {
     filter.priority == priority(direction)
 }
 
-/// A `clsact` that is ready for a filter of this process. Dropping it removes the `clsact` where it was
-/// made for a `watch`, and nothing hangs there.
+/// A `clsact` that is ready for a filter of this process. Dropping it removes the `clsact` where it
+/// was made for a `watch`, and nothing hangs there.
 pub struct Clsact {
     namespace: Namespace,
     index: u32,
@@ -130,8 +130,8 @@ impl Clsact {
 
 impl Drop for Clsact {
     fn drop(&mut self) {
-        // Between look and removal another's filter may come and go with it: the kernel has no word for
-        // "if it is empty". An interface that is gone needs nothing.
+        // Between look and removal another's filter may come and go with it: the kernel has no word
+        // for "if it is empty". An interface that is gone needs nothing.
         if self.made
             && matches!(link::filters(&self.namespace, self.index), Ok(left) if left.is_empty())
         {

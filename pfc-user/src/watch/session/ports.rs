@@ -46,8 +46,8 @@ const FLOWS: u32 = 1024;
 pub struct PortName {
     /// Interface.
     pub interface: String,
-    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on kernels
-    /// without tcx `tc ingress`, `tc egress`.
+    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
+    /// kernels without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
     /// What priorities and pause times rest on.
     pub how: String,

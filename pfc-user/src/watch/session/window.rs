@@ -88,8 +88,9 @@ impl Drops {
         })
     }
 
-    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames that left past tc egress, `bypassed`,
-    /// were counted behind the queues; those that XDP counts in the driver, before the stack.
+    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames
+    /// that left past tc egress, `bypassed`, were counted behind the queues; those that XDP counts
+    /// in the driver, before the stack.
     fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
         let mut own = OwnSide {
             sender: rises(&self.sender, &now.sender),
@@ -355,15 +356,17 @@ fn unless_removed<T>(
     Ok(None)
 }
 
-/// Frames that passed tc egress between two moments and that the driver did not count as sent. Egress is read before the driver at
-/// the first moment and after it at the second, so that these are never too few.
+/// Frames that passed tc egress between two moments and that the driver did not count as sent.
+/// Egress is read before the driver at the first moment and after it at the second, so that these
+/// are never too few.
 fn unsent(from: &Mark, to: &Mark) -> u64 {
     total(&rise(&from.egress, &to.egress))
         .saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
-/// Whether frames left that did not pass tc egress. The driver was read after egress at the beginning and before it at the
-/// end, so that without such frames it cannot have counted more, but for those that waited in a queue when it began.
+/// Whether frames left that did not pass tc egress. The driver was read after egress at the
+/// beginning and before it at the end, so that without such frames it cannot have counted more, but
+/// for those that waited in a queue when it began.
 fn bypassed(earlier: &Mark, begin: &Mark, end: &Mark) -> bool {
     let sent = |from: &Mark| total(&rise(&from.egress, &end.egress));
     end.driver.frames.saturating_sub(begin.driver.frames) > sent(earlier)
