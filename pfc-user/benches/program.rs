@@ -317,7 +317,61 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
     }
 }
 
+/// The program beside another build of it, in the same rounds: the cost of a change.
+fn beside(before: &str) {
+    let sizes = Sizes {
+        flows: 1,
+        windows: 64,
+    };
+    let object = std::fs::read(before).expect("VALIDATOR_BEFORE names an object of `account`");
+    let mut builds = [
+        Account::load_object(&object, sizes).expect("an object of the same ABI"),
+        Account::load(sizes).expect("root, and the object of `cargo xtask build-ebpf`"),
+    ];
+    println!(
+        "{:36} {:>7} {:>7} {:>7}",
+        "ns a frame, median", "before", "after", "ratio"
+    );
+    let mut compare = |name: &str, frame: &[u8], restamps: bool, mode| {
+        builds
+            .iter_mut()
+            .for_each(|build| configure(build, mode, 1));
+        let aimed = [Bench::to(&builds[0], 1), Bench::to(&builds[1], 1)];
+        let mut samples = [const { Vec::new() }; 2];
+        for round in 0..ROUNDS {
+            for (index, build) in builds.iter_mut().enumerate() {
+                // The log of control frames has room for as many rounds.
+                if round % 16 == 0 {
+                    configure(build, mode, 1);
+                }
+                let nanos = if restamps {
+                    aimed[index].run("restamp", frame)
+                } else {
+                    let run = build.test_run(frame, RUNS).expect("a test run");
+                    run.duration.as_nanos() as f64
+                };
+                samples[index].push(nanos);
+            }
+        }
+        let [before, after] = &samples;
+        let ratio = Spread::of_ratios(after, before).median;
+        let [earlier, later] = [before, after].map(|samples| Spread::of(samples).median);
+        println!("{name:36} {earlier:7.0} {later:7.0} {ratio:7.3}");
+        REPORT.beside(&format!("{name}, after"), "ns", after, "before", before);
+    };
+    for (name, frame) in constant_frames() {
+        compare(name, &frame, false, MODES[0]);
+    }
+    for mode in MODES {
+        let name = format!("made and counted: {}", mode.0);
+        compare(&name, &test_frame(1024, false), true, mode);
+    }
+}
+
 fn main() {
+    if let Ok(before) = std::env::var("VALIDATOR_BEFORE") {
+        return beside(&before);
+    }
     println!(
         "{:56} {:>7} {:>7} {:>7} {:>7}",
         format!("ns a frame, {ROUNDS} rounds of {RUNS}"),

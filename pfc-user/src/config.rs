@@ -6,7 +6,6 @@ mod checks;
 mod document;
 mod plan;
 mod testbed;
-mod units;
 
 use std::borrow::Cow;
 use std::fs;
@@ -20,7 +19,6 @@ pub use testbed::{
     Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
     RcTestbed, Sender, Testbed, XdpMode,
 };
-pub use units::Span;
 
 use document::Document;
 

@@ -32,6 +32,7 @@ pub mod evidence;
 pub mod nic;
 pub mod plan;
 pub mod preflight;
+pub mod quantity;
 pub mod report;
 pub mod roce;
 pub mod run;

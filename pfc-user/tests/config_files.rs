@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use clap::Parser;
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use validator::cli::Cli;
 use validator::config::{
     self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters,
     PfcTestbed, PlanChoice, PlannedRepetition, Port, Sender, XdpMode,
@@ -234,6 +236,43 @@ fn the_bridge_testbed_differs_in_the_dut() {
     assert_eq!(testbed.dut, Dut::Bridge);
 }
 
+/// An example with its comments as settings: those with a key alone before the equals sign. Lines
+/// that begin with `without` are left out.
+fn uncommented(example: &str, without: &str) -> Config {
+    let text = std::fs::read_to_string(file(&format!("testbeds/{example}.toml"))).unwrap();
+    let key = |rest: &&str| {
+        rest.split_once(" = ")
+            .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+    };
+    let lines = text
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(key).unwrap_or(line));
+    let lines = lines.filter(|line| without.is_empty() || !line.starts_with(without));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("example.toml");
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    load(&path, "pfc", &[])
+}
+
+#[test]
+fn arguments_that_the_simulated_testbed_proposes_are_taken() {
+    let testbed = uncommented("sim", "").testbed;
+    let Some(Dut::Sim { args, .. }) = testbed.pfc.map(|pfc| pfc.dut) else {
+        panic!("expected a simulated switch")
+    };
+    assert_eq!(args, ["--xoff", "512KiB", "--headroom", "1MiB"]);
+    let ports = ["validator", "dut", "switch", "--port", "a", "--port", "b"];
+    let switch = ports.into_iter().chain(args.iter().map(String::as_str));
+    Cli::try_parse_from(switch).unwrap_or_else(|error| panic!("{error}"));
+    let Some(MadTransport::Sim { args, .. }) = testbed.mad.map(|mad| mad.transport) else {
+        panic!("expected a simulated agent")
+    };
+    assert_eq!(args, ["--node", "ca"]);
+    let sma = ["validator", "dut", "sma", "--socket", "x"].into_iter();
+    Cli::try_parse_from(sma.chain(args.iter().map(String::as_str)))
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
 #[test]
 fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
     let example = pfc(load(&file("testbeds/lab-example.toml"), "pfc", &[]));
@@ -261,20 +300,8 @@ fn every_line_of_the_lab_example_is_right_also_those_commented_out() {
         (Priority::from_low_bits(6), 0.9998)
     );
 
-    let text = std::fs::read_to_string(file("testbeds/lab-example.toml")).unwrap();
-    // A commented-out setting: a key alone before the equals sign. Of the two destinations only one may be given.
-    let key = |rest: &&str| {
-        rest.split_once(" = ")
-            .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-    };
-    let lines = text
-        .lines()
-        .map(|line| line.strip_prefix("# ").filter(key).unwrap_or(line));
-    let lines = lines.filter(|line| !line.starts_with("destination_mac"));
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("lab.toml");
-    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    let full = pfc(load(&path, "pfc", &[]));
+    // Of the two destinations only one may be given.
+    let full = pfc(uncommented("lab-example", "destination_mac"));
     assert_eq!(
         full.line_rate.map(LineRate::bits_per_second),
         Some(25_000_000_000)

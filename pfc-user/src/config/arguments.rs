@@ -1,30 +1,9 @@
 //! Values of the command line, read as they are in files.
 
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
+use pfc_ebpf::units::{Dscp, Priority};
 
 use super::testbed::Preset;
-use super::units::{Rate, Span};
-
-fn value<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
-    let text: StrDeserializer<'a, Error> = text.into_deserializer();
-    T::deserialize(text).map_err(|error: Error| error.to_string())
-}
-
-/// A time with its unit, such as `300ms`; not 0.
-pub fn time(text: &str) -> Result<Span, String> {
-    match value(text)? {
-        Span(0) => Err("expected a time above 0".to_owned()),
-        time => Ok(time),
-    }
-}
-
-/// A rate with its unit, such as `25G`.
-pub fn rate(text: &str) -> Result<LineRate, String> {
-    value::<Rate>(text).map(|rate| rate.0)
-}
+use crate::quantity::value;
 
 /// Priority by DSCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +45,9 @@ pub fn dscp_map(text: &str) -> Result<DscpMap, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pfc_ebpf::units::LineRate;
+
+    use crate::quantity::{Span, rate, time};
 
     #[test]
     fn values_are_read_as_in_files() {

@@ -7,8 +7,8 @@ use pfc_ebpf::units::Priority;
 
 use super::ConfigError;
 use super::document::Document;
-use super::units::Span;
 use crate::plan::Nanos;
+use crate::quantity::Span;
 
 /// `given` in ascending order; an error when a priority is in it twice, or none at all.
 pub(super) fn priority_set(

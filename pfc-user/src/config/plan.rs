@@ -9,9 +9,9 @@ use super::ConfigError;
 use super::checks::{positive, priority_set};
 use super::document::Document;
 use super::testbed::Testbed;
-use super::units::Span;
 use crate::plan::rc::RcParameters;
 use crate::plan::{Durations, Nanos};
+use crate::quantity::Span;
 
 /// Cases to run, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]

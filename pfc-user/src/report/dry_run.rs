@@ -4,13 +4,14 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
 use crate::case::Case;
-use crate::config::{MadTestbed, MadTransport, RcDut, RcTestbed, Span, Testbed};
+use crate::config::{MadTestbed, MadTransport, RcDut, RcTestbed, Testbed};
 use crate::evidence;
 use crate::plan::mad::{MadPlan, MadStimulus};
 use crate::plan::rc::RcPlan;
 use crate::plan::{
     FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind,
 };
+use crate::quantity::Span;
 
 /// What the steps are of.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::LineRate;
 
-use crate::config::Span;
-use crate::config::arguments::{DscpMap, dscp_map, rate, time};
+use crate::config::arguments::{DscpMap, dscp_map};
+use crate::quantity::{Span, rate, time};
 
 /// Arguments of `validator watch`.
 #[derive(Clone, Debug, Args)]

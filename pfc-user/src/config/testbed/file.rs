@@ -13,8 +13,8 @@ use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::checks::{faults, positive, priority_set};
 use crate::config::document::Document;
-use crate::config::units::{Octets, Rate, Span};
 use crate::plan::Nanos;
+use crate::quantity::{Octets, Rate, Span};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::config::ConfigError;
 use crate::config::checks::{faults, positive};
 use crate::config::document::Document;
-use crate::config::units::Span;
 use crate::plan::Nanos;
+use crate::quantity::Span;
 
 /// Where the MAD tester's port is, and how to reach the DUT from it.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,12 +16,12 @@ use self::account::{Account, Latest};
 use self::placement::Placement;
 use self::schedule::Schedule;
 use super::Transmit;
-use crate::config::Span;
 use crate::driver::clock;
 use crate::driver::packet::{AGAIN, PacketError};
 use crate::driver::realtime::{self, Awake};
 use crate::evidence::pfc::StormReport;
 use crate::plan::{Nanos, StormKind, StormPlan};
+use crate::quantity::Span;
 
 /// A storm that is being sent by threads of its own; it ends when this is dropped.
 #[derive(Debug)]

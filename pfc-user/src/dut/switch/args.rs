@@ -6,6 +6,7 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use super::config::SwitchConfig;
 use super::fault::Fault;
 use super::process::SwitchOptions;
+use crate::quantity::{octets, rate};
 
 /// A lossless switch with two ports, simulated on two interfaces of the current network namespace.
 #[derive(Clone, Debug, clap::Args)]
@@ -14,8 +15,8 @@ pub struct SwitchArgs {
     /// Interface of a port; to be given twice.
     #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
     ports: Vec<String>,
-    /// Emulated speed of the ports: bit/s, or with K, M, G or T.
-    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = line_rate)]
+    /// Emulated speed of the ports, such as 2.5G.
+    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = rate)]
     line_rate: LineRate,
     /// Lossless priorities, such as 3,4; none unless given.
     #[arg(long, value_name = "PRIORITY", value_delimiter = ',', value_parser = priority)]
@@ -26,17 +27,18 @@ pub struct SwitchArgs {
     /// Priorities of the 64 DSCPs, separated by commas; DSCP mod 8 unless given.
     #[arg(long, value_name = "PRIORITIES", value_parser = dscp_map)]
     dscp_map: Option<DscpMap>,
-    /// Octets held of a lossless priority above which XOFF is sent (512 KiB unless given).
-    #[arg(long, value_name = "OCTETS")]
+    /// Octets held of a lossless priority above which XOFF is sent, such as 512KiB, which is the
+    /// default.
+    #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xoff: Option<u64>,
     /// Octets at or below which XON is sent (256 KiB unless given).
-    #[arg(long, value_name = "OCTETS")]
+    #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xon: Option<u64>,
     /// Octets taken on top of XOFF's (1 MiB unless given).
-    #[arg(long, value_name = "OCTETS")]
+    #[arg(long, value_name = "OCTETS", value_parser = octets)]
     headroom: Option<u64>,
     /// Octets held of a lossy priority (4 MiB unless given).
-    #[arg(long, value_name = "OCTETS")]
+    #[arg(long, value_name = "OCTETS", value_parser = octets)]
     lossy_queue: Option<u64>,
     /// Do something wrong; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
@@ -66,21 +68,6 @@ impl SwitchArgs {
             faults: self.faults,
         })
     }
-}
-
-fn line_rate(text: &str) -> Result<LineRate, String> {
-    let (number, unit) = match text.char_indices().last() {
-        Some((at, 'K')) => (&text[..at], 1e3),
-        Some((at, 'M')) => (&text[..at], 1e6),
-        Some((at, 'G')) => (&text[..at], 1e9),
-        Some((at, 'T')) => (&text[..at], 1e12),
-        _ => (text, 1.0),
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("expected a rate such as 1G or 2.5G, found {text:?}"))?;
-    LineRate::from_bits_per_second((number * unit).round() as u64)
-        .map_err(|error| error.to_string())
 }
 
 fn priority(text: &str) -> Result<Priority, String> {
@@ -148,7 +135,7 @@ mod tests {
             .collect::<Vec<_>>()
             .join(",");
         let line = format!(
-            "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} --xoff 9 --xon 8 --headroom 7 \
+            "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} --xoff 9KiB --xon 8 --headroom 7B \
              --lossy-queue 6 --fault leaks=5 --fault dips"
         );
         let options = options(&line).unwrap();
@@ -164,7 +151,7 @@ mod tests {
             expected.xon,
             expected.headroom,
             expected.lossy_queue,
-        ) = (9, 8, 7, 6);
+        ) = (9 << 10, 8, 7, 6);
         assert_eq!(options.config, expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
     }
@@ -178,7 +165,7 @@ mod tests {
             ("--port b --trust vlan", "expected dscp or pcp"),
             (
                 "--port b --line-rate fast",
-                "expected a rate such as 1G or 2.5G, found \"fast\"",
+                "expected a rate with its unit (K, M, G, T for bit/s), such as \"25G\"",
             ),
             (
                 "--port b --line-rate 0",

@@ -1,9 +1,10 @@
-//! Quantities as people write them: `300ms`, `512KiB`, `2.5G`.
+//! Quantities as people write them, in files and on the command line: `300ms`, `512KiB`, `2.5G`.
 
 use std::fmt;
 
 use pfc_ebpf::units::LineRate;
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
 
 use crate::plan::Nanos;
 
@@ -13,11 +14,11 @@ pub struct Span(pub Nanos);
 
 /// An amount of data in octets, written as `512KiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Octets(pub u64);
+pub struct Octets(pub u64);
 
 /// A rate in bit/s, written as `25G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rate(pub LineRate);
+pub struct Rate(pub LineRate);
 
 /// A kind of quantity: its units from small to large, the first with factor 1.
 struct Kind {
@@ -38,6 +39,7 @@ const TIME: Kind = Kind {
 const DATA: Kind = Kind {
     expected: "octets as a number, or with their unit (B, KiB, MiB, GiB), such as \"512KiB\"",
     units: &[
+        ("", 1),
         ("B", 1),
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
@@ -45,9 +47,10 @@ const DATA: Kind = Kind {
     ],
 };
 const RATE: Kind = Kind {
-    expected: "a rate with its unit (M, G, T for bit/s), such as \"25G\"",
+    expected: "a rate with its unit (K, M, G, T for bit/s), such as \"25G\"",
     units: &[
         ("", 1),
+        ("K", 1_000),
         ("M", 1_000_000),
         ("G", 1_000_000_000),
         ("T", 1_000_000_000_000),
@@ -162,6 +165,30 @@ impl<'de> Deserialize<'de> for Rate {
             .map(Self)
             .map_err(de::Error::custom)
     }
+}
+
+/// Reads a value of the command line as one of a file.
+pub fn value<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    let text: StrDeserializer<'a, Error> = text.into_deserializer();
+    T::deserialize(text).map_err(|error: Error| error.to_string())
+}
+
+/// Reads a time with its unit, such as `300ms`; not 0.
+pub fn time(text: &str) -> Result<Span, String> {
+    match value(text)? {
+        Span(0) => Err("expected a time above 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Reads a rate with its unit, such as `25G`.
+pub fn rate(text: &str) -> Result<LineRate, String> {
+    value::<Rate>(text).map(|rate| rate.0)
+}
+
+/// Reads octets, such as `524288` or `512KiB`.
+pub fn octets(text: &str) -> Result<u64, String> {
+    value::<Octets>(text).map(|octets| octets.0)
 }
 
 #[cfg(test)]
