@@ -40,7 +40,10 @@ enum Device {
     TestRxe,
     /// The part of `cargo xtask test` that boots kernels
     #[command(hide = true)]
-    TestKernel,
+    TestKernel {
+        #[arg(value_enum)]
+        kernels: Vec<packages::Kernel>,
+    },
     /// The part of `cargo xtask test` on a driver of a real network card
     #[command(hide = true)]
     TestNic,
@@ -55,6 +58,6 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),
-        Device::TestKernel => kernel::test_all(root),
+        Device::TestKernel { kernels } => kernel::test(root, kernels),
     }
 }

@@ -133,10 +133,13 @@ impl Suite<'_> {
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
             lanes.push(Lane::new(vec![
-                self.lab("rdma_rxe in QEMU", "test-rxe")?,
-                self.lab("drivers of network cards in QEMU", nic)?,
+                self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
+                self.lab("drivers of network cards in QEMU", &[nic])?,
+                self.lab("newest kernel in QEMU", &["test-kernel", "5.10", "newest"])?,
             ]));
-            lanes.push(Lane::new(vec![self.lab("kernels in QEMU", "test-kernel")?]));
+            lanes.push(Lane::new(vec![
+                self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
+            ]));
         }
         self.outcome.add(side_by_side(lanes));
 
@@ -148,7 +151,7 @@ impl Suite<'_> {
         if lab && self.full {
             let part = self.lab(
                 "setup and demo on Debian 12 and 13, in chroots",
-                "userspace",
+                &["userspace"],
             )?;
             self.outcome.add(part.run());
         }
@@ -272,14 +275,15 @@ impl Suite<'_> {
     }
 
     /// A lab of this program, which prints a closing line as libtest's.
-    fn lab(&self, name: &str, command: &str) -> Result<Part> {
+    fn lab(&self, name: &str, command: &[&str]) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
         // Nor does it stay if this process is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
             .arg(this)
-            .args(["lab", command])
+            .arg("lab")
+            .args(command)
             .current_dir(self.root);
         Ok(Part::new(name, bound))
     }
