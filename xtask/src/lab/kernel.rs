@@ -41,11 +41,11 @@ export VALIDATOR_FRAMES=3000 VALIDATOR_SKIPS=/tmp/skips RUST_BACKTRACE=0
 cd /tmp
 sim="--testbed /configs/testbeds/sim.toml"
 step "live frames" /tools/traffic_live --test-threads=1 \
-    accounts::root_every_frame_let_go pfc::root_a_paused_priority
+    accounts::root_every_frame_let_go
 step "account counts arbitrary frames as the host" /tools/xdp differential:: --test-threads=1
 step "watch counts arbitrary frames as the host" /tools/watch differential:: --test-threads=1
 step "responder on frames of the corpus" /tools/responder program:: --test-threads=1
-step "watch on veths" /tools/watch counting::root_pause counting::root_what clsact:: \
+step "watch on veths" /tools/watch counting::root_pause clsact::root_frames \
     --test-threads=1
 # Without tcx a killed `watch` leaves its filter, which the next one takes away.
 filters() { /tools/tc filter show dev v0 ingress | grep -c watch_tc; }
@@ -96,7 +96,15 @@ pub fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
     let tools = Tree::tools(&archive)?;
     let (mut passed, mut failed) = (0, Vec::new());
     for kernel in rows {
-        let tree = Tree::kernel(&archive, *kernel)?;
+        let tree = match Tree::kernel(&archive, *kernel) {
+            Ok(tree) => tree,
+            // The archive may drop the one and not have the other yet.
+            Err(error) if !kernel.is_of_the_range() => {
+                println!("==> Linux {kernel} is left out: {error:#}");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let transcript = step(&format!("Linux {kernel}"), || {
             boot(root, &tools, &tree, *kernel)
         })?;

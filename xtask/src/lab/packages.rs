@@ -43,6 +43,11 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// Whether the programs have to work on it: users' releases have it.
+    pub fn is_of_the_range(self) -> bool {
+        matches!(self, Self::V6_1 | Self::V6_12)
+    }
+
     /// Beginning of the package's name.
     fn prefix(self) -> &'static str {
         match self {
