@@ -218,6 +218,9 @@ if [ -n "$PAUSE" ]; then
     grep -q "802.3x pause *rx on" /tmp/check || fail "expected pause settings to be named"
     for port in t0 t1; do
         /tools/ethtool -A $port autoneg off rx off tx off || fail "ethtool -A $port"
+        # The switch drains at 1 Gbit/s, which the guest is too slow for: the ring has to hold it.
+        # QEMU does not count what e1000e and igb have no room for, and a good switch would fail.
+        /tools/ethtool -G $port rx 4096 || fail "ethtool -G $port"
     done
 fi
 step "check --fix on $DRIVER, cabled" checks --fix
