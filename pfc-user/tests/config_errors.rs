@@ -191,7 +191,7 @@ fn syntax_keys_and_types() {
             "name = \"t\"\n[dut]\nkind = \"sim\"\n[ports]\nline_rate = 1000000000\n",
             PLAN,
             &[],
-            "t.toml:5:13: ports.line_rate: invalid type: integer `1000000000`, expected a rate with its unit (M, G, T for bit/s), such as \"25G\"",
+            "t.toml:5:13: ports.line_rate: invalid type: integer `1000000000`, expected a rate with its unit (K, M, G, T for bit/s), such as \"25G\"",
         ),
         (
             SIM,
