@@ -19,7 +19,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Generator, Mode, Sizes};
+use validator::driver::xdp::{Account, Constant, Generator, Mode, Sizes};
 use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
@@ -162,6 +162,7 @@ fn paced(cpu: usize, flows: u16, frames: u64) {
 struct Bench {
     _tx: Account,
     generator: Arc<Generator>,
+    constant: Constant,
     sender: LiveFrames,
     cpu: usize,
     port: u32,
@@ -197,6 +198,7 @@ impl Bench {
         )
         .expect("a program");
         let generator = tx.generator().expect("the sender's programs");
+        let constant = tx.constant().expect("the reference's program");
         let plan = TrafficPlan {
             interface: "a",
             run: 1,
@@ -219,6 +221,7 @@ impl Bench {
         Self {
             _tx: tx,
             generator,
+            constant,
             sender,
             cpu,
             port,
@@ -252,7 +255,7 @@ impl Bench {
                         ..Worker::default()
                     },
                 );
-                self.generator.run_constant(self.port, &self.frame, runs)
+                self.constant.run(self.port, &self.frame, runs)
             }
         };
         run(BATCH * 100).expect("live frames");

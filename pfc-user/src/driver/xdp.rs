@@ -27,7 +27,7 @@ use pfc_ebpf::units::{LineRate, OutOfRange};
 
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
-pub use generate::{Generator, Tracepoints};
+pub use generate::{Constant, Generator, Tracepoints};
 pub use read::{OffendingFrame, Rings};
 
 use log::Log;
@@ -287,6 +287,12 @@ impl Account {
         }
         let generator = Arc::new(Generator::load(&mut self.program, self.sizes, tracepoints)?);
         Ok(self.generator.insert(generator).clone())
+    }
+
+    /// Loads the sender of constant frames, which shares the maps of [`Self::generator`]. Only benches
+    /// need it, and an old verifier takes seconds for it.
+    pub fn constant(&mut self) -> Result<Constant, XdpError> {
+        Constant::load(&mut self.program)
     }
 
     /// The program, for a program of a bench to go on with.

@@ -19,7 +19,6 @@ use super::{Sizes, XdpError};
 use super::{link, live_frames};
 use crate::driver::netns::Namespace;
 
-/// The program, and the one that the benchmarks compare it to.
 const NAME: &str = "generate";
 const CONSTANT: &str = "generate_constant";
 
@@ -44,7 +43,6 @@ impl Default for Tracepoints {
 /// The loaded program with its maps. Who runs it takes care that no two do so for different bursts.
 pub struct Generator {
     program: Runner,
-    constant: Runner,
     /// What all workers go by.
     pub settings: Table<Settings>,
     /// Flows, by worker.
@@ -186,6 +184,20 @@ impl Runner {
     }
 }
 
+/// Sends constant frames without pause: the reference of the benchmarks.
+pub struct Constant(Runner);
+
+impl Constant {
+    pub(super) fn load(program: &mut Program) -> Result<Self, XdpError> {
+        Runner::load(program, CONSTANT).map(Self)
+    }
+
+    /// Runs the program on `runs` frames, as [`Generator::run`] does, in batches of [`BATCH`].
+    pub fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
+        self.0.run(port, frame, runs, BATCH)
+    }
+}
+
 impl Generator {
     pub(super) fn load(
         program: &mut Program,
@@ -193,7 +205,6 @@ impl Generator {
         tracepoints: Tracepoints,
     ) -> Result<Self, XdpError> {
         let generate = Runner::load(program, NAME)?;
-        let constant = Runner::load(program, CONSTANT)?;
         let uncounted = count(program, tracepoints).err();
         Ok(Self {
             settings: Table::open(program, name::SETTINGS, 1)?,
@@ -203,7 +214,6 @@ impl Generator {
             offered: Table::open(program, name::OFFERED, sizes.windows as usize)?,
             spans: Mutex::new(program.map(name::SPANS)?),
             program: generate,
-            constant,
             uncounted,
         })
     }
@@ -213,11 +223,6 @@ impl Generator {
     /// [`Worker::batch_runs`]) at the latest. A signal may end it sooner.
     pub fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
         self.program.run(port, frame, runs, batch)
-    }
-
-    /// The same with the program that sends constant frames without pause: the reference of the benchmarks.
-    pub fn run_constant(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
-        self.constant.run(port, frame, runs, BATCH)
     }
 
     /// Why it is not counted what became of the frames; `None` where it is.
