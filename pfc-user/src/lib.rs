@@ -20,8 +20,9 @@
 //! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
+pub use validator_core::{case, plan, quantity, roce};
+
 pub mod agent;
-pub mod case;
 pub mod cases;
 pub mod check;
 pub mod cli;
@@ -30,10 +31,7 @@ pub mod driver;
 pub mod dut;
 pub mod evidence;
 pub mod nic;
-pub mod plan;
 pub mod preflight;
-pub mod quantity;
 pub mod report;
-pub mod roce;
 pub mod run;
 pub mod watch;
