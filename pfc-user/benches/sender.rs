@@ -17,10 +17,10 @@ use nix::time::{ClockId, clock_gettime};
 use pfc_ebpf::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::bpf::{Account, Constant, Generator, Mode, Sizes};
+use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Constant, Generator, Mode, Sizes};
-use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 const UNIT: &str = "Mframe/s";

@@ -6,11 +6,11 @@ use anyhow::Result;
 use pfc_ebpf::maps::Trust;
 
 use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode};
-use crate::driver::journal::Journal;
-use crate::driver::link;
-use crate::driver::netns::Namespace;
-use crate::driver::testbed::{self, Ports};
-use crate::driver::xdp::{Sizes, XdpError};
+use crate::driver::bpf::{Sizes, XdpError};
+use crate::driver::bringup::journal::Journal;
+use crate::driver::bringup::testbed::{self, Ports};
+use crate::driver::kernel::link;
+use crate::driver::kernel::netns::Namespace;
 use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
 use crate::preflight;
 

@@ -11,7 +11,7 @@ mod virtual_links;
 
 use pfc_ebpf::units::Priority;
 
-use crate::driver::link::mac::Reading;
+use crate::driver::kernel::link::mac::Reading;
 use crate::evidence::mac::{Frames, MacCounter, Source, Subject};
 use crate::plan::Nanos;
 

@@ -11,7 +11,7 @@ use self::merging::merging;
 use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
 use self::speed::speed;
 pub use self::speed::wrong_line_rate;
-use crate::driver::link::{Feature, XdpFeatures};
+use crate::driver::kernel::link::{Feature, XdpFeatures};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
 use crate::nic::{self, Xdp};
 

@@ -12,13 +12,13 @@ use crate::check;
 use crate::config::{
     Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition,
 };
-use crate::driver::clock;
-use crate::driver::interrupt::Interrupt;
-use crate::driver::journal::Journal;
-use crate::driver::mad::{MachineJournal, MadPort};
-use crate::driver::rc::RcPort;
-use crate::driver::testbed::{self, Ports, Testbed, WINDOW};
-use crate::driver::xdp::Sizes;
+use crate::driver::bpf::Sizes;
+use crate::driver::bringup::journal::Journal;
+use crate::driver::bringup::mad::{MachineJournal, MadPort};
+use crate::driver::bringup::rc::RcPort;
+use crate::driver::bringup::testbed::{self, Ports, Testbed, WINDOW};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::interrupt::Interrupt;
 use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
 use crate::plan::Repetition;
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn causes_are_said_once() {
         let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
-        let error = anyhow::Error::from(crate::driver::link::LinkError::System {
+        let error = anyhow::Error::from(crate::driver::kernel::link::LinkError::System {
             what: "cannot list".into(),
             source: cause,
         });

@@ -1,6 +1,6 @@
 //! What is said of recorded facts: a port of each known driver, as its users find it and as it should be.
 
-use validator::driver::link::{Feature, XdpFeatures};
+use validator::driver::kernel::link::{Feature, XdpFeatures};
 use validator::evidence::preflight::*;
 use validator::preflight::{Item, State, judge, worst};
 use validator::report;

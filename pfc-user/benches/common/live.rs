@@ -1,9 +1,9 @@
 //! The fast sender, as benchmarks want it: with a program of its own on the port.
 
 use anyhow::Result;
+use validator::driver::bpf::{Account, Mode, Sizes};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::Nanos;
 
 /// Live frames, and the program of the port that they leave by.

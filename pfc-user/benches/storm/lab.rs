@@ -11,13 +11,13 @@ use anyhow::{Context, Result, ensure};
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::control::ControlSender;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::{clock, realtime};
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
-use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::{MS, REPORT, SECOND, live};

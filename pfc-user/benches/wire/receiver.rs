@@ -14,8 +14,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
 use validator::cases::pfc::live::effort;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::clock;
 
 use super::link::{self, Counters, output};
 use super::ours::{self, Load};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use pfc_ebpf::maps::Clock;
 use pfc_ebpf::stamp::{Phase, Stamp};
-use validator::driver::realtime;
+use validator::driver::kernel::realtime;
 use validator::driver::traffic::frame::FrameTemplate;
 
 use super::REPORT;

@@ -16,9 +16,9 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
 
 pub use self::frame::Addresses;
-use crate::driver::link::LinkError;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::XdpError;
+use crate::driver::bpf::XdpError;
+use crate::driver::kernel::link::LinkError;
+use crate::driver::kernel::packet::PacketError;
 use crate::evidence::pfc::SenderReport;
 use crate::plan::{FlowPlan, Nanos};
 

@@ -6,7 +6,7 @@ use std::fmt;
 use ib_mad::mad::LENGTH;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::driver::mad::m_key::Protection;
+use crate::driver::bringup::mad::m_key::Protection;
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::link::XdpFeatures;
+use crate::driver::kernel::link::XdpFeatures;
 
 /// The ports of a testbed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! What merges frames before the program sees them.
 
 use super::{Fix, Item, State, command, feature, in_driver, ok, to_set, unknown};
-use crate::driver::link::Feature;
+use crate::driver::kernel::link::Feature;
 use crate::evidence::preflight::{Port, SelfTest};
 use crate::nic;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 use crate::plan::Nanos;
 
 const SECOND: f64 = 1e9;

@@ -10,7 +10,7 @@
 use pfc_ebpf::maps::Malformed;
 use serde::Serialize;
 
-use crate::driver::watch::{Flow, Reading};
+use crate::driver::bpf::watch::{Flow, Reading};
 
 /// Frames by priority, and in the last those that have none.
 pub type Counts = [u64; 9];

@@ -3,7 +3,7 @@
 use pfc_ebpf::maps::Malformed;
 use pfc_ebpf::watch::Volume;
 
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 
 /// Opcode of a congestion notification packet (InfiniBand Architecture Specification, annex A17, 17.9.3).
 pub const CNP: u8 = 0x81;

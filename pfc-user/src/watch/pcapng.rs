@@ -12,8 +12,8 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pfc_ebpf::watch::HEADERS;
 
-use crate::driver::clock;
-use crate::driver::watch::ControlFrame;
+use crate::driver::bpf::watch::ControlFrame;
+use crate::driver::kernel::clock;
 
 /// A capture of several ports.
 pub struct Capture<W: Write> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::metrics::{FAMILIES, Unit};
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 
 /// Its media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -6,7 +6,7 @@ use pfc_ebpf::watch::{ClassCounters, Volume};
 use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, operation, reason};
 use super::session::PortName;
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 use crate::plan::Nanos;
 
 const SECOND: f64 = 1e9;

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use validator::driver::link::LinkError;
-use validator::driver::link::mac::{Alive, MacLog, MacReader, Reading};
+use validator::driver::kernel::link::LinkError;
+use validator::driver::kernel::link::mac::{Alive, MacLog, MacReader, Reading};
 use validator::evidence::mac::MacReport;
 use validator::evidence::preflight::{FrameCounts, Pfc};
 use validator::plan::Nanos;

@@ -13,7 +13,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{Ask, Surroundings};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
-use validator::driver::link::mac::Alive;
+use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::driver::traffic::frame::{Addresses, FrameTemplate};
 use validator::driver::traffic::history::History;

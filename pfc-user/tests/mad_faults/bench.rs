@@ -14,8 +14,8 @@ use validator::cases::mad::live::{self, Live};
 use validator::cases::mad::{CASES, judge, planning};
 use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
-use validator::driver::mad::KeyJournal;
-use validator::driver::mad::m_key::Protection;
+use validator::driver::bringup::mad::KeyJournal;
+use validator::driver::bringup::mad::m_key::Protection;
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 

@@ -8,7 +8,7 @@ use ib_mad::transport::simulated::Fate;
 use serde_json::Value;
 use validator::case::Verdict;
 use validator::cases::mad::{CASES, judge};
-use validator::driver::mad::m_key::Protection;
+use validator::driver::bringup::mad::m_key::Protection;
 use validator::evidence::mad::{MadEvidence, Purpose};
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, outcomes, simulated, switch};

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use pfc_ebpf::responder::Counters;
 use pfc_ebpf::wire::Octets;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::packet::PacketSocket;
-use validator::driver::responder::{RecordedFrame, Responder};
-use validator::driver::xdp::{Account, Mode, Sizes, XdpError};
+use validator::driver::bpf::responder::{RecordedFrame, Responder};
+use validator::driver::bpf::{Account, Mode, Sizes, XdpError};
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketSocket;
 use validator::roce::build::read_response;
 
 use crate::QUEUE_PAIR;

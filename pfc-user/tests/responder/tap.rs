@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 
 use pfc_ebpf::responder::Counters;
-use validator::driver::netns::Namespace;
-use validator::driver::responder::Responder;
-use validator::driver::xdp::Mode;
+use validator::driver::bpf::Mode;
+use validator::driver::bpf::responder::Responder;
+use validator::driver::kernel::netns::Namespace;
 
 use crate::QUEUE_PAIR;
 use crate::attach::records;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use validator::driver::netns::Namespace;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::netns::Namespace;
 
 use crate::external::External;
 use crate::lab::{Lab, PROGRAM, ip, of_repository};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use validator::driver::link::{self, Feature, XdpFeatures, xdp_features};
-use validator::driver::netns::Namespace;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::link::{self, Feature, XdpFeatures, xdp_features};
+use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
 use crate::external::External;

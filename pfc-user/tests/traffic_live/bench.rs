@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::clock;
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::clock;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::wire;

@@ -5,8 +5,8 @@ use pfc_ebpf::maps::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::control::ControlSender;
+use validator::driver::kernel::clock;
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::{Burst, Source};
 
 use crate::bench::*;

@@ -6,13 +6,13 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::config::Sender;
-use validator::driver::clock;
-use validator::driver::control::ControlSender;
-use validator::driver::packet::PacketError;
+use validator::driver::bpf::{Account, Mode, Sizes, Tracepoints};
+use validator::driver::kernel::clock;
+use validator::driver::kernel::packet::PacketError;
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::pacing::PacingError;
 use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
-use validator::driver::xdp::{Account, Mode, Sizes, Tracepoints};
 use validator::plan::FlowPlan;
 
 use crate::bench::*;

@@ -8,9 +8,9 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::link::{drop_rises, statistics};
-use validator::driver::packet::{BATCH, PacketSocket};
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::link::{drop_rises, statistics};
+use validator::driver::kernel::packet::{BATCH, PacketSocket};
 
 use crate::common::need_root;
 use crate::frames::TestFrame;

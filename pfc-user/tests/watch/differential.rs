@@ -5,7 +5,7 @@ use pfc_ebpf::maps::{Malformed, Trust};
 use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{Octets, ethernet, roce};
-use validator::driver::watch::{Point, Watch};
+use validator::driver::bpf::watch::{Point, Watch};
 
 use crate::common::{corpus, need_root};
 use crate::{PASS, frames, hex, roce_frames, settings};

@@ -5,11 +5,11 @@ use std::process::Command;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::clock;
-use validator::driver::link::{self, Feature, drop_rises, statistics};
+use validator::driver::bpf::{Account, Mode, Sizes};
+use validator::driver::kernel::clock;
+use validator::driver::kernel::link::{self, Feature, drop_rises, statistics};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::{FlowPlan, Role};
 
 use crate::common::{need_root, need_tool};

@@ -25,8 +25,8 @@ mod roce_frames;
 
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
-use validator::driver::watch::{Direction, Point, Settings};
-use validator::driver::xdp::Mode;
+use validator::driver::bpf::Mode;
+use validator::driver::bpf::watch::{Direction, Point, Settings};
 
 /// What the programs answer: whatever comes next decides.
 const PASS: [(Point, u32); 2] = [

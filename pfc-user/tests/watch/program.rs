@@ -7,9 +7,9 @@ use pfc_ebpf::maps::{Malformed, Trust};
 use pfc_ebpf::units::LineRate;
 use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::watch::{Direction, Point, Settings, Watch};
-use validator::driver::xdp::Mode;
+use validator::driver::bpf::Mode;
+use validator::driver::bpf::watch::{Direction, Point, Settings, Watch};
+use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
 use crate::{PASS, hex, settings};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, unshare};
 use pfc_ebpf::maps::Trust;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::xdp::{Account, Mode, Sizes, XdpError};
+use validator::driver::bpf::{Account, Mode, Sizes, XdpError};
 
 use crate::frames::TestFrame;
 use crate::{config, flows, hex, stamp};

@@ -13,8 +13,8 @@ mod scapy;
 
 use pfc_ebpf::maps::{Config, FlowConfig, Trust};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes};
+use validator::driver::bpf::{Account, Sizes};
+use validator::driver::kernel::clock;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];

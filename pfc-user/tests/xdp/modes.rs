@@ -3,8 +3,8 @@
 use pfc_ebpf::maps::{BATCH, Clock, Config, PortCounters, Trust};
 use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes, XdpError};
+use validator::driver::bpf::{Account, Sizes, XdpError};
+use validator::driver::kernel::clock;
 use validator::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use pfc_ebpf::maps::{Malformed, Trust};
-use validator::driver::xdp::Account;
+use validator::driver::bpf::Account;
 
 use crate::{DROP, loaded};
 

@@ -20,11 +20,11 @@ use self::ledger::Ledger;
 use self::prepared::Prepared;
 use self::worker::{Job, Worker};
 use super::{Burst, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::clock;
-use crate::driver::link;
-use crate::driver::netns::Namespace;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::Generator;
+use crate::driver::bpf::Generator;
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link;
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::packet::PacketError;
 use crate::plan::Nanos;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.

@@ -13,8 +13,8 @@ use super::account::{Account, Accounted, WindowPlan};
 use super::frame::FrameTemplate;
 use super::pacing::{Paced, Pacer, Pauses, Token};
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::packet::{AGAIN, BATCH, PacketError, PacketSocket};
-use crate::driver::{clock, realtime};
+use crate::driver::kernel::packet::{AGAIN, BATCH, PacketError, PacketSocket};
+use crate::driver::kernel::{clock, realtime};
 use crate::plan::Nanos;
 
 /// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.

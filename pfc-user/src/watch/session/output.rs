@@ -6,7 +6,7 @@ use console::Term;
 use serde_json::{Value, json};
 
 use super::PortName;
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 use crate::plan::Nanos;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};

@@ -7,11 +7,11 @@ use anyhow::{Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use super::output::{Output, Shown};
-use crate::driver::clock;
-use crate::driver::link::{self, Feature, LinkError, LinkEvent, LinkState};
-use crate::driver::netns::Namespace;
-use crate::driver::watch::{Direction, Flow, Point, Reading, Settings, Watch};
-use crate::driver::xdp::{Mode, XdpError};
+use crate::driver::bpf::watch::{Direction, Flow, Point, Reading, Settings, Watch};
+use crate::driver::bpf::{Mode, XdpError};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
+use crate::driver::kernel::netns::Namespace;
 use crate::plan::Nanos;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;

@@ -10,8 +10,8 @@ use super::finding::Finding;
 use super::view::{Asking, View};
 use crate::case::{Check, Verdict};
 use crate::cases::mad::live::TRIES;
-use crate::driver::mad::m_key;
-use crate::driver::mad::timing::MOST_WAIT;
+use crate::driver::bringup::mad::m_key;
+use crate::driver::bringup::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 

@@ -7,7 +7,7 @@ use super::contact::ms;
 use super::forwarding_table::decoded;
 use super::view::{Asked, View};
 use crate::case::Figure;
-use crate::driver::mad::m_key::Protection;
+use crate::driver::bringup::mad::m_key::Protection;
 use crate::evidence::mad::Purpose;
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {

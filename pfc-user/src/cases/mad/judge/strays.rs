@@ -8,7 +8,7 @@ use super::contact::ms;
 use super::finding::Finding;
 use super::view::{Asked, Stray, View};
 use crate::case::Check;
-use crate::driver::mad::timing::{self, MOST_WAIT};
+use crate::driver::bringup::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
 

@@ -6,8 +6,8 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 use ib_mad::smp::Smp;
 
-use crate::driver::mad::m_key::Protection;
-use crate::driver::mad::timing;
+use crate::driver::bringup::mad::m_key::Protection;
+use crate::driver::bringup::mad::timing;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::plan::Nanos;
 

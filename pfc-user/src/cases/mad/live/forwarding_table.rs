@@ -4,7 +4,7 @@ use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 
 use super::session::{Session, Stop, TRIES};
-use crate::driver::mad::m_key;
+use crate::driver::bringup::mad::m_key;
 use crate::evidence::mad::Purpose;
 
 /// Attribute modifiers of LinearForwardingTable: 48 K LIDs in blocks of 64.

@@ -11,9 +11,9 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::Live;
 use crate::case::Event;
-use crate::driver::mad::KeyJournal;
-use crate::driver::mad::m_key::Protection;
-use crate::driver::mad::timing::{self, MOST_WAIT};
+use crate::driver::bringup::mad::KeyJournal;
+use crate::driver::bringup::mad::m_key::Protection;
+use crate::driver::bringup::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;

@@ -10,7 +10,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::super::history::History;
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
-use crate::driver::xdp::Generator;
+use crate::driver::bpf::Generator;
 use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use crate::plan::Nanos;
 

@@ -10,7 +10,7 @@ use pfc_ebpf::units::LineRate;
 use super::super::frame::FrameTemplate;
 use super::super::pacing::{Paced, max_lateness};
 use super::super::{Burst, TrafficError, TrafficPlan};
-use crate::driver::xdp::Generator;
+use crate::driver::bpf::Generator;
 use crate::plan::Nanos;
 
 /// All that does not change from burst to burst.

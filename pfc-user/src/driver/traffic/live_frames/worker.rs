@@ -10,9 +10,9 @@ use pfc_ebpf::generate::BATCH;
 use super::super::history::History;
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::Generator;
-use crate::driver::{clock, realtime};
+use crate::driver::bpf::Generator;
+use crate::driver::kernel::packet::PacketError;
+use crate::driver::kernel::{clock, realtime};
 use crate::plan::Nanos;
 
 /// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How soon a burst ends by order,
