@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use common::{Extent, Report, Spread};
 use nix::time::{ClockId, clock_gettime};
-use pfc_ebpf::generate::{BATCH, LOOK, Worker};
+use pfc_ebpf::abi::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{Account, Constant, Generator, Mode, Sizes};
+use validator::driver::bpf::{Account, Constant, Generator, Sizes, XdpMode};
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
@@ -190,7 +190,7 @@ impl Bench {
         let flows: Vec<_> = (0..flows).map(flow).collect();
         let mut tx = Account::attach(
             "a",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: flows.len() as u32,
                 windows: 1,

@@ -5,6 +5,7 @@ pub mod mad;
 pub mod pfc;
 pub mod preflight;
 pub mod rc;
+pub mod xdp;
 
 use serde::{Deserialize, Serialize};
 

@@ -17,6 +17,8 @@
 //! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
 //!   evidence gives the same verdicts again.
 //! - [`watch`] is apart from that: it counts what passes ports that carry traffic already.
+//! - [`pacing`] says when frames leave, [`test_frame`] what a test frame is made of, and [`mad`] what holds
+//!   of management datagrams: all without I/O.
 //! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
@@ -29,9 +31,13 @@ pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod dut;
+pub mod error_text;
 pub mod evidence;
+pub mod mad;
 pub mod nic;
+pub mod pacing;
 pub mod preflight;
 pub mod report;
 pub mod run;
+pub mod test_frame;
 pub mod watch;

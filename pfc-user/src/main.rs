@@ -13,7 +13,7 @@ use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
-use validator::{agent, cases, dut, run, watch};
+use validator::{agent, cases, dut, error_text, run, watch};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("validator: {}", run::in_words(&error));
+            eprintln!("validator: {}", error_text::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
         }
     }

@@ -5,17 +5,18 @@
 mod broadcom;
 mod drops;
 mod embedded;
+mod feature;
 mod intel;
 mod nvidia;
 mod virtual_links;
 
 use pfc_ebpf::units::Priority;
 
-use crate::driver::kernel::link::mac::Reading;
-use crate::evidence::mac::{Frames, MacCounter, Source, Subject};
-use crate::plan::Nanos;
+use crate::evidence::mac::{Frames, MacCounter, MacReading, Source, Subject};
+use pfc_ebpf::units::Nanos;
 
 pub use self::drops::{Drops, Loss, losses};
+pub use self::feature::Feature;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +167,7 @@ pub fn own_drops(driver: &str) -> Option<&'static str> {
 }
 
 /// The counters of `reading` that count received PAUSE/PFC frames, each with its value.
-pub fn counters(reading: &Reading) -> Vec<(MacCounter, u64)> {
+pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
     let nic = find(&reading.driver).unwrap_or(&UNKNOWN);
     let of = |name: &str, source, subject, frames, array: Option<&str>| MacCounter {
         name: name.to_owned(),
@@ -307,10 +308,10 @@ mod tests {
 
     fn found(driver: &str, names: &[&str]) -> Vec<(String, Subject, Frames)> {
         let private = names.iter().map(|name| ((*name).to_owned(), 1)).collect();
-        let reading = Reading {
+        let reading = MacReading {
             driver: driver.into(),
             private,
-            ..Reading::default()
+            ..MacReading::default()
         };
         counters(&reading)
             .into_iter()
@@ -401,7 +402,7 @@ mod tests {
             requests: [9; 8],
             ..Pfc::default()
         });
-        let reading = |driver: &str| Reading {
+        let reading = |driver: &str| MacReading {
             driver: driver.into(),
             private: Vec::new(),
             pause: received(40),

@@ -11,8 +11,9 @@ use self::merging::merging;
 use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
 use self::speed::speed;
 pub use self::speed::wrong_line_rate;
-use crate::driver::kernel::link::{Feature, XdpFeatures};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
+use crate::evidence::xdp::{XdpFeatures, XdpMode};
+use crate::nic::Feature;
 use crate::nic::{self, Xdp};
 
 /// What is said of an item.
@@ -315,14 +316,10 @@ fn program(port: &Port) -> Item {
 
 /// Whether frames come to the program before anything merges them; `None` where that cannot be told.
 fn in_driver(port: &Port) -> Option<bool> {
-    match (
-        &port.self_test,
-        port.wanted.xdp.as_str(),
-        port.facts.xdp_features,
-    ) {
+    match (&port.self_test, port.wanted.xdp, port.facts.xdp_features) {
         (SelfTest::Done { xdp_mode, .. }, ..) => Some(xdp_mode == "driver"),
-        (_, "skb", _) => Some(false),
-        (_, "driver", _) => Some(true),
+        (_, XdpMode::Skb, _) => Some(false),
+        (_, XdpMode::Driver, _) => Some(true),
         (.., Some(features)) => Some(features.has(XdpFeatures::BASIC)),
         // What a driver has never had it does not have on a kernel that does not tell.
         (.., None) => (known_xdp(&port.facts) == Xdp::Stack).then_some(false),
@@ -357,7 +354,7 @@ fn xdp(port: &Port) -> Item {
     };
     if let SelfTest::Done { xdp_mode, .. } = &port.self_test {
         // In the stack frames wait longer, and more of them are lost at a rate.
-        let known = if xdp_mode == "skb" && port.wanted.xdp != "skb" {
+        let known = if xdp_mode == "skb" && port.wanted.xdp != XdpMode::Skb {
             known_mode(&port.facts)
         } else {
             String::new()
@@ -375,8 +372,8 @@ fn xdp(port: &Port) -> Item {
             "",
         );
     }
-    match (port.facts.xdp_features, port.wanted.xdp.as_str()) {
-        (Some(features), "driver") if !features.has(XdpFeatures::BASIC) => problem(
+    match (port.facts.xdp_features, port.wanted.xdp) {
+        (Some(features), XdpMode::Driver) if !features.has(XdpFeatures::BASIC) => problem(
             "xdp features",
             found,
             "basic, for ports.xdp = \"driver\"",
@@ -387,7 +384,7 @@ fn xdp(port: &Port) -> Item {
             format!("{found}: programs run in the stack (skb)"),
         ),
         (Some(_), _) => ok("xdp features", found),
-        (None, "driver") if known_xdp(&port.facts) == Xdp::Stack => problem(
+        (None, XdpMode::Driver) if known_xdp(&port.facts) == Xdp::Stack => problem(
             "xdp features",
             found + &known_mode(&port.facts),
             "basic, for ports.xdp = \"driver\"",

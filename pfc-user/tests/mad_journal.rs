@@ -12,7 +12,7 @@ use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::IbsimTransport;
 use validator::driver::bringup::journal::Journal;
-use validator::driver::bringup::mad::m_key::Protection;
+use validator::mad::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;

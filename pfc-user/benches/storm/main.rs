@@ -22,8 +22,8 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::storm::Storm;
-use validator::driver::storm::placement::Placement;
 use validator::evidence::pfc::{Departure, StormReport};
+use validator::pacing::storm::placement::Placement;
 use validator::plan::{Nanos, StormKind, StormPlan};
 use witness::{Keeper, Seen, Witness};
 

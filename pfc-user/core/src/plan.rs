@@ -3,11 +3,9 @@
 pub mod mad;
 pub mod rc;
 
+pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::{Deserialize, Serialize};
-
-/// A time of CLOCK_MONOTONIC, or a span, in nanoseconds.
-pub type Nanos = u64;
 
 /// Which traffic item of the test plan a flow belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

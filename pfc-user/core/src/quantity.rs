@@ -6,7 +6,7 @@ use pfc_ebpf::units::LineRate;
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
 
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// A span of time, written as `300ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

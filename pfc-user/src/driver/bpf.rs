@@ -13,7 +13,8 @@ mod verifier_log;
 pub mod watch;
 mod xdp_link;
 
-pub use account::{Account, Mode, OffendingFrame, PauseView, Rings, Sizes, TestResult};
+pub use crate::evidence::xdp::XdpMode;
+pub use account::{Account, OffendingFrame, PauseView, Rings, Sizes, TestResult};
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::{Constant, Generator, Tracepoints};

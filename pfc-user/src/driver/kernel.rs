@@ -8,3 +8,4 @@ pub mod packet;
 pub mod process;
 pub mod promiscuous;
 pub mod realtime;
+mod rtnl;

@@ -1,8 +1,5 @@
 //! A persistent stream of pause frames, with an account of its gaps.
 
-pub mod account;
-pub mod placement;
-pub mod schedule;
 mod transmit;
 
 use std::convert::Infallible;
@@ -10,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use pfc_ebpf::units::{LineRate, Quanta};
+use pfc_ebpf::units::{LineRate, Nanos, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 pub use self::transmit::{ControlSender, PATIENCE, Transmit};
 
-use self::account::{Account, Latest};
-use self::placement::Placement;
-use self::schedule::Schedule;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{AGAIN, PacketError};
 use crate::driver::kernel::realtime::{self, Awake};
 use crate::evidence::pfc::StormReport;
-use crate::plan::{Nanos, StormKind, StormPlan};
+use crate::pacing::storm::gap_ledger::{GapLedger, Latest};
+use crate::pacing::storm::placement::Placement;
+use crate::pacing::storm::schedule::Schedule;
+use crate::plan::{StormKind, StormPlan};
 use crate::quantity::Span;
 
 /// A storm that is being sent by threads of its own; it ends when this is dropped.
@@ -37,7 +34,7 @@ pub struct Storm {
 /// What a sender leaves.
 #[derive(Debug)]
 struct Sent {
-    account: Account,
+    account: GapLedger,
     /// How it was scheduled, and where.
     scheduling: String,
 }
@@ -82,7 +79,7 @@ impl Storm {
         let mut starts = Vec::with_capacity(cpus.len());
         let count = cpus.len();
         for (index, cpu) in cpus.iter().copied().enumerate() {
-            let account = Account::new(pause);
+            let account = GapLedger::new(pause);
             let (sender, latest, stop) = (sender.clone(), latest.clone(), storm.stop.clone());
             let (start, begin) = mpsc::channel();
             let (unplaced, interval) = (unplaced.clone(), plan.interval);
@@ -136,7 +133,7 @@ impl Storm {
             .map(|sent| sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
         let method = method(&sent, self.interval, self.awake.is_some());
-        Account::end(
+        GapLedger::end(
             method,
             sent.into_iter().map(|sent| sent.account).collect(),
             stopped,
@@ -163,10 +160,10 @@ fn send(
     sender: &impl Transmit,
     frame: &MacControl,
     mut schedule: Schedule,
-    mut account: Account,
+    mut account: GapLedger,
     latest: &Latest,
     stop: &AtomicBool,
-) -> Account {
+) -> GapLedger {
     let mut wake = schedule.first();
     let mut next = wake;
     loop {
@@ -300,7 +297,7 @@ mod tests {
 
     fn sent(scheduling: String) -> Sent {
         Sent {
-            account: Account::new(0),
+            account: GapLedger::new(0),
             scheduling,
         }
     }

@@ -4,7 +4,9 @@
 use pfc_ebpf::units::Priority;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Nanos;
+use super::preflight::{FrameCounts, Pfc};
+
+use pfc_ebpf::units::Nanos;
 
 /// The counters of one port over a repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,24 @@ pub struct Reading {
     pub before: String,
     /// When.
     pub time: Nanos,
+}
+
+/// Everything that counts frames on a port, at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MacReading {
+    /// Driver.
+    pub driver: String,
+    /// Its private counters.
+    pub private: Vec<(String, u64)>,
+    /// aPAUSEMACCtrlFrames.
+    #[serde(default)]
+    pub pause: FrameCounts,
+    /// aMACControlFrames.
+    #[serde(default)]
+    pub mac_control: FrameCounts,
+    /// PFC settings and counters.
+    #[serde(default)]
+    pub pfc: Option<Pfc>,
 }
 
 /// A counter.

@@ -6,9 +6,9 @@ use std::fmt;
 use ib_mad::mad::LENGTH;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::driver::bringup::mad::m_key::Protection;
-use crate::plan::Nanos;
+use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
+use pfc_ebpf::units::Nanos;
 
 /// One repetition of a MAD case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

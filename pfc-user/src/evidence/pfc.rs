@@ -2,15 +2,17 @@
 
 mod storm;
 
-use pfc_ebpf::generate;
-use pfc_ebpf::maps::{Clock, LATENCY_BUCKETS, Malformed, OffenceKind};
+use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
+use pfc_ebpf::abi::generate;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
 pub use self::storm::{Gap, GapHistogram, StormReport};
 use super::mac::MacReport;
-use crate::plan::{Limits, Nanos, RepetitionPlan};
+use crate::plan::{Limits, RepetitionPlan};
+use pfc_ebpf::units::Nanos;
 
 /// All that one repetition recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::kernel::link::XdpFeatures;
+use super::xdp::{XdpFeatures, XdpMode};
 
 /// The ports of a testbed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,8 +37,8 @@ impl Role {
 /// What the testbed asks of a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// How the program is to be attached: `auto`, `driver` or `skb`.
-    pub xdp: String,
+    /// How the program is to be attached.
+    pub xdp: XdpMode,
     /// The line rate that the testbed says, in bit/s.
     pub line_rate: Option<u64>,
     /// Frames carry a VLAN tag that XDP has to see.

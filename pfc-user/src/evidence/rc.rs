@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::protocol::{Channel, Device, QueuePair};
-use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
+use pfc_ebpf::units::Nanos;
 
 /// One repetition of an RC case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct Packet {
     pub time: Nanos,
     /// Octets of the frame.
     pub length: u32,
-    /// Its first octets, hexadecimal; all of it where it is no longer than [`pfc_ebpf::responder::SNAP_LEN`].
+    /// Its first octets, hexadecimal; all of it where it is no longer than [`pfc_ebpf::abi::responder::SNAP_LEN`].
     pub octets: String,
 }
 

@@ -1,9 +1,9 @@
 //! What merges frames before the program sees them.
 
 use super::{Fix, Item, State, command, feature, in_driver, ok, to_set, unknown};
-use crate::driver::kernel::link::Feature;
 use crate::evidence::preflight::{Port, SelfTest};
 use crate::nic;
+use crate::nic::Feature;
 
 pub(super) fn merging(port: &Port) -> Item {
     const WHAT: &str = "gro, lro";

@@ -2,8 +2,8 @@
 //! that come in are seen, and whether those of the tester leave.
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
-use crate::driver::kernel::link::Feature;
 use crate::evidence::preflight::{Port, Preflight, Role, SelfTest};
+use crate::nic::Feature;
 use crate::nic::{self, Receives};
 
 pub(super) fn flow_control(port: &Port) -> Item {

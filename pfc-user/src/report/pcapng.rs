@@ -11,7 +11,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pfc_ebpf::maps::{OffenceKind, SNAP_LEN};
+use pfc_ebpf::abi::account::{OffenceKind, SNAP_LEN};
 
 use crate::evidence::pfc::{Offence, PfcEvidence};
 use crate::evidence::{Evidence, Repetition};

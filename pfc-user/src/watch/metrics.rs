@@ -1,7 +1,7 @@
 //! What is counted, by name: one list for JSON and for Prometheus.
 
-use pfc_ebpf::maps::Malformed;
-use pfc_ebpf::watch::Volume;
+use pfc_ebpf::abi::watch::Volume;
+use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::watch::Reading;
 

@@ -66,7 +66,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+    use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 
     use super::*;
 

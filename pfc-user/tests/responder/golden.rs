@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pfc_ebpf::responder::Counters;
+use pfc_ebpf::abi::responder::Counters;
 use pfc_ebpf::wire::roce::{Bth, RC_READ_REQUEST, Reth, parse};
 use validator::driver::bpf::responder::Responder;
 use validator::roce::build::read_response;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pfc_ebpf::responder::{Counters, SNAP_LEN};
+use pfc_ebpf::abi::responder::{Counters, SNAP_LEN};
 use pfc_ebpf::wire::roce;
 use validator::driver::bpf::responder::Responder;
 use validator::driver::kernel::clock;

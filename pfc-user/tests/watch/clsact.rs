@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use validator::driver::bpf::watch::{Direction, Point, Watch};
 
 use crate::common::{need_root, need_tool};

@@ -1,8 +1,9 @@
 //! The programs in the kernel against the classifier on the host, on arbitrary frames.
 
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::classify::{Class, classify};
-use pfc_ebpf::maps::{Malformed, Trust};
-use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{Octets, ethernet, roce};
 use validator::driver::bpf::watch::{Point, Watch};

@@ -23,14 +23,14 @@ mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
-use validator::driver::bpf::Mode;
+use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings};
 
 /// What the programs answer: whatever comes next decides.
 const PASS: [(Point, u32); 2] = [
-    (Point::Xdp(Mode::Auto), 2),
+    (Point::Xdp(XdpMode::Auto), 2),
     (Point::Tcx(Direction::Ingress), u32::MAX),
 ];
 

@@ -11,7 +11,8 @@ mod frames;
 mod modes;
 mod scapy;
 
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
 use validator::driver::bpf::{Account, Sizes};
 use validator::driver::kernel::clock;

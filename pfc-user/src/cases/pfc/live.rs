@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pfc_ebpf::maps::{self, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account as maps;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;

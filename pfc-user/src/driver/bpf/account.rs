@@ -9,7 +9,7 @@ use std::time::Duration;
 use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
-use pfc_ebpf::maps::{
+use pfc_ebpf::abi::account::{
     ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState,
     Port, PortCounters, WindowCounters, name,
 };
@@ -21,24 +21,12 @@ pub use self::read::{OffendingFrame, Rings};
 use super::mmap::Words;
 use super::object::{Interface, Program, by_cpu, on_all_cpus};
 use super::pod::Plain;
-use super::{Constant, Generator, Tracepoints, XdpError, generate, verifier_log};
+use super::{Constant, Generator, Tracepoints, XdpError, XdpMode, generate, verifier_log};
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account"));
 /// The program in it.
 const NAME: &str = "account";
-
-/// How a program is attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// By the driver if it can, else generic.
-    #[default]
-    Auto,
-    /// In the driver, before the kernel makes an skb.
-    Driver,
-    /// Generic: in the stack, on every kind of interface.
-    Skb,
-}
 
 /// How much a program can account for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +97,7 @@ impl PauseView {
 
 impl Account {
     /// Loads a program and attaches it to `interface` of the calling thread's network namespace.
-    pub fn attach(interface: &str, mode: Mode, sizes: Sizes) -> Result<Self, XdpError> {
+    pub fn attach(interface: &str, mode: XdpMode, sizes: Sizes) -> Result<Self, XdpError> {
         let interface = Interface::find(interface)?;
         let mut account = Self::load(sizes)?;
         account.program.attach(&interface, mode)?;

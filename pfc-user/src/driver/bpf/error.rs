@@ -146,7 +146,7 @@ impl XdpError {
     pub(super) fn of_attach(
         interface: &str,
         index: u32,
-        mode: xdp_link::Mode,
+        mode: xdp_link::Hook,
         error: io::Error,
     ) -> Self {
         let interface = interface.to_owned();

@@ -10,7 +10,7 @@ use aya::programs::{ProgramError, RawTracePoint, Xdp};
 use aya::util::nr_cpus;
 use aya::{EbpfLoader, Pod};
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
+use pfc_ebpf::abi::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
 
 use super::mmap::Words;
 use super::object::{Program, verified};
@@ -161,7 +161,7 @@ impl Runner {
         let namespace = Namespace::new().map_err(place)?;
         let attach = || {
             let loopback = if_nametoindex("lo")?;
-            xdp_link::create(own.as_fd(), loopback, xdp_link::Mode::Skb)
+            xdp_link::create(own.as_fd(), loopback, xdp_link::Hook::Skb)
         };
         let attached = namespace
             .run(attach)

@@ -7,12 +7,12 @@ use aya::programs::{ProgramError, ProgramFd, TestRun, Xdp};
 use aya::util::{KernelVersion, nr_cpus};
 use aya::{Ebpf, EbpfLoader, Pod, TestRunOptions};
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::maps::ABI_SECTION;
+use pfc_ebpf::abi::ABI_SECTION;
 
 use super::mmap::Words;
 use super::pod::Plain;
 use super::xdp_link;
-use super::{Mode, TestResult, XdpError};
+use super::{TestResult, XdpError, XdpMode};
 use crate::driver::kernel::link::ethtool;
 
 /// An XDP program in the kernel. Dropping it detaches it; so does the end of the process.
@@ -20,7 +20,7 @@ pub struct Program {
     object: Ebpf,
     name: &'static str,
     /// Attached as long as this is open.
-    link: Option<(OwnedFd, xdp_link::Mode)>,
+    link: Option<(OwnedFd, xdp_link::Hook)>,
     /// What it was attached to has one receive queue.
     one_queue: bool,
 }
@@ -63,20 +63,20 @@ impl Program {
     }
 
     /// Attaches it to an interface that has no program.
-    pub fn attach(&mut self, interface: &Interface, mode: Mode) -> Result<(), XdpError> {
-        let attach = |mode: xdp_link::Mode| {
+    pub fn attach(&mut self, interface: &Interface, mode: XdpMode) -> Result<(), XdpError> {
+        let attach = |mode: xdp_link::Hook| {
             let fd = self.program()?.fd()?;
             xdp_link::create(fd.as_fd(), interface.index, mode)
                 .map_err(|error| XdpError::of_attach(interface.name, interface.index, mode, error))
         };
         let (link, mode) = match mode {
-            Mode::Driver => (attach(xdp_link::Mode::Driver)?, xdp_link::Mode::Driver),
-            Mode::Skb => (attach(xdp_link::Mode::Skb)?, xdp_link::Mode::Skb),
-            Mode::Auto => match attach(xdp_link::Mode::Driver) {
+            XdpMode::Driver => (attach(xdp_link::Hook::Driver)?, xdp_link::Hook::Driver),
+            XdpMode::Skb => (attach(xdp_link::Hook::Skb)?, xdp_link::Hook::Skb),
+            XdpMode::Auto => match attach(xdp_link::Hook::Driver) {
                 Err(XdpError::Refused { .. }) => {
-                    (attach(xdp_link::Mode::Skb)?, xdp_link::Mode::Skb)
+                    (attach(xdp_link::Hook::Skb)?, xdp_link::Hook::Skb)
                 }
-                link => (link?, xdp_link::Mode::Driver),
+                link => (link?, xdp_link::Hook::Driver),
             },
         };
         self.link = Some((link, mode));
@@ -96,7 +96,7 @@ impl Program {
     pub fn runs_on_one_cpu_at_a_time(&self) -> bool {
         self.link
             .as_ref()
-            .is_some_and(|(.., mode)| *mode == xdp_link::Mode::Driver)
+            .is_some_and(|(.., mode)| *mode == xdp_link::Hook::Driver)
             && self.one_queue
     }
 

@@ -3,8 +3,10 @@
 use std::ptr;
 
 use aya::Pod;
-use pfc_ebpf::maps::{Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters};
-use pfc_ebpf::{generate, responder, watch};
+use pfc_ebpf::abi::account::{
+    Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters,
+};
+use pfc_ebpf::abi::{generate, responder, watch};
 
 /// A value of a map; its type is another crate's, as is the trait.
 #[derive(Clone, Copy)]

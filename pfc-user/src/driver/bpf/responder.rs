@@ -7,13 +7,13 @@ use std::time::Duration;
 use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use pfc_ebpf::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name};
+use pfc_ebpf::abi::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name};
 
 use super::object::{Interface, Program, on_all_cpus};
 use super::pod::Plain;
 use super::verifier_log;
-use super::{Mode, TestResult, XdpError};
-use crate::plan::Nanos;
+use super::{TestResult, XdpError, XdpMode};
+use pfc_ebpf::units::Nanos;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/responder"));
@@ -42,7 +42,7 @@ pub struct RecordedFrame {
 impl Responder {
     /// Loads a program and attaches it to `interface` of the calling thread's network namespace. It lets everything pass
     /// until [`Responder::configure`].
-    pub fn attach(interface: &str, mode: Mode) -> Result<Self, XdpError> {
+    pub fn attach(interface: &str, mode: XdpMode) -> Result<Self, XdpError> {
         let interface = Interface::find(interface)?;
         let mut responder = Self::load()?;
         responder.program.attach(&interface, mode)?;

@@ -5,11 +5,12 @@ mod clsact;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::util::KernelVersion;
-use pfc_ebpf::maps::{SEEN_WINDOW, Trust};
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use pfc_ebpf::watch::{
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::SEEN_WINDOW;
+use pfc_ebpf::abi::watch::{
     ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name,
 };
+use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
 use self::classifier::Classifier;
 pub use self::classifier::Direction;
@@ -18,9 +19,9 @@ use super::mmap::Words;
 use super::object::{Interface, Program};
 use super::pod::Plain;
 use super::verifier_log;
-use super::{Mode, TestResult, XdpError};
+use super::{TestResult, XdpError, XdpMode};
 use crate::driver::kernel::clock;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch"));
@@ -34,7 +35,7 @@ const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// All that comes in, before the stack.
-    Xdp(Mode),
+    Xdp(XdpMode),
     /// At tcx: what an XDP program lets pass on the way in, or what the stack sends.
     Tcx(Direction),
     /// The same by a filter of `clsact`, on kernels without tcx.

@@ -6,16 +6,16 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Where the program runs.
+/// Where an attached program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum Hook {
     /// In the driver.
     Driver,
     /// Generic, in the stack.
     Skb,
 }
 
-impl Mode {
+impl Hook {
     /// The word in reports.
     pub const fn word(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ struct Attributes {
 }
 
 /// Attaches `program` to the interface of that index in the calling thread's network namespace.
-pub fn create(program: BorrowedFd, interface: u32, mode: Mode) -> io::Result<OwnedFd> {
+pub fn create(program: BorrowedFd, interface: u32, mode: Hook) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         program: program.as_raw_fd() as u32,
         interface,

@@ -1,7 +1,5 @@
 //! The MAD tester's port: the testbed's transport opened, and the simulated DUT behind it where that is what the testbed wants.
 
-pub mod m_key;
-pub mod timing;
 mod unlock;
 
 use std::process::Command;

@@ -9,8 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::journal::{Change, Journal, JournalError};
 use crate::agent::client::Agent;
-use crate::config::{RcDut, RcTestbed, XdpMode};
-use crate::driver::bpf::Mode;
+use crate::config::{RcDut, RcTestbed};
 use crate::driver::bpf::responder::Responder;
 use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
 use crate::driver::kernel::netns::Namespace;
@@ -123,13 +122,8 @@ impl RcPort {
         namespace: Namespace,
         dut: Option<(Child, Namespace)>,
     ) -> Result<Self> {
-        let mode = match config.xdp {
-            XdpMode::Auto => Mode::Auto,
-            XdpMode::Driver => Mode::Driver,
-            XdpMode::Skb => Mode::Skb,
-        };
         let mut changes = Journal::open().without_merging(&namespace, interface)?;
-        let responder = namespace.run(|| Responder::attach(interface, mode))??;
+        let responder = namespace.run(|| Responder::attach(interface, config.xdp))??;
         // Requests are answered with the tag that they came with, and XDP sees it only where it stays in the frame.
         match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
             // Where the driver does not let go of it, a link without tags works all the same.

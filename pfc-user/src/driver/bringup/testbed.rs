@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use pfc_ebpf::maps;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;
 
 use super::journal::{Change, Journal, JournalError};
-use crate::config::{self, Dut, XdpMode};
-use crate::driver::bpf::{Account, Mode, Sizes};
+use crate::config::{self, Dut};
+use crate::driver::bpf::{Account, Sizes, XdpMode};
 use crate::driver::kernel::link::mac::Alive;
 use crate::driver::kernel::link::{
     self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
@@ -26,7 +26,8 @@ use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
 use crate::nic;
-use crate::plan::{Limits, Nanos};
+use crate::plan::Limits;
+use pfc_ebpf::units::Nanos;
 
 pub use self::line_rate::planned_line_rate;
 use self::line_rate::{line_rate, real_speed};
@@ -234,13 +235,11 @@ impl Testbed {
         command
             .arg("--lossless")
             .arg(list(lossless.iter().map(Priority::to_string).collect()));
-        command
-            .arg("--trust")
-            .arg(if config.trust == maps::Trust::Pcp {
-                "pcp"
-            } else {
-                "dscp"
-            });
+        command.arg("--trust").arg(if config.trust == Trust::Pcp {
+            "pcp"
+        } else {
+            "dscp"
+        });
         command.arg("--dscp-map").arg(list(
             config.dscp_map.iter().map(Priority::to_string).collect(),
         ));
@@ -482,7 +481,7 @@ impl Found {
             state,
         } = self;
         let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
-        if config.trust == maps::Trust::Pcp {
+        if config.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
             match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
                 // Where the driver does not let go of it, frames without a tag are seen and told as such.
@@ -507,11 +506,6 @@ impl Found {
 
 /// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a second for each.
 fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Account; 2]> {
-    let mode = match mode {
-        XdpMode::Auto => Mode::Auto,
-        XdpMode::Driver => Mode::Driver,
-        XdpMode::Skb => Mode::Skb,
-    };
     let attach = |port: &Found| -> Result<Account> {
         Ok(port
             .namespace

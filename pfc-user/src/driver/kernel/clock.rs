@@ -2,7 +2,7 @@
 
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Now, in nanoseconds.
 pub fn now() -> Nanos {

@@ -9,7 +9,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 
 use super::clock;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// The user's wish to stop. Once seen it stays.
 pub struct Interrupt {

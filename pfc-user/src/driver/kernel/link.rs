@@ -19,23 +19,23 @@ mod virtual_link;
 use std::io;
 use std::time::Duration;
 
-use futures_util::stream::{LocalBoxStream, StreamExt, TryStreamExt};
-use rtnetlink::packet_core::NetlinkPayload;
-use rtnetlink::packet_route::RouteNetlinkMessage;
+use futures_util::stream::TryStreamExt;
+use rtnetlink::Handle;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64};
-use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
 pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
-pub use self::ethtool::Feature;
 pub use self::events::{LinkEvent, events};
-pub use self::netdev::{XdpFeatures, takes_frames, xdp_features};
+pub use self::netdev::{takes_frames, xdp_features};
 pub use self::preflight::examine;
 pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};
+use super::rtnl::{Events, on_runtime};
 use crate::evidence::preflight::FeatureFact;
+pub use crate::evidence::xdp::XdpFeatures;
+pub use crate::nic::Feature;
 
 /// Why something could not be done with a link.
 #[derive(Debug, thiserror::Error)]
@@ -214,17 +214,6 @@ pub fn set_feature(
     }
 }
 
-/// Sets the loopback interface of the calling thread's namespace up.
-pub(in crate::driver) fn loopback_up() -> io::Result<()> {
-    on_runtime(async |handle, _| {
-        handle
-            .link()
-            .change(LinkUnspec::new_with_name("lo").up().build())
-            .execute()
-            .await
-    })
-}
-
 fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
     let links: Vec<LinkMessage> = netlink(
         namespace,
@@ -261,8 +250,6 @@ fn standard_counters(link: &LinkMessage) -> Stats64 {
     stats.unwrap_or_default()
 }
 
-type Events = LocalBoxStream<'static, NetlinkPayload<RouteNetlinkMessage>>;
-
 /// Runs `work` with a netlink socket in `namespace` that is subscribed to changes of links.
 fn netlink<T: Send>(
     namespace: &Namespace,
@@ -272,22 +259,4 @@ fn netlink<T: Send>(
     namespace
         .run(|| on_runtime(work))?
         .map_err(|error| LinkError::system(what, error))
-}
-
-fn on_runtime<T>(
-    work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error>,
-) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let (connection, handle, events) =
-            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
-        tokio::spawn(connection);
-        let events = events.map(|(message, _)| message.payload).boxed_local();
-        work(handle, events).await.map_err(|error| match error {
-            rtnetlink::Error::NetlinkError(message) => message.to_io(),
-            other => io::Error::other(other),
-        })
-    })
 }

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
+use rtnetlink::LinkUnspec;
 
-use super::link;
+use super::rtnl::on_runtime;
 
 /// Where `ip netns` keeps the namespaces that have names.
 const NAMED: &str = "/run/netns";
@@ -82,8 +83,7 @@ impl Namespace {
         let file = on_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|error| failed("cannot make a network namespace", error))?;
-            link::loopback_up()
-                .map_err(|error| failed("cannot set the loopback interface up", error))?;
+            loopback_up().map_err(|error| failed("cannot set the loopback interface up", error))?;
             open_own()
         })?;
         Ok(Self {
@@ -183,6 +183,17 @@ impl fmt::Display for Namespace {
             Label::Unnamed => f.write_str("a network namespace of the tester"),
         }
     }
+}
+
+/// Sets the loopback interface of the calling thread's namespace up.
+fn loopback_up() -> std::io::Result<()> {
+    on_runtime(async |handle, _| {
+        handle
+            .link()
+            .change(LinkUnspec::new_with_name("lo").up().build())
+            .execute()
+            .await
+    })
 }
 
 fn open_own() -> Result<File, NamespaceError> {

@@ -9,7 +9,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::clock;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Frames in one system call at the most.
 pub const BATCH: usize = 64;

@@ -7,7 +7,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
 use crate::evidence::pfc::Departure;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// A port that has no room for a single frame for so long has no link.
 pub const PATIENCE: Nanos = 200_000_000;

@@ -13,7 +13,8 @@ use crate::driver::bpf::{Generator, XdpError};
 use crate::driver::kernel::link::{self, LinkError};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::realtime;
-use crate::plan::{FlowPlan, Nanos};
+use crate::plan::FlowPlan;
+use pfc_ebpf::units::Nanos;
 
 /// Frames a second that one thread with sendmmsg keeps up with, whatever else runs.
 const SENDMMSG_CARRIES: u64 = 200_000;

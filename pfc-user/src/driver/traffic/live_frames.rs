@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::generate::LONGEST;
+use pfc_ebpf::abi::generate::LONGEST;
 
 use self::ledger::Ledger;
 use self::prepared::Prepared;
@@ -25,7 +25,7 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketError;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;

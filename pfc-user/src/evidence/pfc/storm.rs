@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Departure, LeftOut};
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// The storm's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
-use crate::plan::Nanos;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
+use pfc_ebpf::units::Nanos;
 
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pfc_ebpf::maps::Control;
+use pfc_ebpf::abi::account::Control;
 
 use crate::driver::bpf::mmap::Words;
 use crate::driver::bpf::pod::Plain;

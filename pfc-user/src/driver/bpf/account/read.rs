@@ -1,17 +1,17 @@
 //! Reading what the program counted, put together over all CPUs.
 
 use aya::maps::{MapData, RingBuf};
-use pfc_ebpf::maps::{
+use pfc_ebpf::abi::account::{
     Arrival as ArrivalRecord, ClassCounters, Control, FlowCounters, LATENCY_BUCKETS, LastControl,
-    Malformed, Offence, OffenceKind, PfcCounters, PortCounters, SNAP_LEN, WindowCounters,
-    counts_index,
+    Offence, OffenceKind, PfcCounters, PortCounters, SNAP_LEN, WindowCounters, counts_index,
 };
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::pod::Plain;
 use crate::driver::bpf::{Account, XdpError};
 use crate::evidence::pfc::{Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived};
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Records of single frames, in the order of their arrival.
 #[derive(Clone, Debug, Default)]

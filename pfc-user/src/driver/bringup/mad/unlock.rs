@@ -11,10 +11,10 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 
-use super::m_key::{self, Protection};
-use super::timing::MOST_WAIT;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Journal, KeyNote};
+use crate::mad::m_key::{self, Protection};
+use crate::mad::timing::MOST_WAIT;
 
 /// An answer is waited for so long at the least. Entries of earlier versions, which do not say how long the DUT may take, have this.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Whether PAUSE/PFC frames that come in at a port reach its program, or at least its MAC's counters.
 
 use anyhow::Result;
-use pfc_ebpf::maps;
+use pfc_ebpf::abi::{Trust, account};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
@@ -12,7 +12,7 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::storm::ControlSender;
 use crate::evidence::preflight::SelfTest;
 use crate::nic;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Source of the frames: neither the storm's nor the DUT's.
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
@@ -149,19 +149,19 @@ fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -
 }
 
 fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
-    let config = maps::Config {
+    let config = account::Config {
         epoch: clock::now(),
         window: WINDOW,
         windows: 1,
-        trust: maps::Trust::Dscp as u8,
+        trust: Trust::Dscp as u8,
         line_rate: line_rate.bits_per_second(),
         // What is counted as the tester's own is what the self-test sent, and not what a DUT sends meanwhile.
         storm_source: SOURCE,
         verify_every: 1,
-        ..maps::Config::default()
+        ..account::Config::default()
     };
     port.account
-        .configure(&config, &[maps::FlowConfig::default()])?;
+        .configure(&config, &[account::FlowConfig::default()])?;
     Ok(())
 }
 

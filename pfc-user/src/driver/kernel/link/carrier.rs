@@ -24,7 +24,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
 use super::{Events, LinkError, LinkState, Namespace, ethtool, find, netlink, state};
 use crate::driver::kernel::clock;
 use crate::nic;
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Waits until frames can pass, and will. An error where no carrier comes within `timeout`, or none
 /// that came until then stays.

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixDatagram;
 
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
+use crate::nic::Feature;
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
@@ -20,30 +21,6 @@ const NAMES_OF_STATS: u32 = 1;
 /// `ETH_GSTRING_LEN`.
 const NAME_LEN: usize = 32;
 
-/// An offload that changes what frames look like to the tester.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Feature {
-    /// VLAN tags leave beside the frame, not in it.
-    TxVlan,
-    /// VLAN tags are taken out of received frames, where XDP cannot see them.
-    RxVlan,
-    /// Generic receive offload: frames are merged.
-    Gro,
-    /// Generic segmentation offload: frames leave merged.
-    Gso,
-    /// TCP segmentation offload.
-    Tso,
-    /// Checksums of sent frames are left to the device.
-    TxChecksum,
-    /// Large receive offload: the device merges frames.
-    Lro,
-    /// Generic receive offload by the device.
-    GroHardware,
-    /// Frames that the MAC would keep for itself, PAUSE and PFC among them, come in too.
-    RxAll,
-}
-
 /// How the kernel is asked for a feature.
 enum Access {
     /// One bit of GFLAGS and SFLAGS.
@@ -54,85 +31,34 @@ enum Access {
     Named,
 }
 
-impl Feature {
-    /// Those by which the device merges frames. The kernel turns them off for a program in the
-    /// stack, and not on again; some drivers turn them off for a program of their own, while they
-    /// have it.
-    pub const MERGING: [Self; 2] = [Self::Lro, Self::GroHardware];
-
-    /// The name that `ethtool -k` has for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TxVlan => "tx-vlan-offload",
-            Self::RxVlan => "rx-vlan-offload",
-            Self::Gro => "generic-receive-offload",
-            Self::Gso => "generic-segmentation-offload",
-            Self::Tso => "tcp-segmentation-offload",
-            Self::TxChecksum => "tx-checksumming",
-            Self::Lro => "large-receive-offload",
-            Self::GroHardware => "rx-gro-hw",
-            Self::RxAll => "rx-all",
-        }
-    }
-
-    /// The name that `ethtool -K` takes.
-    pub const fn ethtool_name(self) -> &'static str {
-        match self {
-            Self::TxVlan => "txvlan",
-            Self::RxVlan => "rxvlan",
-            Self::Gro => "gro",
-            Self::Gso => "gso",
-            Self::Tso => "tso",
-            Self::TxChecksum => "tx",
-            Self::Lro => "lro",
-            Self::GroHardware => "rx-gro-hw",
-            Self::RxAll => "rx-all",
-        }
-    }
-
-    /// The name that the kernel has for its bit; `None` where it stands for several.
-    pub const fn kernel_name(self) -> Option<&'static str> {
-        match self {
-            Self::TxVlan => Some("tx-vlan-hw-insert"),
-            Self::RxVlan => Some("rx-vlan-hw-parse"),
-            Self::Gro => Some("rx-gro"),
-            Self::Gso => Some("tx-generic-segmentation"),
-            Self::Lro => Some("rx-lro"),
-            Self::GroHardware => Some("rx-gro-hw"),
-            Self::RxAll => Some("rx-all"),
-            Self::Tso | Self::TxChecksum => None,
-        }
-    }
-
-    const fn access(self) -> Access {
-        match self {
-            Self::TxVlan => Access::Flag(1 << 7),
-            Self::RxVlan => Access::Flag(1 << 8),
-            Self::Gro => Access::Commands {
-                get: 0x2b,
-                set: 0x2c,
-            },
-            Self::Gso => Access::Commands {
-                get: 0x23,
-                set: 0x24,
-            },
-            Self::Tso => Access::Commands {
-                get: 0x1e,
-                set: 0x1f,
-            },
-            Self::TxChecksum => Access::Commands {
-                get: 0x16,
-                set: 0x17,
-            },
-            Self::Lro => Access::Flag(1 << 15),
-            Self::GroHardware | Self::RxAll => Access::Named,
-        }
+const fn access(feature: Feature) -> Access {
+    match feature {
+        Feature::TxVlan => Access::Flag(1 << 7),
+        Feature::RxVlan => Access::Flag(1 << 8),
+        Feature::Gro => Access::Commands {
+            get: 0x2b,
+            set: 0x2c,
+        },
+        Feature::Gso => Access::Commands {
+            get: 0x23,
+            set: 0x24,
+        },
+        Feature::Tso => Access::Commands {
+            get: 0x1e,
+            set: 0x1f,
+        },
+        Feature::TxChecksum => Access::Commands {
+            get: 0x16,
+            set: 0x17,
+        },
+        Feature::Lro => Access::Flag(1 << 15),
+        Feature::GroHardware | Feature::RxAll => Access::Named,
     }
 }
 
 /// Whether `feature` is on.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
-    match feature.access() {
+    match access(feature) {
         Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
         Access::Commands { get, .. } => Ok(value(interface, get, 0)? != 0),
         Access::Named => Ok(features::read(interface)?
@@ -143,7 +69,7 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
 
 /// Sets `feature` on or off. The kernel may take it and yet leave a fixed feature as it was: read it back.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()> {
-    match feature.access() {
+    match access(feature) {
         Access::Flag(bit) => {
             let flags = value(interface, GFLAGS, 0)?;
             value(

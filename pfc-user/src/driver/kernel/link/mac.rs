@@ -6,33 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{LinkError, dcb, ethtool, pause};
 use crate::driver::kernel::netns::Namespace;
-use crate::evidence::mac::{self, MacCounter, MacReport};
-use crate::evidence::preflight::{FrameCounts, Pfc};
+use crate::evidence::mac::{self, MacCounter, MacReading, MacReport};
 use crate::nic;
-use crate::plan::Nanos;
-
-/// Everything that counts frames on a port, at one time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
-    /// Driver.
-    pub driver: String,
-    /// Its private counters.
-    pub private: Vec<(String, u64)>,
-    /// aPAUSEMACCtrlFrames.
-    #[serde(default)]
-    pub pause: FrameCounts,
-    /// aMACControlFrames.
-    #[serde(default)]
-    pub mac_control: FrameCounts,
-    /// PFC settings and counters.
-    #[serde(default)]
-    pub pfc: Option<Pfc>,
-}
+use pfc_ebpf::units::Nanos;
 
 /// Who reads the counters of a port.
 pub trait MacReader {
     /// All of them, now.
-    fn read(&mut self) -> Result<Reading, LinkError>;
+    fn read(&mut self) -> Result<MacReading, LinkError>;
 }
 
 /// Reads an interface.
@@ -53,7 +34,7 @@ impl Live {
 }
 
 impl MacReader for Live {
-    fn read(&mut self) -> Result<Reading, LinkError> {
+    fn read(&mut self) -> Result<MacReading, LinkError> {
         let interface = self.interface.as_str();
         let read = self.namespace.run(|| {
             // An interface that is gone is an error; statistics that a driver has not are none.
@@ -61,7 +42,7 @@ impl MacReader for Live {
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
                 other => other?,
             };
-            Ok::<_, std::io::Error>(Reading {
+            Ok::<_, std::io::Error>(MacReading {
                 driver: ethtool::driver(interface).unwrap_or_default(),
                 private,
                 pause: pause::pause(interface)
@@ -80,10 +61,10 @@ impl MacReader for Live {
 /// Gives what was recorded, reading by reading; an error when there is no more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Recorded(pub VecDeque<Reading>);
+pub struct Recorded(pub VecDeque<MacReading>);
 
 impl MacReader for Recorded {
-    fn read(&mut self) -> Result<Reading, LinkError> {
+    fn read(&mut self) -> Result<MacReading, LinkError> {
         let end = || {
             LinkError::system(
                 "the recording of counters",
@@ -184,7 +165,7 @@ impl MacLog {
         }
     }
 
-    fn add(&mut self, reading: &Reading, before: &str, now: Nanos) {
+    fn add(&mut self, reading: &MacReading, before: &str, now: Nanos) {
         let report = &mut self.report;
         if report.enabled != reading.pfc.map(|pfc| pfc.enabled) {
             report.error = Some(format!(
@@ -240,24 +221,25 @@ pub fn rises(report: &MacReport) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::preflight::Pfc;
 
-    fn reading(xoff: u64, enabled: u8) -> Reading {
+    fn reading(xoff: u64, enabled: u8) -> MacReading {
         let private = vec![
             ("port.rx_priority_3_xoff_rx".into(), xoff),
             ("rx_packets".into(), 9),
         ];
-        Reading {
+        MacReading {
             driver: "i40e".into(),
             private,
             pfc: Some(Pfc {
                 enabled,
                 ..Pfc::default()
             }),
-            ..Reading::default()
+            ..MacReading::default()
         }
     }
 
-    fn log(readings: Vec<Reading>, alive: &mut Alive) -> MacReport {
+    fn log(readings: Vec<MacReading>, alive: &mut Alive) -> MacReport {
         let count = readings.len();
         let recorded = Recorded([vec![readings[0].clone()], readings].concat().into());
         let mut log = MacLog::begin(Box::new(recorded), "tx", "eth0", alive);

@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use pfc_ebpf::generate::{self, Bucket};
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::pacing::{Bucket, withheld};
 use pfc_ebpf::units::{LineRate, Priority};
 
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 const SECOND: u128 = 1_000_000_000;
 /// Catching up with less than this would lose frames to the sender's ordinary ticks.
@@ -169,13 +169,13 @@ impl Pacer {
     }
 
     /// Lets time pass to `now`, at which the priorities' `pauses` are these; nothing more leaves of those that are paused. Returns
-    /// when since the last call each priority's clock stood still (see [`generate::withheld`]): an empty span where it did not.
+    /// when since the last call each priority's clock stood still (see [`withheld`]): an empty span where it did not.
     pub fn advance(&mut self, now: Nanos, pauses: &Pauses) -> [Range<Nanos>; Priority::COUNT] {
         let before = self.now;
         self.now = self.now.max(now);
         std::array::from_fn(|index| {
             let (pause, lane) = (&pauses[index], &mut self.lanes[index]);
-            let (from, to) = generate::withheld(pause, before, self.now);
+            let (from, to) = withheld(pause, before, self.now);
             lane.behind += to - from;
             lane.paused = pause.until > self.now;
             from..to

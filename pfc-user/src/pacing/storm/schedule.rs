@@ -1,6 +1,6 @@
 //! When a sender of a storm sends: pure, it is told the time.
 
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// A late sender sleeps for this share of an interval before its next frame, and never for less than [`SHORTEST_REST`].
 const REST: Nanos = 4;

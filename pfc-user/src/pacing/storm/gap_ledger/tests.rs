@@ -1,7 +1,7 @@
 //! The account in virtual time, beside what truly left when.
 
 use super::*;
-use crate::driver::storm::schedule::Schedule;
+use crate::pacing::storm::schedule::Schedule;
 
 const US: Nanos = 1000;
 const PAUSE: Nanos = 300 * US;
@@ -24,11 +24,11 @@ fn gap(from: Nanos, to: Nanos) -> Gap {
 }
 
 fn one_sender(departures: &[Departure], pause: Nanos, end: Nanos) -> StormReport {
-    let (mut account, latest) = (Account::new(pause), Latest::default());
+    let (mut account, latest) = (GapLedger::new(pause), Latest::default());
     departures
         .iter()
         .for_each(|departure| account.left(*departure, &latest));
-    Account::end("virtual".into(), vec![account], end)
+    GapLedger::end("virtual".into(), vec![account], end)
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn a_storm_that_went_quiet_before_it_was_stopped_ends_with_a_gap() {
 
 #[test]
 fn refused_frames_are_counted_and_end_no_gap() {
-    let (mut account, latest) = (Account::new(110), Latest::default());
+    let (mut account, latest) = (GapLedger::new(110), Latest::default());
     account.left(at(1000), &latest);
     account.refused();
     account.left(at(1200), &latest);
-    let report = Account::end(String::new(), vec![account], 1210);
+    let report = GapLedger::end(String::new(), vec![account], 1210);
     assert_eq!(
         (report.frames, report.errors, report.gaps),
         (2, 1, vec![gap(1000, 1210)])
@@ -73,13 +73,13 @@ fn refused_frames_are_counted_and_end_no_gap() {
 #[test]
 fn gaps_that_there_is_no_room_for_are_summed_up_exactly() {
     let latest = Latest::default();
-    let mut accounts = [(); 2].map(|()| Account::new(110));
+    let mut accounts = [(); 2].map(|()| GapLedger::new(110));
     let room = ROOM as Nanos;
     for n in 0..2 * room + 7 {
         accounts[(n % 2) as usize].left(at(1000 * (n + 1)), &latest);
     }
     let last = 1000 * (2 * room + 7);
-    let report = Account::end(String::new(), accounts.into(), last);
+    let report = GapLedger::end(String::new(), accounts.into(), last);
     // The first frame ends no gap.
     assert_eq!(
         (report.gaps.len(), report.gaps_above()),
@@ -135,8 +135,11 @@ fn every_length_has_a_bucket_that_ends_above_it_and_near_it() {
 
 #[test]
 fn a_frame_that_another_overtook_neither_ends_nor_begins_a_gap() {
-    let (mut slow, mut fast, latest) =
-        (Account::new(PAUSE), Account::new(PAUSE), Latest::default());
+    let (mut slow, mut fast, latest) = (
+        GapLedger::new(PAUSE),
+        GapLedger::new(PAUSE),
+        Latest::default(),
+    );
     slow.left(at(1000), &latest);
     [1100, 1200, 1300, 1400, 1500]
         .into_iter()
@@ -150,7 +153,7 @@ fn a_frame_that_another_overtook_neither_ends_nor_begins_a_gap() {
         &latest,
     );
     fast.left(at(1600), &latest);
-    let report = Account::end(String::new(), vec![slow, fast], 1610);
+    let report = GapLedger::end(String::new(), vec![slow, fast], 1610);
     assert_eq!(
         (report.frames, report.max_gap, &report.gaps[..]),
         (8, 110, &[][..])
@@ -215,13 +218,13 @@ fn storm(stalls: &[Stalls], end: Nanos, numbers: &mut Numbers) -> (StormReport, 
     }
     frames.sort_by_key(|frame| frame.noted);
     let latest = Latest::default();
-    let mut accounts: Vec<Account> = stalls.iter().map(|_| Account::new(PAUSE)).collect();
+    let mut accounts: Vec<GapLedger> = stalls.iter().map(|_| GapLedger::new(PAUSE)).collect();
     frames
         .iter()
         .for_each(|frame| accounts[frame.sender].left(frame.departure, &latest));
     let mut left: Vec<Nanos> = frames.iter().map(|frame| frame.left).collect();
     left.sort_unstable();
-    let report = Account::end("virtual".into(), accounts, end);
+    let report = GapLedger::end("virtual".into(), accounts, end);
     assert_eq!(report.frames, left.len() as u64);
     assert_eq!(report.histogram.count(), report.frames.saturating_sub(1));
     (report, left)

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport};
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Buckets an octave: a gap is told to a sixteenth.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
@@ -38,7 +38,7 @@ impl Latest {
 
 /// The account of one sender.
 #[derive(Debug)]
-pub struct Account {
+pub struct GapLedger {
     /// Gaps above it are listed.
     pause: Nanos,
     frames: u64,
@@ -51,7 +51,7 @@ pub struct Account {
     counts: Vec<u64>,
 }
 
-impl Account {
+impl GapLedger {
     /// An empty one, which lists gaps above `pause`.
     pub fn new(pause: Nanos) -> Self {
         let mut counts = Vec::new();

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::Sent;
 use super::history::History;
-use super::pacing::Paced;
+use super::pacer::Paced;
 use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// What is known of a flow beside its pacing.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub struct WindowPlan {
 
 /// The running account of a sender.
 #[derive(Debug)]
-pub struct Account {
+pub struct SentLedger {
     flows: Vec<Accounted>,
     sent: Vec<[Option<FlowSent>; Phase::COUNT]>,
     windows: WindowPlan,
@@ -42,7 +42,7 @@ pub struct Account {
     history: History,
     overrun: [Overrun; Priority::COUNT],
     waits: u64,
-    excess: Excess,
+    excess: BurstMeter,
     phase: Phase,
     /// When the sender should look again; until then it may sleep.
     expected: Nanos,
@@ -59,7 +59,7 @@ struct Overrun {
 /// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst. In bits times a second,
 /// which is what one bit/s brings in a nanosecond.
 #[derive(Debug)]
-struct Excess {
+struct BurstMeter {
     rate: u128,
     line: u128,
     level: u128,
@@ -67,7 +67,7 @@ struct Excess {
     at: Nanos,
 }
 
-impl Excess {
+impl BurstMeter {
     fn add(&mut self, at: Nanos, bits: u64) {
         self.level = self
             .level
@@ -78,7 +78,7 @@ impl Excess {
     }
 }
 
-impl Account {
+impl SentLedger {
     /// An empty account of these flows.
     pub fn new(flows: Vec<Accounted>, line_rate: LineRate, windows: WindowPlan) -> Self {
         let rate = flows.iter().map(|flow| u128::from(flow.paced.rate)).sum();
@@ -90,7 +90,7 @@ impl Account {
             history: History::default(),
             overrun: Default::default(),
             waits: 0,
-            excess: Excess {
+            excess: BurstMeter {
                 rate,
                 line: line_rate.bits_per_second().into(),
                 level: 0,
@@ -212,7 +212,7 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     /// Two flows of priorities 3 and 4 at 250 Mbit/s each, on a line of 1 Gbit/s.
-    fn account() -> Account {
+    fn account() -> SentLedger {
         let flow = |id, priority| Accounted {
             id,
             paced: Paced {
@@ -222,7 +222,7 @@ mod tests {
             },
         };
         let line = LineRate::from_bits_per_second(1_000_000_000).unwrap();
-        Account::new(
+        SentLedger::new(
             vec![flow(7, 3), flow(8, 4)],
             line,
             WindowPlan {

@@ -1,6 +1,6 @@
 //! How many senders a storm has, and on which CPUs: pure.
 
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Stalls of a single sender come near this on a busy machine: other threads in the kernel, interrupts, a hypervisor. Pauses
 /// that may run out in one need a second sender.
@@ -29,7 +29,7 @@ impl Placement {
     }
 
     /// The CPU of each sender, where it has one.
-    pub(super) fn cpus(self) -> Vec<Option<usize>> {
+    pub fn cpus(self) -> Vec<Option<usize>> {
         match self {
             Self::Single => vec![None],
             Self::Redundant(cpus) => cpus.map(Some).to_vec(),

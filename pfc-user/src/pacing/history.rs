@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use crate::evidence::pfc::{LeftOut, Stall, Withheld, WithheldLeftOut};
-use crate::plan::Nanos;
+use pfc_ebpf::units::Nanos;
 
 /// Spans of each kind that are listed; they fit without growing, which would cost time while frames are due.
 const ROOM: usize = 4096;

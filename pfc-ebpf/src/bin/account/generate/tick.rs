@@ -3,8 +3,9 @@
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, withheld, words};
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::abi::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, words};
+use pfc_ebpf::pacing::withheld;
 use pfc_ebpf::stamp::MASK_48;
 
 use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};

@@ -2,18 +2,18 @@
 //!
 //! Every value is plain old data of fixed layout, in the byte order of the host. Userspace writes [`Config`] with its
 //! [`ABI_VERSION`] and a program that was built for another one counts nothing; userspace checks the object's own
-//! [`ABI_SECTION`] at load time, so that a mismatch is an error and not a wrong count.
+//! [`super::ABI_SECTION`] at load time, so that a mismatch is an error and not a wrong count.
 
 mod control;
 
 pub use control::{CLASSES, ClassCounters, Control, LastControl, PauseState, PfcCounters};
 
+use super::Trust;
 use crate::stamp::Phase;
+use crate::wire::Malformed;
 
-/// Raised whenever a layout below changes, or one of [`crate::generate`], or what a word in them means.
+/// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them means.
 pub const ABI_VERSION: u32 = 5;
-/// The section (and so the map) of the object that holds the version it was built with, and nothing else.
-pub const ABI_SECTION: &str = ".rodata.abi";
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
@@ -46,16 +46,6 @@ pub mod name {
     pub const CONTROLS: &str = "CONTROLS";
     /// Ring buffer of [`super::Offence`].
     pub const OFFENCES: &str = "OFFENCES";
-}
-
-/// Which field tells the priority of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Trust {
-    /// The DSCP, through the map of [`Config::dscp_to_priority`].
-    Dscp = 0,
-    /// The PCP of the outermost VLAN tag.
-    Pcp = 1,
 }
 
 /// Where the time of a test frame comes from whose flow and phase are not logged. Logged arrivals, PAUSE and PFC are always
@@ -215,76 +205,6 @@ pub struct FlowCounters {
 pub struct WindowCounters {
     /// Distinct frames by [`FlowConfig::priority`].
     pub frames: [u32; 8],
-}
-
-/// Why a frame could not be read; indexes [`PortCounters::malformed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[repr(u8)]
-pub enum Malformed {
-    /// Shorter than its Ethernet header or tags.
-    EthernetTruncated = 0,
-    /// More than two VLAN tags.
-    TooManyTags = 1,
-    /// IPv4 header cut short, or its length field below 20 or above the frame.
-    Ipv4Truncated = 2,
-    /// Version field is not what the EtherType says.
-    IpVersion = 3,
-    /// IPv6 header cut short, or its length above the frame.
-    Ipv6Truncated = 4,
-    /// UDP header cut short, or its length field does not fit.
-    UdpTruncated = 5,
-    /// A MAC control frame too short for its opcode.
-    ControlTruncated = 6,
-    /// A MAC control frame with an opcode that is neither PAUSE nor PFC.
-    ControlOpcode = 7,
-    /// A MAC control frame behind a VLAN tag: MACs ignore these.
-    ControlTagged = 8,
-    /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as PAUSE/PFC.
-    ControlDestination = 9,
-    /// A frame to the test port whose stamp is damaged: cannot be attributed to a flow.
-    Stamp = 10,
-    /// An IPv4 header whose checksum is wrong.
-    Ipv4Checksum = 11,
-}
-
-impl Malformed {
-    /// Whether it is a MAC control frame.
-    pub const fn is_control(self) -> bool {
-        matches!(
-            self,
-            Self::ControlTruncated
-                | Self::ControlOpcode
-                | Self::ControlTagged
-                | Self::ControlDestination
-        )
-    }
-
-    /// Whether the frame belongs to the test in spite of it.
-    #[inline(always)]
-    pub const fn is_consumed(self) -> bool {
-        self.is_control() || matches!(self, Self::Stamp)
-    }
-
-    /// How many reasons there are.
-    pub const COUNT: usize = 12;
-
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::EthernetTruncated,
-        Self::TooManyTags,
-        Self::Ipv4Truncated,
-        Self::IpVersion,
-        Self::Ipv6Truncated,
-        Self::UdpTruncated,
-        Self::ControlTruncated,
-        Self::ControlOpcode,
-        Self::ControlTagged,
-        Self::ControlDestination,
-        Self::Stamp,
-        Self::Ipv4Checksum,
-    ];
 }
 
 /// What the program keeps of a port on one CPU.
