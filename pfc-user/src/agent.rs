@@ -3,7 +3,7 @@
 //! [`protocol`] is what the two say to each other. Behind the server is a [`backend`]: real verbs (feature `verbs`), or
 //! the simulated requester.
 
-pub use validator_core::agent as protocol;
+pub use validator_core::agent::protocol;
 
 pub mod args;
 pub mod backend;

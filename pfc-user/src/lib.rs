@@ -22,7 +22,9 @@
 //! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
-pub use validator_core::{case, plan, quantity, roce};
+pub use validator_core::{
+    case, evidence, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
+};
 
 pub mod agent;
 pub mod cases;
@@ -32,12 +34,6 @@ pub mod config;
 pub mod driver;
 pub mod dut;
 pub mod error_text;
-pub mod evidence;
-pub mod mad;
-pub mod nic;
-pub mod pacing;
-pub mod preflight;
 pub mod report;
 pub mod run;
-pub mod test_frame;
 pub mod watch;

@@ -14,7 +14,7 @@ pub fn colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// Text in the colour of `verdict`.
-pub(super) fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
+pub fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
     let code = match verdict {
         Verdict::Pass => "32",
         Verdict::Fail => "1;31",
@@ -30,7 +30,7 @@ pub(super) fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
 }
 
 /// Appends `text` broken at spaces; the first line begins with `label`, the others are indented as far.
-pub(super) fn paragraph(out: &mut String, label: &str, text: &str) {
+pub fn paragraph(out: &mut String, label: &str, text: &str) {
     let indent = label.chars().count();
     let mut column = indent;
     out.push_str(label);

@@ -1,0 +1,249 @@
+//! What tester and agent say to each other: JSON in frames of a 32-bit length (network order) and that many octets. The tester asks,
+//! the agent answers each request with one response; a request before that ends the connection.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Raised whenever a message changes.
+pub const VERSION: u32 = 1;
+/// Longest message in octets; a longer one ends the connection.
+pub const MAX_MESSAGE: usize = 64 << 10;
+/// Longest wait of a `Poll`.
+pub const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// What the tester asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub enum Request {
+    /// First of all.
+    Hello {
+        /// [`VERSION`] of the tester.
+        version: u32,
+        /// The shared secret; `None` where none was given.
+        token: Option<String>,
+    },
+    /// Make a queue pair and bring it to RTS, with a memory region for what is read. One at a time.
+    Open(OpenChannel),
+    /// Post an RDMA READ.
+    PostRead(Read),
+    /// Wait for completions of the send queue, and take those that are there.
+    Poll {
+        /// Longest wait in milliseconds, at most 10 000.
+        wait_ms: u32,
+    },
+    /// Read the queue pair's attributes.
+    Query,
+    /// Give the queue pair and all that belongs to it back.
+    Close,
+}
+
+/// What a queue pair is to be like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenChannel {
+    /// Path MTU in octets.
+    pub path_mtu: u16,
+    /// Retry count, 0 to 7.
+    pub retry_count: u8,
+    /// Local ACK time-out, 0 to 31.
+    pub timeout: u8,
+    /// The tester's address.
+    pub remote: IpAddr,
+    /// The tester's queue pair.
+    pub remote_queue_pair: u32,
+    /// First PSN that the DUT sends.
+    pub psn: u32,
+    /// First PSN that the tester would send.
+    pub remote_psn: u32,
+}
+
+impl OpenChannel {
+    /// Whether each value is one that a queue pair can have.
+    ///
+    /// # Errors
+    /// A failure of kind `Request` that names the first which is none.
+    pub fn check(&self) -> Result<(), Failure> {
+        // A PSN and the number of a queue pair have 24 bits (9.2).
+        let number =
+            |name: &'static str, value: u32| (name, value < 1 << 24, "below 0x1000000", value);
+        [
+            (
+                "path MTU",
+                matches!(self.path_mtu, 256 | 512 | 1024 | 2048 | 4096),
+                "256, 512, 1024, 2048 or 4096",
+                self.path_mtu.into(),
+            ),
+            (
+                "retry count",
+                self.retry_count <= 7,
+                "0 to 7",
+                self.retry_count.into(),
+            ),
+            (
+                "local ACK time-out",
+                self.timeout <= 31,
+                "0 to 31",
+                self.timeout.into(),
+            ),
+            number("remote queue pair", self.remote_queue_pair),
+            number("PSN", self.psn),
+            number("remote PSN", self.remote_psn),
+        ]
+        .into_iter()
+        .find(|(_, holds, ..)| !holds)
+        .map_or(Ok(()), |(name, _, expected, found)| {
+            Err(Failure::new(
+                FailureKind::Request,
+                format!("{name}: expected {expected}, found {found}"),
+            ))
+        })
+    }
+}
+
+/// An RDMA READ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Read {
+    /// Comes back in the completion.
+    pub work_request: u64,
+    /// Remote address.
+    pub address: u64,
+    /// R_Key.
+    pub r_key: u32,
+    /// Octets.
+    pub length: u32,
+}
+
+/// What the agent answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Response {
+    /// To `Hello`.
+    Welcome {
+        /// [`VERSION`] of the agent.
+        version: u32,
+        /// The adapter.
+        device: Device,
+    },
+    /// To `Open`.
+    Opened(Channel),
+    /// To `PostRead`.
+    Posted,
+    /// To `Poll`.
+    Completions {
+        /// In their order; empty if none came in time.
+        completions: Vec<Completion>,
+    },
+    /// To `Query`.
+    QueuePair(QueuePair),
+    /// To `Close`.
+    Closed,
+    /// To any: it could not be done.
+    Failed(Failure),
+}
+
+/// An adapter's port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its name, such as `rxe0` or `mlx5_0`.
+    pub name: String,
+    /// What is behind it: `verbs` or `simulated`.
+    pub backend: String,
+    /// Whether it says that it supports Automatic Path Migration.
+    pub apm: Option<bool>,
+    /// Largest path MTU of its port in octets, as it is now.
+    pub active_mtu: u16,
+}
+
+/// The DUT's end of a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Its queue pair.
+    pub queue_pair: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// The queue pair's attributes, read back.
+    pub attributes: QueuePair,
+}
+
+/// Attributes of a queue pair, read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePair {
+    /// State.
+    pub state: State,
+    /// Path MTU in octets.
+    pub path_mtu: u16,
+    /// Retry count, as it was set. Verbs do not show the count that is left.
+    pub retry_count: u8,
+    /// Local ACK time-out.
+    pub timeout: u8,
+    /// Next PSN to send.
+    pub psn: u32,
+    /// Retries that are left, where the DUT shows them.
+    pub retries_left: Option<u8>,
+}
+
+/// State of a queue pair (10.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "names of the specification")]
+pub enum State {
+    Reset,
+    Init,
+    Rtr,
+    Rts,
+    Sqd,
+    SqError,
+    Error,
+}
+
+/// A completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Which request.
+    pub work_request: u64,
+    /// `ibv_wc_status`.
+    pub status: u32,
+    /// The vendor's own code.
+    pub vendor_error: u32,
+}
+
+/// Why something could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// What was tried and what the system said.
+    pub message: String,
+}
+
+impl Failure {
+    /// One of a kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+/// Kinds of failure that the tester tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// Another [`VERSION`].
+    Version,
+    /// Wrong or missing token.
+    Token,
+    /// Not understood, or not now.
+    Request,
+    /// There is no RDMA device, or no port of it is up.
+    NoDevice,
+    /// The tester's address cannot be resolved to a MAC address.
+    Neighbour,
+    /// The queue pair could not be brought to a state.
+    State,
+    /// Anything else that verbs refused.
+    Verbs,
+}
