@@ -4,6 +4,7 @@ mod address;
 pub mod arguments;
 mod checks;
 mod document;
+pub mod keys;
 mod plan;
 mod testbed;
 

@@ -31,6 +31,7 @@ pub mod cases;
 pub mod check;
 pub mod cli;
 pub mod config;
+pub mod docs;
 pub mod driver;
 pub mod dut;
 pub mod error_text;
