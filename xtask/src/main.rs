@@ -4,6 +4,7 @@ mod bench;
 mod build_ebpf;
 mod demo;
 mod lab;
+mod portable;
 mod setup;
 mod step;
 mod test;
