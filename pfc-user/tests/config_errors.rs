@@ -1,4 +1,6 @@
 //! Every mistake in a testbed, a plan or a `--set` argument is answered with where it is, what was expected and what was found.
+//!
+//! lane: computing
 
 use std::fs;
 use std::path::Path;

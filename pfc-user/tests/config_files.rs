@@ -1,4 +1,6 @@
 //! The testbeds and plans that the tool brings along, and what becomes of them.
+//!
+//! lane: computing
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
