@@ -1,14 +1,16 @@
 //! What sends and receives MADs.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "host", target_os = "linux"))]
 pub mod ibsim;
 pub mod simulated;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "host", target_os = "linux"))]
 pub mod umad;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "host", target_os = "linux"))]
 mod wait;
+mod wake;
 
 use std::io;
+#[cfg(all(feature = "host", target_os = "linux"))]
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -86,6 +88,7 @@ pub trait Transport {
     fn shows_unmatched(&self) -> bool;
 
     /// Ends every wait while `wake` can be read; `None` ends that.
+    #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>);
 }
 
@@ -105,6 +108,7 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     fn shows_unmatched(&self) -> bool {
         (**self).shows_unmatched()
     }
+    #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>) {
         (**self).set_wake(wake);
     }

@@ -1,7 +1,7 @@
 //! Frame octets -> class; pure, used by the XDP program and by host tests alike.
 
-use crate::maps::Malformed;
 use crate::stamp::{self, Stamp};
+use crate::wire::Malformed;
 use crate::wire::mac_control::MacControl;
 use crate::wire::{Octets, Part, ethernet, ip, udp};
 

@@ -62,7 +62,7 @@ impl Phase {
         }
     }
 
-    /// This phase's bit in [`crate::maps::FlowConfig::log_phases`].
+    /// This phase's bit in [`crate::abi::account::FlowConfig::log_phases`].
     pub const fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -189,7 +189,7 @@ pub const fn is_sampled(sequence: u64, every: u64) -> bool {
     sequence.wrapping_mul(SPREAD) >> 32 & every.wrapping_sub(1) == 0
 }
 
-/// The bucket of a latency: its significant bits, at most 31 (see [`crate::maps::LATENCY_BUCKETS`]). By halves, for BPF has no
+/// The bucket of a latency: its significant bits, at most 31 (see [`crate::abi::account::LATENCY_BUCKETS`]). By halves, for BPF has no
 /// instruction that counts zeros.
 #[inline(always)]
 pub const fn significant_bits(latency: u64) -> usize {

@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+/// A time of CLOCK_MONOTONIC, or a span, in nanoseconds.
+pub type Nanos = u64;
+
 /// A traffic class of IEEE 802.1Q, 0 to 7: what PFC pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

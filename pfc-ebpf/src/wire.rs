@@ -6,8 +6,11 @@
 pub mod ethernet;
 pub mod ip;
 pub mod mac_control;
+mod malformed;
 pub mod roce;
 pub mod udp;
+
+pub use malformed::Malformed;
 
 /// The octets of a frame, without FCS.
 pub trait Octets {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use frames::{Frames, TestFrame};
 use pfc_ebpf::classify::{Class, classify};
-use pfc_ebpf::maps::Malformed;
 use pfc_ebpf::stamp::{Phase, Stamp};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 
 const STAMP: Stamp = Stamp {

@@ -12,11 +12,12 @@ use aya::programs::{ProgramFd, TestRun, Xdp};
 use aya::{Ebpf, TestRunOptions};
 use common::{Report, Spread};
 use frames::TestFrame;
-use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes};
+use validator::driver::bpf::{Account, Sizes};
+use validator::driver::kernel::clock;
 
 const REPORT: Report = Report("program");
 

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use common::{Extent, Report, Spread};
 use nix::time::{ClockId, clock_gettime};
-use pfc_ebpf::generate::{BATCH, LOOK, Worker};
+use pfc_ebpf::abi::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::bpf::{Account, Constant, Generator, Sizes, XdpMode};
+use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Generator, Mode, Sizes};
-use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 const UNIT: &str = "Mframe/s";
@@ -162,6 +162,7 @@ fn paced(cpu: usize, flows: u16, frames: u64) {
 struct Bench {
     _tx: Account,
     generator: Arc<Generator>,
+    constant: Constant,
     sender: LiveFrames,
     cpu: usize,
     port: u32,
@@ -189,7 +190,7 @@ impl Bench {
         let flows: Vec<_> = (0..flows).map(flow).collect();
         let mut tx = Account::attach(
             "a",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: flows.len() as u32,
                 windows: 1,
@@ -197,6 +198,7 @@ impl Bench {
         )
         .expect("a program");
         let generator = tx.generator().expect("the sender's programs");
+        let constant = tx.constant().expect("the reference's program");
         let plan = TrafficPlan {
             interface: "a",
             run: 1,
@@ -219,6 +221,7 @@ impl Bench {
         Self {
             _tx: tx,
             generator,
+            constant,
             sender,
             cpu,
             port,
@@ -252,7 +255,7 @@ impl Bench {
                         ..Worker::default()
                     },
                 );
-                self.generator.run_constant(self.port, &self.frame, runs)
+                self.constant.run(self.port, &self.frame, runs)
             }
         };
         run(BATCH * 100).expect("live frames");

@@ -3,11 +3,12 @@
 //! [`protocol`] is what the two say to each other. Behind the server is a [`backend`]: real verbs (feature `verbs`), or
 //! the simulated requester.
 
+pub use validator_core::agent::protocol;
+
 pub mod args;
 pub mod backend;
 pub mod client;
 pub mod process;
-pub mod protocol;
 pub mod server;
 #[cfg(feature = "verbs")]
 pub mod verbs;

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 
-use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed, XdpMode};
-use crate::driver::journal::Journal;
-use crate::driver::link;
-use crate::driver::netns::Namespace;
-use crate::driver::testbed::{self, Ports};
-use crate::driver::xdp::{Sizes, XdpError};
+use crate::config::{Dut, PfcTestbed, RcDut, RcTestbed, Testbed};
+use crate::driver::bpf::{Sizes, XdpError};
+use crate::driver::bringup::journal::Journal;
+use crate::driver::bringup::testbed::{self, Ports};
+use crate::driver::kernel::link;
+use crate::driver::kernel::netns::Namespace;
 use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
-use crate::preflight;
+use crate::{error_text, preflight};
 
 /// Enough for the self-test.
 const LEAST: Sizes = Sizes {
@@ -74,7 +74,7 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
                 return Ok(ports);
             }
             Err(error) => {
-                let reason = crate::run::in_words(&error);
+                let reason = error_text::in_words(&error);
                 match error.downcast_ref::<XdpError>() {
                     Some(_) => [0; 2].map(|_| SelfTest::Refused {
                         reason: reason.clone(),
@@ -93,7 +93,7 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
 /// The facts about the ports of the PFC cases, before anything is attached.
 pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
     let wanted = Wanted {
-        xdp: word(config.xdp).into(),
+        xdp: config.xdp,
         line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
         tagged: config.trust == Trust::Pcp,
     };
@@ -127,7 +127,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
     let namespace = place(port.namespace.as_deref())?;
     link::settled_state(&namespace, &port.interface, CARRIER)?;
     let wanted = Wanted {
-        xdp: word(config.xdp).into(),
+        xdp: config.xdp,
         line_rate: None,
         tagged: false,
     };
@@ -158,14 +158,6 @@ fn examine_port(
 
 fn place(namespace: Option<&str>) -> Result<Namespace> {
     Ok(namespace.map_or_else(Namespace::current, Namespace::named)?)
-}
-
-const fn word(mode: XdpMode) -> &'static str {
-    match mode {
-        XdpMode::Auto => "auto",
-        XdpMode::Driver => "driver",
-        XdpMode::Skb => "skb",
-    }
 }
 
 /// Sets the offloads that are a problem, each noted before it is touched; says what was done. Ports that the tool makes are left out:

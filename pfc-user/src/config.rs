@@ -17,8 +17,8 @@ pub use plan::{
     IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm,
 };
 pub use testbed::{
-    Addresses, Destination, Dut, Hooks, Limits, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
-    RcTestbed, Sender, Testbed, XdpMode,
+    Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
+    RcTestbed, Sender, Testbed, Tolerances, XdpMode,
 };
 
 use document::Document;

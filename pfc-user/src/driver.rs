@@ -1,19 +1,13 @@
-//! The only contact with kernel and devices.
+//! The only contact with the kernel and with devices, one room for each thing touched.
+//!
+//! - [`kernel`]: namespaces, links, packet sockets, clocks, scheduling, processes.
+//! - [`bpf`]: loads and attaches the BPF programs, writes and reads their maps.
+//! - [`traffic`]: senders of test frames.
+//! - [`storm`]: senders of PAUSE and PFC frames.
+//! - [`bringup`]: makes the testbed of a run, proves that it works, and undoes it.
 
-pub mod clock;
-pub mod control;
-pub mod interrupt;
-pub mod journal;
-pub mod link;
-pub mod mad;
-pub mod netns;
-pub mod packet;
-pub mod process;
-pub mod promiscuous;
-pub mod rc;
-pub mod realtime;
-pub mod responder;
-pub mod testbed;
+pub mod bpf;
+pub mod bringup;
+pub mod kernel;
+pub mod storm;
 pub mod traffic;
-pub mod watch;
-pub mod xdp;

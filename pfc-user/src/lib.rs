@@ -17,11 +17,16 @@
 //! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
 //!   evidence gives the same verdicts again.
 //! - [`watch`] is apart from that: it counts what passes ports that carry traffic already.
+//! - [`pacing`] says when frames leave, [`test_frame`] what a test frame is made of, and [`mad`] what holds
+//!   of management datagrams: all without I/O.
 //! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
+pub use validator_core::{
+    case, evidence, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
+};
+
 pub mod agent;
-pub mod case;
 pub mod cases;
 pub mod check;
 pub mod cli;
@@ -29,12 +34,7 @@ pub mod config;
 pub mod docs;
 pub mod driver;
 pub mod dut;
-pub mod evidence;
-pub mod nic;
-pub mod plan;
-pub mod preflight;
-pub mod quantity;
+pub mod error_text;
 pub mod report;
-pub mod roce;
 pub mod run;
 pub mod watch;

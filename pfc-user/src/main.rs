@@ -9,11 +9,11 @@ use validator::case::{CaseResult, Exit};
 use validator::check::{self, Depth};
 use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice};
-use validator::driver::interrupt::Interrupt;
-use validator::driver::journal::Journal;
+use validator::driver::bringup::journal::Journal;
+use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::report::{self, progress::Progress};
-use validator::{agent, cases, dut, run, watch};
+use validator::{agent, cases, dut, error_text, run, watch};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("validator: {}", run::in_words(&error));
+            eprintln!("validator: {}", error_text::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
         }
     }

@@ -12,13 +12,14 @@ use crate::check;
 use crate::config::{
     Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition,
 };
-use crate::driver::clock;
-use crate::driver::interrupt::Interrupt;
-use crate::driver::journal::Journal;
-use crate::driver::mad::{MachineJournal, MadPort};
-use crate::driver::rc::RcPort;
-use crate::driver::testbed::{self, Ports, Testbed, WINDOW};
-use crate::driver::xdp::Sizes;
+use crate::driver::bpf::Sizes;
+use crate::driver::bringup::journal::Journal;
+use crate::driver::bringup::mad::{MachineJournal, MadPort};
+use crate::driver::bringup::rc::RcPort;
+use crate::driver::bringup::testbed::{self, Ports, Testbed, WINDOW};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::interrupt::Interrupt;
+use crate::error_text::in_words;
 use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
 use crate::plan::Repetition;
@@ -421,17 +422,6 @@ fn repetition(
     }
 }
 
-/// An error with its causes, each said once: many a message has its cause in it already.
-pub fn in_words(error: &anyhow::Error) -> String {
-    error
-        .chain()
-        .fold(String::new(), |said, cause| match cause.to_string() {
-            cause if said.is_empty() => cause,
-            cause if said.ends_with(&cause) => said,
-            cause => format!("{said}: {cause}"),
-        })
-}
-
 /// Sizes of the maps for the longest repetition with the most flows.
 fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     let slowest = testbed
@@ -462,22 +452,4 @@ fn host() -> Result<Host> {
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_are_said_once() {
-        let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
-        let error = anyhow::Error::from(crate::driver::link::LinkError::System {
-            what: "cannot list".into(),
-            source: cause,
-        });
-        assert_eq!(
-            in_words(&error.context("no port")),
-            "no port: cannot list: Network is down (os error 100)"
-        );
-    }
 }

@@ -15,10 +15,10 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeVal;
 use std::os::fd::{AsRawFd, OwnedFd};
-use validator::driver::journal::Journal;
-use validator::driver::link::{self, End, Feature, LinkError, create_bridge, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::process::{Child, run_hook};
+use validator::driver::bringup::journal::Journal;
+use validator::driver::kernel::link::{self, End, Feature, LinkError, create_bridge, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::process::{Child, run_hook};
 
 const LONG: Duration = Duration::from_secs(20);
 /// Set in the process that a test starts from its own program in order to kill it.

@@ -11,8 +11,8 @@ use std::{env, fs};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
-use validator::driver::netns::Namespace;
-use validator::driver::process::{Child, ProcessError, run_hook};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::process::{Child, ProcessError, run_hook};
 
 /// Longer than anything here takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(20);

@@ -13,8 +13,8 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::IbsimTransport;
-use validator::driver::journal::Journal;
-use validator::driver::mad::m_key::Protection;
+use validator::driver::bringup::journal::Journal;
+use validator::mad::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
 const NOBODY: u32 = 1 << 23;

@@ -2,8 +2,9 @@
 //!
 //! lane: computing
 
-use validator::driver::link::{Feature, XdpFeatures};
 use validator::evidence::preflight::*;
+use validator::evidence::xdp::{XdpFeatures, XdpMode};
+use validator::nic::Feature;
 use validator::preflight::{Item, State, judge, worst};
 use validator::report;
 
@@ -27,7 +28,7 @@ fn port(role: Role, driver: &str) -> Port {
     Port {
         role,
         wanted: Wanted {
-            xdp: "auto".into(),
+            xdp: XdpMode::Auto,
             line_rate: None,
             tagged: false,
         },
@@ -279,7 +280,7 @@ fn what_goes_off_for_a_program_merges_nothing() {
             reason: "it was not asked for".into(),
         };
         assert_eq!(merging(&port), (State::Ok, off.clone()), "known");
-        port.wanted.xdp = "skb".into();
+        port.wanted.xdp = XdpMode::Skb;
         assert_eq!(
             merging(&port).0,
             PROBLEM,
@@ -287,7 +288,7 @@ fn what_goes_off_for_a_program_merges_nothing() {
         );
         set(&mut port, feature, true, false);
         assert_eq!(merging(&port), (State::Ok, off), "a run turns it off");
-        port.wanted.xdp = "auto".into();
+        port.wanted.xdp = XdpMode::Auto;
         port.facts.driver.name = "ixgbe".into();
         set(&mut port, feature, true, true);
         assert_eq!(merging(&port).0, PROBLEM, "held by a driver that keeps it");
@@ -327,9 +328,9 @@ fn a_line_rate_stands_in_for_a_speed_and_never_against_one() {
 
 #[test]
 fn where_a_driver_runs_programs_is_said_where_the_kernel_does_not() {
-    let xdp = |driver: &str, wanted: &str, self_test: SelfTest| {
+    let xdp = |driver: &str, wanted: XdpMode, self_test: SelfTest| {
         let mut port = port(Role::Rx, driver);
-        port.wanted.xdp = wanted.into();
+        port.wanted.xdp = wanted;
         port.facts.xdp_features = None;
         port.self_test = self_test;
         let found = items(&port);
@@ -344,19 +345,19 @@ fn where_a_driver_runs_programs_is_said_where_the_kernel_does_not() {
     let native = "vmxnet3 runs programs itself since Linux 6.6";
     let stack = "e1000e leaves programs to the stack (skb)";
     assert_eq!(
-        xdp("vmxnet3", "auto", passive()),
+        xdp("vmxnet3", XdpMode::Auto, passive()),
         (UNKNOWN, format!("{silent}; {native}"))
     );
     assert_eq!(
-        xdp("e1000e", "auto", passive()),
+        xdp("e1000e", XdpMode::Auto, passive()),
         (UNKNOWN, format!("{silent}; {stack}"))
     );
     assert_eq!(
-        xdp("e1000e", "driver", passive()),
+        xdp("e1000e", XdpMode::Driver, passive()),
         (PROBLEM, format!("{silent}; {stack}"))
     );
     assert_eq!(
-        xdp("unheard-of", "auto", passive()),
+        xdp("unheard-of", XdpMode::Auto, passive()),
         (UNKNOWN, silent.into())
     );
     let attached = || SelfTest::Done {
@@ -368,11 +369,11 @@ fn where_a_driver_runs_programs_is_said_where_the_kernel_does_not() {
     };
     let by = "a program was attached in mode skb";
     assert_eq!(
-        xdp("vmxnet3", "auto", attached()),
+        xdp("vmxnet3", XdpMode::Auto, attached()),
         (State::Ok, format!("{silent}; {by}; {native}"))
     );
     assert_eq!(
-        xdp("vmxnet3", "skb", attached()),
+        xdp("vmxnet3", XdpMode::Skb, attached()),
         (State::Ok, format!("{silent}; {by}")),
         "as it was asked for"
     );
@@ -390,7 +391,7 @@ fn offloads_that_merge_frames_before_the_program_are_fixed() {
     let mut port = port(Role::Rx, "ixgbe");
     set(&mut port, Feature::Gro, true, false);
     assert_eq!(shortfalls(&port), [], "behind a program in the driver");
-    for (mode, wanted) in [("skb", "auto"), ("skb", "skb")] {
+    for (mode, wanted) in [("skb", XdpMode::Auto), ("skb", XdpMode::Skb)] {
         port.self_test = SelfTest::Done {
             own_wire: false,
             xdp_mode: mode.into(),
@@ -398,7 +399,7 @@ fn offloads_that_merge_frames_before_the_program_are_fixed() {
             seen: 8,
             mac: Vec::new(),
         };
-        port.wanted.xdp = wanted.into();
+        port.wanted.xdp = wanted;
         assert_eq!(
             shortfalls(&port),
             [("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into())]
@@ -407,7 +408,7 @@ fn offloads_that_merge_frames_before_the_program_are_fixed() {
     port.self_test = SelfTest::NotDone {
         reason: "it was not asked for".into(),
     };
-    port.wanted.xdp = "auto".into();
+    port.wanted.xdp = XdpMode::Auto;
     assert_eq!(shortfalls(&port), [], "the driver can");
     port.facts.xdp_features = None;
     let unknown: Vec<_> = shortfalls(&port)

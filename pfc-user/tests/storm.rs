@@ -10,17 +10,18 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::control::storm::placement::Placement;
-use validator::driver::control::{ControlSender, Storm, Transmit};
-use validator::driver::link::{End, create_veth, drop_rises, statistics};
-use validator::driver::netns::Namespace;
-use validator::driver::packet::PacketError;
-use validator::driver::xdp::{Account, Mode, Sizes};
-use validator::driver::{clock, realtime};
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::link::{End, create_veth, drop_rises, statistics};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketError;
+use validator::driver::kernel::{clock, realtime};
+use validator::driver::storm::{ControlSender, Storm, Transmit};
 use validator::evidence::pfc::{Departure, StormReport};
+use validator::pacing::storm::placement::Placement;
 use validator::plan::{Nanos, StormKind, StormPlan};
 
 /// Frames of each storm, at least: an eighth of the receiver's records.
@@ -182,7 +183,7 @@ impl Wire {
             .run(|| {
                 Account::attach(
                     "far",
-                    Mode::Driver,
+                    XdpMode::Driver,
                     Sizes {
                         flows: 1,
                         windows: 1,

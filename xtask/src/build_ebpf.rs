@@ -1,13 +1,12 @@
 //! `cargo xtask build-ebpf`: the XDP programs, and the validator with them in it.
 
 use std::path::Path;
-use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
 use crate::step::{self, step};
-use crate::toolchain::{Toolchain, without_outer_cargo};
+use crate::toolchain::Toolchain;
 
 /// The programs, an object each.
 const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
@@ -52,11 +51,8 @@ fn build_objects(root: &Path) -> Result<()> {
     } else {
         ("bpfeb-unknown-none", "BPFEB")
     };
-    let mut cargo = toolchain
-        .cargo
-        .as_ref()
-        .map_or_else(step::cargo, Command::new);
-    without_outer_cargo(&mut cargo).current_dir(root);
+    let mut cargo = toolchain.cargo_with_sources();
+    cargo.current_dir(root);
     cargo.args([
         "build",
         "--release",
@@ -85,10 +81,7 @@ fn build_objects(root: &Path) -> Result<()> {
         "--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf",
         env::consts::ARCH
     );
-    cargo
-        .env("PATH", path)
-        .env("RUSTC", &toolchain.rustc)
-        .env("RUSTC_BOOTSTRAP", "1");
+    cargo.env("PATH", path);
     cargo.env(
         format!("CARGO_TARGET_{endian}_UNKNOWN_NONE_RUSTFLAGS"),
         flags,

@@ -5,6 +5,7 @@ mod build_ebpf;
 mod demo;
 mod docs;
 mod lab;
+mod portable;
 mod setup;
 mod step;
 mod test;

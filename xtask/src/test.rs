@@ -15,6 +15,7 @@ use self::part::{Lane, Outcome, Part, side_by_side};
 use self::targets::{Arguments, Name, Programs};
 use crate::build_ebpf;
 use crate::lab::rxe;
+use crate::portable;
 use crate::setup::{self, EVERYTHING};
 use crate::step;
 
@@ -90,6 +91,7 @@ impl Suite<'_> {
                 ],
             ),
             self.documentation(),
+            Part::new("validator-core for wasm32", portable::check(self.root)?),
             self.check(
                 "host tests, to be built",
                 &["test", "--workspace", "--exclude", "pfc-user", "--no-run"],

@@ -65,6 +65,16 @@ impl Toolchain {
         })
     }
 
+    /// A cargo with this compiler, which builds the standard library from its sources where
+    /// `-Z build-std` says so.
+    pub fn cargo_with_sources(&self) -> Command {
+        let mut cargo = self.cargo.as_ref().map_or_else(step::cargo, Command::new);
+        without_outer_cargo(&mut cargo)
+            .env("RUSTC", &self.rustc)
+            .env("RUSTC_BOOTSTRAP", "1");
+        cargo
+    }
+
     /// The feature of bpf-linker for its LLVM.
     pub fn linker_feature(&self) -> String {
         format!("llvm-{}", self.llvm.split('.').next().unwrap_or_default())

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use super::wake::Wake;
 use super::{ReceiveError, Received, SendError, Time, Transport};
 use crate::mad::Lid;
 use crate::sma::{Delivery, Fabric};
@@ -32,7 +32,7 @@ pub struct Simulated {
     /// On their way to the tester, in order of time.
     deliveries: VecDeque<Delivery>,
     on_send: Option<OnSend>,
-    wake: Option<OwnedFd>,
+    wake: Wake,
 }
 
 impl Simulated {
@@ -43,7 +43,7 @@ impl Simulated {
             now: Time::ZERO,
             deliveries: VecDeque::new(),
             on_send: None,
-            wake: None,
+            wake: Wake::default(),
         }
     }
 
@@ -63,22 +63,8 @@ impl Simulated {
     }
 
     fn is_woken(&self) -> bool {
-        self.wake.as_ref().is_some_and(readable)
+        self.wake.is_up()
     }
-}
-
-#[cfg(target_os = "linux")]
-fn readable(fd: &OwnedFd) -> bool {
-    use std::os::fd::AsFd as _;
-
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn readable(_: &OwnedFd) -> bool {
-    false
 }
 
 impl fmt::Debug for Simulated {
@@ -145,7 +131,8 @@ impl Transport for Simulated {
         true
     }
 
-    fn set_wake(&mut self, wake: Option<OwnedFd>) {
-        self.wake = wake;
+    #[cfg(all(feature = "host", target_os = "linux"))]
+    fn set_wake(&mut self, wake: Option<std::os::fd::OwnedFd>) {
+        self.wake = Wake(wake);
     }
 }

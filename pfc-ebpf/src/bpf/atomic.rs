@@ -13,6 +13,17 @@ const TRIES: usize = 16;
 #[inline(always)]
 pub unsafe fn compare_exchange(at: *mut u64, old: u64, new: u64) -> u64 {
     let found: u64;
+    // On the host it is only type-checked, by clippy and editors.
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+        // SAFETY: as the caller says.
+        let at = unsafe { AtomicU64::from_ptr(at) };
+        found = at
+            .compare_exchange(old, new, SeqCst, SeqCst)
+            .unwrap_or_else(|found| found);
+    }
+    #[cfg(target_arch = "bpf")]
     // SAFETY: as the caller says.
     unsafe {
         asm!("r0 = cmpxchg_64({0} + 0, r0, {1})", in(reg) at, in(reg) new, inlateout("r0") old => found)

@@ -1,7 +1,6 @@
 //! Ethernet II with up to two VLAN tags (IEEE 802.3, 3.2.6; IEEE 802.1Q, 9.5).
 
-use super::{Octets, Part};
-use crate::maps::Malformed;
+use super::{Malformed, Octets, Part};
 
 /// TPID of a customer tag.
 pub const C_TAG: u16 = 0x8100;

@@ -1,7 +1,6 @@
 //! IPv4 with options (RFC 791) and the base header of IPv6 (RFC 8200).
 
-use super::{Octets, Part, is_right};
-use crate::maps::Malformed;
+use super::{Malformed, Octets, Part, is_right};
 
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;

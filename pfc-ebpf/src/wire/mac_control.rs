@@ -1,7 +1,6 @@
 //! MAC control frames: PAUSE (IEEE 802.3, Annex 31B) and PFC (IEEE 802.3, Annex 31D; IEEE 802.1Qbb).
 
-use super::{Octets, Part, ethernet};
-use crate::maps::Malformed;
+use super::{Malformed, Octets, Part, ethernet};
 use crate::units::{Priority, Quanta};
 
 /// The address to which PAUSE and PFC frames are sent; bridges do not forward it.

@@ -1,7 +1,6 @@
 //! UDP (RFC 768; over IPv6 RFC 8200, 8.1).
 
-use super::{Octets, Part, fold, ip};
-use crate::maps::Malformed;
+use super::{Malformed, Octets, Part, fold, ip};
 
 /// Length of the header.
 pub const LEN: usize = 8;

@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, ensure};
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::control::ControlSender;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::{clock, realtime};
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
-use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::{MS, REPORT, SECOND, live};
@@ -114,7 +115,7 @@ impl Lab {
             accounts.push(far.run(|| {
                 Account::attach(
                     far_name,
-                    Mode::Driver,
+                    XdpMode::Driver,
                     Sizes {
                         flows: 1,
                         windows: 1,

@@ -20,10 +20,10 @@ use common::{Extent, Report, Spread};
 use lab::{Lab, Load};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::control::Storm;
-use validator::driver::control::storm::placement::Placement;
-use validator::driver::{clock, realtime};
+use validator::driver::kernel::{clock, realtime};
+use validator::driver::storm::Storm;
 use validator::evidence::pfc::{Departure, StormReport};
+use validator::pacing::storm::placement::Placement;
 use validator::plan::{Nanos, StormKind, StormPlan};
 use witness::{Keeper, Seen, Witness};
 

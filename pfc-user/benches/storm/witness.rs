@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
-use validator::driver::realtime;
+use validator::driver::kernel::realtime;
 use validator::evidence::pfc::Gap;
 use validator::plan::Nanos;
 

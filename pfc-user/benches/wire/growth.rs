@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use validator::driver::realtime;
+use validator::driver::kernel::realtime;
 
 use super::REPORT;
 use super::common::{Extent, Spread};

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
 
 /// The sending end.
 pub const TX: &str = "a";

@@ -8,9 +8,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{Addresses, Burst, FlowControl, Source, TrafficPlan};
-use validator::driver::{clock, realtime};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use super::link;

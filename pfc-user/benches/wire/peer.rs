@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::UsageWho;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
-use validator::driver::xdp::Account;
-use validator::driver::{clock, realtime};
+use validator::driver::bpf::Account;
+use validator::driver::kernel::{clock, realtime};
 
 use super::link;
 use super::ours::{self, Sent};

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use aya::programs::Xdp;
-use aya::programs::xdp::XdpMode;
 use aya::{Ebpf, EbpfLoader};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pfc_ebpf::maps::{Clock, Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
 use validator::cases::pfc::live::effort;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::clock;
 
 use super::link::{self, Counters, output};
 use super::ours::{self, Load};
@@ -145,7 +145,7 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
     let windows = ours::windows(load.duration) as u32;
     let mut account = Account::attach(
         link::RX,
-        Mode::Driver,
+        XdpMode::Driver,
         Sizes {
             flows: flows.into(),
             windows,
@@ -191,7 +191,7 @@ fn drop_program() -> Result<Box<Ebpf>> {
         .context("the object has no program `drop`")?
         .try_into()?;
     program.load()?;
-    program.attach(link::RX, XdpMode::Driver)?;
+    program.attach(link::RX, aya::programs::xdp::XdpMode::Driver)?;
     Ok(Box::new(object))
 }
 

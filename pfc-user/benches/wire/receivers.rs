@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::resource::UsageWho;
-use validator::driver::{clock, realtime};
+use validator::driver::kernel::{clock, realtime};
 use validator::plan::Nanos;
 
 use super::REPORT;

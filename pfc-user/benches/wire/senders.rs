@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pfc_ebpf::maps::Clock;
+use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::{Phase, Stamp};
-use validator::driver::realtime;
-use validator::driver::traffic::frame::FrameTemplate;
+use validator::driver::kernel::realtime;
+use validator::test_frame::FrameTemplate;
 
 use super::REPORT;
 use super::common::{Extent, Spread};

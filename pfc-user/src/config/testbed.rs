@@ -6,13 +6,15 @@ pub mod rc;
 
 use std::net::IpAddr;
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use serde::Deserialize;
 
 pub(super) use file::{Preset, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
+
+pub use crate::evidence::xdp::XdpMode;
 
 use crate::dut::switch::fault::Fault;
 use crate::evidence;
@@ -53,7 +55,7 @@ pub struct PfcTestbed {
     /// Addresses of the test frames.
     pub addresses: Addresses,
     /// What a verdict is judged against.
-    pub limits: Limits,
+    pub limits: Tolerances,
     /// The PFC watchdog: `off` or `on` where it is known.
     pub watchdog: Option<String>,
     /// Commands of the user.
@@ -89,19 +91,6 @@ pub struct Port {
     pub interface: String,
     /// Named network namespace that it is in; `None`: where the tool is started.
     pub namespace: Option<String>,
-}
-
-/// How XDP programs are attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum XdpMode {
-    /// In the driver where it can, else in the generic path.
-    #[default]
-    Auto,
-    /// In the driver.
-    Driver,
-    /// In the generic path.
-    Skb,
 }
 
 /// What sends the test traffic.
@@ -141,9 +130,9 @@ pub enum Destination {
     Gateway([u8; 6]),
 }
 
-/// What a verdict is judged against.
+/// The testbed's part of [`plan::Limits`], before the line rate is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct Tolerances {
     /// Longest time from a pause frame to the last frame.
     pub max_response: Nanos,
     /// Octets per lossless priority that the DUT can take after its own XOFF.
@@ -189,7 +178,7 @@ impl Testbed {
     }
 }
 
-impl Limits {
+impl Tolerances {
     /// The limits for ports of that speed.
     pub fn at(&self, line_rate: LineRate) -> plan::Limits {
         plan::Limits {

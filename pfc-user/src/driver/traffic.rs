@@ -3,37 +3,21 @@
 //! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`] works on every interface;
 //! [`live_frames::LiveFrames`] is the fast one, where the interface and the kernel allow it.
 
-pub mod account;
 pub mod choice;
-pub mod frame;
-pub mod history;
 pub mod live_frames;
-pub mod pacing;
 pub mod sendmmsg;
 
-use pfc_ebpf::maps::PauseState;
-use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::units::{LineRate, Nanos};
 
-pub use self::frame::Addresses;
-use crate::driver::link::LinkError;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::XdpError;
-use crate::evidence::pfc::SenderReport;
-use crate::plan::{FlowPlan, Nanos};
-
-/// What all flows are to send next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burst {
-    /// Phase in the stamps.
-    pub phase: Phase,
-    /// When the token buckets start, empty. To be some milliseconds ahead: a start in the past is a stall.
-    pub from: Nanos,
-    /// No frame is stamped at or after this time.
-    pub to: Nanos,
-    /// Share of each flow's rate, 1 to 100 percent.
-    pub load: u8,
-}
+use crate::driver::bpf::XdpError;
+use crate::driver::kernel::link::LinkError;
+use crate::driver::kernel::packet::PacketError;
+use crate::pacing::pacer::PacingError;
+pub use crate::pacing::{Burst, Sent};
+use crate::plan::FlowPlan;
+pub use crate::test_frame::Addresses;
+use crate::test_frame::FrameError;
 
 /// A sender of test traffic. Sequence numbers go on from burst to burst.
 pub trait Source {
@@ -49,17 +33,6 @@ pub trait Source {
 
 /// In [`Sent::lost`]: frames that a driver may have counted in its `tx_dropped` too.
 pub const NOT_TAKEN: &str = "live frames the driver did not take";
-
-/// A sender's account.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sent {
-    /// Frames by flow and phase, and what kept them from leaving.
-    pub report: SenderReport,
-    /// Frames by the window of their stamp, and by priority.
-    pub offered: Vec<[u32; 8]>,
-    /// Frames among those of the report that the kernel lost before they left, by the reason.
-    pub lost: Vec<(&'static str, u64)>,
-}
 
 /// Reads what PFC the port has received.
 pub trait PauseSource: Send {
@@ -105,10 +78,10 @@ pub struct TrafficPlan<'a> {
 pub enum TrafficError {
     /// A flow has no frames.
     #[error(transparent)]
-    Frame(#[from] frame::FrameError),
+    Frame(#[from] FrameError),
     /// The flows cannot be paced.
     #[error(transparent)]
-    Pacing(#[from] pacing::PacingError),
+    Pacing(#[from] PacingError),
     /// The socket.
     #[error(transparent)]
     Packet(#[from] PacketError),

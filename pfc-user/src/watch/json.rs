@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
-use crate::driver::watch::Reading;
-use crate::plan::Nanos;
+use crate::driver::bpf::watch::Reading;
+use pfc_ebpf::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
@@ -82,7 +82,7 @@ pub fn event(elapsed: Nanos, interface: &str, event: &str, message: &str) -> Val
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::watch::{Counters, Volume};
+    use pfc_ebpf::abi::watch::{Counters, Volume};
 
     use super::*;
 

@@ -7,10 +7,10 @@
 //! sequence numbers tell exactly. What the tester's own side may have lost, before the frames left or after they came, is set off:
 //! only what is missing beyond it was lost between the ports.
 
-use pfc_ebpf::maps::Malformed;
+use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
 
-use crate::driver::watch::{Flow, Reading};
+use crate::driver::bpf::watch::{Flow, Reading};
 
 /// Frames by priority, and in the last those that have none.
 pub type Counts = [u64; 9];

@@ -1,9 +1,9 @@
 //! What is counted, by name: one list for JSON and for Prometheus.
 
-use pfc_ebpf::maps::Malformed;
-use pfc_ebpf::watch::Volume;
+use pfc_ebpf::abi::watch::Volume;
+use pfc_ebpf::wire::Malformed;
 
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 
 /// Opcode of a congestion notification packet (InfiniBand Architecture Specification, annex A17, 17.9.3).
 pub const CNP: u8 = 0x81;

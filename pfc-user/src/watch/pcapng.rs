@@ -10,10 +10,10 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pfc_ebpf::watch::HEADERS;
+use pfc_ebpf::abi::watch::HEADERS;
 
-use crate::driver::clock;
-use crate::driver::watch::ControlFrame;
+use crate::driver::bpf::watch::ControlFrame;
+use crate::driver::kernel::clock;
 
 /// A capture of several ports.
 pub struct Capture<W: Write> {

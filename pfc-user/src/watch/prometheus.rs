@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::metrics::{FAMILIES, Unit};
-use crate::driver::watch::Reading;
+use crate::driver::bpf::watch::Reading;
 
 /// Its media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -66,7 +66,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+    use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 
     use super::*;
 

@@ -25,7 +25,7 @@ use super::loss::Verdict;
 use super::pcapng::Capture;
 use super::{prometheus, server};
 use crate::case::Exit;
-use crate::driver::link;
+use crate::driver::kernel::link;
 
 /// How often records are taken out of the kernel's buffer, which has room for some thousand.
 const DRAIN: Duration = Duration::from_millis(20);

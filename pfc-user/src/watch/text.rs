@@ -1,13 +1,13 @@
 //! For people: a line for each interval, a table of what was counted, and the judgement of loss.
 
-use pfc_ebpf::maps::Malformed;
-use pfc_ebpf::watch::{ClassCounters, Volume};
+use pfc_ebpf::abi::watch::{ClassCounters, Volume};
+use pfc_ebpf::wire::Malformed;
 
 use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, operation, reason};
 use super::session::PortName;
-use crate::driver::watch::Reading;
-use crate::plan::Nanos;
+use crate::driver::bpf::watch::Reading;
+use pfc_ebpf::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
@@ -335,7 +335,7 @@ fn loss_row(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pfc_ebpf::watch::Counters;
+    use pfc_ebpf::abi::watch::Counters;
 
     use super::*;
     use crate::watch::loss::Verdict;

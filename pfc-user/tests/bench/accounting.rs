@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::evidence::pfc::{Arrival, ClassReceived, FlowReceived, PortReceived};

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use validator::driver::link::LinkError;
-use validator::driver::link::mac::{Alive, MacLog, MacReader, Reading};
+use validator::driver::kernel::link::LinkError;
+use validator::driver::kernel::link::mac::{Alive, MacLog, MacReader};
+use validator::evidence::mac::MacReading;
 use validator::evidence::mac::MacReport;
 use validator::evidence::preflight::{FrameCounts, Pfc};
 use validator::plan::Nanos;
@@ -95,7 +96,7 @@ struct Reader {
 }
 
 impl MacReader for Reader {
-    fn read(&mut self) -> Result<Reading, LinkError> {
+    fn read(&mut self) -> Result<MacReading, LinkError> {
         let counts = self.counts.borrow();
         let both = |class: usize| counts.xoff[class] + counts.xon[class];
         let pfc = |enabled| {
@@ -170,7 +171,7 @@ impl MacReader for Reader {
             },
             _ => FrameCounts::default(),
         };
-        Ok(Reading {
+        Ok(MacReading {
             driver: driver.into(),
             private,
             pause: FrameCounts::default(),

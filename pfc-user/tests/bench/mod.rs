@@ -7,22 +7,22 @@ pub mod mac;
 use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{Ask, Surroundings};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
-use validator::driver::link::mac::Alive;
+use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
-use validator::driver::traffic::frame::{Addresses, FrameTemplate};
-use validator::driver::traffic::history::History;
-use validator::driver::traffic::pacing::{Paced, Pacer};
 use validator::dut::switch::config::{Priorities, SwitchConfig};
 use validator::dut::switch::fault::Fault;
 use validator::dut::switch::model::Switch;
 use validator::evidence::pfc::*;
+use validator::pacing::history::History;
+use validator::pacing::pacer::{Paced, Pacer};
 use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
+use validator::test_frame::{Addresses, FrameTemplate};
 
 const MS: Nanos = 1_000_000;
 const WINDOW: Nanos = 10 * MS;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, io};
 
-use validator::driver::realtime;
+use validator::driver::kernel::realtime;
 
 /// The Python that Debian's packages, scapy among them, are installed for; another one may come first in `PATH`.
 pub const PYTHON: &str = "/usr/bin/python3";

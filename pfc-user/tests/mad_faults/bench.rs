@@ -14,10 +14,10 @@ use validator::cases::mad::live::{self, Live};
 use validator::cases::mad::{CASES, judge, planning};
 use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
-use validator::driver::mad::KeyJournal;
-use validator::driver::mad::m_key::Protection;
+use validator::driver::bringup::mad::KeyJournal;
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
+use validator::mad::m_key::Protection;
 
 pub const TABLE: &str = "mad.c14-024-10-01";
 pub const KEYS: &str = "mad.c14-016-get";

@@ -8,8 +8,8 @@ use ib_mad::transport::simulated::Fate;
 use serde_json::Value;
 use validator::case::Verdict;
 use validator::cases::mad::{CASES, judge};
-use validator::driver::mad::m_key::Protection;
 use validator::evidence::mad::{MadEvidence, Purpose};
+use validator::mad::m_key::Protection;
 
 use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, outcomes, simulated, switch};
 

@@ -12,9 +12,9 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::simulated::{Fate, Simulated};
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 use validator::case::{Event, Verdict};
-use validator::driver::mad::KeyJournal;
-use validator::driver::mad::m_key::Protection;
+use validator::driver::bringup::mad::KeyJournal;
 use validator::evidence::mad::{MadEvidence, Purpose};
+use validator::mad::m_key::Protection;
 
 use super::bench::{Bench, KEYS, M_KEY_OTHER, TABLE, both, outcomes, result, simulated, switch};
 

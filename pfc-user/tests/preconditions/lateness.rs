@@ -1,7 +1,7 @@
 //! Rates, dips and last frames, and what lateness of the tester explains of them.
 
 use super::*;
-use pfc_ebpf::maps::Clock;
+use pfc_ebpf::abi::account::Clock;
 
 #[test]
 fn a_stall_excuses_what_came_later_by_no_more_than_that() {

@@ -1,6 +1,6 @@
 //! What the MAC's counters can carry where the program sees no PAUSE/PFC frame.
 
-use validator::driver::link::mac::Alive;
+use validator::driver::kernel::link::mac::Alive;
 use validator::evidence::mac::MacReport;
 
 use super::bench::mac::Driver;

@@ -1,7 +1,7 @@
 //! Gaps, a late begin and an early end of the storm, and the proof that it arrives.
 
 use super::*;
-use pfc_ebpf::maps::Clock;
+use pfc_ebpf::abi::account::Clock;
 
 #[test]
 fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {

@@ -1,6 +1,6 @@
 //! Evidence is input from a file.
 
-use pfc_ebpf::maps::Malformed;
+use pfc_ebpf::wire::Malformed;
 
 use super::*;
 

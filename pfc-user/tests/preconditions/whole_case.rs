@@ -1,6 +1,6 @@
 //! Counts over all phases, interrupted repetitions, and from repetitions to a case and its exit code.
 
-use pfc_ebpf::maps::Malformed;
+use pfc_ebpf::wire::Malformed;
 use validator::case::Exit;
 use validator::cases;
 use validator::evidence::{CaseEvidence, Omitted, Repetition};

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use pfc_ebpf::responder::SNAP_LEN;
+use pfc_ebpf::abi::responder::SNAP_LEN;
 use pfc_ebpf::wire::roce;
 use validator::agent::protocol::{
     self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read,

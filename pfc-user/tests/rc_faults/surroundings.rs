@@ -120,7 +120,7 @@ fn an_agent_that_cannot_bring_a_queue_pair_up_is_an_error() {
     let error = Virtual::new(&["refuses-state"])
         .try_run(&of_document())
         .unwrap_err();
-    let words = validator::run::in_words(&error);
+    let words = validator::error_text::in_words(&error);
     assert!(
         words.contains("the DUT's side failed: cannot bring the queue pair to RTR"),
         "{words}"

@@ -17,9 +17,9 @@ use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pfc_ebpf::wire::roce::{self, Bth, Packet};
 use validator::agent::client::Agent;
 use validator::agent::protocol::{Completion, OpenChannel, Read, State};
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::process::Child;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::process::Child;
 use validator::dut::requester::frame::Path;
 
 use crate::common::{need_root, need_tool};

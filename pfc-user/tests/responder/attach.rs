@@ -6,13 +6,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
-use pfc_ebpf::responder::Counters;
+use pfc_ebpf::abi::responder::Counters;
 use pfc_ebpf::wire::Octets;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::packet::PacketSocket;
-use validator::driver::responder::{RecordedFrame, Responder};
-use validator::driver::xdp::{Account, Mode, Sizes, XdpError};
+use validator::driver::bpf::responder::{RecordedFrame, Responder};
+use validator::driver::bpf::{Account, Sizes, XdpError, XdpMode};
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketSocket;
 use validator::roce::build::read_response;
 
 use crate::QUEUE_PAIR;
@@ -70,7 +70,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn attach(&self, mode: Mode) -> Result<Responder, XdpError> {
+    fn attach(&self, mode: XdpMode) -> Result<Responder, XdpError> {
         self.tester.run(|| Responder::attach("t0", mode)).unwrap()
     }
 
@@ -181,7 +181,7 @@ fn tcp_and_ping_pass(lab: &Lab) {
     );
 }
 
-fn on_a_wire(mode: Mode, word: &str) {
+fn on_a_wire(mode: XdpMode, word: &str) {
     let lab = Lab::new();
     let mut responder = lab.attach(mode).unwrap();
     assert_eq!(responder.mode(), word);
@@ -245,9 +245,9 @@ fn root_requests_are_dropped_on_the_wire_and_all_else_passes() {
         return;
     }
     for (mode, word) in [
-        (Mode::Auto, "driver"),
-        (Mode::Driver, "driver"),
-        (Mode::Skb, "skb"),
+        (XdpMode::Auto, "driver"),
+        (XdpMode::Driver, "driver"),
+        (XdpMode::Skb, "skb"),
     ] {
         on_a_wire(mode, word);
     }
@@ -259,7 +259,7 @@ fn root_an_answer_reaches_the_requester() {
         return;
     }
     let lab = Lab::new();
-    let mut responder = lab.attach(Mode::Auto).unwrap();
+    let mut responder = lab.attach(XdpMode::Auto).unwrap();
     responder.configure(QUEUE_PAIR).unwrap();
     let requester = lab
         .dut
@@ -299,7 +299,7 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
         .run(|| {
             Account::attach(
                 "t0",
-                Mode::Skb,
+                XdpMode::Skb,
                 Sizes {
                     flows: 1,
                     windows: 1,
@@ -308,7 +308,7 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
         })
         .unwrap()
         .unwrap();
-    for mode in [Mode::Auto, Mode::Driver, Mode::Skb] {
+    for mode in [XdpMode::Auto, XdpMode::Driver, XdpMode::Skb] {
         let message = message(mode);
         assert!(
             message.contains("`t0` already has an XDP program, `account` (id "),
@@ -320,14 +320,14 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
     drop(account);
     let end = Instant::now() + PATIENCE;
     let responder = loop {
-        match lab.attach(Mode::Driver) {
+        match lab.attach(XdpMode::Driver) {
             Err(XdpError::Occupied { .. }) => {
                 assert!(Instant::now() < end, "the port is still occupied")
             }
             other => break other.unwrap(),
         }
     };
-    let message = message(Mode::Skb);
+    let message = message(XdpMode::Skb);
     assert!(
         message.contains("`t0` already has an XDP program, `responder` (id "),
         "{message}"
@@ -342,7 +342,7 @@ fn root_an_interface_that_does_not_exist_is_named() {
     }
     let error = Namespace::new()
         .unwrap()
-        .run(|| Responder::attach("nowhere", Mode::Auto).err())
+        .run(|| Responder::attach("nowhere", XdpMode::Auto).err())
         .unwrap()
         .expect("there is none");
     assert!(

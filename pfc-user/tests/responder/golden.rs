@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use pfc_ebpf::responder::Counters;
+use pfc_ebpf::abi::responder::Counters;
 use pfc_ebpf::wire::roce::{Bth, RC_READ_REQUEST, Reth, parse};
-use validator::driver::responder::Responder;
+use validator::driver::bpf::responder::Responder;
 use validator::roce::build::read_response;
 use validator::roce::{icrc, icrc_of, is_intact};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pfc_ebpf::responder::{Counters, SNAP_LEN};
+use pfc_ebpf::abi::responder::{Counters, SNAP_LEN};
 use pfc_ebpf::wire::roce;
-use validator::driver::clock;
-use validator::driver::responder::Responder;
+use validator::driver::bpf::responder::Responder;
+use validator::driver::kernel::clock;
 
 use crate::common::{corpus, need_root};
 use crate::roce_frames::{Frames, Request, shapes};

@@ -8,10 +8,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
 
-use pfc_ebpf::responder::Counters;
-use validator::driver::netns::Namespace;
-use validator::driver::responder::Responder;
-use validator::driver::xdp::Mode;
+use pfc_ebpf::abi::responder::Counters;
+use validator::driver::bpf::XdpMode;
+use validator::driver::bpf::responder::Responder;
+use validator::driver::kernel::netns::Namespace;
 
 use crate::QUEUE_PAIR;
 use crate::attach::records;
@@ -47,7 +47,7 @@ fn root_requests_of_a_virtual_machine_are_dropped_and_recorded() {
             "needs /dev/net/tun, which the kernel's module tun makes",
         );
     }
-    for (mode, word) in [(Mode::Auto, "driver"), (Mode::Skb, "skb")] {
+    for (mode, word) in [(XdpMode::Auto, "driver"), (XdpMode::Skb, "skb")] {
         let namespace = Namespace::new().unwrap();
         let (mut tap, mut responder) = namespace
             .run(|| {

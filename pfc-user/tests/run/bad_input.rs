@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use validator::driver::netns::Namespace;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::netns::Namespace;
 
 use crate::external::External;
 use crate::lab::{Lab, PROGRAM, ip, of_repository};
@@ -119,7 +119,7 @@ fn root_another_xdp_program_is_named_and_stays() {
     let external = External::new(&mut lab);
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", ""));
     let namespace = Namespace::named(&external.tester).unwrap();
-    for mode in [Mode::Skb, Mode::Driver] {
+    for mode in [XdpMode::Skb, XdpMode::Driver] {
         let other = namespace
             .run(|| {
                 Account::attach(

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use validator::driver::link::{self, Feature, XdpFeatures, xdp_features};
-use validator::driver::netns::Namespace;
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::link::{self, Feature, XdpFeatures, xdp_features};
+use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
 use crate::external::External;
@@ -202,7 +202,7 @@ fn root_xdp_features_are_the_kernels() {
         windows: 1,
     };
     let program = dut
-        .run(|| Account::attach("p0", Mode::Driver, sizes))
+        .run(|| Account::attach("p0", XdpMode::Driver, sizes))
         .unwrap()
         .unwrap();
     assert!(
@@ -247,7 +247,7 @@ fn root_what_makes_verdicts_impossible_is_a_problem() {
         .run(|| {
             Account::attach(
                 "rx",
-                Mode::Driver,
+                XdpMode::Driver,
                 Sizes {
                     flows: 1,
                     windows: 1,

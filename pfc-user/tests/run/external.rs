@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use pfc_ebpf::stamp::Phase;
-use validator::driver::link::{self, Feature};
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::link::{self, Feature};
+use validator::driver::kernel::netns::Namespace;
 use validator::evidence::pfc::PfcEvidence;
 use validator::report;
 

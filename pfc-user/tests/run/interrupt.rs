@@ -3,8 +3,8 @@
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use pfc_ebpf::stamp::Phase;
-use validator::driver::link::{self, Feature};
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::link::{self, Feature};
+use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
 use crate::external::External;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::netns::Namespace;
 
 use crate::common;
 use crate::outcome::{Outcome, word_of};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Child;
 
-use validator::driver::netns::Namespace;
-use validator::driver::realtime;
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::realtime;
 use validator::evidence::Repetition;
 use validator::report;
 

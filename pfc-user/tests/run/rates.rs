@@ -1,6 +1,6 @@
 //! How frames are counted goes by how many a second are planned, and the report says so.
 
-use pfc_ebpf::maps::Clock;
+use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::is_sampled;
 use validator::evidence::pfc::PfcEvidence;
 

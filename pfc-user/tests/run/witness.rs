@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use validator::driver::{clock, realtime};
+use validator::driver::kernel::{clock, realtime};
 
 /// Between two looks at the clock, in nanoseconds.
 const PERIOD: u64 = 1_000_000;

@@ -3,9 +3,9 @@
 use std::thread;
 
 use pfc_ebpf::stamp::Phase;
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::{clock, link};
 use validator::driver::traffic::{Burst, Source, TrafficError};
-use validator::driver::{clock, link};
 
 use crate::bench::*;
 use crate::common::need_two_cpus;

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::clock;
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::clock;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
-use validator::driver::xdp::{Account, Mode, Sizes};
 use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::wire;
@@ -122,14 +123,14 @@ impl<'a> Setup<'a> {
         };
         let mut tx = Account::attach(
             "a",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: sizes.flows + self.room,
                 ..sizes
             },
         )
         .unwrap();
-        let mut rx = Account::attach("b", Mode::Driver, sizes).unwrap();
+        let mut rx = Account::attach("b", XdpMode::Driver, sizes).unwrap();
         let epoch = clock::now();
         configure(&mut tx, self.flows, self.pause_line, epoch, None);
         if !self.passes {

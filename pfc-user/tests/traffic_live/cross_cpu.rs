@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use pfc_ebpf::stamp::Phase;
-use validator::driver::netns::Namespace;
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::{link, realtime};
 use validator::driver::traffic::Source;
-use validator::driver::{link, realtime};
 
 use crate::bench::*;
 use crate::common::need_two_cpus;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
-use validator::driver::traffic::frame::FrameTemplate;
 use validator::driver::traffic::{Addresses, Source};
 use validator::plan::FlowPlan;
+use validator::test_frame::FrameTemplate;
 
 use crate::bench::*;
 use crate::wire::Capture;

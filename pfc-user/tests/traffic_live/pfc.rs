@@ -1,12 +1,12 @@
 //! PFC that the tx port receives, and what it holds back.
 
-use pfc_ebpf::generate::SHORT_BATCH;
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::abi::generate::SHORT_BATCH;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::control::ControlSender;
+use validator::driver::kernel::clock;
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::{Burst, Source};
 
 use crate::bench::*;

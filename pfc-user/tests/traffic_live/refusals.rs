@@ -6,13 +6,13 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::config::Sender;
-use validator::driver::clock;
-use validator::driver::control::ControlSender;
-use validator::driver::packet::PacketError;
+use validator::driver::bpf::{Account, Sizes, Tracepoints, XdpMode};
+use validator::driver::kernel::clock;
+use validator::driver::kernel::packet::PacketError;
+use validator::driver::storm::ControlSender;
 use validator::driver::traffic::live_frames::LiveFrames;
-use validator::driver::traffic::pacing::PacingError;
 use validator::driver::traffic::{Burst, FlowControl, Source, TrafficError, choice};
-use validator::driver::xdp::{Account, Mode, Sizes, Tracepoints};
+use validator::pacing::pacer::PacingError;
 use validator::plan::FlowPlan;
 
 use crate::bench::*;
@@ -82,7 +82,7 @@ fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
         let flows: Vec<_> = (0..3).map(|id| flow(id, 0, None, 1_000_000, 64)).collect();
         let mut account = Account::attach(
             "a",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: 2,
                 windows: WINDOWS,
@@ -115,7 +115,7 @@ fn chosen(wanted: Sender, frames: u64) -> Result<String, TrafficError> {
     let flows = [flow(0, 3, None, rate(frames, 64), 64)];
     let mut account = Account::attach(
         "a",
-        Mode::Driver,
+        XdpMode::Driver,
         Sizes {
             flows: 1,
             windows: WINDOWS,
@@ -151,7 +151,7 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
 
         let _peer = Account::attach(
             "b",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: 1,
                 windows: 1,
@@ -179,7 +179,7 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
     on_a_wire(|| {
         let _peer = Account::attach(
             "b",
-            Mode::Driver,
+            XdpMode::Driver,
             Sizes {
                 flows: 1,
                 windows: 1,
@@ -202,7 +202,7 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
             let open = |wanted| {
                 let mut account = Account::attach(
                     "a",
-                    Mode::Driver,
+                    XdpMode::Driver,
                     Sizes {
                         flows: 1,
                         windows: WINDOWS,

@@ -16,19 +16,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pcap_file::pcap::{PcapPacket, PcapWriter};
-use pfc_ebpf::maps::PauseState;
+use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::control::storm::placement::Placement;
-use validator::driver::control::{ControlSender, Storm};
-use validator::driver::packet::{BATCH, PacketError};
+use validator::driver::kernel::clock;
+use validator::driver::kernel::packet::{BATCH, PacketError};
+use validator::driver::storm::{ControlSender, Storm};
 use validator::driver::traffic::sendmmsg::Sendmmsg;
 use validator::driver::traffic::{
     Addresses, Burst, FlowControl, PauseSource, Sent, Source, TrafficError, TrafficPlan,
 };
 use validator::evidence::pfc::Withheld;
+use validator::pacing::storm::placement::Placement;
 use validator::plan::{FlowPlan, Nanos, Role, StormKind, StormPlan};
 
 use self::common::need_tool;

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use pfc_ebpf::maps::Trust;
-use validator::driver::watch::{Direction, Point, Watch};
+use pfc_ebpf::abi::Trust;
+use validator::driver::bpf::watch::{Direction, Point, Watch};
 
 use crate::common::{need_root, need_tool};
 use crate::lab::{BEYOND, Lab, MACS};

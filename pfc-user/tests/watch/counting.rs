@@ -5,12 +5,12 @@ use std::net::UdpSocket;
 use std::thread;
 
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::link::{drop_rises, statistics};
-use validator::driver::packet::{BATCH, PacketSocket};
-use validator::driver::xdp::{Account, Mode, Sizes};
+use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::kernel::link::{drop_rises, statistics};
+use validator::driver::kernel::packet::{BATCH, PacketSocket};
 
 use crate::common::need_root;
 use crate::frames::TestFrame;
@@ -145,10 +145,10 @@ fn root_behind_another_program_it_counts_at_tcx_and_says_what_it_does_not_see() 
     };
     let mut account = lab
         .tester
-        .run(|| Account::attach("t0", Mode::Driver, sizes))
+        .run(|| Account::attach("t0", XdpMode::Driver, sizes))
         .unwrap()
         .unwrap();
-    let config = pfc_ebpf::maps::Config {
+    let config = pfc_ebpf::abi::account::Config {
         window: 1,
         windows: 1,
         trust: Trust::Dscp as u8,
@@ -157,7 +157,7 @@ fn root_behind_another_program_it_counts_at_tcx_and_says_what_it_does_not_see() 
         dscp_to_priority: settings(Trust::Dscp)
             .dscp_map
             .map(|priority| priority.get()),
-        ..pfc_ebpf::maps::Config::default()
+        ..pfc_ebpf::abi::account::Config::default()
     };
     account.configure(&config, &[]).unwrap();
     let mut running = lab.watch_from("t0 --interval 50ms --trust pcp", "occupied", |event| {

@@ -1,11 +1,12 @@
 //! The programs in the kernel against the classifier on the host, on arbitrary frames.
 
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::classify::{Class, classify};
-use pfc_ebpf::maps::{Malformed, Trust};
-use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
 use pfc_ebpf::wire::{Octets, ethernet, roce};
-use validator::driver::watch::{Point, Watch};
+use validator::driver::bpf::watch::{Point, Watch};
 
 use crate::common::{corpus, need_root};
 use crate::{PASS, frames, hex, roce_frames, settings};

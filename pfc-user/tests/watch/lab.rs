@@ -11,9 +11,9 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4Tos, RcvBufForce};
 use nix::unistd::Pid;
 use serde_json::Value;
-use validator::driver::link::{End, create_veth};
-use validator::driver::netns::Namespace;
-use validator::driver::packet::PacketSocket;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::driver::kernel::packet::PacketSocket;
 
 /// Longest wait for what has to come: only a failure takes as long.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -25,14 +25,14 @@ mod program; // lane: programs
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
-use validator::driver::watch::{Direction, Point, Settings};
-use validator::driver::xdp::Mode;
+use validator::driver::bpf::XdpMode;
+use validator::driver::bpf::watch::{Direction, Point, Settings};
 
 /// What the programs answer: whatever comes next decides.
 const PASS: [(Point, u32); 2] = [
-    (Point::Xdp(Mode::Auto), 2),
+    (Point::Xdp(XdpMode::Auto), 2),
     (Point::Tcx(Direction::Ingress), u32::MAX),
 ];
 

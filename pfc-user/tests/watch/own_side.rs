@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use nix::sys::socket::{MsgFlags, send};
 use pfc_ebpf::stamp::{LEN, Phase, Stamp, UDP_PORT};
 use serde_json::{Value, json};
-use validator::driver::link::{self, Feature};
+use validator::driver::kernel::link::{self, Feature};
 
 use crate::common::{need_root, need_tool};
 use crate::frames::TestFrame;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use pfc_ebpf::maps::{Malformed, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
 use pfc_ebpf::units::LineRate;
-use pfc_ebpf::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::watch::{Direction, Point, Settings, Watch};
-use validator::driver::xdp::Mode;
+use validator::driver::bpf::XdpMode;
+use validator::driver::bpf::watch::{Direction, Point, Settings, Watch};
+use validator::driver::kernel::clock;
 
 use crate::common::{PYTHON, need_root, need_tool};
 use crate::{PASS, hex, settings};
@@ -329,7 +330,7 @@ fn root_a_frame_in_pieces_is_read_like_one_in_one_piece() {
     let frames = scapy();
     let counted = |padding: usize| {
         let mut watch = Watch::load(
-            Point::Xdp(Mode::Driver),
+            Point::Xdp(XdpMode::Driver),
             &Settings {
                 capture: true,
                 ..settings(Trust::Dscp)

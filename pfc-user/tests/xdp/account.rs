@@ -1,10 +1,12 @@
 //! Each counter of the XDP program, by BPF_PROG_TEST_RUN: the program as the kernel runs it, without an interface.
 
-use pfc_ebpf::maps::{Config, FlowConfig, Malformed, OffenceKind, PauseState, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig, OffenceKind, PauseState};
 use pfc_ebpf::stamp::{self, Phase, Stamp};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes, XdpError};
+use validator::driver::bpf::{Account, Sizes, XdpError};
+use validator::driver::kernel::clock;
 use validator::evidence::pfc::FlowReceived;
 
 use crate::frames::TestFrame;

@@ -4,9 +4,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::xdp::{Account, Mode, Sizes, XdpError};
+use validator::driver::bpf::{Account, Sizes, XdpError, XdpMode};
 
 use crate::frames::TestFrame;
 use crate::{config, flows, hex, stamp};
@@ -122,7 +122,7 @@ fn counts(account: &mut Account) {
     );
 }
 
-fn error(interface: &str, mode: Mode) -> XdpError {
+fn error(interface: &str, mode: XdpMode) -> XdpError {
     match Account::attach(interface, mode, SIZES) {
         Ok(_) => panic!("attached to {interface} in {mode:?}"),
         Err(error) => error,
@@ -132,9 +132,9 @@ fn error(interface: &str, mode: Mode) -> XdpError {
 #[test]
 fn root_frames_on_a_wire_are_counted_in_both_modes() {
     for (mode, word) in [
-        (Mode::Auto, "driver"),
-        (Mode::Driver, "driver"),
-        (Mode::Skb, "skb"),
+        (XdpMode::Auto, "driver"),
+        (XdpMode::Driver, "driver"),
+        (XdpMode::Skb, "skb"),
     ] {
         with_veth(move || {
             let mut account = Account::attach("b", mode, SIZES).unwrap();
@@ -152,7 +152,7 @@ fn root_frames_on_a_wire_are_counted_in_both_modes() {
 
 #[test]
 fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
-    let wanted = pfc_ebpf::maps::Config {
+    let wanted = pfc_ebpf::abi::account::Config {
         exclusive: 1,
         ..config(Trust::Dscp)
     };
@@ -167,9 +167,9 @@ fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
         );
         assert_eq!(
             (
-                granted("b", Mode::Driver),
-                granted("a", Mode::Skb),
-                granted("d", Mode::Driver)
+                granted("b", XdpMode::Driver),
+                granted("a", XdpMode::Skb),
+                granted("d", XdpMode::Driver)
             ),
             (1, 0, 0)
         );
@@ -187,7 +187,7 @@ fn root_the_log_is_read_whole_while_it_is_written() {
         .to_vec()
     };
     with_veth(move || {
-        let mut account = Account::attach("b", Mode::Driver, SIZES).unwrap();
+        let mut account = Account::attach("b", XdpMode::Driver, SIZES).unwrap();
         account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
         let mut quanta = Vec::new();
         std::thread::scope(|scope| {
@@ -212,10 +212,10 @@ fn root_the_log_is_read_whole_while_it_is_written() {
 fn root_without_support_by_the_driver_the_mode_is_skb() {
     with_veth(|| {
         assert_eq!(
-            Account::attach("lo", Mode::Auto, SIZES).unwrap().mode(),
+            Account::attach("lo", XdpMode::Auto, SIZES).unwrap().mode(),
             "skb"
         );
-        let error = error("lo", Mode::Driver);
+        let error = error("lo", XdpMode::Driver);
         assert!(
             matches!(error, XdpError::Refused { mode: "driver", .. }),
             "{error}"
@@ -226,10 +226,10 @@ fn root_without_support_by_the_driver_the_mode_is_skb() {
 #[test]
 fn root_a_program_that_is_attached_is_named_and_stays() {
     for (first, second) in [
-        (Mode::Driver, Mode::Auto),
-        (Mode::Driver, Mode::Skb),
-        (Mode::Skb, Mode::Driver),
-        (Mode::Skb, Mode::Skb),
+        (XdpMode::Driver, XdpMode::Auto),
+        (XdpMode::Driver, XdpMode::Skb),
+        (XdpMode::Skb, XdpMode::Driver),
+        (XdpMode::Skb, XdpMode::Skb),
     ] {
         with_veth(move || {
             let mut account = Account::attach("b", first, SIZES).unwrap();
@@ -247,7 +247,7 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
 fn root_an_interface_that_does_not_exist_is_named() {
     with_veth(|| {
         assert!(
-            error("nowhere", Mode::Auto)
+            error("nowhere", XdpMode::Auto)
                 .to_string()
                 .contains("no interface `nowhere`")
         )

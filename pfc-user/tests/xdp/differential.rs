@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{ClassCounters, PfcCounters, PortCounters, SEEN_WINDOW};
 use pfc_ebpf::classify::{Class, Classified, classify};
-use pfc_ebpf::maps::{ClassCounters, Malformed, PfcCounters, PortCounters, SEEN_WINDOW, Trust};
 use pfc_ebpf::stamp::Stamp;
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::xdp::Account;
+use validator::driver::bpf::Account;
 
 use crate::common::corpus;
 use crate::frames::Frames;

@@ -13,10 +13,11 @@ mod frames;
 mod modes;
 mod scapy; // lane: programs
 
-use pfc_ebpf::maps::{Config, FlowConfig, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes};
+use validator::driver::bpf::{Account, Sizes};
+use validator::driver::kernel::clock;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];

@@ -1,10 +1,11 @@
 //! What may be configured of how frames are counted changes what it costs, and no count.
 
-use pfc_ebpf::maps::{BATCH, Clock, Config, PortCounters, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{BATCH, Clock, Config, PortCounters};
 use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::clock;
-use validator::driver::xdp::{Account, Sizes, XdpError};
+use validator::driver::bpf::{Account, Sizes, XdpError};
+use validator::driver::kernel::clock;
 use validator::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use pfc_ebpf::maps::{Malformed, Trust};
-use validator::driver::xdp::Account;
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::wire::Malformed;
+use validator::driver::bpf::Account;
 
 use crate::{DROP, loaded};
 

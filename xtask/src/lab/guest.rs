@@ -32,6 +32,7 @@ pub struct Machine<'a> {
     pub kernel: &'a Tree,
     pub initrd: &'a Path,
     pub clock: Clock,
+    pub cpus: u32,
     /// Mebibytes of memory.
     pub memory: u32,
     /// Arguments of QEMU for devices and what they are linked to.
@@ -164,10 +165,9 @@ impl Machine<'_> {
                 "shift=0,sleep=off",
                 "-cpu",
                 "max",
-                "-smp",
-                "2",
             ]),
         };
+        qemu.args(["-smp", &self.cpus.to_string()]);
         qemu.arg("-kernel")
             .arg(self.kernel.image()?.0)
             .arg("-initrd")

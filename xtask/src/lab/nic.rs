@@ -342,6 +342,7 @@ fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Res
         kernel: tree,
         initrd: &initrd,
         clock: Clock::Virtual,
+        cpus: 2,
         memory: MEMORY,
         devices: model.devices(),
     };

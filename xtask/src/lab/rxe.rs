@@ -190,6 +190,7 @@ pub fn with_guest<T: Send>(
                 kernel: &kernel,
                 initrd: &initrd,
                 clock: Clock::Real,
+                cpus: 1,
                 memory: 512,
                 devices: network::devices(),
             };

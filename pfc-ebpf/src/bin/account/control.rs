@@ -2,7 +2,7 @@
 
 use crate::{Frame, PAUSE, Port, record, time};
 use core::ptr;
-use pfc_ebpf::maps::{Config, OffenceKind, PauseState};
+use pfc_ebpf::abi::account::{Config, OffenceKind, PauseState};
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::{self, MacControl};
 use pfc_ebpf::wire::{Octets, Part, ethernet};

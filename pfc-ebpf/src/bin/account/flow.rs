@@ -1,13 +1,14 @@
 //! Test frames, by flow and phase.
 
 use crate::{COUNTS, FLOWS, Frame, Port, WINDOWS, malformed, record, time};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{
+    Config, FlowCounters, LATENCY_BUCKETS, Local, OffenceKind, SEEN_WINDOW, counts_index,
+};
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::classify::{Datagram, Marks};
-use pfc_ebpf::maps::{
-    Config, FlowCounters, LATENCY_BUCKETS, Local, Malformed, OffenceKind, SEEN_WINDOW, Trust,
-    counts_index,
-};
 use pfc_ebpf::stamp::{self, Stamp};
+use pfc_ebpf::wire::Malformed;
 
 use pfc_ebpf::bpf::packet::Packet;
 

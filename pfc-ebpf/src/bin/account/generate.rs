@@ -3,7 +3,7 @@
 
 mod delivery;
 mod frame;
-mod watch;
+mod tick;
 
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -11,7 +11,7 @@ use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, RingBuf};
 use aya_ebpf::programs::XdpContext;
-use pfc_ebpf::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, words};
+use pfc_ebpf::abi::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, words};
 use pfc_ebpf::stamp::MASK_48;
 
 // The loader sets the number of entries of those that go by flow, CPU or window.
@@ -47,7 +47,7 @@ pub fn generate(ctx: XdpContext) -> u32 {
     };
     let run = worker.runs;
     worker.runs = run + 1;
-    if (run % LOOK == 0 || worker.look != 0) && !watch::look(worker, run) {
+    if (run % LOOK == 0 || worker.look != 0) && !tick::look(worker, run) {
         return xdp_action::XDP_DROP;
     }
     let Some((flow, now)) = due(worker) else {

@@ -25,14 +25,15 @@ use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
+use pfc_ebpf::abi::account::{
+    ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, OffenceKind, PauseState, Port,
+    PortCounters, WindowCounters,
+};
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
-use pfc_ebpf::maps::{
-    ABI_VERSION, CLASSES, Config, Control, Flow, FlowCounters, Malformed, OffenceKind, PauseState,
-    Port, PortCounters, WindowCounters,
-};
 use pfc_ebpf::stamp::{Phase, Stamp};
+use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::Octets;
 use pfc_ebpf::wire::mac_control::MacControl;
 

@@ -6,8 +6,8 @@ use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
 use aya_ebpf::maps::RingBuf;
 use core::arch::asm;
 use core::ptr;
+use pfc_ebpf::abi::account::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::bpf::verifier;
-use pfc_ebpf::maps::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::stamp::Stamp;
 
 /// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first and are many.

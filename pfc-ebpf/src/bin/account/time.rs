@@ -3,7 +3,7 @@
 use crate::Frame;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_jiffies64;
-use pfc_ebpf::maps::{BATCH, Clock, Local, SPACING};
+use pfc_ebpf::abi::account::{BATCH, Clock, Local, SPACING};
 use pfc_ebpf::stamp::Stamp;
 
 /// The clock's reading.

@@ -22,8 +22,8 @@ use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use packet::Packet;
+use pfc_ebpf::abi::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN};
 use pfc_ebpf::bpf::verifier;
-use pfc_ebpf::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN};
 use pfc_ebpf::wire::{Octets, roce};
 
 /// Alone in its section, so that the loader finds it without the object's symbols.

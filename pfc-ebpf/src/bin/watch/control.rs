@@ -4,9 +4,10 @@ use crate::{CONTROLS, PAUSE};
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
+use pfc_ebpf::abi::watch::{Config, Control, Counters, HEADERS, PauseClock};
 use pfc_ebpf::bpf::{atomic, verifier};
+use pfc_ebpf::observe::{Pauses, Tag};
 use pfc_ebpf::units::Quanta;
-use pfc_ebpf::watch::{Config, Control, Counters, HEADERS, PauseClock, Pauses, Tag};
 
 /// The entry of PAUSE for 802.3x.
 const WHOLE_LINK: u32 = 8;

@@ -1,10 +1,10 @@
 //! Which of a flow's test frames have passed.
 
 use crate::{FLOWS, SEEN, STATES, TAKEN};
+use pfc_ebpf::abi::account::SEEN_WINDOW;
+use pfc_ebpf::abi::watch::{Config, Counters, flow_key};
 use pfc_ebpf::bpf::atomic;
-use pfc_ebpf::maps::SEEN_WINDOW;
 use pfc_ebpf::stamp::Stamp;
-use pfc_ebpf::watch::{Config, Counters, flow_key};
 
 /// `BPF_NOEXIST` of `linux/bpf.h`.
 const NO_EXIST: u64 = 1;

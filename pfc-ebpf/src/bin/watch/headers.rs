@@ -5,8 +5,8 @@ use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use core::ptr;
+use pfc_ebpf::abi::watch::HEADERS;
 use pfc_ebpf::bpf::verifier;
-use pfc_ebpf::watch::HEADERS;
 use pfc_ebpf::wire::{Octets, fold};
 
 /// The longest header that is summed: IPv4 with all its options.

@@ -22,11 +22,10 @@ use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
+use pfc_ebpf::abi::account::SEEN_WINDOW;
+use pfc_ebpf::abi::watch::{ABI_VERSION, Config, Counters, FlowState, PauseClock, Volume};
 use pfc_ebpf::bpf::packet::Packet;
-use pfc_ebpf::maps::SEEN_WINDOW;
-use pfc_ebpf::watch::{
-    ABI_VERSION, Config, Content, Counters, FlowState, Observed, PauseClock, Tag, Volume, observe,
-};
+use pfc_ebpf::observe::{Content, Observed, Tag, observe};
 use pfc_ebpf::wire::{Octets, ip, udp};
 use whole::Whole;
 

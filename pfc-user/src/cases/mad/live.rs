@@ -13,7 +13,7 @@ use session::{Session, Stop};
 
 use crate::case::Event;
 use crate::config::MadTestbed;
-use crate::driver::mad::KeyJournal;
+use crate::driver::bringup::mad::KeyJournal;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::{MadPlan, MadStimulus};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pfc_ebpf::maps::{self, Trust};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account as maps;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
@@ -12,16 +13,16 @@ use super::macs::Macs;
 use super::stimulate::{self, Bench, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
-use crate::driver::clock;
-use crate::driver::control::{ControlSender, Storm};
-use crate::driver::interrupt::Interrupt;
-use crate::driver::testbed::{Steady, Testbed, WINDOW};
+use crate::driver::bpf::PauseView;
+use crate::driver::bringup::testbed::{Steady, Testbed, WINDOW};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::interrupt::Interrupt;
+use crate::driver::kernel::{process, realtime};
+use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{
     Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan,
 };
-use crate::driver::xdp::PauseView;
-use crate::driver::{process, realtime};
 use crate::evidence::pfc::{
     Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence,
     PortFacts, PortReceived, Ports, StormReport, Windows,

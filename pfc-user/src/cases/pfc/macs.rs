@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::driver::clock;
-use crate::driver::link::mac::{Live, MacLog};
-use crate::driver::testbed::{Testbed, TesterPort};
+use crate::driver::bringup::testbed::{Testbed, TesterPort};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link::mac::{Live, MacLog};
 use crate::evidence::mac::MacReport;
 use crate::plan::Nanos;
 

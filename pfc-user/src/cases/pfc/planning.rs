@@ -1,6 +1,6 @@
 //! From what a plan asks and what the testbed is to the repetition's flows and storm.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use crate::plan::{

@@ -3,8 +3,8 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 
-use crate::driver::traffic::Burst;
 use crate::evidence::pfc::{Departure, PhaseSpan, ProbeReport, StormReport};
+use crate::pacing::Burst;
 use crate::plan::{Nanos, RepetitionPlan};
 
 /// From the decision to send to the first frame.

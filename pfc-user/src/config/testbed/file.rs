@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
 use serde::Deserialize;
 
 use super::{
-    Addresses, Destination, Dut, Hooks, Limits, PfcTestbed, Port, Sender, Testbed, XdpMode, mad, rc,
+    Addresses, Destination, Dut, Hooks, PfcTestbed, Port, Sender, Testbed, Tolerances, XdpMode,
+    mad, rc,
 };
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
@@ -379,9 +380,9 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
     })
 }
 
-fn limits(document: &Document, table: &LimitsTable) -> Result<Limits, ConfigError> {
+fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, ConfigError> {
     const MAX_BURST: Nanos = 4_000_000;
-    let limits = Limits {
+    let limits = Tolerances {
         max_response: positive(
             document,
             "limits.max_response",

@@ -9,11 +9,12 @@ use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::config::Sender;
-use crate::driver::link::{self, LinkError};
-use crate::driver::netns::Namespace;
-use crate::driver::realtime;
-use crate::driver::xdp::{Generator, XdpError};
-use crate::plan::{FlowPlan, Nanos};
+use crate::driver::bpf::{Generator, XdpError};
+use crate::driver::kernel::link::{self, LinkError};
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::realtime;
+use crate::plan::FlowPlan;
+use pfc_ebpf::units::Nanos;
 
 /// Frames a second that one thread with sendmmsg keeps up with, whatever else runs.
 const SENDMMSG_CARRIES: u64 = 200_000;

@@ -14,18 +14,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::generate::LONGEST;
+use pfc_ebpf::abi::generate::LONGEST;
 
 use self::ledger::Ledger;
 use self::prepared::Prepared;
 use self::worker::{Job, Worker};
 use super::{Burst, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::clock;
-use crate::driver::link;
-use crate::driver::netns::Namespace;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::Generator;
-use crate::plan::Nanos;
+use crate::driver::bpf::Generator;
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link;
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::packet::PacketError;
+use pfc_ebpf::units::Nanos;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;

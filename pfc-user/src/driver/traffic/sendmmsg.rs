@@ -9,13 +9,13 @@ use std::time::Duration;
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::account::{Account, Accounted, WindowPlan};
-use super::frame::FrameTemplate;
-use super::pacing::{Paced, Pacer, Pauses, Token};
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
-use crate::driver::packet::{AGAIN, BATCH, PacketError, PacketSocket};
-use crate::driver::{clock, realtime};
-use crate::plan::Nanos;
+use crate::driver::kernel::packet::{AGAIN, BATCH, PacketError, PacketSocket};
+use crate::driver::kernel::{clock, realtime};
+use crate::pacing::pacer::{Paced, Pacer, Pauses, Token};
+use crate::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
+use crate::test_frame::FrameTemplate;
+use pfc_ebpf::units::Nanos;
 
 /// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
 const TICK: Nanos = 150_000;
@@ -47,7 +47,7 @@ struct Engine {
     run: u16,
     flows: Vec<Flow>,
     pacer: Pacer,
-    account: Account,
+    account: SentLedger,
     batch: [Slot; BATCH],
     stop: Arc<AtomicBool>,
 }
@@ -115,7 +115,7 @@ impl Sendmmsg {
                 plan.line_rate,
                 plan.max_burst - plan.max_burst / RESERVE,
             )?,
-            account: Account::new(accounted, plan.line_rate, windows),
+            account: SentLedger::new(accounted, plan.line_rate, windows),
             batch: std::array::from_fn(|_| Slot {
                 token: Token::default(),
                 frame: vec![0; longest],

@@ -21,8 +21,8 @@ use super::model::{Adapter, Model};
 use crate::agent::backend::Backend;
 use crate::agent::protocol::{Channel, Completion, Device, Failure, OpenChannel, QueuePair, Read};
 use crate::agent::server::{self, ServerOptions};
-use crate::driver::netns::Namespace;
-use crate::driver::{clock, link, realtime};
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::{clock, link, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 

@@ -1,6 +1,6 @@
 //! Arguments of `validator dut switch`.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
 use super::config::SwitchConfig;

@@ -1,6 +1,6 @@
 //! What a switch is configured to do.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 use thiserror::Error;
 

@@ -1,6 +1,6 @@
 //! What a switch reads of a frame, and the fields that faulty ones spoil.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp;
 use pfc_ebpf::units::{Dscp, Priority};
 

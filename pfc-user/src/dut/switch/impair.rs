@@ -1,6 +1,6 @@
 //! Faults that lose or change frames on their way in. Counters stand in for chance, so that a run can be repeated.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;
 
 use super::config::Priorities;

@@ -15,7 +15,7 @@ use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
 use super::fault::Fault;
 use super::model::{Departure, Switch};
-use crate::driver::{clock, realtime};
+use crate::driver::kernel::{clock, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 use crate::evidence::pfc::{DutReport, Stall};

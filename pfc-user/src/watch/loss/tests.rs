@@ -1,4 +1,4 @@
-use pfc_ebpf::watch::Counters;
+use pfc_ebpf::abi::watch::Counters;
 
 use super::*;
 

@@ -6,10 +6,10 @@ use console::Term;
 use serde_json::{Value, json};
 
 use super::PortName;
-use crate::driver::watch::Reading;
-use crate::plan::Nanos;
+use crate::driver::bpf::watch::Reading;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
+use pfc_ebpf::units::Nanos;
 
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;

@@ -7,15 +7,15 @@ use anyhow::{Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use super::output::{Output, Shown};
-use crate::driver::clock;
-use crate::driver::link::{self, Feature, LinkError, LinkEvent, LinkState};
-use crate::driver::netns::Namespace;
-use crate::driver::watch::{Direction, Flow, Point, Reading, Settings, Watch};
-use crate::driver::xdp::{Mode, XdpError};
-use crate::plan::Nanos;
+use crate::driver::bpf::watch::{Direction, Flow, Point, Reading, Settings, Watch};
+use crate::driver::bpf::{XdpError, XdpMode};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
+use crate::driver::kernel::netns::Namespace;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
+use pfc_ebpf::units::Nanos;
 
 /// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
 const RESETTING: [&str; 18] = [
@@ -167,12 +167,12 @@ impl Ports {
         };
         let point = match (direction, args.attach) {
             (Some(direction), _) => Point::tc(direction),
-            (None, AttachArg::Auto) => Point::Xdp(Mode::Auto),
-            (None, AttachArg::Driver) => Point::Xdp(Mode::Driver),
-            (None, AttachArg::Skb) => Point::Xdp(Mode::Skb),
+            (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
+            (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
+            (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
             (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
         };
-        if matches!(point, Point::Xdp(Mode::Auto | Mode::Driver))
+        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver))
             && RESETTING.contains(&state.driver.as_str())
         {
             let driver = &state.driver;

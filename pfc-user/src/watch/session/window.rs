@@ -8,10 +8,10 @@ use nix::net::if_::if_nametoindex;
 use tokio::time::{Instant, sleep};
 
 use super::ports::{Ports, without_carrier};
-use crate::driver::link::{
+use crate::driver::kernel::link::{
     self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted,
 };
-use crate::driver::netns::Namespace;
+use crate::driver::kernel::netns::Namespace;
 use crate::nic;
 use crate::watch::args::Pair;
 use crate::watch::loss::{

@@ -8,7 +8,7 @@ use aya_ebpf::bindings::xdp_action;
 use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
 use aya_ebpf::programs::XdpContext;
 use core::arch::asm;
-use pfc_ebpf::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
+use pfc_ebpf::abi::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
 
 /// Stores eight octets, `AT` octets behind `base`.
 ///

@@ -4,8 +4,8 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, Method};
 
 use super::view::{Asked, View};
-use crate::driver::mad::m_key::Protection;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key::Protection;
 use crate::plan::mad::MadStimulus;
 
 pub(super) fn check(view: &View<'_>) -> Result<(), String> {

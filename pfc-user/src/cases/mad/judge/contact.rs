@@ -10,9 +10,9 @@ use super::finding::Finding;
 use super::view::{Asking, View};
 use crate::case::{Check, Verdict};
 use crate::cases::mad::live::TRIES;
-use crate::driver::mad::m_key;
-use crate::driver::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key;
+use crate::mad::timing::MOST_WAIT;
 use crate::plan::mad::MadStimulus;
 
 /// The row of both tables.

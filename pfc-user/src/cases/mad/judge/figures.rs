@@ -7,8 +7,8 @@ use super::contact::ms;
 use super::forwarding_table::decoded;
 use super::view::{Asked, View};
 use crate::case::Figure;
-use crate::driver::mad::m_key::Protection;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key::Protection;
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();

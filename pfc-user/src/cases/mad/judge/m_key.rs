@@ -8,9 +8,9 @@ use super::finding::Finding;
 use super::forwarding_table::CODE;
 use super::view::{Asked, Asking, Stray, View};
 use crate::case::Verdict;
-use crate::driver::mad::m_key::Protection;
-use crate::driver::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key::Protection;
+use crate::mad::timing::MOST_WAIT;
 use crate::plan::Nanos;
 use crate::plan::mad::MadStimulus;
 

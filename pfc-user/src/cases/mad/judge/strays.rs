@@ -8,8 +8,8 @@ use super::contact::ms;
 use super::finding::Finding;
 use super::view::{Asked, Stray, View};
 use crate::case::Check;
-use crate::driver::mad::timing::{self, MOST_WAIT};
 use crate::evidence::mad::Purpose;
+use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::mad::MadStimulus;
 
 /// The row of both tables.

@@ -6,9 +6,9 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 use ib_mad::smp::Smp;
 
-use crate::driver::mad::m_key::Protection;
-use crate::driver::mad::timing;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
+use crate::mad::m_key::Protection;
+use crate::mad::timing;
 use crate::plan::Nanos;
 
 /// A request and its answer.

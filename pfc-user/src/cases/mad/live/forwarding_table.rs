@@ -4,8 +4,8 @@ use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 
 use super::session::{Session, Stop, TRIES};
-use crate::driver::mad::m_key;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key;
 
 /// Attribute modifiers of LinearForwardingTable: 48 K LIDs in blocks of 64.
 pub(in crate::cases::mad) const BLOCKS: u32 = 768;

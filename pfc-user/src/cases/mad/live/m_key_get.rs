@@ -5,9 +5,9 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
 use super::session::{Contact, Session, Stop, TRIES, port_info};
-use crate::driver::mad::m_key::{self, Protection};
-use crate::driver::mad::timing::MOST_WAIT;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key::{self, Protection};
+use crate::mad::timing::MOST_WAIT;
 
 /// The whole is done so often while the violations stay 0: the Get with the wrong key may not have reached the DUT.
 const ATTEMPTS: u32 = 3;

@@ -11,10 +11,10 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::Live;
 use crate::case::Event;
-use crate::driver::mad::KeyJournal;
-use crate::driver::mad::m_key::Protection;
-use crate::driver::mad::timing::{self, MOST_WAIT};
+use crate::driver::bringup::mad::KeyJournal;
 use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
+use crate::mad::m_key::Protection;
+use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 

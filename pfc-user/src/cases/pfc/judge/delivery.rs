@@ -1,6 +1,6 @@
 //! Checks on which frames arrived, and when: `paused`, `background`, `isolation`, `delivered`, `resume`, `test-traffic`, `no-loss`.
 
-use pfc_ebpf::maps::Clock;
+use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 
 use super::finding::{Finding, ms};

@@ -1,7 +1,7 @@
 //! Checks over all phases: duplicates, order, corruption, re-marks, and PAUSE/PFC frames that should not be there.
 
-use pfc_ebpf::maps::Malformed;
 use pfc_ebpf::units::Priority;
+use pfc_ebpf::wire::Malformed;
 
 use super::finding::Finding;
 use super::mac::{self, Counted, Witness};

@@ -1,6 +1,6 @@
 //! Checks on rates: `no-dip` and `throughput`; and the figures that are reported beside them.
 
-use pfc_ebpf::maps::{BATCH, Clock};
+use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 

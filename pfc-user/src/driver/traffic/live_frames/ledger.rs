@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pfc_ebpf::generate::{Span, batch};
+use pfc_ebpf::abi::generate::{Span, batch};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::super::history::History;
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
-use crate::driver::xdp::Generator;
+use crate::driver::bpf::Generator;
 use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
-use crate::plan::Nanos;
+use crate::pacing::history::History;
+use pfc_ebpf::units::Nanos;
 
 /// The account of all bursts so far.
 pub struct Ledger {

@@ -1,17 +1,17 @@
 //! The flows as the program wants them.
 
-use pfc_ebpf::generate::{
-    BATCH, BLOCK, Bucket, Excess, Flow, Lanes, SECOND, SHORT_BATCH, Settings, VARIABLE, Worker,
-    batch,
+use pfc_ebpf::abi::generate::{
+    BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, VARIABLE, Worker, batch,
 };
+use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
 use pfc_ebpf::units::LineRate;
 
-use super::super::frame::FrameTemplate;
-use super::super::pacing::{Paced, max_lateness};
 use super::super::{Burst, TrafficError, TrafficPlan};
-use crate::driver::xdp::Generator;
-use crate::plan::Nanos;
+use crate::driver::bpf::Generator;
+use crate::pacing::pacer::{Paced, max_lateness};
+use crate::test_frame::FrameTemplate;
+use pfc_ebpf::units::Nanos;
 
 /// All that does not change from burst to burst.
 pub struct Prepared {
@@ -157,7 +157,7 @@ impl Prepared {
                 now: burst.from,
                 max_lateness: self.max_lateness,
                 honoured: self.honoured,
-                excess: Excess::new(share.rate),
+                excess: BurstMeter::new(share.rate),
                 ..Worker::default()
             };
             generator.workers.set(share.cpu, &worker);

@@ -5,15 +5,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 
-use pfc_ebpf::generate::BATCH;
+use pfc_ebpf::abi::generate::BATCH;
 
-use super::super::history::History;
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
-use crate::driver::packet::PacketError;
-use crate::driver::xdp::Generator;
-use crate::driver::{clock, realtime};
-use crate::plan::Nanos;
+use crate::driver::bpf::Generator;
+use crate::driver::kernel::packet::PacketError;
+use crate::driver::kernel::{clock, realtime};
+use crate::pacing::history::History;
+use pfc_ebpf::units::Nanos;
 
 /// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How soon a burst ends by order,
 /// and how often the records of the program are taken.

@@ -1,6 +1,6 @@
 //! The figures of faults that have one.
 
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 
 use super::lab::*;
 use crate::plan::Nanos;

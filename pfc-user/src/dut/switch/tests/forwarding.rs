@@ -1,4 +1,4 @@
-use pfc_ebpf::maps::Trust;
+use pfc_ebpf::abi::Trust;
 
 use super::lab::*;
 use crate::dut::switch::model::Departure;

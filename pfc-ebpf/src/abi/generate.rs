@@ -1,0 +1,264 @@
+//! The contract between the XDP program `generate`, which makes test frames in the kernel, and userspace; and the part of its
+//! work that is arithmetic alone, which userspace shares.
+//!
+//! The program runs once for every frame that may leave (BPF_PROG_RUN with live frames), in batches of [`BATCH`]. A worker is
+//! a CPU that runs it; the flows of a worker lie side by side and are its alone. All values are made of 64-bit words, so that
+//! userspace reads and writes them through memory.
+
+use crate::pacing::{Bucket, BurstMeter};
+
+/// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
+pub const BATCH: u32 = 64;
+/// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches others may have the CPU.
+pub const SHORT_BATCH: u32 = 8;
+/// Runs after which the program looks at the clock, and for PFC that has come; also whenever nothing was due. Divides both batches,
+/// so that each begins with a look: between batches others may have had the CPU.
+pub const LOOK: u64 = 8;
+const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
+const _: () =
+    assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
+/// Flows that a run looks at before it lets the frame go unsent.
+pub const SCAN: u64 = 16;
+/// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word. Nanoseconds.
+pub const STALL: u64 = 500_000;
+/// Octets at the start of a frame that the program writes every time: all headers and the longest stamp fit.
+pub const BLOCK: usize = 88;
+/// The shortest frame: IPv4, no tag, a stamp.
+pub const SHORTEST: usize = 64;
+/// The longest frame: a page less the headroom and the kernel's own records.
+pub const LONGEST: usize = 3408;
+
+/// Names of the maps in the object.
+pub mod name {
+    /// `Array<Settings>`, one entry; memory-mapped.
+    pub const SETTINGS: &str = "GENERATE";
+    /// `Array<Flow>`, flows by worker; memory-mapped.
+    pub const FLOWS: &str = "GENERATE_FLOWS";
+    /// `Array<Worker>` by CPU; memory-mapped.
+    pub const WORKERS: &str = "GENERATE_CPUS";
+    /// `Array<Lanes>`, one entry; memory-mapped.
+    pub const LANES: &str = "GENERATE_LANES";
+    /// `Array<[u64; 8]>`: frames by window of their stamp and by priority; memory-mapped.
+    pub const OFFERED: &str = "GENERATE_OFFER";
+    /// Ring buffer of [`super::Span`].
+    pub const SPANS: &str = "GENERATE_SPANS";
+}
+
+/// What all workers go by during a burst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Settings {
+    /// Not 0: nothing more leaves.
+    pub stop: u64,
+    /// No frame is stamped at or after this time.
+    pub to: u64,
+    /// Start of window 0.
+    pub epoch: u64,
+    /// Width of a window, not 0.
+    pub width: u64,
+    /// Windows, not 0; frames after the last count in the last.
+    pub windows: u64,
+}
+
+/// A flow: what is sent, when, and what was. Three cache lines, of which the first tells when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// When, by the clock of its priority.
+    pub bucket: Bucket,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
+    /// Stamp of the burst's first frame; 0 when none.
+    pub first: u64,
+    /// Priority, 0 to 7.
+    pub priority: u16,
+    /// Octets of a frame.
+    pub length: u16,
+    /// Octets that its frames are shorter than the longest.
+    pub trim: u16,
+    /// Where the sequence number is, at most [`BLOCK`] - [`VARIABLE`].
+    pub variable_at: u16,
+    /// Stamp of the last frame.
+    pub last: u64,
+    /// Bits of layer 1 in a frame, times [`SECOND`].
+    pub cost: u64,
+    /// What a frame adds to [`Worker::batch`]: [`batch::frame`].
+    pub share: u64,
+    /// Sum of the stamp's words before the sequence number.
+    pub sum: u64,
+    /// The first octets of a frame, as they stand in memory.
+    pub block: [u64; BLOCK / 8],
+    /// Padding.
+    pub _pad: u64,
+}
+
+/// Octets of a stamp that differ from frame to frame: sequence number, time and check.
+pub const VARIABLE: usize = 14;
+
+/// The state of a worker. What changes with every frame comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Worker {
+    /// The one after its last flow; 0: no worker.
+    pub end: u64,
+    /// Flow to look at next.
+    pub cursor: u64,
+    /// Runs so far.
+    pub runs: u64,
+    /// Not 0: the next run looks, whichever that is.
+    pub look: u64,
+    /// Not 0: the burst is over.
+    pub over: u64,
+    /// Time of the last look.
+    pub now: u64,
+    /// Sum of the three words of that time.
+    pub now_sum: u64,
+    /// Frames let go that have not reached the device yet.
+    pub pending: u64,
+    /// How far the clock of each priority is behind `now`; [`HELD`]: it is paused.
+    pub behind: [u64; 8],
+    /// Largest burst of its flows.
+    pub excess: BurstMeter,
+    /// What a flow may catch up with at most, nanoseconds at its rate.
+    pub max_lateness: u64,
+    /// Bit per priority that PFC is honoured for.
+    pub honoured: u64,
+    /// First of its flows.
+    pub first: u64,
+    /// Its runs in a batch: [`BATCH`] or [`SHORT_BATCH`].
+    pub batch_runs: u64,
+    /// Not 0: it keeps the clocks of the priorities, which the others read.
+    pub leads: u64,
+    /// Bit per priority: paused at the last look.
+    pub paused: u64,
+    /// What left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one word, for each frame counts.
+    pub batch: [u64; 8],
+    /// Frames of the present window by priority that are not yet in OFFERED; those of the batch are not among them.
+    pub offered: [u64; 8],
+    /// Octets of the batch before.
+    pub octets_before: [u64; 8],
+    /// When the batch began.
+    pub batch_from: u64,
+    /// Window of the last look.
+    pub window: u64,
+    /// When the next one begins.
+    pub window_ends: u64,
+    /// The pause that `overrun` is about, by priority: when it began.
+    pub overrun_since: [u64; 8],
+    /// Octets that may have left after it had begun.
+    pub overrun: [u64; 8],
+    /// The largest of these of all pauses.
+    pub overrun_largest: [u64; 8],
+    /// Frames that the device took.
+    pub delivered: u64,
+    /// Frames that the device did not take.
+    pub dropped: u64,
+    /// Frames that the kernel did not hand to the device.
+    pub refused: u64,
+    /// The last error of those, a positive errno.
+    pub error: u64,
+    /// Records that did not fit into SPANS.
+    pub spans_lost: u64,
+}
+
+/// Frames and octets of a batch in one word.
+pub mod batch {
+    /// A frame of `length` octets.
+    pub const fn frame(length: u16) -> u64 {
+        (length as u64) << 32 | 1
+    }
+
+    /// Frames in such a sum.
+    pub const fn frames(sum: u64) -> u64 {
+        sum & 0xffff_ffff
+    }
+
+    /// Octets in such a sum.
+    pub const fn octets(sum: u64) -> u64 {
+        sum >> 32
+    }
+}
+
+/// [`Worker::behind`] of a priority that is paused: none of its frames is ever due.
+pub const HELD: u64 = 1 << 62;
+
+/// Clocks of the priorities, which stand still while PFC pauses a priority: what the DUT asked us not to send is not owed
+/// afterwards. Kept by one worker, so that all are of one mind on how long that was (see [`withheld`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lanes {
+    /// Up to when they are kept; later, nothing stood still since. Written after `behind` and read before it: who reads both in between waits longer, not shorter.
+    pub at: u64,
+    /// For how long each has stood still.
+    pub behind: [u64; 8],
+    /// Since when, up to `at`, where the record of that is still to be made; 0 where not.
+    pub open: [u64; 8],
+}
+
+/// A span of time for the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Span {
+    /// A priority that was held back; [`Span::STALL`]: the worker did not run.
+    pub what: u64,
+    /// Begin.
+    pub from: u64,
+    /// End.
+    pub to: u64,
+}
+
+impl Span {
+    /// No priority: a stall.
+    pub const STALL: u64 = 8;
+}
+
+/// Sum of the three words of a 48-bit number.
+#[inline(always)]
+pub const fn words(value: u64) -> u64 {
+    (value >> 32 & 0xffff) + (value >> 16 & 0xffff) + (value & 0xffff)
+}
+
+/// The last [`VARIABLE`] octets of a stamp: what stands in its first eight, and what stands in its last eight. `sum` is that of
+/// the words before, `time_sum` that of `time`.
+#[inline(always)]
+pub const fn variable(sum: u64, sequence: u64, time: u64, time_sum: u64) -> [u64; 2] {
+    let sum = sum + words(sequence) + time_sum;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    [
+        (sequence << 16 | time >> 32 & 0xffff).to_be(),
+        (time << 16 | !sum & 0xffff).to_be(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamp::{LEN, MASK_48, Phase, Stamp};
+
+    #[test]
+    fn the_variable_octets_are_those_of_the_stamp() {
+        for i in 0..10_000u64 {
+            let sequence = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48;
+            let time = i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48;
+            let whole = Stamp {
+                run: i as u16,
+                flow: 4095,
+                phase: Phase::Probe,
+                sequence,
+                time,
+            }
+            .emit();
+            let sum = whole[..8]
+                .chunks(2)
+                .map(|word| u64::from(word[0]) << 8 | u64::from(word[1]))
+                .sum();
+            let [head, tail] = variable(sum, sequence, time, words(time)).map(u64::to_ne_bytes);
+            let mut made = whole;
+            made[8..].fill(0xaa);
+            made[8..16].copy_from_slice(&head);
+            made[LEN - 8..].copy_from_slice(&tail);
+            assert_eq!(made, whole);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The contract between the programs of `watch` and userspace, and what they read and count of a frame: all that passes a port,
+//! by whomever it was sent.
+
+use crate::stamp::Stamp;
+use crate::wire::Malformed;
+
+/// Raised whenever a layout below changes.
+pub const ABI_VERSION: u32 = 1;
+/// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More than any MAC control frame has.
+pub const HEADERS: usize = 112;
+
+/// Names of the maps in the object.
+pub mod name {
+    /// `Array<Config>`, one entry.
+    pub const CONFIG: &str = "CONFIG";
+    /// `PerCpuArray<Counters>`, one entry.
+    pub const COUNTERS: &str = "COUNTERS";
+    /// `Array<PauseClock>` by priority, entry 8 for 802.3x; memory-mapped, to be read without a system call.
+    pub const PAUSE: &str = "PAUSE";
+    /// Ring buffer of [`super::Control`].
+    pub const CONTROLS: &str = "CONTROLS";
+    /// `HashMap<u32, u32>` from [`super::flow_key`] to a flow's place in the three below.
+    pub const FLOWS: &str = "FLOWS";
+    /// `Array<u64>`, one entry: how many places are taken.
+    pub const TAKEN: &str = "TAKEN";
+    /// `Array<FlowState>` by place.
+    pub const STATES: &str = "STATES";
+    /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number seen there plus one.
+    pub const SEEN: &str = "SEEN";
+}
+
+/// What a program needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// [`ABI_VERSION`] of the writer; 0 (never written) counts nothing.
+    pub abi: u32,
+    /// A [`super::Trust`].
+    pub trust: u8,
+    /// 1: MAC control frames are recorded in CONTROLS.
+    pub capture: u8,
+    /// Padding.
+    pub _pad: [u8; 2],
+    /// Flows of test frames that are told apart, by run and flow; 0: their stamps are only counted.
+    pub flows: u32,
+    /// Padding.
+    pub _pad2: u32,
+    /// The link's speed in bit/s, which turns quanta into time; 0 where it is not known.
+    pub line_rate: u64,
+    /// Priority by DSCP.
+    pub dscp_to_priority: [u8; 64],
+}
+
+/// Frames, and their octets without FCS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Volume {
+    /// Frames.
+    pub frames: u64,
+    /// Octets.
+    pub octets: u64,
+}
+
+impl Volume {
+    #[inline(always)]
+    pub(crate) fn add(&mut self, more: Self) {
+        self.frames += more.frames;
+        self.octets += more.octets;
+    }
+}
+
+/// PAUSE or PFC frames that address a class: a priority, or the whole link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ClassCounters {
+    /// With time > 0.
+    pub xoff: u64,
+    /// With time 0.
+    pub xon: u64,
+}
+
+/// Counts of a port, on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counters {
+    /// All frames.
+    pub total: Volume,
+    /// Frames by the priority that [`Config::trust`] gives.
+    pub by_priority: [Volume; 8],
+    /// Frames that have none: no IP where the DSCP is trusted, no tag where the PCP is; and those that could not be read.
+    pub no_priority: Volume,
+    /// IP frames by DSCP.
+    pub by_dscp: [Volume; 64],
+    /// Tagged frames by PCP of the outermost tag.
+    pub by_pcp: [Volume; 8],
+    /// Of those, frames with two tags.
+    pub double_tagged: u64,
+    /// IP frames by ECN field: Not-ECT, ECT(1), ECT(0), CE (RFC 3168, 5).
+    pub by_ecn: [u64; 4],
+    /// Frames with CE by priority.
+    pub ce: [u64; 8],
+    /// Frames that could not be read, by [`Malformed`]. [`Malformed::Stamp`] stays 0: no port is the tester's own here.
+    pub malformed: [u64; Malformed::COUNT],
+    /// 802.3x PAUSE.
+    pub pause: ClassCounters,
+    /// PFC frames, whatever their vector.
+    pub pfc_frames: u64,
+    /// PFC frames whose class-enable vector is zero.
+    pub pfc_empty: u64,
+    /// PFC by priority.
+    pub pfc: [ClassCounters; 8],
+    /// RoCEv2 packets.
+    pub roce: Volume,
+    /// Of those, packets with CE.
+    pub roce_ce: u64,
+    /// RoCEv2 packets by the opcode in the BTH.
+    pub by_opcode: [u64; 256],
+    /// Frames with a whole stamp of the validator.
+    pub stamped: u64,
+    /// Of those, frames for whose flow there was no place.
+    pub flows_lost: u64,
+    /// MAC control frames that did not fit into CONTROLS.
+    pub controls_lost: u64,
+}
+
+/// How long a class has been paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PauseClock {
+    /// Nanoseconds paused up to `at`.
+    pub paused: u64,
+    /// Arrival of the last frame that addressed the class, CLOCK_MONOTONIC nanoseconds.
+    pub at: u64,
+    /// When the pause that it began ends.
+    pub until: u64,
+}
+
+impl PauseClock {
+    /// Nanoseconds paused up to `now`.
+    #[inline(always)]
+    pub const fn paused(&self, now: u64) -> u64 {
+        let end = if now < self.until { now } else { self.until };
+        self.paused + end.saturating_sub(self.at)
+    }
+}
+
+/// Key of a flow in FLOWS.
+pub const fn flow_key(stamp: &Stamp) -> u32 {
+    (stamp.run as u32) << 16 | stamp.flow as u32
+}
+
+/// The sequence numbers of a flow of test frames. Words are only ever raised or added to, so that several CPUs may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FlowState {
+    /// The bits of the lowest sequence number, inverted.
+    pub not_lowest: u64,
+    /// The highest sequence number plus one.
+    pub next: u64,
+    /// Distinct frames: those whose sequence number had not been seen.
+    pub distinct: u64,
+    /// Frames whose sequence number had been seen.
+    pub duplicate: u64,
+    /// Frames more than [`crate::abi::account::SEEN_WINDOW`] behind: late or duplicate cannot be told.
+    pub beyond_window: u64,
+    /// Priority of the last frame; 8 where it has none.
+    pub priority: u64,
+}
+
+/// A MAC control frame as it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Control {
+    /// CLOCK_MONOTONIC nanoseconds.
+    pub time: u64,
+    /// Octets of the frame, without FCS and without the tag below.
+    pub length: u32,
+    /// TPID of the tag that stood beside the frame, between its source address and what follows; 0 where there was none.
+    pub tpid: u16,
+    /// The tag's TCI.
+    pub tci: u16,
+    /// The frame's first octets, the rest zero.
+    pub octets: [u8; HEADERS],
+}
+
+impl Counters {
+    /// Nothing counted.
+    pub const ZERO: Self = Self {
+        total: Volume {
+            frames: 0,
+            octets: 0,
+        },
+        by_priority: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 8],
+        no_priority: Volume {
+            frames: 0,
+            octets: 0,
+        },
+        by_dscp: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 64],
+        by_pcp: [Volume {
+            frames: 0,
+            octets: 0,
+        }; 8],
+        double_tagged: 0,
+        by_ecn: [0; 4],
+        ce: [0; 8],
+        malformed: [0; Malformed::COUNT],
+        pause: ClassCounters { xoff: 0, xon: 0 },
+        pfc_frames: 0,
+        pfc_empty: 0,
+        pfc: [ClassCounters { xoff: 0, xon: 0 }; 8],
+        roce: Volume {
+            frames: 0,
+            octets: 0,
+        },
+        roce_ce: 0,
+        by_opcode: [0; 256],
+        stamped: 0,
+        flows_lost: 0,
+        controls_lost: 0,
+    };
+
+    /// Adds what another CPU counted.
+    pub fn merge(&mut self, cpu: &Self) {
+        fn all(sum: &mut [u64], cpu: &[u64]) {
+            sum.iter_mut().zip(cpu).for_each(|(sum, cpu)| *sum += cpu);
+        }
+        fn volumes(sum: &mut [Volume], cpu: &[Volume]) {
+            sum.iter_mut().zip(cpu).for_each(|(sum, cpu)| sum.add(*cpu));
+        }
+        fn class(sum: &mut ClassCounters, cpu: &ClassCounters) {
+            sum.xoff += cpu.xoff;
+            sum.xon += cpu.xon;
+        }
+        self.total.add(cpu.total);
+        volumes(&mut self.by_priority, &cpu.by_priority);
+        self.no_priority.add(cpu.no_priority);
+        volumes(&mut self.by_dscp, &cpu.by_dscp);
+        volumes(&mut self.by_pcp, &cpu.by_pcp);
+        self.double_tagged += cpu.double_tagged;
+        all(&mut self.by_ecn, &cpu.by_ecn);
+        all(&mut self.ce, &cpu.ce);
+        all(&mut self.malformed, &cpu.malformed);
+        class(&mut self.pause, &cpu.pause);
+        self.pfc_frames += cpu.pfc_frames;
+        self.pfc_empty += cpu.pfc_empty;
+        self.pfc
+            .iter_mut()
+            .zip(&cpu.pfc)
+            .for_each(|(sum, cpu)| class(sum, cpu));
+        self.roce.add(cpu.roce);
+        self.roce_ce += cpu.roce_ce;
+        all(&mut self.by_opcode, &cpu.by_opcode);
+        self.stamped += cpu.stamped;
+        self.flows_lost += cpu.flows_lost;
+        self.controls_lost += cpu.controls_lost;
+    }
+}
+
+impl ClassCounters {
+    #[inline(always)]
+    pub(crate) fn add(&mut self, quanta: u16) {
+        if quanta > 0 {
+            self.xoff += 1;
+        } else {
+            self.xon += 1;
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A look at the clock, and all that has to be done with time.
+
+use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use core::ptr;
+use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::abi::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, words};
+use pfc_ebpf::pacing::withheld;
+use pfc_ebpf::stamp::MASK_48;
+
+use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
+use crate::PAUSE;
+use pfc_ebpf::bpf::{atomic, verifier};
+
+/// False: the burst is over.
+#[inline(always)]
+pub fn look(worker: &mut Worker, run: u64) -> bool {
+    if worker.over != 0 {
+        return false;
+    }
+    let Some(settings) = GENERATE.get(0) else {
+        return false;
+    };
+    // SAFETY: the helper has no preconditions; userspace writes the word at any time.
+    let (now, stop) = unsafe {
+        (
+            bpf_ktime_get_ns(),
+            ptr::read_volatile(&raw const settings.stop),
+        )
+    };
+    let over = now >= settings.to || stop != 0;
+    // Never before the burst, nor behind what was.
+    let now = now.min(settings.to).max(worker.now);
+    let before = worker.now;
+    worker.now = now;
+    worker.now_sum = words(now & MASK_48);
+    worker.excess.pass(now - before);
+    if now - before > STALL {
+        record(
+            worker,
+            Span {
+                what: Span::STALL,
+                from: before,
+                to: now,
+            },
+        );
+    }
+    // As a remainder: a division would have to show that it is not by 0.
+    let begins = run & worker.batch_runs.wrapping_sub(1) == 0;
+    let window_ends = now >= worker.window_ends;
+    if begins || window_ends {
+        sum_up(worker, begins);
+    }
+    if window_ends {
+        window(worker, settings, now);
+    }
+    // What the worker that leads says of an earlier pause may have changed.
+    let follows = begins && worker.leads == 0;
+    if follows || over || worker.paused != 0 || latest_pause() > before {
+        pfc(worker, before, over);
+    }
+    worker.over = over as u64;
+    worker.look = worker.over;
+    !over
+}
+
+/// Adds what left of the present batch to the window. Word by word, for the compiler would call a function that does it octet
+/// by octet.
+#[inline(always)]
+fn sum_up(worker: &mut Worker, begins: bool) {
+    for priority in 0..8 {
+        let sum = worker.batch[priority];
+        worker.offered[priority] += batch::frames(sum);
+        // The octets stay until the batch is over.
+        let left = if begins {
+            0
+        } else {
+            sum & !batch::frames(u64::MAX)
+        };
+        // SAFETY: a place in a value at hand.
+        unsafe { ptr::write_volatile(&raw mut worker.batch[priority], left) };
+        if begins {
+            worker.octets_before[priority] = batch::octets(sum);
+        }
+    }
+    if begins {
+        worker.batch_from = worker.now;
+    }
+}
+
+/// Looks at what PFC holds back, and at what it has held back since the `previous` look.
+#[inline(always)]
+fn pfc(worker: &mut Worker, previous: u64, over: bool) {
+    let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
+    let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
+    let (before, mut since) = (worker.paused, 0);
+    worker.paused = 0;
+    verifier::each_priority(|priority| {
+        // SAFETY: as above.
+        let mut behind = unsafe { ptr::read_volatile(&raw const (*lanes).behind[priority]) };
+        if worker.honoured & (1 << priority) != 0 {
+            let Some(pause) = pause(priority as u32) else {
+                return;
+            };
+            let (from, to) = withheld(&pause, at, worker.now);
+            behind += to - from;
+            let pauses = pause.until > worker.now;
+            worker.paused |= (pauses as u64) << priority;
+            since |= ((pause.until > previous) as u64) << priority;
+            if worker.leads != 0 {
+                // SAFETY: the entry, which this worker leads.
+                unsafe { keep(worker, lanes, priority, (from, to), pauses && !over) };
+            }
+            if pauses {
+                behind = HELD;
+            }
+        }
+        worker.behind[priority] = behind;
+    });
+    if worker.leads != 0 {
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(&raw mut (*lanes).at, worker.now) };
+    }
+    // Also of a pause that is over already.
+    if since & !before != 0 {
+        overrun(worker, since & !before);
+    }
+}
+
+/// When the pause of the priority that is paused for the longest ends.
+#[inline(always)]
+fn latest_pause() -> u64 {
+    let Some(pauses) = PAUSE.all() else {
+        return u64::MAX;
+    };
+    let mut latest = 0;
+    for priority in 0..8 {
+        // SAFETY: an entry of the map; the word is read at once.
+        let until = unsafe { ptr::read_volatile(&raw const (*pauses)[priority].until) };
+        if until > latest {
+            latest = until;
+        }
+    }
+    latest
+}
+
+/// What the last PFC of a priority said.
+#[inline(always)]
+fn pause(priority: u32) -> Option<PauseState> {
+    let state = PAUSE.get_ptr(priority)?;
+    // SAFETY: an entry of the map; each word is read at once, and in the order opposite to that in which they are written: who
+    // sees the end of a pause sees its beginning.
+    unsafe {
+        let until = ptr::read_volatile(&raw const (*state).until);
+        Some(PauseState {
+            until,
+            since: ptr::read_volatile(&raw const (*state).since),
+        })
+    }
+}
+
+/// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these differ; `on`: it goes on to do so.
+///
+/// # Safety
+/// `lanes` points to the entry of the map; the worker is the one that leads.
+#[inline(always)]
+unsafe fn keep(
+    worker: &mut Worker,
+    lanes: *mut Lanes,
+    priority: usize,
+    (from, to): (u64, u64),
+    on: bool,
+) {
+    // SAFETY: as the caller says; nobody else writes, and nobody else reads what is open.
+    let (mut open, at) = unsafe { ((*lanes).open[priority], (*lanes).at) };
+    if to == from && open == 0 {
+        return;
+    }
+    if open != 0 && (to == from || from != at) {
+        // It had ended soon after the last look.
+        record(
+            worker,
+            Span {
+                what: priority as u64,
+                from: open,
+                to: at,
+            },
+        );
+        open = 0;
+    }
+    if to > from {
+        // SAFETY: as above. Others read the word, which is written at once.
+        unsafe {
+            ptr::write_volatile(
+                &raw mut (*lanes).behind[priority],
+                (*lanes).behind[priority] + to - from,
+            )
+        };
+        if open == 0 {
+            open = from;
+        }
+    }
+    if open != 0 && !on {
+        record(
+            worker,
+            Span {
+                what: priority as u64,
+                from: open,
+                to,
+            },
+        );
+        open = 0;
+    }
+    // SAFETY: as above.
+    unsafe { (*lanes).open[priority] = open };
+}
+
+#[inline(never)]
+fn record(worker: &mut Worker, span: Span) {
+    match GENERATE_SPANS.reserve::<Span>(0) {
+        Some(mut entry) => {
+            entry.write(span);
+            entry.submit(BPF_RB_NO_WAKEUP as u64);
+        }
+        None => worker.spans_lost += 1,
+    }
+}
+
+/// Counts octets of priorities that were seen to be paused, or to have been since the look before. Of the present batch all may have left after the pause had
+/// begun, since what is let go waits for its end at the longest; of the one before, if it began before the present one.
+#[inline(always)]
+fn overrun(worker: &mut Worker, priorities: u64) {
+    for priority in 0..8 {
+        if priorities & (1 << priority) == 0 {
+            continue;
+        }
+        let Some(PauseState { since, .. }) = pause(priority as u32) else {
+            continue;
+        };
+        let mut octets = batch::octets(worker.batch[priority]);
+        if since < worker.batch_from {
+            octets += worker.octets_before[priority];
+        }
+        if worker.overrun_since[priority] != since {
+            worker.overrun_since[priority] = since;
+            worker.overrun[priority] = 0;
+        }
+        worker.overrun[priority] += octets;
+        worker.overrun_largest[priority] =
+            worker.overrun_largest[priority].max(worker.overrun[priority]);
+    }
+}
+
+/// Hands the counts of a window that has ended over.
+#[inline(always)]
+fn window(worker: &mut Worker, settings: &Settings, now: u64) {
+    if let Some(offered) = GENERATE_OFFER.get_ptr_mut(worker.window as u32) {
+        for priority in 0..8 {
+            // SAFETY: an entry of the map.
+            unsafe { atomic::add(&raw mut (*offered)[priority], worker.offered[priority]) };
+        }
+    }
+    for frames in &mut worker.offered {
+        // SAFETY: a place in a value at hand; as in `sum_up`.
+        unsafe { ptr::write_volatile(frames, 0) };
+    }
+    let window = now
+        .saturating_sub(settings.epoch)
+        .checked_div(settings.width)
+        .unwrap_or(0);
+    let last = settings.windows.saturating_sub(1);
+    (worker.window, worker.window_ends) = if window < last {
+        (window, settings.epoch + (window + 1) * settings.width)
+    } else {
+        (last, u64::MAX)
+    };
+}

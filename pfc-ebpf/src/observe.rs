@@ -1,0 +1,278 @@
+//! Reads any frame of a port for `watch`, by whomever it was sent, and counts it.
+
+use crate::abi::Trust;
+use crate::abi::watch::{Config, Counters, Volume};
+use crate::stamp::{self, Stamp};
+use crate::wire::mac_control::MacControl;
+use crate::wire::roce::{self, Bth};
+use crate::wire::{Malformed, Octets, ethernet, ip, udp};
+
+/// A VLAN tag that a NIC or the kernel took out of the frame, and keeps beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// TPID.
+    pub tpid: u16,
+    /// PCP, DEI and VLAN id.
+    pub tci: u16,
+}
+
+/// What a PAUSE or PFC frame says. Every field has a value whatever the frame is, for the verifier refuses to see an undefined
+/// part of a value moved, which the compiler makes of an enum's other variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pauses {
+    /// PFC; else PAUSE, whose time is the first of `quanta`.
+    pub pfc: bool,
+    /// The class-enable vector of PFC as it stands in the frame; 0 for PAUSE.
+    pub vector: u16,
+    /// Times of priorities 0 to 7.
+    pub quanta: [u16; 8],
+}
+
+impl From<MacControl> for Pauses {
+    #[inline(always)]
+    fn from(control: MacControl) -> Self {
+        match control {
+            MacControl::Pause { quanta } => Self {
+                pfc: false,
+                vector: 0,
+                quanta: [quanta, 0, 0, 0, 0, 0, 0, 0],
+            },
+            MacControl::Pfc { vector, quanta } => Self {
+                pfc: true,
+                vector,
+                quanta,
+            },
+        }
+    }
+}
+
+/// What a frame carries, as far as it is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// PAUSE or PFC.
+    Control(Pauses),
+    /// A RoCEv2 packet.
+    Roce {
+        /// Operation of the BTH.
+        opcode: u8,
+    },
+    /// A test frame of the validator, with a whole stamp.
+    Stamped(Stamp),
+    /// Anything else that can be read.
+    Other,
+    /// Could not be read.
+    Malformed(Malformed),
+}
+
+/// What stands in an IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip {
+    /// DSCP, 0 to 63.
+    pub dscp: u8,
+    /// ECN field, 0 to 3.
+    pub ecn: u8,
+    /// Protocol of the payload.
+    pub protocol: u8,
+    /// Where the payload begins.
+    pub payload: usize,
+}
+
+/// What was read of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// VLAN tags, 0 to 2; 0 where they could not be read.
+    pub tags: u8,
+    /// PCP of the outermost tag, 0 to 7.
+    pub pcp: Option<u8>,
+    /// A whole IP header.
+    pub ip: Option<Ip>,
+    /// The rest.
+    pub content: Content,
+}
+
+impl Observed {
+    /// The priority, 0 to 7, as `config` tells it.
+    #[inline(always)]
+    pub const fn priority(&self, config: &Config) -> Option<u8> {
+        if config.trust == Trust::Pcp as u8 {
+            return self.pcp;
+        }
+        match self.ip {
+            // The mask says to the verifier what the parser guarantees.
+            Some(ip) => Some(config.dscp_to_priority[ip.dscp as usize & 63]),
+            None => None,
+        }
+    }
+}
+
+/// Reads a frame with the tag that stands beside it, if one does.
+///
+/// Other than [`crate::classify::classify`] it sums no payload, and takes a frame to the test port with a damaged stamp for
+/// anybody's.
+#[inline(always)]
+pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed {
+    let unread = |reason| Observed {
+        tags: 0,
+        pcp: None,
+        ip: None,
+        content: Content::Malformed(reason),
+    };
+    let header = match ethernet::parse(frame) {
+        Ok(header) => header,
+        Err(reason) => return unread(reason),
+    };
+    let (tags, pcp) = match beside {
+        Some(_) if header.tags == 2 => return unread(Malformed::TooManyTags),
+        Some(tag) => (header.tags + 1, Some((tag.tci >> 13) as u8)),
+        None => (
+            header.tags,
+            if header.tags > 0 {
+                Some(header.pcp)
+            } else {
+                None
+            },
+        ),
+    };
+    let at = header.payload;
+    let (packet, traffic_class) = match header.ethertype {
+        ethernet::IPV4 => (ip::parse_v4(frame, at), frame.word(at)),
+        ethernet::IPV6 => (
+            ip::parse_v6(frame, at),
+            frame.word(at).map(|word| word >> 4),
+        ),
+        ethernet::MAC_CONTROL => {
+            return Observed {
+                tags,
+                pcp,
+                ip: None,
+                content: control(frame, tags),
+            };
+        }
+        _ => {
+            return Observed {
+                tags,
+                pcp,
+                ip: None,
+                content: Content::Other,
+            };
+        }
+    };
+    match packet {
+        Ok(packet) => {
+            let ecn = traffic_class.unwrap_or(0) as u8 & 3;
+            let ip = Ip {
+                dscp: packet.dscp,
+                ecn,
+                protocol: packet.protocol,
+                payload: packet.payload,
+            };
+            Observed {
+                tags,
+                pcp,
+                ip: Some(ip),
+                content: datagram(frame, &packet),
+            }
+        }
+        Err(reason) => Observed {
+            tags,
+            pcp,
+            ip: None,
+            content: Content::Malformed(reason),
+        },
+    }
+}
+
+#[inline(always)]
+fn control(frame: &(impl Octets + ?Sized), tags: u8) -> Content {
+    if tags > 0 {
+        return Content::Malformed(Malformed::ControlTagged);
+    }
+    match MacControl::parse(frame) {
+        Ok(control) => Content::Control(control.into()),
+        Err(reason) => Content::Malformed(reason),
+    }
+}
+
+#[inline(always)]
+fn datagram(frame: &(impl Octets + ?Sized), packet: &ip::Header) -> Content {
+    if packet.protocol != ip::UDP || packet.fragment {
+        return Content::Other;
+    }
+    let datagram = match udp::parse(frame, packet) {
+        Ok(datagram) => datagram,
+        Err(reason) => return Content::Malformed(reason),
+    };
+    let at = packet.payload + udp::LEN;
+    let length = datagram.length - udp::LEN;
+    if datagram.destination == roce::UDP_PORT && length >= Bth::LEN + roce::ICRC {
+        if let Some([opcode]) = frame.get(at) {
+            return Content::Roce { opcode };
+        }
+    } else if datagram.destination == stamp::UDP_PORT
+        && length >= stamp::LEN
+        && let Some(octets) = frame.part::<{ stamp::LEN }>(at)
+        && let Ok(stamp) = Stamp::read(octets)
+    {
+        return Content::Stamped(stamp);
+    }
+    Content::Other
+}
+
+impl Counters {
+    /// Counts what was observed: one frame, or as many as `volume` says that were merged into one.
+    #[inline(always)]
+    pub fn add(&mut self, config: &Config, frame: &Observed, volume: Volume) {
+        let frames = volume.frames;
+        self.total.add(volume);
+        let priority = frame.priority(config);
+        // The masks say to the verifier what the parsers guarantee.
+        match priority {
+            Some(priority) => self.by_priority[priority as usize & 7].add(volume),
+            None => self.no_priority.add(volume),
+        }
+        if let Some(pcp) = frame.pcp {
+            self.by_pcp[pcp as usize & 7].add(volume);
+            self.double_tagged += if frame.tags == 2 { frames } else { 0 };
+        }
+        let mut ce = false;
+        if let Some(ip) = frame.ip {
+            self.by_dscp[ip.dscp as usize & 63].add(volume);
+            self.by_ecn[ip.ecn as usize & 3] += frames;
+            ce = ip.ecn == 3;
+            if ce && let Some(priority) = priority {
+                self.ce[priority as usize & 7] += frames;
+            }
+        }
+        match frame.content {
+            Content::Control(control) => self.control(&control),
+            Content::Roce { opcode } => {
+                self.roce.add(volume);
+                self.roce_ce += if ce { frames } else { 0 };
+                self.by_opcode[opcode as usize] += frames;
+            }
+            Content::Stamped(_) => self.stamped += frames,
+            Content::Other => {}
+            Content::Malformed(reason) => {
+                if let Some(count) = self.malformed.get_mut(reason as usize) {
+                    *count += frames;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn control(&mut self, control: &Pauses) {
+        if !control.pfc {
+            return self.pause.add(control.quanta[0]);
+        }
+        self.pfc_frames += 1;
+        self.pfc_empty += (control.vector & 0xff == 0) as u64;
+        let mut priority = 0;
+        while priority < 8 {
+            if control.vector & (1 << priority) != 0 {
+                self.pfc[priority].add(control.quanta[priority]);
+            }
+            priority += 1;
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Messages between tester and verbs agent.
+
+pub mod protocol;

@@ -1,0 +1,114 @@
+//! What a run measured: data only, written to `evidence.json` and judged from there again.
+
+pub mod mac;
+pub mod mad;
+pub mod pfc;
+pub mod preflight;
+pub mod rc;
+pub mod xdp;
+
+use serde::{Deserialize, Serialize};
+
+/// Layout version of `evidence.json`.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that a run recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Version of the tool.
+    pub version: String,
+    /// Start of the run, seconds since 1970 (UTC).
+    pub started: u64,
+    /// Length of the run in seconds.
+    pub seconds: f64,
+    /// Kernel release, machine name, CPUs.
+    pub host: Host,
+    /// Name of the testbed, and its file as it was read.
+    pub testbed: Testbed,
+    /// What was found on the ports before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<preflight::Preflight>,
+    /// Cases in the order they ran.
+    pub cases: Vec<CaseEvidence>,
+    /// The run was interrupted before its end.
+    pub interrupted: bool,
+}
+
+/// The machine that the tester runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// CPUs that may be used.
+    pub cpus: usize,
+}
+
+/// The testbed that was used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Testbed {
+    /// Its name.
+    pub name: String,
+    /// Kind of DUT: `sim`, `bridge` or `external`.
+    pub dut: String,
+    /// The TOML text.
+    pub toml: String,
+}
+
+/// What one case recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseEvidence {
+    /// Case id.
+    pub case: String,
+    /// Repetitions that were done.
+    pub repetitions: Vec<Repetition>,
+    /// Repetitions of the plan that were not done, and why.
+    pub omitted: Vec<Omitted>,
+    /// Why the case could not go on: a fault of the tester or its surroundings.
+    pub error: Option<String>,
+}
+
+/// A repetition that was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Omitted {
+    /// Name of the repetition.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+    /// True: it makes no sense here (no DSCP for the priority); false: it could not be done, so its checks are inconclusive.
+    pub not_applicable: bool,
+}
+
+/// What one repetition recorded, by kind of case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Repetition {
+    /// Of a PFC case.
+    Pfc(Box<pfc::PfcEvidence>),
+    /// Of a MAD case.
+    Mad(Box<mad::MadEvidence>),
+    /// Of an RC case.
+    Rc(Box<rc::RcEvidence>),
+}
+
+impl Repetition {
+    /// What ended it early, where that is a fault of the tester or its surroundings.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Mad(evidence) => evidence.error.as_deref(),
+            Self::Pfc(_) | Self::Rc(_) => None,
+        }
+    }
+
+    /// What a PFC case recorded.
+    pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
+        if let Self::Pfc(evidence) = self {
+            Some(evidence)
+        } else {
+            None
+        }
+    }
+}

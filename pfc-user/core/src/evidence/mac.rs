@@ -1,0 +1,128 @@
+//! What the MAC of a port counted of the PAUSE/PFC frames that came in: the second source beside the XDP program, which sees none
+//! of them where the MAC keeps them.
+
+use pfc_ebpf::units::Priority;
+use serde::{Deserialize, Serialize};
+
+use super::preflight::{FrameCounts, Pfc};
+
+use pfc_ebpf::units::Nanos;
+
+/// The counters of one port over a repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MacReport {
+    /// Which port: `tx` or `rx`.
+    pub port: String,
+    /// Interface.
+    pub interface: String,
+    /// Driver.
+    pub driver: String,
+    /// How old a count may be when it is read. The first reading and the last were taken that long after what came before.
+    pub lag: Nanos,
+    /// Priorities with PFC enabled on the port, one a bit, where the kernel tells.
+    pub enabled: Option<u8>,
+    /// When the counters were read.
+    pub readings: Vec<Reading>,
+    /// The counters.
+    pub counters: Vec<MacCounter>,
+    /// Why the counters are of no use, where they are not.
+    pub error: Option<String>,
+}
+
+/// One time at which all counters were read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// What began then, such as `storm`; `end` for the last.
+    pub before: String,
+    /// When.
+    pub time: Nanos,
+}
+
+/// Everything that counts frames on a port, at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MacReading {
+    /// Driver.
+    pub driver: String,
+    /// Its private counters.
+    pub private: Vec<(String, u64)>,
+    /// aPAUSEMACCtrlFrames.
+    #[serde(default)]
+    pub pause: FrameCounts,
+    /// aMACControlFrames.
+    #[serde(default)]
+    pub mac_control: FrameCounts,
+    /// PFC settings and counters.
+    #[serde(default)]
+    pub pfc: Option<Pfc>,
+}
+
+/// A counter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MacCounter {
+    /// Its name there.
+    pub name: String,
+    /// Where it is read.
+    pub source: Source,
+    /// What it is about.
+    pub subject: Subject,
+    /// What makes it rise.
+    pub frames: Frames,
+    /// Counters of one array, a priority each, have the same.
+    pub array: Option<String>,
+    /// How it was shown, earlier in the run, that it counts at all.
+    pub alive: Option<String>,
+    /// Its value at each reading.
+    pub values: Vec<u64>,
+}
+
+/// Where a counter is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The driver's private statistics (`ethtool -S`).
+    Driver,
+    /// The standard pause statistics (`ethtool -I -a`).
+    Pause,
+    /// The standard MAC control statistics (`ethtool -S --groups eth-ctrl`).
+    MacControl,
+    /// The kernel's PFC structure (`dcb -s pfc show`).
+    Dcb,
+}
+
+/// What a counter is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// 802.3x PAUSE; with some drivers PFC as well.
+    Pause,
+    /// PFC for that priority.
+    Priority(Priority),
+    /// MAC control frames of whatever kind.
+    Any,
+}
+
+/// What makes a counter rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frames {
+    /// XOFF alone: a rise proves one, and no rise of a counter that is alive that there was none.
+    Xoff,
+    /// XON alone.
+    Xon,
+    /// XOFF and XON together: no rise proves that there was none, and a rise proves nothing.
+    Either,
+    /// What only an XOFF brings about, such as time in pause: a rise proves one, and no rise proves nothing.
+    Effect,
+}
+
+impl MacCounter {
+    /// By how much it rose over all readings; `None` where it was reset meanwhile, or never read.
+    pub fn rise(&self) -> Option<u64> {
+        let falls = self.values.windows(2).any(|pair| pair[1] < pair[0]);
+        if falls {
+            None
+        } else {
+            Some(self.values.last()? - self.values.first()?)
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a repetition of a MAD case recorded: every packet sent and received, octet by octet. All that is judged is decoded from
+//! these octets.
+
+use std::fmt;
+
+use ib_mad::mad::LENGTH;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::mad::m_key::Protection;
+use crate::plan::mad::MadPlan;
+use pfc_ebpf::units::Nanos;
+
+/// One repetition of a MAD case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MadEvidence {
+    /// What was to be done.
+    pub plan: MadPlan,
+    /// What packets were sent by, for people.
+    pub transport: String,
+    /// Whether packets that match no request under way could be seen. Linux' umad drops them in the kernel.
+    pub shows_unmatched: bool,
+    /// Requests in the order they were sent.
+    pub exchanges: Vec<Exchange>,
+    /// Packets that answered no request under way, in the order they came.
+    pub strays: Vec<Stray>,
+    /// Until when packets were listened for; the transport's time, as all times here.
+    pub listened_until: Nanos,
+    /// The user ended the repetition.
+    pub interrupted: bool,
+    /// What is to be restored: M_Key, protect bits and lease as they were before the run's first Set. `None` where nothing was to
+    /// be set.
+    #[serde(default)]
+    pub original: Option<Protection>,
+    /// Why the repetition ended early: the tester or its surroundings failed.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+impl MadEvidence {
+    /// Why the repetition ended early, if the tester or its surroundings failed.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+}
+
+/// What a request is for. A request that is repeated, for want of an answer or because the DUT was busy, has the purpose of the
+/// first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Get of the tester's own PortInfo.
+    TesterPort,
+    /// Get of the DUT's PortInfo with modifier 0, where M_Key and times are.
+    DutPort,
+    /// Get of PortInfo of the DUT's port that the link is at.
+    LinkPort,
+    /// Get of PortInfo, to see whether the DUT answers at all after it did not answer something else.
+    Alive,
+    /// Get of NodeInfo.
+    NodeInfo,
+    /// Get of SwitchInfo.
+    SwitchInfo,
+    /// Set of a block of LinearForwardingTable.
+    SetBlock,
+    /// Get of a block of LinearForwardingTable.
+    GetBlock,
+    /// Set of PortInfo with M_KEY_DUT, the protect bits, and violations 0.
+    KeySet,
+    /// Get of PortInfo with M_KEY_DUT, to see whether that was done.
+    KeyShown,
+    /// Get of PortInfo with M_KEY_DUT: step 1.
+    OwnKey,
+    /// Get of PortInfo with M_KEY_OTHER: step 4 of the initial steps.
+    OtherKey,
+    /// Get of PortInfo with M_KEY_DUT after that: step 3 at protect bits 2 and 3.
+    DutKey,
+    /// Set of PortInfo with M_Key 0, protect bits 0 and violations 0.
+    Reset,
+    /// Get of PortInfo, to see whether that was done.
+    ResetShown,
+    /// Set of PortInfo with M_Key, protect bits and lease as they were.
+    Restore,
+    /// Get of PortInfo with the key as it was, or M_KEY_DUT where there was none, to see whether that was done.
+    Restored,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Which attempt at the whole repetition it belongs to, from 1.
+    pub attempt: u32,
+    /// When it was sent.
+    pub sent: Nanos,
+    /// Until when its answer was waited for.
+    pub deadline: Nanos,
+    /// The request.
+    pub request: Octets,
+    /// The answer; `None` if none came in time.
+    pub answer: Option<Packet>,
+}
+
+/// A packet that came in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Packet {
+    /// When.
+    pub at: Nanos,
+    /// Its octets, however many.
+    pub octets: Octets,
+}
+
+/// A packet that answered no request under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stray {
+    /// The packet.
+    pub packet: Packet,
+    /// It is a response to a request of an earlier repetition, which is not among the requests here.
+    pub of_earlier: bool,
+}
+
+/// Octets, written as hexadecimal digits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Octets(pub Vec<u8>);
+
+impl fmt::Debug for Octets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl Serialize for Octets {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Octets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let octet = |pair: &[u8]| match pair {
+            [high, low] => Some(
+                u8::try_from(char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?)
+                    .ok()?,
+            ),
+            _ => None,
+        };
+        let octets: Option<Vec<u8>> = text.as_bytes().chunks(2).map(octet).collect();
+        let wrong = || {
+            de::Error::invalid_value(
+                de::Unexpected::Str(&text),
+                &"hexadecimal digits, two for each octet",
+            )
+        };
+        octets.map(Self).ok_or_else(wrong)
+    }
+}
+
+impl From<&[u8; LENGTH]> for Octets {
+    fn from(octets: &[u8; LENGTH]) -> Self {
+        Self(octets.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_are_read_as_they_are_written() {
+        let octets = Octets(vec![0x00, 0x9f, 0xff]);
+        let text = serde_json::to_string(&octets).unwrap();
+        assert_eq!(text, "\"009fff\"");
+        assert_eq!(serde_json::from_str::<Octets>(&text).unwrap(), octets);
+        for wrong in ["\"0\"", "\"0g\"", "\"+1\"", "\"0 \"", "\"\u{e9}\""] {
+            assert!(serde_json::from_str::<Octets>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

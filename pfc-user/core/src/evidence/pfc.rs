@@ -1,0 +1,522 @@
+//! What a repetition of a PFC case measured. Times are CLOCK_MONOTONIC nanoseconds, lengths octets without FCS.
+
+mod storm;
+
+use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
+use pfc_ebpf::abi::generate;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::Malformed;
+use serde::{Deserialize, Serialize};
+
+pub use self::storm::{Gap, GapHistogram, StormReport};
+use super::mac::MacReport;
+use crate::plan::{Limits, RepetitionPlan};
+use pfc_ebpf::units::Nanos;
+
+/// All that one repetition recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PfcEvidence {
+    /// What was to be done.
+    pub plan: RepetitionPlan,
+    /// What it is judged against.
+    pub limits: Limits,
+    /// The tester's ports and declared facts.
+    pub ports: Ports,
+    /// When each phase began and ended.
+    pub phases: Vec<PhaseSpan>,
+    /// The sender's own account.
+    pub sender: SenderReport,
+    /// How the ports' programs counted; absent: each frame by itself.
+    #[serde(default)]
+    pub counting: Counting,
+    /// What the rx port's program counted, flow by flow.
+    pub received: Vec<FlowReceived>,
+    /// Offered and received by window.
+    pub windows: Windows,
+    /// The storm's own account; `None` when none was sent.
+    pub storm: Option<StormReport>,
+    /// The probes' own account, one for each attempt.
+    pub probes: Vec<ProbeReport>,
+    /// Logged arrivals at the rx port.
+    pub arrivals: Arrivals,
+    /// What the tx port's program counted: here the DUT's PFC arrives, and forwarded storm frames would.
+    pub tx_port: PortReceived,
+    /// What the rx port's program counted beside the flows.
+    pub rx_port: PortReceived,
+    /// Offending frames of both ports, for the capture; octets in hexadecimal.
+    pub offences: Vec<Offence>,
+    /// What the ports' MACs counted of PAUSE/PFC frames.
+    #[serde(default)]
+    pub mac: Vec<MacReport>,
+    /// Losses on the tester's own side, and where a loss would have been counted.
+    pub accounting: Vec<DropCounter>,
+    /// The simulated DUT's own report.
+    pub dut: Option<DutReport>,
+    /// Output of hook commands.
+    pub hooks: Vec<HookOutput>,
+    /// The repetition was cut short.
+    pub interrupted: bool,
+}
+
+/// Facts about the tester's ports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ports {
+    /// The sending port.
+    pub tx: PortFacts,
+    /// The receiving port.
+    pub rx: PortFacts,
+    /// `off` when declared or read so; `None`: unknown. A real DUT's watchdog voids a storm.
+    pub watchdog: Option<String>,
+}
+
+/// Facts about a port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortFacts {
+    /// Interface.
+    pub interface: String,
+    /// Driver, such as `veth`.
+    pub driver: String,
+    /// Carrier at start and at the end of the repetition.
+    pub carrier: bool,
+    /// What became of the link in between, though it may be as before: its carrier went and came, or it got another MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// Link speed in bit/s, where the port has one that means something.
+    pub speed: Option<u64>,
+    /// XDP mode: `driver` or `skb`.
+    pub xdp: String,
+    /// PAUSE/PFC frames were shown to reach the program: how; `None` if not shown.
+    pub pfc_visible: Option<String>,
+}
+
+/// Begin and end of a phase's traffic (for `Drain`: of the wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseSpan {
+    /// Phase.
+    pub phase: Phase,
+    /// Start of the data.
+    pub from: Nanos,
+    /// End of the data.
+    pub to: Nanos,
+}
+
+/// The sender's own account.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SenderReport {
+    /// Which sender, and why that one: `live frames, 1 core`, `sendmmsg (...)`.
+    pub method: String,
+    /// How PFC from the DUT is honoured: `software (XDP)`, or why not.
+    pub honours_pfc: String,
+    /// Frames that left, by flow and phase; only those with frames.
+    pub flows: Vec<FlowSent>,
+    /// Spans in which a priority was held back by the DUT's XOFF.
+    pub withheld: Vec<Withheld>,
+    /// Further such spans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld_left_out: Vec<WithheldLeftOut>,
+    /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
+    pub after_xoff: [u64; 8],
+    /// Spans above 0.5 ms in which the sender should have sent and did not run.
+    pub stalls: Vec<Stall>,
+    /// Further such spans.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub stalls_left_out: LeftOut,
+    /// Frames that the kernel refused and that never left.
+    pub errors: u64,
+    /// Times that the port had no room for a test frame or a single pause frame, which left later.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u64,
+    /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at line rate.
+    pub max_burst: Nanos,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Frames of one flow that left in one phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSent {
+    /// Flow.
+    pub flow: u16,
+    /// Phase.
+    pub phase: Phase,
+    /// Frames.
+    pub frames: u64,
+    /// Stamp of the first.
+    pub first: Nanos,
+    /// Stamp of the last.
+    pub last: Nanos,
+}
+
+/// A span in which a priority was held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// Priority.
+    pub priority: Priority,
+    /// Phase.
+    pub phase: Phase,
+    /// First time at which the sender held back.
+    pub from: Nanos,
+    /// Last.
+    pub to: Nanos,
+}
+
+/// Spans of a priority and phase for which [`SenderReport::withheld`] had no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithheldLeftOut {
+    /// Priority.
+    pub priority: Priority,
+    /// Phase.
+    pub phase: Phase,
+    /// The spans.
+    #[serde(flatten)]
+    pub spans: LeftOut,
+}
+
+/// Spans for which a list had no room, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many.
+    pub count: u64,
+    /// How long they are together.
+    pub total: Nanos,
+    /// Begin of the first.
+    pub from: Nanos,
+    /// End of the last.
+    pub to: Nanos,
+}
+
+impl LeftOut {
+    /// None were.
+    pub fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a span.
+    pub fn add(&mut self, from: Nanos, to: Nanos) {
+        self.merge(Self {
+            count: 1,
+            total: to.saturating_sub(from),
+            from,
+            to,
+        });
+    }
+
+    /// The last span added goes on from where it ended.
+    pub fn prolong(&mut self, from: Nanos, to: Nanos) {
+        self.total = self.total.saturating_add(to.saturating_sub(from));
+        self.to = self.to.max(to);
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: Self) {
+        if self.is_none() {
+            *self = other;
+        } else if !other.is_none() {
+            self.count += other.count;
+            self.total = self.total.saturating_add(other.total);
+            self.from = self.from.min(other.from);
+            self.to = self.to.max(other.to);
+        }
+    }
+
+    /// Whether one of them may overlap the time from `from` to `to`.
+    pub fn may_overlap(&self, from: Nanos, to: Nanos) -> bool {
+        !self.is_none() && self.from < to && self.to > from
+    }
+}
+
+/// A span in which a process of the tester or the simulated DUT did not run though it should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Begin.
+    pub from: Nanos,
+    /// End.
+    pub to: Nanos,
+}
+
+impl Stall {
+    /// Lateness above it is a stall, for the program in the kernel as for processes.
+    pub const ABOVE: Nanos = generate::STALL;
+}
+
+/// How the ports' programs counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    /// Where arrival times came from. Logged arrivals, PAUSE and PFC: always exact.
+    pub clock: Clock,
+    /// The UDP checksum was verified of one frame in so many.
+    pub verify_every: u64,
+    /// The rx port had one receive queue, so that no other CPU counted at the same time.
+    pub exclusive: bool,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self {
+            clock: Clock::Exact,
+            verify_every: 1,
+            exclusive: false,
+        }
+    }
+}
+
+/// What arrived of one flow in one phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowReceived {
+    /// Flow.
+    pub flow: u16,
+    /// Phase in the stamp.
+    pub phase: Phase,
+    /// Distinct frames.
+    pub frames: u64,
+    /// Octets of those.
+    pub octets: u64,
+    /// Frames seen before.
+    pub duplicate: u64,
+    /// Distinct frames after a later one.
+    pub reordered: u64,
+    /// Frames too far behind to tell which.
+    pub beyond_window: u64,
+    /// Frames of which the UDP checksum was verified; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<u64>,
+    /// Of those, frames with a wrong checksum.
+    pub corrupt: u64,
+    /// Frames with another DSCP or PCP.
+    pub remarked: u64,
+    /// Of those, frames without a tag.
+    pub untagged: u64,
+    /// Arrival of the first.
+    pub first: Nanos,
+    /// Arrival of the last.
+    pub last: Nanos,
+    /// Largest latency.
+    pub latency_max: Nanos,
+    /// Mean latency.
+    pub latency_mean: Nanos,
+    /// Latencies by significant bits of their nanoseconds.
+    pub latency: [u32; LATENCY_BUCKETS],
+}
+
+/// Frames by window and priority. Windows tile time from `epoch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Start of window 0.
+    pub epoch: Nanos,
+    /// Width.
+    pub width: Nanos,
+    /// Frames by the window of their stamp, as the sender counted.
+    pub offered: Vec<[u32; 8]>,
+    /// Frames by the window of their arrival, as the program counted.
+    pub received: Vec<[u32; 8]>,
+}
+
+/// When a frame left: the system call began and returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Departure {
+    /// Before the send.
+    pub before: Nanos,
+    /// After it.
+    pub after: Nanos,
+}
+
+/// One attempt of the probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// Pause time of both XOFFs.
+    pub quanta: Quanta,
+    /// Priorities that they address.
+    pub priorities: Vec<Priority>,
+    /// The XOFF that expires by itself.
+    pub xoff: Departure,
+    /// A second XOFF, and the XON after it.
+    pub xon: Option<(Departure, Departure)>,
+}
+
+/// Logged arrivals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Records in the order of their arrival.
+    pub records: Vec<Arrival>,
+    /// Arrivals after the last record that did not fit.
+    pub lost: u64,
+}
+
+/// One logged arrival; in the file an array, since there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(Nanos, u16, Phase, u32)", into = "(Nanos, u16, Phase, u32)")]
+pub struct Arrival {
+    /// When.
+    pub time: Nanos,
+    /// Flow.
+    pub flow: u16,
+    /// Phase in the stamp.
+    pub phase: Phase,
+    /// One-way latency.
+    pub latency: u32,
+}
+
+impl From<(Nanos, u16, Phase, u32)> for Arrival {
+    fn from((time, flow, phase, latency): (Nanos, u16, Phase, u32)) -> Self {
+        Self {
+            time,
+            flow,
+            phase,
+            latency,
+        }
+    }
+}
+
+impl From<Arrival> for (Nanos, u16, Phase, u32) {
+    fn from(arrival: Arrival) -> Self {
+        (arrival.time, arrival.flow, arrival.phase, arrival.latency)
+    }
+}
+
+/// What a port's program counted beside the flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortReceived {
+    /// All frames.
+    pub frames: u64,
+    /// Test frames of this run.
+    pub test_frames: u64,
+    /// Test frames of another run.
+    pub foreign_run: u64,
+    /// Frames that are neither test frames nor MAC control.
+    pub other: u64,
+    /// Test frames by DSCP are in the flows; all IP frames by priority.
+    pub by_priority: [u64; 8],
+    /// 802.3x PAUSE frames.
+    pub pause: ClassReceived,
+    /// PFC frames.
+    pub pfc_frames: u64,
+    /// PFC frames with a zero vector.
+    pub pfc_empty: u64,
+    /// PFC by priority.
+    pub pfc: [ClassReceived; 8],
+    /// PAUSE/PFC frames of the tester's own storm.
+    pub own_control: u64,
+    /// Frames that could not be read.
+    pub malformed: Vec<(Malformed, u64)>,
+    /// The PAUSE/PFC frames themselves, in order.
+    pub controls: Vec<ControlReceived>,
+    /// Of those, how many did not fit.
+    pub controls_lost: u64,
+    /// Offending frames that did not fit.
+    pub offences_lost: u64,
+}
+
+/// PAUSE/PFC frames of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassReceived {
+    /// With time > 0.
+    pub xoff: u64,
+    /// With time 0.
+    pub xon: u64,
+    /// Time of the last one, in quanta.
+    pub last_quanta: u16,
+}
+
+/// A PAUSE/PFC frame that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlReceived {
+    /// When.
+    pub time: Nanos,
+    /// 0x0001 or 0x0101.
+    pub opcode: u16,
+    /// Class-enable vector.
+    pub vector: u16,
+    /// Times.
+    pub quanta: [u16; 8],
+}
+
+/// An offending frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offence {
+    /// Where it was seen: `tx` or `rx`.
+    pub port: String,
+    /// When.
+    pub time: Nanos,
+    /// Why it was kept.
+    pub kind: OffenceKind,
+    /// Length of the frame.
+    pub length: u16,
+    /// First octets in hexadecimal.
+    pub octets: String,
+}
+
+/// A counter that shows losses on the tester's own side: by how much it rose during the repetition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropCounter {
+    /// Where: interface and its end of the wire, or the part of the kernel.
+    pub place: String,
+    /// The counter's own name.
+    pub counter: String,
+    /// By how much it rose.
+    pub rise: u64,
+}
+
+/// What the simulated DUT says of itself, so that its own troubles are not taken for its device's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DutReport {
+    /// Frames in, by port.
+    pub received: [u64; 2],
+    /// Frames out, by port.
+    pub sent: [u64; 2],
+    /// Frames that the model dropped, by reason: what a real device would count.
+    pub model_drops: Vec<(String, u64)>,
+    /// Frames lost on the way in or out of the process: not the device's fault.
+    pub overruns: u64,
+    /// Frames that the kernel refused on the way out.
+    pub send_errors: u64,
+    /// Spans above 0.5 ms in which the process did not run.
+    pub stalls: Vec<Stall>,
+    /// Largest lateness of a departure against the model's time.
+    pub max_lateness: Nanos,
+    /// XOFF frames sent, by priority.
+    pub xoff_sent: [u64; 8],
+    /// Faults in force.
+    pub faults: Vec<String>,
+}
+
+/// What a hook command printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookOutput {
+    /// Which hook: `configure`, `counters`.
+    pub hook: String,
+    /// When it was run, such as `before` or `after`.
+    pub when: String,
+    /// The command line.
+    pub command: String,
+    /// Exit status.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl PfcEvidence {
+    /// Frames of `flow` that left in `phase`.
+    pub fn sent(&self, flow: u16, phase: Phase) -> Option<&FlowSent> {
+        self.sender
+            .flows
+            .iter()
+            .find(|sent| sent.flow == flow && sent.phase == phase)
+    }
+
+    /// What arrived of `flow` in `phase`.
+    pub fn received(&self, flow: u16, phase: Phase) -> Option<&FlowReceived> {
+        self.received
+            .iter()
+            .find(|received| received.flow == flow && received.phase == phase)
+    }
+
+    /// When `phase` was.
+    pub fn span(&self, phase: Phase) -> Option<PhaseSpan> {
+        self.phases.iter().copied().find(|span| span.phase == phase)
+    }
+}

@@ -1,0 +1,178 @@
+//! What a storm says of itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Departure, LeftOut};
+use pfc_ebpf::units::Nanos;
+
+/// The storm's own account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StormReport {
+    /// How it was sent: senders, their scheduling and CPUs.
+    pub method: String,
+    /// Frames that left.
+    pub frames: u64,
+    /// Times that the kernel refused a frame; for want of room it was tried again soon.
+    pub errors: u64,
+    /// The first frame.
+    pub first: Departure,
+    /// The last frame.
+    pub last: Departure,
+    /// Largest gap.
+    pub max_gap: Nanos,
+    /// Every gap in which the shortest pause that the tolerances allow may have run out.
+    pub gaps: Vec<Gap>,
+    /// Further such gaps.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub gaps_left_out: LeftOut,
+    /// All gaps between frames, by their length.
+    pub histogram: GapHistogram,
+}
+
+impl StormReport {
+    /// How many gaps there were in which the shortest pause may have run out.
+    pub fn gaps_above(&self) -> u64 {
+        self.gaps.len() as u64 + self.gaps_left_out.count
+    }
+}
+
+/// A time in which no frame is known to have left: from the `before` of the frame that began last to the `after` of the frame
+/// that ended it, or to the end of the storm.
+///
+/// So no gap is shorter than it was, whichever sender the frames are of: the frame before it may have left later than at
+/// `from`, the frame after it earlier than at `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "GapFormat")]
+pub struct Gap {
+    /// Begin.
+    pub from: Nanos,
+    /// End.
+    pub to: Nanos,
+}
+
+impl Gap {
+    /// From one to the other.
+    pub fn length(&self) -> Nanos {
+        self.to.saturating_sub(self.from)
+    }
+}
+
+/// As it is written, and as it was before: the two frames.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum GapFormat {
+    Span { from: Nanos, to: Nanos },
+    Frames(Departure, Departure),
+}
+
+impl From<GapFormat> for Gap {
+    fn from(format: GapFormat) -> Self {
+        match format {
+            GapFormat::Span { from, to } => Self { from, to },
+            GapFormat::Frames(before, after) => Self {
+                from: before.before,
+                to: after.after,
+            },
+        }
+    }
+}
+
+/// Gaps by their length. In the file an array of pairs: a length, and how many gaps were below it but not below that of the
+/// pair before; lengths without gaps are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "HistogramFormat")]
+pub struct GapHistogram(pub Vec<(Nanos, u64)>);
+
+/// As it is written, and as it was before: a count for each number of significant bits.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HistogramFormat {
+    Pairs(Vec<(Nanos, u64)>),
+    Bits(Vec<u64>),
+}
+
+impl From<HistogramFormat> for GapHistogram {
+    fn from(format: HistogramFormat) -> Self {
+        match format {
+            HistogramFormat::Pairs(pairs) => Self(pairs),
+            HistogramFormat::Bits(counts) => {
+                let below = |bits: usize| 1u64.checked_shl(bits as u32).unwrap_or(Nanos::MAX);
+                Self(
+                    counts
+                        .into_iter()
+                        .enumerate()
+                        .filter(|(_, count)| *count > 0)
+                        .map(|(bits, count)| (below(bits), count))
+                        .collect(),
+                )
+            }
+        }
+    }
+}
+
+impl GapHistogram {
+    /// Gaps in all.
+    pub fn count(&self) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// A length that at least the share `q` (0 to 1) of all gaps is below; `None` where there are none. As near as the
+    /// buckets are wide, and never too short.
+    pub fn quantile(&self, q: f64) -> Option<Nanos> {
+        let rank = (q * self.count() as f64).ceil() as u64;
+        let mut sum = 0u64;
+        self.0.iter().find_map(|(below, count)| {
+            sum = sum.saturating_add(*count);
+            (*count > 0 && sum >= rank).then_some(*below)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_end_of_the_bucket_that_it_falls_into() {
+        let histogram = GapHistogram(vec![(10, 50), (20, 0), (30, 49), (40, 1)]);
+        assert_eq!(histogram.count(), 100);
+        for (q, expected) in [
+            (0.0, 10),
+            (0.01, 10),
+            (0.5, 10),
+            (0.500_1, 30),
+            (0.99, 30),
+            (0.990_1, 40),
+            (1.0, 40),
+        ] {
+            assert_eq!(histogram.quantile(q), Some(expected), "{q}");
+        }
+        assert_eq!(GapHistogram::default().quantile(0.5), None);
+        assert_eq!(GapHistogram(vec![(10, 0)]).quantile(1.0), None);
+        assert_eq!(
+            GapHistogram(vec![(10, u64::MAX), (20, u64::MAX)]).quantile(1.0),
+            Some(10)
+        );
+    }
+
+    #[test]
+    fn the_account_of_an_earlier_version_is_read() {
+        let departure = |before, after| format!(r#"{{"before":{before},"after":{after}}}"#);
+        let (first, last) = (departure(100, 110), departure(900, 930));
+        let text = format!(
+            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,"first":{first},"last":{last},"max_gap":830,
+                "gaps":[[{first},{last}]],"histogram":[0,0,0,0,5,0,0,0,0,0,2]}}"#
+        );
+        let report: StormReport = serde_json::from_str(&text).unwrap();
+        assert_eq!(report.gaps, [Gap { from: 100, to: 930 }]);
+        assert_eq!(report.histogram, GapHistogram(vec![(16, 5), (1024, 2)]));
+        let again: StormReport =
+            serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+        assert_eq!(again, report);
+        // More bits than a number has: nonsense, and no reason to panic.
+        let bits: GapHistogram = serde_json::from_str(&format!("[{}1]", "0,".repeat(64))).unwrap();
+        assert_eq!(bits, GapHistogram(vec![(Nanos::MAX, 1)]));
+    }
+}

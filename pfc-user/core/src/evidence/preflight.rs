@@ -1,0 +1,198 @@
+//! What was found on the tester's ports before anything was measured: facts only; what follows from them is `crate::preflight`'s to say.
+
+use serde::{Deserialize, Serialize};
+
+use super::xdp::{XdpFeatures, XdpMode};
+
+/// The ports of a testbed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preflight {
+    /// In the order of their use.
+    pub ports: Vec<Port>,
+}
+
+/// What a port is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Sends data, and receives the DUT's PFC.
+    Tx,
+    /// Receives data, and sends the storm.
+    Rx,
+    /// Receives RoCEv2 requests.
+    Rc,
+}
+
+impl Role {
+    /// The word as it stands in testbeds and reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tx => "tx",
+            Self::Rx => "rx",
+            Self::Rc => "rc",
+        }
+    }
+}
+
+/// What the testbed asks of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// How the program is to be attached.
+    pub xdp: XdpMode,
+    /// The line rate that the testbed says, in bit/s.
+    pub line_rate: Option<u64>,
+    /// Frames carry a VLAN tag that XDP has to see.
+    pub tagged: bool,
+}
+
+/// A port of the tester.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// What it is there for.
+    pub role: Role,
+    /// What is asked of it.
+    pub wanted: Wanted,
+    /// What was found.
+    pub facts: Facts,
+    /// What became of pause frames that the other port sent.
+    pub self_test: SelfTest,
+}
+
+/// What was found on an interface. `None` and empty: the kernel or the driver does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its name.
+    pub interface: String,
+    /// The named network namespace that it is in; `None`: where the tool was started, or one without a name.
+    pub namespace: Option<String>,
+    /// Driver and device.
+    pub driver: Driver,
+    /// Kind of a software link, such as `veth`; `None` for hardware.
+    pub kind: Option<String>,
+    /// It is set up.
+    pub up: bool,
+    /// There is a link to the other end.
+    pub carrier: bool,
+    /// Speed in bit/s as the driver reports it.
+    pub speed: Option<u64>,
+    /// Largest layer-3 packet in octets.
+    pub mtu: u32,
+    /// Queues in use.
+    pub queues: Option<Queues>,
+    /// It is in promiscuous mode already.
+    pub promiscuous: bool,
+    /// What the driver can do with XDP.
+    pub xdp_features: Option<XdpFeatures>,
+    /// An XDP program that is attached.
+    pub xdp_attached: Option<String>,
+    /// Offloads, by the kernel's names.
+    pub features: Vec<FeatureFact>,
+    /// The same while the self-test's program was attached; empty: not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features_with_program: Vec<FeatureFact>,
+    /// PAUSE settings.
+    pub pause: Option<Pause>,
+    /// PFC settings.
+    pub pfc: Option<Pfc>,
+    /// RDMA devices on the same function.
+    pub rdma: Vec<String>,
+    /// Counters of the MAC that count received PAUSE or PFC frames, as far as they are known.
+    pub mac_counters: Vec<String>,
+}
+
+/// What a driver says of itself and its device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Driver {
+    /// Name, such as `ixgbe`.
+    pub name: String,
+    /// Version; drivers of the kernel say the kernel's.
+    pub version: String,
+    /// Version of the firmware.
+    pub firmware: String,
+    /// Where the device is, such as a PCI address.
+    pub bus: String,
+}
+
+/// Queues in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queues {
+    /// That receive.
+    pub rx: u32,
+    /// That send.
+    pub tx: u32,
+}
+
+/// An offload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeatureFact {
+    /// The kernel's name.
+    pub name: String,
+    /// It is on.
+    pub on: bool,
+    /// The driver does not let it be changed.
+    pub fixed: bool,
+}
+
+/// PAUSE settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// What is in force comes from the negotiation with the other end.
+    pub autonegotiated: bool,
+    /// PAUSE frames are obeyed.
+    pub receives: bool,
+    /// PAUSE frames are sent when buffers run full.
+    pub sends: bool,
+    /// PAUSE frames counted.
+    pub frames: FrameCounts,
+}
+
+/// Frames counted; `None` where they are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameCounts {
+    /// Received.
+    pub received: Option<u64>,
+    /// Sent.
+    pub sent: Option<u64>,
+}
+
+/// PFC settings: `struct ieee_pfc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pfc {
+    /// How many priorities may have it at once.
+    pub capacity: u8,
+    /// Priorities that have it, one a bit.
+    pub enabled: u8,
+    /// PFC frames sent, by priority.
+    pub requests: [u64; 8],
+    /// PFC frames received, by priority.
+    pub indications: [u64; 8],
+}
+
+/// What became of pause frames that the other end sent: PFC of all priorities with time 0, which pause nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SelfTest {
+    /// It was not done.
+    NotDone {
+        /// Why.
+        reason: String,
+    },
+    /// No program could be attached.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// It was done.
+    Done {
+        /// The other end is the tester's own, so that nothing may be missing. Else there may be a DUT between, which rightly eats them.
+        own_wire: bool,
+        /// How the program was attached: `driver` or `skb`.
+        xdp_mode: String,
+        /// Frames sent.
+        sent: u64,
+        /// Frames that the program saw.
+        seen: u64,
+        /// Counters of the MAC that rose, and by how much.
+        mac: Vec<(String, u64)>,
+    },
+}

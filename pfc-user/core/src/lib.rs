@@ -1,0 +1,15 @@
+//! The rules of the validator: what a repetition is to do, what its evidence shows, and how it is
+//! judged. Nothing in this crate touches a kernel, a network or a device: it builds on any system.
+
+pub mod agent;
+pub mod case;
+pub mod evidence;
+pub mod mad;
+pub mod nic;
+pub mod pacing;
+pub mod plan;
+pub mod preflight;
+pub mod quantity;
+pub mod report;
+pub mod roce;
+pub mod test_frame;

@@ -1,0 +1,196 @@
+//! What a repetition of a PFC case is to do: plain data, made from testbed and plan file before anything is sent.
+
+pub mod mad;
+pub mod rc;
+
+pub use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
+use serde::{Deserialize, Serialize};
+
+/// Which traffic item of the test plan a flow belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// "Test data traffic".
+    Test,
+    /// "Background data traffic".
+    Background,
+    /// Lossless, of a priority that is not stormed: subject of the check `isolation`.
+    Isolation,
+}
+
+/// One flow: a stream of equal frames with a sequence of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowPlan {
+    /// Index of the flow in its repetition, and in the stamp.
+    pub id: u16,
+    /// Traffic item.
+    pub role: Role,
+    /// Priority that the DUT is expected to put it in.
+    pub priority: Priority,
+    /// DSCP of its frames.
+    pub dscp: Dscp,
+    /// PCP of its VLAN tag; `None` sends untagged.
+    pub pcp: Option<Priority>,
+    /// Layer-1 rate in bit/s: frame, FCS, preamble and gap.
+    pub rate: u64,
+    /// Length of its frames in octets, without FCS.
+    pub length: usize,
+}
+
+/// What a storm is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StormKind {
+    /// PFC frames (opcode 0x0101) for these priorities.
+    Pfc(Vec<Priority>),
+    /// 802.3x PAUSE frames (opcode 0x0001).
+    Pause,
+}
+
+/// A persistent stream of pause frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StormPlan {
+    /// Frame type.
+    pub kind: StormKind,
+    /// Pause time in each frame.
+    pub quanta: Quanta,
+    /// Time from one frame of a sender to its next; a storm of short pauses has two senders.
+    pub interval: Nanos,
+}
+
+/// Single XOFF and XON frames on running traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbePlan {
+    /// Priorities to pause.
+    pub priorities: Vec<Priority>,
+    /// Pause time of the XOFF.
+    pub quanta: Quanta,
+    /// Also an XOFF that an XON (time 0) ends.
+    pub xon: bool,
+}
+
+/// How long each part lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Durations {
+    /// Traffic without a storm, first.
+    pub baseline: Nanos,
+    /// Storm before the data.
+    pub lead: Nanos,
+    /// Data during the storm.
+    pub traffic: Nanos,
+    /// Storm after the data.
+    pub tail: Nanos,
+    /// Data after the drain; 0 where the case has no such step.
+    pub resume: Nanos,
+    /// Longest wait for what the DUT still holds.
+    pub drain_max: Nanos,
+}
+
+/// One repetition of a PFC case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepetitionPlan {
+    /// What tells it from the others, such as `lossless 3`.
+    pub name: String,
+    /// Lossless priorities of the DUT.
+    pub lossless: Vec<Priority>,
+    /// All flows; each runs in every phase.
+    pub flows: Vec<FlowPlan>,
+    /// The storm.
+    pub storm: StormPlan,
+    /// The probe, and when: before the storm (does the DUT see our pause frames at all?) or at the end.
+    pub probe: Option<ProbePlan>,
+    /// True: the probe comes before the storm.
+    pub probe_first: bool,
+    /// Times.
+    pub durations: Durations,
+}
+
+/// What a repetition is to do, by family of cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// Of a PFC case.
+    Pfc(Box<RepetitionPlan>),
+    /// Of a MAD case.
+    Mad(mad::MadPlan),
+    /// Of an RC case.
+    Rc(rc::RcPlan),
+}
+
+impl Repetition {
+    /// What tells it from the others of its case.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pfc(plan) => &plan.name,
+            Self::Mad(plan) => &plan.name,
+            Self::Rc(plan) => &plan.name,
+        }
+    }
+
+    /// How long it takes at the least, in seconds.
+    pub fn shortest(&self) -> f64 {
+        match self {
+            Self::Pfc(plan) => {
+                let d = &plan.durations;
+                (d.baseline + d.lead + d.traffic + d.tail + d.resume) as f64 / 1e9
+            }
+            // Every request waits for its time-out, and after the last four more.
+            Self::Rc(plan) => {
+                let timers = u64::from(plan.control_drops) + plan.requests() as u64 + 4;
+                (timers * rc::RcPlan::transport_timer(plan.timeout)) as f64 / 1e9
+            }
+            // A silence that is awaited.
+            Self::Mad(plan) => match plan.stimulus {
+                mad::MadStimulus::MKeyGet(2 | 3) => 2.0 * plan.timeout as f64 / 1e9,
+                _ => plan.timeout as f64 / 1e9,
+            },
+        }
+    }
+}
+
+/// Figures of the testbed that a verdict depends on, with the tolerances of the checks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Speed of the ports.
+    pub line_rate: LineRate,
+    /// Longest time from a pause frame to the last frame, and from XON or expiry to the first.
+    pub max_response: Nanos,
+    /// Octets per lossless priority that the DUT can take after its own XOFF.
+    pub headroom: u64,
+    /// Longest time that a frame may have to wait in the DUT without being dropped.
+    pub max_residence: Nanos,
+    /// Share of the offered layer-1 rate that has to arrive in case 4.
+    pub min_throughput: f64,
+    /// The largest burst of the sender.
+    pub max_burst: Nanos,
+}
+
+impl Limits {
+    /// How long a pause of `quanta` lasts at the line rate.
+    pub fn pause_time(&self, quanta: Quanta) -> Nanos {
+        quanta.nanos(self.line_rate)
+    }
+
+    /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded up.
+    pub fn pause_tolerance(&self, quanta: Quanta) -> Nanos {
+        Quanta(2).nanos(self.line_rate) + self.pause_time(quanta) / 10_000 + 2
+    }
+}
+
+impl RepetitionPlan {
+    /// The same without traffic after the drain, for cases that have no such step.
+    pub fn without_resume(mut self) -> Self {
+        self.durations.resume = 0;
+        self
+    }
+
+    /// Whether `priority` is lossless.
+    pub fn is_lossless(&self, priority: Priority) -> bool {
+        self.lossless.contains(&priority)
+    }
+
+    /// Whether the storm is PFC and addresses `priority`.
+    pub fn is_stormed(&self, priority: Priority) -> bool {
+        matches!(&self.storm.kind, StormKind::Pfc(priorities) if priorities.contains(&priority))
+    }
+}

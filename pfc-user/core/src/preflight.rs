@@ -1,0 +1,465 @@
+//! From the facts of a port to what is right with it, what is not, and what to type to mend it. Pure: stored facts give the same
+//! again. What is known of a driver comes from [`crate::nic`].
+
+mod merging;
+mod pause;
+mod speed;
+
+use serde::Serialize;
+
+use self::merging::merging;
+use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
+use self::speed::speed;
+pub use self::speed::wrong_line_rate;
+use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
+use crate::evidence::xdp::{XdpFeatures, XdpMode};
+use crate::nic::Feature;
+use crate::nic::{self, Xdp};
+
+/// What is said of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It makes verdicts impossible.
+    Problem,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Item {
+    /// What.
+    pub what: &'static str,
+    /// What is said of it.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What it should be; empty where it is so.
+    pub expected: String,
+    /// What to type or do, where that is known.
+    pub mend: String,
+    /// What `--fix` does about it.
+    pub fix: Option<Fix>,
+}
+
+/// An offload to be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fix {
+    /// Which.
+    pub feature: Feature,
+    /// Whether it is to be on.
+    pub on: bool,
+}
+
+/// Smallest MTU that takes the plan's frames of 1024 octets: without FCS and Ethernet header.
+const LEAST_MTU: u32 = 1006;
+/// Above it many drivers refuse programs that do not take frames in pieces: what is left of a page of 4096 octets.
+const LARGEST_MTU: u32 = 3498;
+
+/// The items of each port, in the ports' order.
+pub fn judge(preflight: &Preflight) -> Vec<Vec<Item>> {
+    preflight
+        .ports
+        .iter()
+        .map(|port| items(port, preflight))
+        .collect()
+}
+
+/// The worst of all.
+pub fn worst(preflight: &Preflight) -> State {
+    let states: Vec<State> = judge(preflight)
+        .iter()
+        .flatten()
+        .map(|item| item.state)
+        .collect();
+    [State::Problem, State::Unknown]
+        .into_iter()
+        .find(|state| states.contains(state))
+        .unwrap_or(State::Ok)
+}
+
+fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
+    let mut items = vec![
+        driver(port),
+        link(port),
+        speed(port, preflight),
+        mtu(port),
+        queues(port),
+        program(port),
+        xdp(port),
+    ];
+    items.extend(vlan(port));
+    items.extend([merging(port), flow_control(port), pfc(port)]);
+    match port.role {
+        Role::Tx => items.extend([received(port), counters(port)]),
+        Role::Rx => items.push(sent(port, preflight)),
+        Role::Rc => {}
+    }
+    items.extend([filters(port), rdma(port)]);
+    items
+}
+
+fn ok(what: &'static str, found: impl Into<String>) -> Item {
+    Item {
+        what,
+        state: State::Ok,
+        found: found.into(),
+        expected: String::new(),
+        mend: String::new(),
+        fix: None,
+    }
+}
+
+fn not_ok(
+    what: &'static str,
+    state: State,
+    found: impl Into<String>,
+    expected: &str,
+    mend: impl Into<String>,
+) -> Item {
+    Item {
+        what,
+        state,
+        found: found.into(),
+        expected: expected.into(),
+        mend: mend.into(),
+        fix: None,
+    }
+}
+
+fn problem(
+    what: &'static str,
+    found: impl Into<String>,
+    expected: &str,
+    mend: impl Into<String>,
+) -> Item {
+    not_ok(what, State::Problem, found, expected, mend)
+}
+
+fn unknown(
+    what: &'static str,
+    found: impl Into<String>,
+    expected: &str,
+    mend: impl Into<String>,
+) -> Item {
+    not_ok(what, State::Unknown, found, expected, mend)
+}
+
+/// A command line for where the port is.
+fn command(facts: &Facts, line: &str) -> String {
+    facts.namespace.as_ref().map_or_else(
+        || line.to_owned(),
+        |namespace| format!("ip netns exec {namespace} {line}"),
+    )
+}
+
+/// State of an offload; `None` where the kernel does not tell. And whether the driver holds it.
+fn feature(facts: &Facts, feature: Feature) -> Option<(bool, bool)> {
+    let fact = facts
+        .features
+        .iter()
+        .find(|fact| Some(fact.name.as_str()) == feature.kernel_name())?;
+    Some((fact.on, fact.fixed))
+}
+
+/// The item of an offload that has to be set.
+fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &str) -> Item {
+    let (name, word) = (feature.name(), if on { "on" } else { "off" });
+    let other = if on { "off" } else { "on" };
+    let (_, fixed) = self::feature(facts, feature).unwrap_or((!on, true));
+    if fixed {
+        return problem(
+            what,
+            format!("{name} is {other}, and the driver holds it"),
+            &format!("{word}: {why}"),
+            "use a port of another NIC",
+        );
+    }
+    let mend = command(
+        facts,
+        &format!(
+            "ethtool -K {} {} {word}",
+            facts.interface,
+            feature.ethtool_name()
+        ),
+    );
+    Item {
+        fix: Some(Fix { feature, on }),
+        ..problem(
+            what,
+            format!("{name} is {other}"),
+            &format!("{word}: {why}"),
+            mend,
+        )
+    }
+}
+
+const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` again: its self-test then shows it";
+
+fn driver(port: &Port) -> Item {
+    let driver = &port.facts.driver;
+    let mut found = driver.name.clone();
+    for (what, value) in [
+        ("version", &driver.version),
+        ("firmware", &driver.firmware),
+        ("at", &driver.bus),
+    ] {
+        if !value.trim().is_empty() && value != "N/A" {
+            found += &format!(", {what} {value}");
+        }
+    }
+    if driver.name.is_empty() {
+        return unknown(
+            "driver",
+            "the kernel names none",
+            "a driver of which something is known",
+            CABLE,
+        );
+    }
+    match nic::find(&driver.name) {
+        Some(_) => ok("driver", found),
+        None if seen_by_program(port) => ok(
+            "driver",
+            format!("{found}; nothing is known of it but what the self-test shows"),
+        ),
+        None => unknown(
+            "driver",
+            found,
+            "a driver of which it is known what its MAC does with pause frames",
+            CABLE,
+        ),
+    }
+}
+
+fn link(port: &Port) -> Item {
+    let Facts {
+        interface,
+        up,
+        carrier,
+        ..
+    } = &port.facts;
+    if !up {
+        return problem(
+            "link",
+            "down",
+            "up",
+            command(&port.facts, &format!("ip link set dev {interface} up")),
+        );
+    }
+    if !carrier {
+        return problem(
+            "link",
+            "up, without carrier",
+            "carrier",
+            "plug in the cable, and set up the port at its other end",
+        );
+    }
+    ok("link", "up, with carrier")
+}
+
+fn mtu(port: &Port) -> Item {
+    let Facts { interface, mtu, .. } = &port.facts;
+    let set = |mtu| {
+        command(
+            &port.facts,
+            &format!("ip link set dev {interface} mtu {mtu}"),
+        )
+    };
+    if *mtu < LEAST_MTU {
+        return problem(
+            "mtu",
+            mtu.to_string(),
+            "at least 1006, for frames of 1024 octets",
+            set(1500),
+        );
+    }
+    // A program that is attached, or was by the self-test, shows that the driver takes it.
+    let attached = matches!(port.self_test, SelfTest::Done { .. });
+    if *mtu > LARGEST_MTU && port.role != Role::Rc && !attached {
+        return unknown(
+            "mtu",
+            mtu.to_string(),
+            "at most 3498: above it many drivers refuse XDP programs",
+            set(1500),
+        );
+    }
+    ok("mtu", mtu.to_string())
+}
+
+fn queues(port: &Port) -> Item {
+    match port.facts.queues {
+        Some(queues) => ok("queues", format!("{} rx, {} tx", queues.rx, queues.tx)),
+        None => ok("queues", "the driver does not tell"),
+    }
+}
+
+fn program(port: &Port) -> Item {
+    match &port.facts.xdp_attached {
+        None => ok("xdp program", "none attached"),
+        Some(program) => {
+            let mend = command(
+                &port.facts,
+                &format!("ip link set dev {} xdp off", port.facts.interface),
+            );
+            problem(
+                "xdp program",
+                format!("{program} is attached, and is not replaced"),
+                "none",
+                mend,
+            )
+        }
+    }
+}
+
+/// Whether frames come to the program before anything merges them; `None` where that cannot be told.
+fn in_driver(port: &Port) -> Option<bool> {
+    match (&port.self_test, port.wanted.xdp, port.facts.xdp_features) {
+        (SelfTest::Done { xdp_mode, .. }, ..) => Some(xdp_mode == "driver"),
+        (_, XdpMode::Skb, _) => Some(false),
+        (_, XdpMode::Driver, _) => Some(true),
+        (.., Some(features)) => Some(features.has(XdpFeatures::BASIC)),
+        // What a driver has never had it does not have on a kernel that does not tell.
+        (.., None) => (known_xdp(&port.facts) == Xdp::Stack).then_some(false),
+    }
+}
+
+fn known_xdp(facts: &Facts) -> Xdp {
+    nic::find(&facts.driver.name).map_or(Xdp::Unknown, |nic| nic.xdp)
+}
+
+/// What is known of where the driver runs programs; empty where nothing is.
+fn known_mode(facts: &Facts) -> String {
+    let driver = &facts.driver.name;
+    match known_xdp(facts) {
+        Xdp::Driver {
+            since: (major, minor),
+        } => format!("; {driver} runs programs itself since Linux {major}.{minor}"),
+        Xdp::Stack => format!("; {driver} leaves programs to the stack (skb)"),
+        Xdp::Unknown => String::new(),
+    }
+}
+
+fn xdp(port: &Port) -> Item {
+    let names = port
+        .facts
+        .xdp_features
+        .map(|features| features.names().join(", "));
+    let found = match names.as_deref() {
+        None => "the kernel does not tell".to_owned(),
+        Some("") => "none".to_owned(),
+        Some(names) => names.to_owned(),
+    };
+    if let SelfTest::Done { xdp_mode, .. } = &port.self_test {
+        // In the stack frames wait longer, and more of them are lost at a rate.
+        let known = if xdp_mode == "skb" && port.wanted.xdp != XdpMode::Skb {
+            known_mode(&port.facts)
+        } else {
+            String::new()
+        };
+        return ok(
+            "xdp features",
+            format!("{found}; a program was attached in mode {xdp_mode}{known}"),
+        );
+    }
+    if let SelfTest::Refused { reason } = &port.self_test {
+        return problem(
+            "xdp features",
+            format!("{found}; a program could not be attached: {reason}"),
+            "a program can be attached",
+            "",
+        );
+    }
+    match (port.facts.xdp_features, port.wanted.xdp) {
+        (Some(features), XdpMode::Driver) if !features.has(XdpFeatures::BASIC) => problem(
+            "xdp features",
+            found,
+            "basic, for ports.xdp = \"driver\"",
+            "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
+        ),
+        (Some(features), _) if !features.has(XdpFeatures::BASIC) => ok(
+            "xdp features",
+            format!("{found}: programs run in the stack (skb)"),
+        ),
+        (Some(_), _) => ok("xdp features", found),
+        (None, XdpMode::Driver) if known_xdp(&port.facts) == Xdp::Stack => problem(
+            "xdp features",
+            found + &known_mode(&port.facts),
+            "basic, for ports.xdp = \"driver\"",
+            "say ports.xdp = \"auto\" in the testbed: slower, in the stack",
+        ),
+        (None, _) => unknown(
+            "xdp features",
+            found + &known_mode(&port.facts),
+            "basic",
+            "run `validator check` as root, with links up: it attaches a program for its self-test",
+        ),
+    }
+}
+
+fn vlan(port: &Port) -> Option<Item> {
+    if !port.wanted.tagged {
+        return None;
+    }
+    Some(match feature(&port.facts, Feature::RxVlan) {
+        Some((true, true)) => to_set(
+            &port.facts,
+            "vlan offload",
+            Feature::RxVlan,
+            false,
+            "XDP has to see the priority tag",
+        ),
+        Some((true, false)) => ok(
+            "vlan offload",
+            "on; a run turns it off, and on again at its end",
+        ),
+        Some((false, _)) => ok("vlan offload", "off"),
+        None => ok("vlan offload", "the kernel does not tell"),
+    })
+}
+
+fn filters(port: &Port) -> Item {
+    const WHAT: &str = "mac filter";
+    // Drivers of virtual functions, which their host may not allow it.
+    const VIRTUAL: [&str; 3] = ["iavf", "igbvf", "ixgbevf"];
+    let facts = &port.facts;
+    if facts.promiscuous {
+        return ok(WHAT, "open: promiscuous");
+    }
+    if VIRTUAL.contains(&facts.driver.name.as_str()) {
+        let mend = "on the host of the device: ip link set dev PF vf N trust on";
+        return unknown(
+            WHAT,
+            "closed; a run holds the port promiscuous, which a virtual function may not be allowed",
+            "open",
+            mend,
+        );
+    }
+    ok(WHAT, "closed; a run holds the port promiscuous")
+}
+
+fn rdma(port: &Port) -> Item {
+    const WHAT: &str = "rdma device";
+    let devices = port.facts.rdma.join(", ");
+    match (port.facts.rdma.as_slice(), port.role) {
+        ([], _) => ok(WHAT, "none on the port"),
+        (_, Role::Tx | Role::Rx) => ok(
+            WHAT,
+            format!("{devices}; the test frames are no RoCE, and it lets them pass"),
+        ),
+        (_, Role::Rc) => {
+            let bus = &port.facts.driver.bus;
+            let mend = format!(
+                "devlink dev param set pci/{bus} name enable_roce value false cmode driverinit; devlink dev reload pci/{bus}"
+            );
+            problem(
+                WHAT,
+                format!("{devices} takes RoCE frames away before XDP"),
+                "none on the port",
+                mend,
+            )
+        }
+    }
+}

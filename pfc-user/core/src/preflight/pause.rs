@@ -1,0 +1,264 @@
+//! What becomes of PAUSE and PFC frames at a port: what it does with them itself, whether those
+//! that come in are seen, and whether those of the tester leave.
+
+use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
+use crate::evidence::preflight::{Port, Preflight, Role, SelfTest};
+use crate::nic::Feature;
+use crate::nic::{self, Receives};
+
+pub(super) fn flow_control(port: &Port) -> Item {
+    const WHAT: &str = "802.3x pause";
+    let Some(pause) = port.facts.pause else {
+        return ok(WHAT, "the driver has none");
+    };
+    let word = |on| if on { "on" } else { "off" };
+    let counted =
+        |(what, count): (&str, Option<u64>)| count.map(|count| format!(", {count} {what}"));
+    let counts: String = [
+        ("received", pause.frames.received),
+        ("sent", pause.frames.sent),
+    ]
+    .into_iter()
+    .filter_map(counted)
+    .collect();
+    let found = format!(
+        "rx {}, tx {}{counts}",
+        word(pause.receives),
+        word(pause.sends)
+    );
+    if port.role == Role::Rc || !(pause.receives || pause.sends) {
+        return ok(WHAT, found);
+    }
+    let autoneg = if pause.autonegotiated {
+        "autoneg off "
+    } else {
+        ""
+    };
+    let mend = command(
+        &port.facts,
+        &format!("ethtool -A {} {autoneg}rx off tx off", port.facts.interface),
+    );
+    problem(
+        WHAT,
+        found,
+        "rx off, tx off: the port itself must neither obey nor send pause frames",
+        mend,
+    )
+}
+
+pub(super) fn pfc(port: &Port) -> Item {
+    const WHAT: &str = "pfc of the port";
+    let facts = &port.facts;
+    let Some(pfc) = facts.pfc else {
+        return ok(WHAT, "the driver has none, or does not tell");
+    };
+    let priorities: Vec<String> = (0..8)
+        .filter(|class| pfc.enabled >> class & 1 != 0)
+        .map(|class| class.to_string())
+        .collect();
+    let (received, sent) = (
+        pfc.indications
+            .iter()
+            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
+        pfc.requests
+            .iter()
+            .fold(0, |sum: u64, n| sum.saturating_add(*n)),
+    );
+    let on = if priorities.is_empty() {
+        "off".to_owned()
+    } else {
+        format!("on for {}", priorities.join(", "))
+    };
+    let found = format!("{on}; {received} received, {sent} sent");
+    let counts_with_pfc_alone =
+        nic::find(&facts.driver.name).is_some_and(|nic| nic.counts_with_pfc_alone);
+    let set = |state| {
+        command(
+            facts,
+            &format!("dcb pfc set dev {} prio-pfc all:{state}", facts.interface),
+        )
+    };
+    match port.role {
+        Role::Tx if counts_with_pfc_alone && pfc.enabled != 0xff && !seen_by_program(port) => {
+            unknown(
+                WHAT,
+                found,
+                "on for all: only then does this driver count PFC, which its MAC keeps from the program",
+                set("on"),
+            )
+        }
+        Role::Tx if counts_with_pfc_alone => ok(WHAT, found),
+        Role::Tx | Role::Rx if pfc.enabled != 0 => problem(
+            WHAT,
+            found,
+            "off: the port itself must neither obey nor send PFC",
+            set("off"),
+        ),
+        _ => ok(WHAT, found),
+    }
+}
+
+pub(super) fn seen_by_program(port: &Port) -> bool {
+    matches!(port.self_test, SelfTest::Done { sent, seen, .. } if seen == sent)
+}
+
+pub(super) fn received(port: &Port) -> Item {
+    const WHAT: &str = "pause frames in";
+    const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
+    let facts = &port.facts;
+    let receives = nic::find(&facts.driver.name).map_or(Receives::Unknown, |nic| nic.receives);
+    let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
+    let why_not = match &port.self_test {
+        SelfTest::Done { sent, seen, .. } if seen >= sent => {
+            return ok(
+                WHAT,
+                format!("{seen} of {sent} of the self-test reached the program"),
+            );
+        }
+        SelfTest::Done {
+            sent,
+            seen,
+            own_wire: true,
+            ..
+        } => {
+            return problem(
+                WHAT,
+                format!("{seen} of {sent} of the self-test reached the program"),
+                "all of them: the wire is the tester's own",
+                "",
+            );
+        }
+        SelfTest::Done { mac, sent, .. } if !mac.is_empty() => {
+            let counters: Vec<_> = mac
+                .iter()
+                .map(|(name, rise)| format!("{name} +{rise}"))
+                .collect();
+            return ok(
+                WHAT,
+                format!(
+                    "{sent} of the self-test reached the MAC's counters alone: {}",
+                    counters.join(", ")
+                ),
+            );
+        }
+        SelfTest::Done { sent, seen: 0, .. } => format!(
+            "none of {sent} of the self-test came: a DUT between the ports rightly eats them"
+        ),
+        SelfTest::Done { sent, seen, .. } => {
+            return unknown(
+                WHAT,
+                format!("{seen} of {sent} of the self-test reached the program"),
+                "all of them, or none where a DUT between the ports eats them",
+                "look for what loses frames on the way between the ports",
+            );
+        }
+        SelfTest::NotDone { reason } | SelfTest::Refused { reason } => {
+            format!("no self-test: {reason}")
+        }
+    };
+    match receives {
+        Receives::WithRxAll if !rx_all => to_set(
+            facts,
+            WHAT,
+            Feature::RxAll,
+            true,
+            "else its MAC keeps pause frames for itself",
+        ),
+        Receives::WithRxAll => unknown(
+            WHAT,
+            format!("{why_not}; rx-all is on, which passes them on"),
+            EXPECTED,
+            CABLE,
+        ),
+        Receives::PassesOn => ok(
+            WHAT,
+            format!("{why_not}; {} passes them on", facts.driver.name),
+        ),
+        Receives::Keeps => {
+            let found = format!(
+                "{why_not}; the MAC of {} keeps them from the program",
+                facts.driver.name
+            );
+            unknown(
+                WHAT,
+                found,
+                "the MAC's counters count them; they decide what they can",
+                CABLE,
+            )
+        }
+        Receives::ByHost => unknown(
+            WHAT,
+            format!(
+                "{why_not}; {} passes on what its host hands over, whose bridge or MAC may keep them",
+                facts.driver.name
+            ),
+            EXPECTED,
+            CABLE,
+        ),
+        Receives::Unknown => unknown(
+            WHAT,
+            format!("{why_not}; most MACs keep them from the program"),
+            EXPECTED,
+            CABLE,
+        ),
+    }
+}
+
+/// Whether frames of the self-test left the rx port: they came to the tx port's program, which
+/// knows them by their source. A MAC's counter may have risen by frames of a DUT.
+fn left(preflight: &Preflight) -> bool {
+    let came = |port: &Port| match &port.self_test {
+        // On a wire of the tester's own the other end sends, and not this port.
+        SelfTest::Done {
+            own_wire: false,
+            seen,
+            ..
+        } => *seen > 0,
+        _ => false,
+    };
+    let mut tx = preflight.ports.iter().filter(|port| port.role == Role::Tx);
+    tx.any(came)
+}
+
+pub(super) fn sent(port: &Port, preflight: &Preflight) -> Item {
+    const WHAT: &str = "pause frames out";
+    let driver = &port.facts.driver.name;
+    if left(preflight) {
+        return ok(WHAT, "those of the self-test reached the tx port");
+    }
+    match nic::find(driver) {
+        Some(nic) if !nic.sends => problem(
+            WHAT,
+            format!("a filter of {driver} drops pause frames that software sends"),
+            "they leave: the storm is sent here",
+            "take a port of another NIC as ports.rx; this one can be ports.tx",
+        ),
+        Some(_) => ok(WHAT, format!("{driver} is not known to filter them")),
+        None => unknown(
+            WHAT,
+            "not known",
+            "they leave: the storm is sent here",
+            CABLE,
+        ),
+    }
+}
+
+pub(super) fn counters(port: &Port) -> Item {
+    const WHAT: &str = "mac counters";
+    let names = &port.facts.mac_counters;
+    match (names.as_slice(), seen_by_program(port)) {
+        ([], true) => ok(
+            WHAT,
+            "none, and none is needed: the program sees pause frames",
+        ),
+        ([], false)
+            if nic::find(&port.facts.driver.name).is_some_and(|nic| {
+                matches!(nic.receives, Receives::PassesOn | Receives::ByHost)
+            }) =>
+        {
+            ok(WHAT, "none: there is no MAC")
+        }
+        ([], false) => unknown(WHAT, "none known", "some that count PAUSE and PFC", CABLE),
+        ([first, ..], _) => ok(WHAT, format!("{}, such as {first}", names.len())),
+    }
+}

@@ -1,0 +1,215 @@
+//! Events and results in, one format a file.
+
+pub mod json;
+pub mod junit;
+pub mod layout;
+pub mod list;
+pub mod pcapng;
+pub mod preflight;
+pub mod series;
+pub mod storm;
+pub mod text;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use serde::Deserialize;
+
+pub use layout::colour;
+
+use crate::case::{CaseResult, Exit};
+use crate::evidence::{Evidence, SCHEMA};
+
+/// What a run recorded.
+pub const EVIDENCE: &str = "evidence.json";
+/// The result for programs.
+pub const REPORT: &str = "report.json";
+/// The result for CI systems.
+pub const JUNIT: &str = "junit.xml";
+/// Directory of the offending frames.
+pub const CAPTURES: &str = "captures";
+
+/// A report that cannot be written, or evidence that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file or directory that cannot be written.
+    #[error("{}: cannot be written: {error}", path.display())]
+    Unwritable {
+        /// Path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A directory without evidence.
+    #[error("{}: no {EVIDENCE} here; expected a directory that `validator run --out` wrote", .0.display())]
+    NoEvidence(PathBuf),
+    /// A file that cannot be read.
+    #[error("{}: cannot be read: {error}", path.display())]
+    Unreadable {
+        /// Path.
+        path: PathBuf,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// A file that ends early.
+    #[error("{}: cut short ({error}); copy it again from where it was written", path.display())]
+    Truncated {
+        /// Path.
+        path: PathBuf,
+        /// Where.
+        error: serde_json::Error,
+    },
+    /// A file of another layout.
+    #[error("{}: layout {found} of validator {version}; this version reads layout {SCHEMA}", path.display())]
+    Schema {
+        /// Path.
+        path: PathBuf,
+        /// Its layout.
+        found: u32,
+        /// Version of the tool that wrote it.
+        version: String,
+    },
+    /// A file that is something else.
+    #[error("{}: is no evidence of a run: {error}", path.display())]
+    Malformed {
+        /// Path.
+        path: PathBuf,
+        /// Where, and what was expected.
+        error: serde_json::Error,
+    },
+}
+
+/// Makes `dir` where it is missing, and sees that files can be made in it: before a run, so that what is measured is not lost
+/// for want of a place.
+pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
+    let attempt = dir.join(format!(".attempt.{}", process::id()));
+    let made = fs::create_dir_all(dir)
+        .and_then(|()| File::create(&attempt))
+        .and_then(|_| fs::remove_file(&attempt));
+    made.map_err(|error| ReportError::Unwritable {
+        path: dir.to_owned(),
+        error,
+    })
+}
+
+/// Writes the evidence and all reports into `dir`, which is made where it is missing. Each file appears whole or not at all.
+pub fn write(
+    dir: &Path,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<(), ReportError> {
+    fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable {
+        path: dir.to_owned(),
+        error,
+    })?;
+    atomically(&dir.join(EVIDENCE), |out| {
+        Ok(serde_json::to_writer(out, evidence)?)
+    })?;
+    render(dir, evidence, results, exit)
+}
+
+/// Writes all reports into `dir`, beside the evidence there.
+pub fn render(
+    dir: &Path,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<(), ReportError> {
+    atomically(&dir.join(REPORT), |out| {
+        json::write(out, evidence, results, exit)
+    })?;
+    atomically(&dir.join(JUNIT), |out| junit::write(out, evidence, results))?;
+    let captures = dir.join(CAPTURES);
+    remove_captures(&captures).map_err(|error| ReportError::Unwritable {
+        path: captures.clone(),
+        error,
+    })?;
+    for (name, offences) in pcapng::captures(evidence) {
+        atomically(&captures.join(name), |out| pcapng::write(out, offences))?;
+    }
+    Ok(())
+}
+
+/// Reads the evidence in `dir`.
+pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
+    /// What every layout has.
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+        #[serde(default)]
+        version: String,
+    }
+
+    let path = dir.join(EVIDENCE);
+    let mut text = String::new();
+    match File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ReportError::NoEvidence(dir.to_owned()));
+        }
+        Err(error) => return Err(ReportError::Unreadable { path, error }),
+    }
+    let wrong = |error: serde_json::Error| {
+        if error.is_eof() {
+            ReportError::Truncated {
+                path: path.clone(),
+                error,
+            }
+        } else {
+            ReportError::Malformed {
+                path: path.clone(),
+                error,
+            }
+        }
+    };
+    let head: Head = serde_json::from_str(&text).map_err(wrong)?;
+    if head.schema != SCHEMA {
+        return Err(ReportError::Schema {
+            path,
+            found: head.schema,
+            version: head.version,
+        });
+    }
+    serde_json::from_str(&text).map_err(wrong)
+}
+
+/// Writes a file beside `path` and gives it its name when it is whole.
+fn atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), ReportError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", process::id()));
+    let written = File::create(&temporary).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        out.into_inner()?.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    written.map_err(|error| {
+        // What is left of it helps nobody; the first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+        ReportError::Unwritable {
+            path: path.to_owned(),
+            error,
+        }
+    })
+}
+
+/// Removes the captures of an earlier run, so that none is taken for one of this.
+fn remove_captures(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == pcapng::EXTENSION)
+        {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Text for people: lines of at most 100 columns, and colour where it is wanted.
+
+use std::env;
+use std::io::IsTerminal;
+
+use crate::case::Verdict;
+
+/// Columns of a line.
+const WIDTH: usize = 100;
+
+/// Whether to write colour to `stream`: a terminal, and the user has not set `NO_COLOR` (<https://no-color.org>).
+pub fn colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Text in the colour of `verdict`.
+pub fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
+    let code = match verdict {
+        Verdict::Pass => "32",
+        Verdict::Fail => "1;31",
+        Verdict::Inconclusive => "33",
+        Verdict::Error => "35",
+        Verdict::NotApplicable | Verdict::Skipped => "2",
+    };
+    if colour {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Appends `text` broken at spaces; the first line begins with `label`, the others are indented as far.
+pub fn paragraph(out: &mut String, label: &str, text: &str) {
+    let indent = label.chars().count();
+    let mut column = indent;
+    out.push_str(label);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > WIDTH {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        }
+        if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_broken_and_indented() {
+        let mut out = String::new();
+        paragraph(&mut out, "  label ", &"word ".repeat(40));
+        let lines: Vec<_> = out.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.len() <= WIDTH));
+        assert!(lines[0].starts_with("  label word") && lines[1].starts_with("        word"));
+        assert_eq!(out.matches("word").count(), 40);
+    }
+
+    #[test]
+    fn words_longer_than_a_line_are_kept_whole() {
+        let mut out = String::new();
+        paragraph(&mut out, "", &format!("a {} b", "x".repeat(200)));
+        assert_eq!(out, format!("a\n{}\nb\n", "x".repeat(200)));
+    }
+}

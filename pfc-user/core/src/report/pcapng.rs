@@ -1,0 +1,133 @@
+//! The frames that a check rests on, for Wireshark: one capture for each repetition that has some.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pfc_ebpf::abi::account::{OffenceKind, SNAP_LEN};
+
+use crate::evidence::pfc::{Offence, PfcEvidence};
+use crate::evidence::{Evidence, Repetition};
+
+/// Extension of the files.
+pub const EXTENSION: &str = "pcapng";
+
+/// The captures of a run: file name, and the repetition that the frames are from.
+pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
+    let mut captures = Vec::new();
+    for case in &evidence.cases {
+        for repetition in case.repetitions.iter().filter_map(Repetition::pfc) {
+            if !repetition.offences.is_empty() {
+                captures.push((
+                    format!(
+                        "{}-{}.{EXTENSION}",
+                        case.case,
+                        file_name(&repetition.plan.name)
+                    ),
+                    repetition,
+                ));
+            }
+        }
+    }
+    captures
+}
+
+/// `name` with what needs quoting in a shell made a dash.
+fn file_name(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric() && !"+.".contains(c));
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+}
+
+/// Writes the offending frames of a repetition in the order of their arrival. Times are those of CLOCK_MONOTONIC.
+pub fn write(out: impl Write, evidence: &PfcEvidence) -> io::Result<()> {
+    let section = SectionHeaderBlock {
+        options: vec![SectionHeaderOption::Comment(Cow::Owned(format!(
+            "{}; times are of CLOCK_MONOTONIC",
+            evidence.plan.name
+        )))],
+        ..Default::default()
+    };
+    let mut writer = PcapNgWriter::with_section_header(out, section).map_err(io::Error::other)?;
+    for (name, port) in [("tx", &evidence.ports.tx), ("rx", &evidence.ports.rx)] {
+        let mut options = vec![
+            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+            InterfaceDescriptionOption::IfTsResol(9),
+        ];
+        if !port.interface.is_empty() {
+            options.push(InterfaceDescriptionOption::IfDescription(Cow::Borrowed(
+                &port.interface,
+            )));
+        }
+        let interface = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            snaplen: SNAP_LEN as u32,
+            options,
+        };
+        writer
+            .write_block(&interface.into_block())
+            .map_err(io::Error::other)?;
+    }
+    let mut offences: Vec<_> = evidence.offences.iter().collect();
+    offences.sort_by_key(|offence| offence.time);
+    for offence in offences {
+        writer
+            .write_block(&frame(offence)?.into_block())
+            .map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+fn frame(offence: &Offence) -> io::Result<EnhancedPacketBlock<'static>> {
+    let octets = octets(&offence.octets).ok_or_else(|| {
+        io::Error::other(format!(
+            "offending frame at {} ns: octets are not hexadecimal",
+            offence.time
+        ))
+    })?;
+    Ok(EnhancedPacketBlock {
+        interface_id: if offence.port == "tx" { 0 } else { 1 },
+        timestamp: Duration::from_nanos(offence.time),
+        original_len: offence.length.into(),
+        data: Cow::Owned(octets),
+        options: vec![EnhancedPacketOption::Comment(Cow::Borrowed(comment(
+            offence.kind,
+        )))],
+    })
+}
+
+/// Why the frame was kept.
+fn comment(kind: OffenceKind) -> &'static str {
+    match kind {
+        OffenceKind::Duplicate => "duplicate: this sequence number had been received",
+        OffenceKind::Reordered => "reordered: came after a later frame of its flow",
+        OffenceKind::BeyondWindow => "too late to tell whether duplicate or reordered",
+        OffenceKind::Corrupt => "corrupt: wrong UDP checksum",
+        OffenceKind::Remarked => "re-marked: DSCP or PCP is not what was sent",
+        OffenceKind::Logged => "logged: a frame that should not have arrived, or one of a probe",
+        OffenceKind::OwnControl => "forwarded: a PAUSE or PFC frame of the tester's own",
+        OffenceKind::Malformed => "malformed",
+    }
+}
+
+fn octets(hexadecimal: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = hexadecimal
+        .chars()
+        .map(|digit| digit.to_digit(16).map(|value| value as u8))
+        .collect::<Option<_>>()?;
+    digits.len().is_multiple_of(2).then(|| {
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    })
+}

@@ -1,0 +1,20 @@
+//! The BPF programs: load, attach, write and read their maps.
+
+mod account;
+mod attached;
+mod error;
+mod generate;
+mod mmap;
+mod object;
+mod pod;
+mod prog_run;
+pub mod responder;
+mod verifier_log;
+pub mod watch;
+mod xdp_link;
+
+pub use crate::evidence::xdp::XdpMode;
+pub use account::{Account, OffendingFrame, PauseView, Rings, Sizes, TestResult};
+pub use attached::{Attached, program as program_of};
+pub use error::XdpError;
+pub use generate::{Constant, Generator, Tracepoints};

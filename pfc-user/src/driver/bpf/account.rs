@@ -1,0 +1,297 @@
+//! The XDP program `account`: load, attach, configure, read.
+
+mod control_log;
+mod read;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::ProgramFd;
+use aya::util::nr_cpus;
+use pfc_ebpf::abi::account::{
+    ABI_VERSION, CLASSES, Config, Flow, FlowConfig, FlowCounters, Local, MAX_FLOWS, PauseState,
+    Port, PortCounters, WindowCounters, name,
+};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, OutOfRange};
+
+use self::control_log::Log;
+pub use self::read::{OffendingFrame, Rings};
+use super::mmap::Words;
+use super::object::{Interface, Program, by_cpu, on_all_cpus};
+use super::pod::Plain;
+use super::{Constant, Generator, Tracepoints, XdpError, XdpMode, generate, verifier_log};
+
+/// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account"));
+/// The program in it.
+const NAME: &str = "account";
+
+/// How much a program can account for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Flows, 1 to [`MAX_FLOWS`].
+    pub flows: u32,
+    /// Windows, at least 1.
+    pub windows: u32,
+}
+
+/// What a single run of the program on a frame gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestResult {
+    /// The XDP action.
+    pub action: u32,
+    /// Time of one run, the mean where there were several.
+    pub duration: Duration,
+}
+
+/// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
+pub struct Account {
+    program: Program,
+    sizes: Sizes,
+    /// Flows and windows of the present configuration: what has to be zeroed before the next.
+    used: Sizes,
+    /// The present configuration; counts nothing before the first.
+    configured: Config,
+    /// Only one CPU at a time can run the program, as far as the interface says.
+    sole: bool,
+    config: Array<MapData, Plain<Config>>,
+    flows: Words,
+    counts: PerCpuArray<MapData, Plain<FlowCounters>>,
+    windows: PerCpuArray<MapData, Plain<WindowCounters>>,
+    port: PerCpuArray<MapData, Plain<Port>>,
+    pause: Arc<Words>,
+    arrivals: RingBuf<MapData>,
+    controls: Log,
+    offences: RingBuf<MapData>,
+    generator: Option<Arc<Generator>>,
+}
+
+/// The present pauses, read without system calls.
+#[derive(Clone, Debug)]
+pub struct PauseView(Arc<Words>);
+
+const WORDS_OF_PAUSE: usize = size_of::<PauseState>() / size_of::<u64>();
+const WORDS_OF_FLOW: usize = size_of::<Flow>() / size_of::<u64>();
+
+impl PauseView {
+    /// What the last pause frame of a class said: a priority (0 to 7), or 8 for 802.3x.
+    ///
+    /// # Panics
+    /// Above 8.
+    pub fn state(&self, class: usize) -> PauseState {
+        assert!(
+            class < CLASSES,
+            "there are eight priorities and the whole link, found class {class}"
+        );
+        let word = |index| self.0.load(class * WORDS_OF_PAUSE + index);
+        // In the order opposite to the program's writes: who sees the end of a pause sees its beginning.
+        let until = word(0);
+        PauseState {
+            until,
+            since: word(1),
+        }
+    }
+}
+
+impl Account {
+    /// Loads a program and attaches it to `interface` of the calling thread's network namespace.
+    pub fn attach(interface: &str, mode: XdpMode, sizes: Sizes) -> Result<Self, XdpError> {
+        let interface = Interface::find(interface)?;
+        let mut account = Self::load(sizes)?;
+        account.program.attach(&interface, mode)?;
+        account.sole = account.program.runs_on_one_cpu_at_a_time();
+        Ok(account)
+    }
+
+    /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
+    pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
+        Self::load_object(OBJECT, sizes)
+    }
+
+    /// The same with another object, such as a variant that is to be measured beside the program.
+    pub fn load_object(object: &[u8], sizes: Sizes) -> Result<Self, XdpError> {
+        within("flows", sizes.flows, 1, MAX_FLOWS)?;
+        within("windows", sizes.windows, 1, u32::MAX)?;
+        let cpus = nr_cpus().map_err(|(_, error)| MapError::from(error))?;
+        let mut loader = verifier_log::loader();
+        loader
+            .map_max_entries(name::FLOWS, sizes.flows)
+            .map_max_entries(name::COUNTS, sizes.flows * Phase::COUNT as u32)
+            .map_max_entries(name::WINDOWS, sizes.windows)
+            .map_max_entries(name::CONTROLS, (control_log::segment(cpus) * cpus) as u32);
+        generate::size(&mut loader, sizes)?;
+        let mut program = Program::load(object, NAME, ABI_VERSION, &mut loader)?;
+        Ok(Self {
+            config: program.map(name::CONFIG)?,
+            flows: program.words(name::FLOWS, sizes.flows as usize * WORDS_OF_FLOW)?,
+            counts: program.map(name::COUNTS)?,
+            windows: program.map(name::WINDOWS)?,
+            port: program.map(name::PORT)?,
+            pause: Arc::new(program.words(name::PAUSE, CLASSES * WORDS_OF_PAUSE)?),
+            arrivals: program.map(name::ARRIVALS)?,
+            controls: Log::new(program.words(name::CONTROLS, Log::words(cpus))?, cpus),
+            offences: program.map(name::OFFENCES)?,
+            generator: None,
+            program,
+            sizes,
+            configured: Config::default(),
+            sole: true,
+            used: Sizes {
+                flows: 0,
+                windows: 0,
+            },
+        })
+    }
+
+    /// `driver` or `skb`; `none` where it is not attached.
+    pub fn mode(&self) -> &'static str {
+        self.program.mode()
+    }
+
+    /// Begins a repetition: every counter, everything seen and all records are gone, then the program works by `config`
+    /// and `flows`. Filled in here: `abi`, `flows` and `quantum`; and `exclusive` is only a wish, which an interface has to allow
+    /// (driver mode, one receive queue). A program that is not attached takes the caller's word for it.
+    ///
+    /// Frames that arrive meanwhile are not counted.
+    pub fn configure(&mut self, config: &Config, flows: &[FlowConfig]) -> Result<(), XdpError> {
+        within(
+            "flows",
+            u32::try_from(flows.len()).unwrap_or(u32::MAX),
+            0,
+            self.sizes.flows,
+        )?;
+        within("windows", config.windows, 1, self.sizes.windows)?;
+        if !config.verify_every.is_power_of_two() {
+            return Err(XdpError::NoPowerOfTwo(config.verify_every));
+        }
+        let quantum = LineRate::from_bits_per_second(config.line_rate)?.quantum();
+        let exclusive = (config.exclusive != 0 && self.sole) as u8;
+        // The program stops at another ABI, and begins by a last write that changes nothing else.
+        let config = Config {
+            abi: 0,
+            flows: flows.len() as u32,
+            quantum,
+            exclusive,
+            ..*config
+        };
+        self.config.set(0, Plain(config), 0)?;
+        self.clear()?;
+        for (index, flow) in flows.iter().enumerate() {
+            let word = u64::from_ne_bytes([
+                flow.mark,
+                flow.log_phases,
+                flow.priority,
+                flow._pad,
+                0,
+                0,
+                0,
+                0,
+            ]);
+            self.flows.store(index * WORDS_OF_FLOW, word);
+        }
+        self.used = Sizes {
+            flows: config.flows,
+            windows: config.windows,
+        };
+        self.configured = Config {
+            abi: ABI_VERSION,
+            ..config
+        };
+        self.config.set(0, Plain(self.configured), 0)?;
+        Ok(())
+    }
+
+    /// Zeroes what the last configuration used.
+    fn clear(&mut self) -> Result<(), XdpError> {
+        for index in 0..self.used.flows * Phase::COUNT as u32 {
+            self.counts
+                .set(index, on_all_cpus(FlowCounters::default())?, 0)?;
+        }
+        for index in 0..self.used.windows {
+            self.windows
+                .set(index, on_all_cpus(WindowCounters::default())?, 0)?;
+        }
+        self.flows.zero(0..self.used.flows as usize * WORDS_OF_FLOW);
+        self.pause.zero(0..CLASSES * WORDS_OF_PAUSE);
+        for ring in [&mut self.arrivals, &mut self.offences] {
+            while ring.next().is_some() {}
+        }
+        self.controls.clear();
+        let places = |cpu| self.controls.places(cpu);
+        let local = |cpu| Local {
+            log_next: places(cpu).start,
+            log_end: places(cpu).end,
+            ..Local::default()
+        };
+        self.port.set(
+            0,
+            by_cpu(|cpu| Port {
+                local: local(cpu),
+                counters: PortCounters::default(),
+            })?,
+            0,
+        )?;
+        Ok(())
+    }
+
+    /// What the program works by: the last configuration, with what was filled in.
+    pub fn configured(&self) -> &Config {
+        &self.configured
+    }
+
+    /// A view of the present pauses, for the sender's thread.
+    pub fn pause_view(&self) -> PauseView {
+        PauseView(self.pause.clone())
+    }
+
+    /// The part of the object that sends; made at the first call. Frames that it makes are held back by the PFC that this
+    /// program receives.
+    pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
+        self.generator_counting_by(Tracepoints::default())
+    }
+
+    /// The same, which counts by these tracepoints what became of the frames. Where the kernel does not have them,
+    /// [`Generator::uncounted`] says so.
+    pub fn generator_counting_by(
+        &mut self,
+        tracepoints: Tracepoints,
+    ) -> Result<Arc<Generator>, XdpError> {
+        if let Some(generator) = &self.generator {
+            return Ok(generator.clone());
+        }
+        let generator = Arc::new(Generator::load(&mut self.program, self.sizes, tracepoints)?);
+        Ok(self.generator.insert(generator).clone())
+    }
+
+    /// Loads the sender of constant frames, which shares the maps of [`Self::generator`]. Only benches
+    /// need it, and an old verifier takes seconds for it.
+    pub fn constant(&mut self) -> Result<Constant, XdpError> {
+        Constant::load(&mut self.program)
+    }
+
+    /// The program, for a program of a bench to go on with.
+    pub fn program(&self) -> Result<&ProgramFd, XdpError> {
+        self.program.fd()
+    }
+
+    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
+    /// of less than 14 octets here.
+    pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
+        self.program.test_run(frame, repeat)
+    }
+}
+
+fn within(what: &'static str, found: u32, min: u32, max: u32) -> Result<(), XdpError> {
+    if (min..=max).contains(&found) {
+        return Ok(());
+    }
+    Err(OutOfRange {
+        what,
+        found: found.into(),
+        min: min.into(),
+        max: max.into(),
+    }
+    .into())
+}

@@ -1,0 +1,276 @@
+//! The program `generate`: load, keep ready, run; its maps.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use aya::maps::{MapData, RingBuf};
+use aya::programs::{ProgramError, RawTracePoint, Xdp};
+use aya::util::nr_cpus;
+use aya::{EbpfLoader, Pod};
+use nix::net::if_::if_nametoindex;
+use pfc_ebpf::abi::generate::{BATCH, Flow, Lanes, Settings, Span, Worker, name};
+
+use super::mmap::Words;
+use super::object::{Program, verified};
+use super::pod::Plain;
+use super::{Sizes, XdpError};
+use super::{prog_run, xdp_link};
+use crate::driver::kernel::netns::Namespace;
+
+const NAME: &str = "generate";
+const CONSTANT: &str = "generate_constant";
+
+/// Where the kernel tells what became of the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tracepoints {
+    /// Frames were handed to a device, which took them or did not.
+    pub delivered: &'static str,
+    /// A frame could not be handed to a device.
+    pub refused: &'static str,
+}
+
+impl Default for Tracepoints {
+    fn default() -> Self {
+        Self {
+            delivered: "xdp_devmap_xmit",
+            refused: "xdp_redirect_err",
+        }
+    }
+}
+
+/// The loaded program with its maps. Who runs it takes care that no two do so for different bursts.
+pub struct Generator {
+    program: Runner,
+    /// What all workers go by.
+    pub settings: Table<Settings>,
+    /// Flows, by worker.
+    pub flows: Table<Flow>,
+    /// Workers, by CPU.
+    pub workers: Table<Worker>,
+    /// Clocks of the priorities.
+    pub lanes: Table<Lanes>,
+    /// Frames by window and priority.
+    pub offered: Table<[u64; 8]>,
+    spans: Mutex<RingBuf<MapData>>,
+    uncounted: Option<String>,
+}
+
+/// An array in memory.
+pub struct Table<T> {
+    words: Words,
+    entries: usize,
+    values: PhantomData<T>,
+}
+
+/// A program that runs on frames of our own.
+struct Runner {
+    program: OwnedFd,
+    /// It is attached as long as this is open, to the loopback interface of a network namespace without any traffic. For a
+    /// program that is attached nowhere the kernel remakes its dispatcher at each call, and waits for all CPUs to notice.
+    _attached: OwnedFd,
+    _namespace: Namespace,
+}
+
+/// How many entries the maps have.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: Sizes) -> Result<(), XdpError> {
+    loader
+        .map_max_entries(name::FLOWS, sizes.flows)
+        .map_max_entries(name::WORKERS, cpus()? as u32)
+        .map_max_entries(name::OFFERED, sizes.windows);
+    Ok(())
+}
+
+fn cpus() -> Result<usize, XdpError> {
+    nr_cpus().map_err(|(_, error)| XdpError::Map(error.into()))
+}
+
+impl<T: Copy> Table<T>
+where
+    Plain<T>: Pod,
+{
+    const WORDS: usize = size_of::<T>() / size_of::<u64>();
+
+    fn open(program: &Program, name: &'static str, entries: usize) -> Result<Self, XdpError> {
+        Ok(Self {
+            words: program.words(name, entries * Self::WORDS)?,
+            entries,
+            values: PhantomData,
+        })
+    }
+
+    /// Entries.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The value at `index`; not one of a single moment while a program writes it.
+    ///
+    /// # Panics
+    /// From [`Self::entries`] on.
+    pub fn get(&self, index: usize) -> T {
+        assert!(
+            index < self.entries,
+            "the map has {} entries, found index {index}",
+            self.entries
+        );
+        let octets: Vec<u8> = (0..Self::WORDS)
+            .flat_map(|word| self.words.load(index * Self::WORDS + word).to_ne_bytes())
+            .collect();
+        Plain::read(&octets).expect("as long as the value")
+    }
+
+    /// Writes the value at `index`.
+    ///
+    /// # Panics
+    /// From [`Self::entries`] on.
+    pub fn set(&self, index: usize, value: &T) {
+        assert!(
+            index < self.entries,
+            "the map has {} entries, found index {index}",
+            self.entries
+        );
+        let octets = Plain::octets(value);
+        for (word, octets) in octets.chunks_exact(size_of::<u64>()).enumerate() {
+            self.words.store(
+                index * Self::WORDS + word,
+                u64::from_ne_bytes(octets.try_into().expect("eight octets")),
+            );
+        }
+    }
+}
+
+impl Runner {
+    fn load(program: &mut Program, name: &'static str) -> Result<Self, XdpError> {
+        let loaded: &mut Xdp = program
+            .object()
+            .program_mut(name)
+            .ok_or(XdpError::Missing(name))?
+            .try_into()?;
+        verified(|| loaded.load())?;
+        let failed = |what| move |error| XdpError::LiveFrames { what, error };
+        let own = loaded
+            .fd()?
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(failed("no second descriptor of the program"))?;
+        let place = |error| {
+            failed("no network namespace to attach the program in")(io::Error::other(error))
+        };
+        let namespace = Namespace::new().map_err(place)?;
+        let attach = || {
+            let loopback = if_nametoindex("lo")?;
+            xdp_link::create(own.as_fd(), loopback, xdp_link::Hook::Skb)
+        };
+        let attached = namespace
+            .run(attach)
+            .map_err(place)?
+            .map_err(failed("the loopback interface takes no program"))?;
+        Ok(Self {
+            program: own,
+            _attached: attached,
+            _namespace: namespace,
+        })
+    }
+
+    fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
+        prog_run::run(self.program.as_fd(), port, frame, runs, batch).map_err(|error| {
+            XdpError::LiveFrames {
+                what: "the kernel does not run the program",
+                error,
+            }
+        })
+    }
+}
+
+/// Sends constant frames without pause: the reference of the benchmarks.
+pub struct Constant(Runner);
+
+impl Constant {
+    pub(super) fn load(program: &mut Program) -> Result<Self, XdpError> {
+        Runner::load(program, CONSTANT).map(Self)
+    }
+
+    /// Runs the program on `runs` frames, as [`Generator::run`] does, in batches of [`BATCH`].
+    pub fn run(&self, port: u32, frame: &[u8], runs: u32) -> Result<(), XdpError> {
+        self.0.run(port, frame, runs, BATCH)
+    }
+}
+
+impl Generator {
+    pub(super) fn load(
+        program: &mut Program,
+        sizes: Sizes,
+        tracepoints: Tracepoints,
+    ) -> Result<Self, XdpError> {
+        let generate = Runner::load(program, NAME)?;
+        let uncounted = count(program, tracepoints).err();
+        Ok(Self {
+            settings: Table::open(program, name::SETTINGS, 1)?,
+            flows: Table::open(program, name::FLOWS, sizes.flows as usize)?,
+            workers: Table::open(program, name::WORKERS, cpus()?)?,
+            lanes: Table::open(program, name::LANES, 1)?,
+            offered: Table::open(program, name::OFFERED, sizes.windows as usize)?,
+            spans: Mutex::new(program.map(name::SPANS)?),
+            program: generate,
+            uncounted,
+        })
+    }
+
+    /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers. `port` is the index of an
+    /// interface in the calling thread's network namespace. What is let go leaves at the end of a `batch` (that of its
+    /// [`Worker::batch_runs`]) at the latest. A signal may end it sooner.
+    pub fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
+        self.program.run(port, frame, runs, batch)
+    }
+
+    /// Why it is not counted what became of the frames; `None` where it is.
+    pub fn uncounted(&self) -> Option<&str> {
+        self.uncounted.as_deref()
+    }
+
+    /// From now on nothing more is let go in this burst.
+    pub fn stop(&self) {
+        self.settings
+            .words
+            .store(std::mem::offset_of!(Settings, stop) / size_of::<u64>(), 1);
+    }
+
+    /// Takes the spans recorded so far.
+    pub fn take_spans(&self) -> Vec<Span> {
+        let mut ring = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = Vec::new();
+        while let Some(record) = ring.next() {
+            spans.extend(Plain::<Span>::read(&record));
+        }
+        spans
+    }
+}
+
+/// Has the kernel tell what becomes of the frames; an error says which tracepoint does not.
+fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> {
+    for (name, tracepoint) in [
+        ("generate_delivered", tracepoints.delivered),
+        ("generate_refused", tracepoints.refused),
+    ] {
+        attach(program, name, tracepoint).map_err(|error| {
+            let reason = match error {
+                ProgramError::SyscallError(error) => error.io_error.to_string(),
+                error => XdpError::from(error).to_string(),
+            };
+            format!("tracepoint {tracepoint}: {reason}")
+        })?;
+    }
+    Ok(())
+}
+
+fn attach(program: &mut Program, name: &'static str, tracepoint: &str) -> Result<(), ProgramError> {
+    let program: &mut RawTracePoint = program
+        .object()
+        .program_mut(name)
+        .ok_or(ProgramError::NotLoaded)?
+        .try_into()?;
+    verified(|| program.load())?;
+    program.attach(tracepoint).map(drop)
+}

@@ -1,0 +1,618 @@
+//! Settings of NICs and keys of DUTs that are changed for a run and put back after it. What is to be put back is written down before
+//! anything is changed, so that a later run can do it when this one is killed.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+
+use super::mad::KeyEntry;
+use crate::driver::kernel::link::{self, Feature, LinkError};
+use crate::driver::kernel::netns::{Namespace, NamespaceError};
+use crate::driver::kernel::process::start_time;
+
+/// Why a setting could not be changed or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The entry could not be written, read or removed; the setting has not been touched.
+    #[error("journal {}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The setting itself.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+/// Something as it was before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    /// Who changed it.
+    pid: u32,
+    /// Its start time in clock ticks since boot: numbers of processes come again.
+    started: u64,
+    /// Which boot that was; empty in entries that do not outlive it.
+    #[serde(default)]
+    boot: String,
+    /// It stays until [`Journal::undo_kept`], whatever becomes of that process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    kept: bool,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum What {
+    Setting(Setting),
+    Key(KeyEntry),
+}
+
+/// A setting of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Setting {
+    /// Name of the namespace in /run/netns, if it has one.
+    namespace: Option<String>,
+    /// Number of the namespace: names come again.
+    inode: u64,
+    interface: String,
+    feature: Feature,
+    was: bool,
+}
+
+/// Environment variable that names a folder for both kinds of entries.
+pub const FOLDER_VARIABLE: &str = "VALIDATOR_JOURNAL";
+
+/// Two folders of entries, one file each. Nobody else reads them: a fabric's keys are in there.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    /// Settings of NICs, which a reboot puts back.
+    settings: PathBuf,
+    /// Keys of DUTs, which it does not.
+    keys: PathBuf,
+}
+
+/// A changed setting; put back when dropped.
+#[derive(Debug)]
+pub struct Change {
+    namespace: Namespace,
+    setting: Setting,
+    path: PathBuf,
+}
+
+/// The note of a DUT's key. It stays until it is said that the key is as it was.
+#[derive(Debug)]
+pub struct KeyNote {
+    path: PathBuf,
+}
+
+impl KeyNote {
+    /// The key is as it was; takes the note away.
+    pub fn restored(self) -> Result<(), JournalError> {
+        fs::remove_file(&self.path).map_err(|source| JournalError::File {
+            path: self.path,
+            source,
+        })
+    }
+}
+
+impl Journal {
+    /// The journal in the folder that [`FOLDER_VARIABLE`] names; else the machine's, in /run/validator
+    /// and /var/lib/validator for root, and in the user's own folders for others.
+    pub fn open() -> Self {
+        if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
+            return Self::at(folder);
+        }
+        let own = |variable: &str, fallback: Option<&str>| {
+            let home = || Some(Path::new(&env::var_os("HOME")?).join(fallback?));
+            if geteuid().is_root() {
+                None
+            } else {
+                env::var_os(variable).map(PathBuf::from).or_else(home)
+            }
+        };
+        let runtime = own("XDG_RUNTIME_DIR", None).unwrap_or_else(|| "/run".into());
+        let state =
+            own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
+        Self {
+            settings: runtime.join("validator"),
+            keys: state.join("validator"),
+        }
+    }
+
+    /// A journal in `folder`, which is made when needed.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self {
+            settings: folder.clone(),
+            keys: folder,
+        }
+    }
+
+    /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when it was so already, else what was
+    /// done, in words. Killed in between, what is noted is what was, so that nothing is lost.
+    pub fn keep(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        on: bool,
+    ) -> Result<Option<String>, JournalError> {
+        let was = link::feature(namespace, interface, feature)?;
+        if was == on {
+            return Ok(None);
+        }
+        let setting = Setting::new(namespace, interface, feature, was)?;
+        let path = write(
+            &self.settings,
+            &setting.file_name(),
+            What::Setting(setting.clone()),
+            true,
+        )?;
+        if let Err(error) = link::set_feature(namespace, interface, feature, on) {
+            // It is not known how far the driver went.
+            setting.undo(namespace)?;
+            fs::remove_file(&path).map_err(|source| JournalError::File { path, source })?;
+            return Err(error.into());
+        }
+        let word = if on { "on" } else { "off" };
+        Ok(Some(format!(
+            "{interface}: {} is {word} until `validator check --undo`",
+            feature.name()
+        )))
+    }
+
+    /// What [`Journal::keep`] changed and nobody has put back yet, in words.
+    pub fn kept(&self) -> Vec<String> {
+        let entries = self
+            .entries()
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|path| read(&path).ok());
+        let settings = entries
+            .filter(|entry| entry.kept)
+            .filter_map(|entry| match entry.what {
+                What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Here(_))) => {
+                    Some(setting)
+                }
+                _ => None,
+            });
+        let words = |setting: Setting| {
+            let word = if setting.was { "off" } else { "on" };
+            format!(
+                "{}: {} is {word} by `validator check --fix`, until `--undo`",
+                setting.interface,
+                setting.feature.name()
+            )
+        };
+        settings.map(words).collect()
+    }
+
+    /// Puts back what [`Journal::keep`] changed; says what, in words, and whether that was all. What belongs to a namespace without a
+    /// name that is not this one stays noted.
+    pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
+        let (mut done, mut all) = (Vec::new(), true);
+        for path in self.entries()? {
+            let entry = match read(&path) {
+                Ok(entry) => entry,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    all = false;
+                    done.push(unreadable(&path, &error));
+                    continue;
+                }
+            };
+            let What::Setting(setting) = entry.what else {
+                continue;
+            };
+            if !entry.kept {
+                continue;
+            }
+            match setting.reach()? {
+                Reach::Here(namespace) => match setting.undo(&namespace) {
+                    Ok(()) => done.push(setting.to_string()),
+                    Err(LinkError::Unknown { .. }) => {}
+                    Err(error) => {
+                        all = false;
+                        done.push(format!(
+                            "{}: {} is NOT put back: {error}",
+                            setting.interface,
+                            setting.feature.name()
+                        ));
+                        continue;
+                    }
+                },
+                Reach::Gone => {}
+                Reach::Elsewhere => {
+                    let (interface, feature) = (&setting.interface, setting.feature.name());
+                    all = false;
+                    done.push(format!("{interface}: {feature} is NOT put back: it was changed in another network namespace"));
+                    continue;
+                }
+            }
+            remove(path)?;
+        }
+        Ok((done, all))
+    }
+
+    /// The files, oldest name first.
+    fn entries(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let mut paths = Vec::new();
+        for folder in [&self.settings, &self.keys] {
+            match fs::read_dir(folder) {
+                Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
+                // Nobody's entries, or another user's: none of ours.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                    ) => {}
+                Err(source) => {
+                    return Err(JournalError::File {
+                        path: folder.clone(),
+                        source,
+                    });
+                }
+            }
+        }
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        });
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+
+    /// Sets `feature`; `None` when it was so already.
+    pub fn change(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        on: bool,
+    ) -> Result<Option<Change>, JournalError> {
+        let was = link::feature(namespace, interface, feature)?;
+        if was == on {
+            return Ok(None);
+        }
+        let setting = Setting::new(namespace, interface, feature, was)?;
+        let path = write(
+            &self.settings,
+            &setting.file_name(),
+            What::Setting(setting.clone()),
+            false,
+        )?;
+        let change = Change {
+            namespace: namespace.try_clone()?,
+            setting,
+            path,
+        };
+        // Dropping `change` on an error takes the entry away.
+        link::set_feature(namespace, interface, feature, on)?;
+        Ok(Some(change))
+    }
+
+    /// Turns off what merges frames in the device, as far as the driver lets go of it: to be done
+    /// before a program is attached, which turns it off as well, and to be put back after that is
+    /// gone.
+    pub fn without_merging(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+    ) -> Result<Vec<Change>, JournalError> {
+        let mut changes = Vec::new();
+        for feature in Feature::MERGING {
+            match self.change(namespace, interface, feature, false) {
+                // What is still on with the program attached is told as such.
+                Err(JournalError::Link(LinkError::Fixed { .. } | LinkError::System { .. })) => {}
+                change => changes.extend(change?),
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Notes a DUT's key, before it is changed.
+    pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
+        Ok(KeyNote {
+            path: write(&self.keys, &entry.file_name(), What::Key(entry), false)?,
+        })
+    }
+
+    /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
+    /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
+    pub fn recover(&self) -> Result<Vec<String>, JournalError> {
+        let boot = boot();
+        let mut done = Vec::new();
+        for path in self.entries()? {
+            let entry = match read(&path) {
+                Ok(entry) => entry,
+                // Its process, or another one's recovery, has taken it away since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // Another version's, perhaps; no reason not to put back what the others say.
+                Err(error) => {
+                    done.push(unreadable(&path, &error));
+                    continue;
+                }
+            };
+            // A kept setting stays; only what it was in may be gone.
+            if entry.kept
+                && !matches!(&entry.what, What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone)))
+            {
+                continue;
+            }
+            if start_time(entry.pid) == Some(entry.started)
+                && (entry.boot.is_empty() || entry.boot == boot)
+            {
+                continue;
+            }
+            let pid = entry.pid;
+            match &entry.what {
+                What::Setting(setting) => match setting.reach()? {
+                    Reach::Here(namespace) => match setting.undo(&namespace) {
+                        Ok(()) => done.push(format!(
+                            "{setting}, as it was before process {pid} was killed"
+                        )),
+                        // Taken out or renamed; there is nothing to put back.
+                        Err(LinkError::Unknown { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    },
+                    Reach::Gone => {}
+                    Reach::Elsewhere => continue,
+                },
+                What::Key(key) => match key.undo() {
+                    Ok(()) => done.push(format!(
+                        "put back on {key}, as it was before process {pid} was killed"
+                    )),
+                    Err(error) => {
+                        let path = path.display();
+                        done.push(format!("NOT put back on {key}: {error:#}; tried again by the next run, until {path} is removed"));
+                        continue;
+                    }
+                },
+            }
+            remove(path)?;
+        }
+        Ok(done)
+    }
+}
+
+/// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
+fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
+    let pid = process::id();
+    let boot = if matches!(what, What::Key(_)) {
+        boot()
+    } else {
+        String::new()
+    };
+    let entry = Entry {
+        pid,
+        started: start_time(pid).unwrap_or_default(),
+        boot,
+        kept,
+        what,
+    };
+    let path = folder.join(format!("{pid}-{name}.json"));
+    let text = serde_json::to_vec(&entry).expect("plain data");
+    let draft = path.with_extension("draft");
+    let written = || -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        // One of a process that had this number before.
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        File::open(folder)?.sync_all()
+    };
+    written().map_err(|source| JournalError::File {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
+
+/// Takes an entry away that another process may be taking away as well: both have put back what it says.
+fn remove(path: PathBuf) -> Result<(), JournalError> {
+    match fs::remove_file(&path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(JournalError::File { path, source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!(
+        "journal {}: cannot be read, so what it says is NOT put back: {error}",
+        path.display()
+    )
+}
+
+fn read(path: &Path) -> io::Result<Entry> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Which boot this is; empty where the kernel does not say.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or(String::new(), |id| id.trim().to_owned())
+}
+
+enum Reach {
+    Here(Namespace),
+    Gone,
+    Elsewhere,
+}
+
+impl Setting {
+    fn new(
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        was: bool,
+    ) -> Result<Self, NamespaceError> {
+        let name = namespace.name().map(str::to_owned);
+        Ok(Self {
+            namespace: name,
+            inode: namespace.inode()?,
+            interface: interface.to_owned(),
+            feature,
+            was,
+        })
+    }
+
+    fn file_name(&self) -> String {
+        format!("{}-{}-{}", self.inode, self.interface, self.feature.name())
+    }
+
+    fn reach(&self) -> Result<Reach, NamespaceError> {
+        let namespace = match &self.namespace {
+            None => Namespace::current()?,
+            Some(name) => match Namespace::named(name) {
+                Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
+                other => other?,
+            },
+        };
+        Ok(match namespace.inode()? == self.inode {
+            true => Reach::Here(namespace),
+            false if self.namespace.is_some() => Reach::Gone,
+            false => Reach::Elsewhere,
+        })
+    }
+
+    fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
+        link::state(namespace, &self.interface)?;
+        let set = link::set_feature(namespace, &self.interface, self.feature, self.was);
+        if self.comes_back(&set) { Ok(()) } else { set }
+    }
+}
+
+impl Setting {
+    /// The kernel has noted that the feature is wanted, and it is back when the driver has no
+    /// program any more: drivers hold what merges frames off while they have one, whosever it is.
+    fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
+        let merging = self.was && Feature::MERGING.contains(&self.feature);
+        merging && matches!(set, Err(LinkError::Fixed { .. }))
+    }
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = if self.was { "on" } else { "off" };
+        write!(
+            f,
+            "{}: {} is {value} again",
+            self.interface,
+            self.feature.name()
+        )
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        // An interface that is gone needs nothing; on any other error the entry stays for the next run.
+        if matches!(
+            self.setting.undo(&self.namespace),
+            Ok(()) | Err(LinkError::Unknown { .. })
+        ) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let setting = Setting {
+            namespace: None,
+            inode: 1,
+            interface: "eth0".into(),
+            feature: Feature::RxVlan,
+            was: true,
+        };
+        let path = write(&journal, "x", What::Setting(setting), false).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
+        let comes_back = |feature, was, set: Result<(), LinkError>| {
+            let setting = Setting {
+                namespace: None,
+                inode: 1,
+                interface: "eth0".into(),
+                feature,
+                was,
+            };
+            setting.comes_back(&set)
+        };
+        let held = |feature: Feature| LinkError::Fixed {
+            interface: "eth0".into(),
+            feature: feature.name(),
+            wanted: true,
+        };
+        for feature in Feature::MERGING {
+            assert!(comes_back(feature, true, Err(held(feature))));
+            assert!(!comes_back(feature, false, Err(held(feature))));
+            let gone = io::Error::from_raw_os_error(libc::EIO);
+            let failed = LinkError::System {
+                what: String::new(),
+                source: gone,
+            };
+            assert!(!comes_back(feature, true, Err(failed)));
+        }
+        // No program makes a driver hold this one.
+        assert!(!comes_back(
+            Feature::RxVlan,
+            true,
+            Err(held(Feature::RxVlan))
+        ));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            Journal::at(folder.path().join("none")).recover().unwrap(),
+            Vec::<String>::new()
+        );
+        fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
+        let notes = Journal::at(folder.path()).recover().unwrap();
+        assert!(
+            matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")),
+            "{notes:?}"
+        );
+        assert_eq!(
+            Journal::at(folder.path()).undo_kept().unwrap(),
+            (notes, false)
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! The MAD tester's port: the testbed's transport opened, and the simulated DUT behind it where that is what the testbed wants.
+
+mod unlock;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ib_mad::requester::Requester;
+use ib_mad::transport::Transport;
+use ib_mad::transport::ibsim::IbsimTransport;
+use ib_mad::transport::umad::UmadTransport;
+
+pub use unlock::{KeyEntry, KeyJournal, MachineJournal};
+
+use crate::config::{MadTestbed, MadTransport};
+use crate::driver::kernel::process::Child;
+
+/// A simulated DUT is up within this, or something is wrong.
+const DUT_START: Duration = Duration::from_secs(10);
+/// A server of ibsim's protocol takes a client within this.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The tester's node in the simulated fabric.
+const SIM_HOST: &str = "Hca1";
+
+/// The port, ready for requests.
+pub struct MadPort {
+    /// What sends them.
+    pub requester: Requester<Box<dyn Transport>>,
+    /// What they are sent by, for people.
+    pub transport: String,
+    /// Held while it is used: the simulated DUT ends with it.
+    _dut: Option<Child>,
+}
+
+impl MadPort {
+    /// Opens the testbed's transport. Sends nothing to the DUT.
+    pub fn open(config: &MadTestbed) -> Result<Self> {
+        let (transport, dut) = match &config.transport {
+            MadTransport::Sim { faults, args } => {
+                let (dut, socket) = start_dut(faults.iter().map(ToString::to_string), args)?;
+                (connect(&socket, SIM_HOST)?, Some(dut))
+            }
+            other => (open(other)?, None),
+        };
+        Ok(Self::on(transport, dut))
+    }
+
+    fn on(transport: Box<dyn Transport>, dut: Option<Child>) -> Self {
+        let name = transport.name();
+        // The process number tells our requests from those of an earlier run whose answers may still be under way.
+        Self {
+            requester: Requester::new(transport, std::process::id() << 16),
+            transport: name,
+            _dut: dut,
+        }
+    }
+}
+
+/// A transport to a DUT that is there already.
+fn open(transport: &MadTransport) -> Result<Box<dyn Transport>> {
+    match transport {
+        MadTransport::Sim { .. } => bail!("a simulated DUT ends with the run that started it"),
+        MadTransport::Ibsim { socket, host } => connect(socket, host),
+        MadTransport::Umad {
+            device,
+            port,
+            sysfs,
+        } => Ok(Box::new(UmadTransport::open(device, *port, sysfs)?)),
+    }
+}
+
+fn connect(socket: &str, host: &str) -> Result<Box<dyn Transport>> {
+    Ok(Box::new(IbsimTransport::connect(socket, host, CONNECT)?))
+}
+
+/// Starts `validator dut sma`; its socket's name.
+fn start_dut(faults: impl Iterator<Item = String>, args: &[String]) -> Result<(Child, String)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let socket = format!(
+        "validator-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    let program = std::env::current_exe().context("the tester's own program cannot be found")?;
+    let mut command = Command::new(program);
+    command.args(["dut", "sma", "--socket", &socket]);
+    for fault in faults {
+        command.arg("--fault").arg(fault);
+    }
+    command.args(args);
+    let mut child = Child::spawn_here(command).context("the simulated DUT cannot be started")?;
+    let line = child
+        .read_line(DUT_START)
+        .context("the simulated DUT did not get ready")?;
+    if !line.starts_with("ready") {
+        bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
+    }
+    Ok((child, socket))
+}

@@ -1,0 +1,436 @@
+//! The DUT's M_Key put back after a run that was killed while the DUT had another.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use ib_mad::attr::PortInfo;
+use ib_mad::mad::{AttributeId, MKey, Method, Status};
+use ib_mad::requester::{Outcome, Requester};
+use ib_mad::smp::{Route, Smp};
+use ib_mad::transport::Transport;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{MadTestbed, MadTransport};
+use crate::driver::bringup::journal::{Journal, KeyNote};
+use crate::mad::m_key::{self, Protection};
+use crate::mad::timing::MOST_WAIT;
+
+/// An answer is waited for so long at the least. Entries of earlier versions, which do not say how long the DUT may take, have this.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Requests are lost on the way now and then (VL15).
+const ATTEMPTS: u32 = 3;
+
+/// Where it is written down how the DUT's M_Key was, so that a later run can restore it when this one is killed.
+pub trait KeyJournal {
+    /// Called before the first Set of a repetition, with what the DUT has and how long its answers may take. What is to be restored:
+    /// `found` of the first call since the last [`KeyJournal::forget`], as later ones may see what a repetition could not put back.
+    fn remember(&mut self, found: &Protection, answer_time: Duration) -> Result<Protection>;
+    /// Called when a Get has shown that all is as it was found.
+    fn forget(&mut self) -> Result<()>;
+}
+
+/// The machine's journal, for all repetitions of a run.
+pub struct MachineJournal<'c> {
+    config: &'c MadTestbed,
+    original: Option<Protection>,
+    note: Option<KeyNote>,
+}
+
+impl<'c> MachineJournal<'c> {
+    /// For the DUT of that testbed.
+    pub fn new(config: &'c MadTestbed) -> Self {
+        Self {
+            config,
+            original: None,
+            note: None,
+        }
+    }
+}
+
+impl KeyJournal for MachineJournal<'_> {
+    fn remember(&mut self, found: &Protection, answer_time: Duration) -> Result<Protection> {
+        if let Some(original) = self.original {
+            return Ok(original);
+        }
+        // A simulated DUT ends with the run.
+        if !matches!(self.config.transport, MadTransport::Sim { .. }) {
+            let MadTestbed {
+                transport,
+                route,
+                m_key_dut,
+                ..
+            } = self.config;
+            let wait_ms = answer_time.clamp(PATIENCE, MOST_WAIT).as_millis() as u64;
+            let entry = KeyEntry {
+                transport: transport.clone(),
+                route: route.clone(),
+                found: *found,
+                m_key_dut: *m_key_dut,
+                wait_ms,
+            };
+            self.note = Some(Journal::open().note_key(entry)?);
+        }
+        self.original = Some(*found);
+        Ok(*found)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.original = None;
+        Ok(self.note.take().map_or(Ok(()), KeyNote::restored)?)
+    }
+}
+
+/// All that a later run needs to unlock a DUT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyEntry {
+    transport: MadTransport,
+    route: Route,
+    found: Protection,
+    m_key_dut: MKey,
+    /// How long an answer is waited for.
+    #[serde(default = "patience")]
+    wait_ms: u64,
+}
+
+fn patience() -> u64 {
+    PATIENCE.as_millis() as u64
+}
+
+impl KeyEntry {
+    /// A name for a file: one DUT has one.
+    pub fn file_name(&self) -> String {
+        let text = format!("{}-{}", self.transport.place(), self.route);
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        format!(
+            "m-key-{}",
+            words
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join("-")
+        )
+    }
+
+    /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached, or has another key by now.
+    pub fn undo(&self) -> Result<()> {
+        self.undo_by(&mut Requester::new(
+            super::open(&self.transport)?,
+            std::process::id() << 16,
+        ))
+    }
+
+    fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
+        // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without a key takes any.
+        let keys = [
+            Some(self.found.m_key).filter(|key| *key != MKey(0)),
+            Some(self.m_key_dut),
+        ];
+        for key in keys.into_iter().flatten() {
+            // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right one, and at 1 it is shown 0.
+            let Some(info) = self.get(requester, key)? else {
+                continue;
+            };
+            let is_last = key == self.m_key_dut;
+            if m_key::is_another(&info, key) || !is_last && m_key::may_be_another(&info, key) {
+                continue;
+            }
+            // Trying keys may have raised the violations; the Set clears them.
+            let is_as_found = Protection::of(&info) == self.found && info.m_key_violations() == 0;
+            if is_as_found || self.set(requester, key, &info)? {
+                return Ok(());
+            }
+        }
+        bail!("it takes neither its own key nor that of the test")
+    }
+
+    /// Sets what was before; whether the DUT shows it afterwards.
+    fn set(
+        &self,
+        requester: &mut Requester<Box<dyn Transport>>,
+        key: MKey,
+        read: &PortInfo,
+    ) -> Result<bool> {
+        let mut request = Smp::request(Method::SET, AttributeId::PORT_INFO, 0, &self.route);
+        request.set_m_key(key);
+        request.encode(&self.found.to_set(read));
+        self.exchange(requester, &request)?;
+        // A DUT without a key takes any, and hides that of the test, if it still has that, only from others.
+        let key = if self.found.m_key == MKey(0) {
+            self.m_key_dut
+        } else {
+            self.found.m_key
+        };
+        Ok(self
+            .get(requester, key)?
+            .is_some_and(|info| Protection::of(&info) == self.found))
+    }
+
+    fn get(
+        &self,
+        requester: &mut Requester<Box<dyn Transport>>,
+        key: MKey,
+    ) -> Result<Option<PortInfo>> {
+        let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &self.route);
+        request.set_m_key(key);
+        match self.exchange(requester, &request)? {
+            // Anything else says as little as silence, and the next key may be the right one.
+            Some(answer) if answer.status() == Status::OK => Ok(answer.decode().ok()),
+            _ => Ok(None),
+        }
+    }
+
+    fn exchange(
+        &self,
+        requester: &mut Requester<Box<dyn Transport>>,
+        request: &Smp,
+    ) -> Result<Option<Smp>> {
+        let mut not_sent = None;
+        let mut sent = false;
+        for _ in 0..ATTEMPTS {
+            match requester
+                .exchange(
+                    request.clone(),
+                    &self.route,
+                    Duration::from_millis(self.wait_ms),
+                )?
+                .outcome
+            {
+                Outcome::Answered { smp, .. } if !smp.status().is_busy() => return Ok(Some(smp)),
+                Outcome::Answered { .. } | Outcome::TimedOut => sent = true,
+                Outcome::NotSent(error) => not_sent = Some(error),
+            }
+        }
+        match not_sent {
+            Some(error) if !sent => Err(error.into()),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl fmt::Display for KeyEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the node at {} of {}: {}",
+            self.route,
+            self.transport.place(),
+            self.found
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ib_mad::mad::Lid;
+    use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
+    use ib_mad::transport::simulated::{Fate, Simulated};
+
+    use super::*;
+
+    const DUT: MKey = MKey(0x1234);
+
+    fn node(lid: u16, protection: Protection) -> NodeConfig {
+        NodeConfig {
+            kind: NodeKind::ChannelAdapter,
+            description: String::new(),
+            guid: lid.into(),
+            lid: Lid(lid),
+            master_sm_lid: Lid(9),
+            port_state: 4,
+            linear_fdb_cap: 0,
+            random_fdb_cap: 0,
+            m_key: protection.m_key,
+            m_key_protect_bits: protection.protect_bits,
+            m_key_lease_period: protection.lease_period,
+            response_time_value: 8,
+            subnet_timeout: 8,
+        }
+    }
+
+    /// What is sent, in short, to a DUT that was left with `left`, and what becomes of it.
+    fn undo(found: Protection, left: Protection, refused: usize) -> (Vec<String>, Result<()>) {
+        let transport = MadTransport::Ibsim {
+            socket: String::new(),
+            host: String::new(),
+        };
+        let route = Route::Directed("0,1".parse().unwrap());
+        let entry = KeyEntry {
+            transport,
+            route,
+            found,
+            m_key_dut: DUT,
+            wait_ms: patience(),
+        };
+        let tester = Sma::new(node(1, Protection::NONE), Vec::new());
+        let mut fabric = Simulated::new(Fabric {
+            tester,
+            dut: Sma::new(node(2, left), Vec::new()),
+        });
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let told = sent.clone();
+        fabric.on_send(Box::new(move |smp| {
+            let mut told = told.lock().unwrap();
+            told.push(format!("{} {:x}", smp.method(), smp.m_key().0));
+            if told.len() <= refused {
+                Fate::Refuse
+            } else {
+                Fate::Pass
+            }
+        }));
+        let undone = entry.undo_by(&mut Requester::new(Box::new(fabric), 1));
+        let sent = sent.lock().unwrap().clone();
+        (sent, undone)
+    }
+
+    #[test]
+    fn the_key_of_the_test_is_not_tried_on_a_dut_that_has_its_own() {
+        let found = Protection {
+            m_key: MKey(0xabcd),
+            protect_bits: 3,
+            lease_period: 60,
+        };
+        let (sent, undone) = undo(found, found, 0);
+        assert_eq!((sent, undone.is_ok()), (vec!["Get abcd".to_owned()], true));
+    }
+
+    #[test]
+    fn a_key_that_is_hidden_is_asked_for_before_anything_is_set() {
+        let test = Protection {
+            m_key: DUT,
+            protect_bits: 1,
+            lease_period: 0,
+        };
+        // As found, but for the key that a Get without it does not see.
+        let (sent, undone) = undo(
+            Protection {
+                m_key: MKey(0),
+                ..test
+            },
+            test,
+            0,
+        );
+        assert_eq!(
+            (sent, undone.is_ok()),
+            (
+                ["Get 1234", "Set 1234", "Get 1234"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                true
+            )
+        );
+        let (sent, undone) = undo(
+            Protection {
+                m_key: MKey(0xabcd),
+                ..test
+            },
+            test,
+            0,
+        );
+        assert_eq!(
+            (sent, undone.is_ok()),
+            (
+                ["Get abcd", "Get 1234", "Set 1234", "Get abcd"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                true
+            )
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_sent_once_is_sent_again() {
+        let found = Protection {
+            m_key: MKey(0xabcd),
+            protect_bits: 3,
+            lease_period: 60,
+        };
+        assert!(undo(found, found, 2).1.is_ok());
+        assert!(undo(found, found, usize::MAX).1.is_err());
+    }
+
+    /// Answers requests with one of the keys as another attribute.
+    struct Strange(Simulated, MKey);
+
+    impl Transport for Strange {
+        fn name(&self) -> String {
+            self.0.name()
+        }
+        fn now(&self) -> ib_mad::transport::Time {
+            self.0.now()
+        }
+        fn send(
+            &mut self,
+            smp: &Smp,
+            to: Lid,
+            wait: Duration,
+        ) -> Result<(), ib_mad::transport::SendError> {
+            self.0.send(smp, to, wait)
+        }
+        fn receive(
+            &mut self,
+            deadline: ib_mad::transport::Time,
+        ) -> Result<Option<ib_mad::transport::Received>, ib_mad::transport::ReceiveError> {
+            let mut received = self.0.receive(deadline)?;
+            if let Some(received) = &mut received
+                && received.octets[24..32] == self.1.0.to_be_bytes()
+            {
+                received.octets[17] = 0x11;
+            }
+            Ok(received)
+        }
+        fn shows_unmatched(&self) -> bool {
+            self.0.shows_unmatched()
+        }
+        fn set_wake(&mut self, wake: Option<std::os::fd::OwnedFd>) {
+            self.0.set_wake(wake);
+        }
+    }
+
+    #[test]
+    fn a_strange_answer_to_one_key_does_not_end_the_search() {
+        let left = Protection {
+            m_key: DUT,
+            protect_bits: 0,
+            lease_period: 0,
+        };
+        let found = Protection {
+            m_key: MKey(0xabcd),
+            protect_bits: 0,
+            lease_period: 60,
+        };
+        let transport = MadTransport::Ibsim {
+            socket: String::new(),
+            host: String::new(),
+        };
+        let route = Route::Directed("0,1".parse().unwrap());
+        let entry = KeyEntry {
+            transport,
+            route,
+            found,
+            m_key_dut: DUT,
+            wait_ms: patience(),
+        };
+        let tester = Sma::new(node(1, Protection::NONE), Vec::new());
+        let fabric = Simulated::new(Fabric {
+            tester,
+            dut: Sma::new(node(2, left), Vec::new()),
+        });
+        let sent = Arc::new(Mutex::new(0));
+        let counted = sent.clone();
+        let mut strange = Strange(fabric, found.m_key);
+        strange.0.on_send(Box::new(move |smp| {
+            *counted.lock().unwrap() +=
+                usize::from(smp.method() == Method::SET && smp.m_key() == DUT);
+            Fate::Pass
+        }));
+        // The Get at the end is answered strangely too, so that nothing shows that it is done.
+        assert!(
+            entry
+                .undo_by(&mut Requester::new(Box::new(strange), 1))
+                .is_err()
+        );
+        assert_eq!(*sent.lock().unwrap(), 1);
+    }
+}

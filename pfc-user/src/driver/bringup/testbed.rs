@@ -1,0 +1,523 @@
+//! The testbed brought up: the tester's two ports with their programs, and the device between them.
+
+mod line_rate;
+mod self_test;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::units::Priority;
+
+use super::journal::{Change, Journal, JournalError};
+use crate::config::{self, Dut};
+use crate::driver::bpf::{Account, Sizes, XdpMode};
+use crate::driver::kernel::link::mac::Alive;
+use crate::driver::kernel::link::{
+    self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
+};
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
+use crate::driver::kernel::process::Child;
+use crate::driver::kernel::promiscuous::Promiscuous;
+use crate::driver::storm::PATIENCE;
+use crate::dut::switch::fault::Fault;
+use crate::evidence::pfc::{DropCounter, PortFacts};
+use crate::evidence::preflight::{FeatureFact, SelfTest};
+use crate::nic;
+use crate::plan::Limits;
+use pfc_ebpf::units::Nanos;
+
+pub use self::line_rate::planned_line_rate;
+use self::line_rate::{line_rate, real_speed};
+
+/// Width of the windows in which arrivals are counted.
+pub const WINDOW: Nanos = 10_000_000;
+/// MTU of the links that the tool makes: room for the largest test frame; XDP on veth takes no more than one page.
+const MTU: u32 = 3400;
+/// Ethernet addresses of the links that the tool makes: locally administered.
+const TX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+const RX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
+const DUT_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0x01], [0x02, 0, 0, 0, 1, 0x02]];
+/// EtherType for local experiments 1.
+const LOCAL_EXPERIMENTAL: u16 = 0x88b5;
+const DUT_PORTS: [&str; 2] = ["p0", "p1"];
+/// A link is back within this after its port, or the DUT's, was configured.
+const CARRIER: Duration = Duration::from_secs(10);
+/// A simulated DUT is up within this, or something is wrong.
+const DUT_START: Duration = Duration::from_secs(10);
+
+/// A port of the tester.
+pub struct TesterPort {
+    /// Interface.
+    pub interface: String,
+    /// Where it is.
+    pub namespace: Namespace,
+    /// Its state at the start.
+    pub state: LinkState,
+    /// The program on it.
+    pub account: Account,
+    /// How PAUSE/PFC frames were shown to reach the program.
+    pub pfc_visible: Option<String>,
+    /// What became of pause frames that were sent to it before anything was measured.
+    pub self_test: Option<SelfTest>,
+    /// How its MAC's counters were shown to count, in this run.
+    pub mac_alive: Alive,
+    /// Its offloads while the program is attached; drivers turn some off for it.
+    pub features: Vec<FeatureFact>,
+    /// Held while the port is used: frames of all addresses come in.
+    _promiscuous: Promiscuous,
+    /// Settings that are put back when the port is no longer used.
+    _changes: Vec<Change>,
+}
+
+enum Device {
+    Sim {
+        namespace: Namespace,
+        faults: Vec<Fault>,
+        args: Vec<String>,
+    },
+    Bridge {
+        namespace: Namespace,
+    },
+    External,
+}
+
+/// A testbed, ready to be used.
+pub struct Testbed {
+    /// The sending port.
+    pub tx: TesterPort,
+    /// The receiving port; the storm leaves here.
+    pub rx: TesterPort,
+    /// What verdicts rest on.
+    pub limits: Limits,
+    /// Windows that the programs count in.
+    pub windows: u32,
+    device: Device,
+}
+
+/// Counters of lost frames, at one time.
+pub struct Counters(Vec<(String, Vec<(String, u64)>)>);
+
+/// The ports, found or made; nothing is attached to them, and nothing sent.
+pub struct Ports {
+    device: Device,
+    tx: Found,
+    rx: Found,
+}
+
+impl Ports {
+    /// Makes or finds them.
+    pub fn lay(config: &config::PfcTestbed) -> Result<Self> {
+        match &config.dut {
+            Dut::External { tx, rx } => {
+                let [tx, rx] = find_both(tx, rx)?;
+                Ok(Self {
+                    device: Device::External,
+                    tx,
+                    rx,
+                })
+            }
+            own => {
+                let (tester, dut) = (Namespace::new()?, Namespace::new()?);
+                for (name, mac, port) in [("tx", TX_MAC, 0), ("rx", RX_MAC, 1)] {
+                    let near = End {
+                        namespace: &tester,
+                        name,
+                        mac,
+                    };
+                    create_veth(
+                        near,
+                        End {
+                            namespace: &dut,
+                            name: DUT_PORTS[port],
+                            mac: DUT_MACS[port],
+                        },
+                        MTU,
+                    )?;
+                }
+                let (tx, rx) = (
+                    Found::new("tx", tester.try_clone()?)?,
+                    Found::new("rx", tester)?,
+                );
+                let device = match own {
+                    Dut::Sim { faults, args } => Device::Sim {
+                        namespace: dut,
+                        faults: faults.clone(),
+                        args: args.clone(),
+                    },
+                    _ => Device::Bridge { namespace: dut },
+                };
+                Ok(Self { device, tx, rx })
+            }
+        }
+    }
+
+    /// Name and place of both, tx first.
+    pub fn both(&self) -> [(&str, &Namespace); 2] {
+        [&self.tx, &self.rx].map(|port| (port.interface.as_str(), &port.namespace))
+    }
+
+    /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown. An error when the ports cannot
+    /// be used.
+    pub fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<Testbed> {
+        let Self { device, tx, rx } = self;
+        for port in [&tx, &rx] {
+            port.usable()?;
+        }
+        let line_rate = line_rate(
+            config.line_rate,
+            [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
+        )?;
+        let changes = [tx.without_merging()?, rx.without_merging()?];
+        let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
+        let [tx_changes, rx_changes] = changes;
+        let mut tx = tx.open(config, tx_account, tx_changes)?;
+        let mut rx = rx.open(config, rx_account, rx_changes)?;
+        // Some drivers reset the port for a program, and for an offload; and where the two are
+        // cabled together, what resets one takes the carrier of both.
+        wait_for_carrier([&tx, &rx])?;
+        for port in [&mut tx, &mut rx] {
+            port.features = link::features(&port.namespace, &port.interface)?;
+        }
+        match &device {
+            Device::Sim { namespace, .. } | Device::Bridge { namespace } => {
+                for (port, peer) in [(&mut tx, DUT_PORTS[0]), (&mut rx, DUT_PORTS[1])] {
+                    self_test::own_wire(port, namespace, peer, line_rate)?;
+                }
+            }
+            Device::External => self_test::between(&mut tx, &mut rx, line_rate)?,
+        }
+        if let Device::Bridge { namespace } = &device {
+            create_bridge(namespace, "bridge", &DUT_PORTS)?;
+        }
+        Ok(Testbed {
+            tx,
+            rx,
+            limits: config.limits.at(line_rate),
+            windows: sizes.windows,
+            device,
+        })
+    }
+}
+
+impl Testbed {
+    /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
+    pub fn start_device(
+        &self,
+        config: &config::PfcTestbed,
+        lossless: &[Priority],
+    ) -> Result<Option<Child>> {
+        let Device::Sim {
+            namespace,
+            faults,
+            args,
+        } = &self.device
+        else {
+            return Ok(None);
+        };
+        let list = |numbers: Vec<String>| numbers.join(",");
+        let program =
+            std::env::current_exe().context("the tester's own program cannot be found")?;
+        let mut command = std::process::Command::new(program);
+        command.args([
+            "dut",
+            "switch",
+            "--port",
+            DUT_PORTS[0],
+            "--port",
+            DUT_PORTS[1],
+        ]);
+        command
+            .arg("--line-rate")
+            .arg(self.limits.line_rate.bits_per_second().to_string());
+        command
+            .arg("--lossless")
+            .arg(list(lossless.iter().map(Priority::to_string).collect()));
+        command.arg("--trust").arg(if config.trust == Trust::Pcp {
+            "pcp"
+        } else {
+            "dscp"
+        });
+        command.arg("--dscp-map").arg(list(
+            config.dscp_map.iter().map(Priority::to_string).collect(),
+        ));
+        for fault in faults {
+            command.arg("--fault").arg(fault.to_string());
+        }
+        command.args(args);
+        let mut child =
+            Child::spawn(namespace, command).context("the simulated DUT cannot be started")?;
+        let line = child
+            .read_line(DUT_START)
+            .context("the simulated DUT did not get ready")?;
+        if !line.contains("ready") {
+            bail!("the simulated DUT did not get ready: expected its line `ready`, found {line:?}");
+        }
+        Ok(Some(child))
+    }
+
+    /// Waits until both links are up, for example after the DUT was configured.
+    pub fn wait_for_carrier(&self) -> Result<()> {
+        wait_for_carrier([&self.tx, &self.rx])
+    }
+
+    /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses: the rx port sends nothing
+    /// else that is learned from. The frames are of the EtherType for local experiments (IEEE 802).
+    pub fn introduce(&self) -> Result<()> {
+        introduce(&self.tx, &self.rx)
+    }
+
+    /// The device is ours, so that nothing like a PFC watchdog is hidden in it.
+    pub fn is_own_device(&self) -> bool {
+        !matches!(self.device, Device::External)
+    }
+
+    /// Counters of lost frames of both ports, of their other ends where these are ours, and of the kernel between.
+    pub fn counters(&self) -> Result<Counters> {
+        let mut counters = Vec::new();
+        for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
+            let mut of_port = link::statistics(&port.namespace, &port.interface)?;
+            if let Some(own) = port.own_drops() {
+                of_port.retain(|(name, _)| name != own);
+            }
+            counters.push((format!("{name} port {}", port.interface), of_port));
+        }
+        if let Device::Sim { namespace, .. } | Device::Bridge { namespace } = &self.device {
+            for port in DUT_PORTS {
+                counters.push((
+                    format!("DUT's end {port}"),
+                    link::statistics(namespace, port)?,
+                ));
+            }
+        }
+        counters.push((
+            "kernel".into(),
+            vec![("softnet dropped".into(), link::softnet_dropped()?)],
+        ));
+        Ok(Counters(counters))
+    }
+}
+
+impl Counters {
+    /// By how much each rose until `after`.
+    pub fn rises(&self, after: &Self) -> Vec<DropCounter> {
+        self.0
+            .iter()
+            .zip(&after.0)
+            .flat_map(|((place, before), (_, after))| link::drop_rises(place, before, after))
+            .collect()
+    }
+}
+
+impl TesterPort {
+    /// A counter that says nothing of losses here: the program's drops are in it, and are not known
+    /// exactly at the time that it is read.
+    fn own_drops(&self) -> Option<&'static str> {
+        nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
+    }
+
+    /// What is recorded of it; carrier is read anew.
+    pub fn facts(&self) -> Result<PortFacts> {
+        let now = link::state(&self.namespace, &self.interface)?;
+        Ok(PortFacts {
+            interface: self.interface.clone(),
+            driver: self.state.driver.clone(),
+            carrier: now.carrier,
+            disturbed: None,
+            speed: real_speed(&now),
+            xdp: self.account.mode().into(),
+            pfc_visible: self.pfc_visible.clone(),
+        })
+    }
+}
+
+/// What of a link has to stay as it is while frames are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    carrier_changes: u32,
+    mtu: u32,
+}
+
+impl Steady {
+    /// As it stands now.
+    pub fn of(port: &TesterPort) -> Result<Self> {
+        let TesterPort {
+            namespace,
+            interface,
+            ..
+        } = port;
+        Ok(Self {
+            carrier_changes: link::carrier_changes(namespace, interface)?,
+            mtu: link::state(namespace, interface)?.mtu,
+        })
+    }
+
+    /// What has changed until `now`.
+    pub fn disturbed(self, now: Self) -> Option<String> {
+        if now.carrier_changes != self.carrier_changes {
+            return Some("lost its carrier for a time".into());
+        }
+        (now.mtu != self.mtu).then(|| format!("got an MTU of {} in place of {}", now.mtu, self.mtu))
+    }
+}
+
+fn introduce(one: &TesterPort, other: &TesterPort) -> Result<()> {
+    for (from, to) in [(one, other), (other, one)] {
+        let mut frame = [0; 60];
+        frame[..6].copy_from_slice(&to.state.mac);
+        frame[6..12].copy_from_slice(&from.state.mac);
+        frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL.to_be_bytes());
+        let sent = from.namespace.run(|| {
+            let socket = PacketSocket::open(&from.interface)?;
+            packet::when_there_is_room(PATIENCE, || socket.send(&frame))
+        })?;
+        match sent {
+            // Its sender tries again, as after a frame that the DUT did not let through.
+            Ok(_) | Err(PacketError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_carrier(ports: [&TesterPort; 2]) -> Result<()> {
+    for port in ports {
+        link::wait_for_carrier(&port.namespace, &port.interface, CARRIER)?;
+    }
+    Ok(())
+}
+
+struct Found {
+    interface: String,
+    namespace: Namespace,
+    state: LinkState,
+}
+
+/// The ports of an external DUT, if they can be used.
+fn find_both(tx: &config::Port, rx: &config::Port) -> Result<[Found; 2]> {
+    // The end of another run, or a setting that a user has just made, may have reset both ports.
+    let deadline = Instant::now() + CARRIER;
+    let (tx, rx) = (find(tx, deadline)?, find(rx, deadline)?);
+    // A namespace may be named, or be the one that the tool is started in.
+    if tx.state.index == rx.state.index && tx.namespace.inode()? == rx.namespace.inode()? {
+        bail!(
+            "{} in {} is both tx and rx; they must be different ports",
+            rx.interface,
+            rx.namespace
+        );
+    }
+    Ok([tx, rx])
+}
+
+fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
+    let namespace = match &port.namespace {
+        Some(name) => Namespace::named(name)?,
+        None => Namespace::current()?,
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let state = link::settled_state(&namespace, &port.interface, left)?;
+    Ok(Found {
+        interface: port.interface.clone(),
+        namespace,
+        state,
+    })
+}
+
+/// What makes `ip` work there.
+fn of_ip(namespace: &Namespace) -> String {
+    namespace
+        .name()
+        .map_or(String::new(), |name| format!("-n {name} "))
+}
+
+impl Found {
+    fn new(interface: &str, namespace: Namespace) -> Result<Self> {
+        let state = link::state(&namespace, interface)?;
+        Ok(Self {
+            interface: interface.to_owned(),
+            namespace,
+            state,
+        })
+    }
+
+    /// An error when no frame can pass.
+    fn usable(&self) -> Result<()> {
+        let Self {
+            interface,
+            namespace,
+            state,
+        } = self;
+        if !state.up {
+            bail!(
+                "{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`",
+                of_ip(namespace)
+            );
+        }
+        if !state.carrier {
+            bail!(
+                "{interface} in {namespace} has no carrier: is the cable in, and the other end up?"
+            );
+        }
+        Ok(())
+    }
+
+    /// Turns off what merges frames below the program; to be done before that is attached.
+    fn without_merging(&self) -> Result<Vec<Change>> {
+        Ok(Journal::open().without_merging(&self.namespace, &self.interface)?)
+    }
+
+    /// Makes it ready to be used with the program that is attached to it.
+    fn open(
+        self,
+        config: &config::PfcTestbed,
+        account: Account,
+        mut changes: Vec<Change>,
+    ) -> Result<TesterPort> {
+        let Self {
+            interface,
+            namespace,
+            state,
+        } = self;
+        let _promiscuous = namespace.run(|| Promiscuous::hold(&interface))??;
+        if config.trust == Trust::Pcp {
+            // XDP sees the tag only where it stays in the frame.
+            match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
+                // Where the driver does not let go of it, frames without a tag are seen and told as such.
+                Err(JournalError::Link(LinkError::Fixed { .. })) => {}
+                change => changes.extend(change?),
+            }
+        }
+        Ok(TesterPort {
+            interface,
+            namespace,
+            state,
+            account,
+            pfc_visible: None,
+            mac_alive: Alive::default(),
+            self_test: None,
+            features: Vec::new(),
+            _promiscuous,
+            _changes: changes,
+        })
+    }
+}
+
+/// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a second for each.
+fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Account; 2]> {
+    let attach = |port: &Found| -> Result<Account> {
+        Ok(port
+            .namespace
+            .run(|| Account::attach(&port.interface, mode, sizes))??)
+    };
+    let [tx, rx] = ports;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| attach(rx));
+        let tx = attach(tx);
+        let rx = other
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok([tx?, rx?])
+    })
+}

@@ -1,0 +1,153 @@
+//! The line rate that a run takes.
+//!
+//! Pause times are in quanta of 512 bit times of the link, whatever a testbed says. At a rate below
+//! the link's speed every pause would be thought longer than it is: the storm's frames would be too
+//! far apart to keep the DUT paused, a DUT that rightly goes on would be a leak, and one that goes
+//! on too late would pass. So a port that knows its speed decides, and `limits.load` says which
+//! share of it is sent.
+
+use anyhow::{Context, Result, bail};
+use pfc_ebpf::units::LineRate;
+
+use super::{Found, find_both};
+use crate::config::{self, Dut};
+use crate::driver::kernel::link::LinkState;
+use crate::preflight;
+
+/// The speed that a port reports, where that means something: veth and tap report 10 Gbit/s
+/// whatever they are.
+pub(super) fn real_speed(state: &LinkState) -> Option<u64> {
+    if state.kind.is_some() {
+        None
+    } else {
+        state.speed
+    }
+}
+
+/// The line rate that a run would take, without bringing anything up.
+pub fn planned_line_rate(config: &config::PfcTestbed) -> Result<LineRate> {
+    match &config.dut {
+        Dut::External { tx, rx } => {
+            let ports = find_both(tx, rx)?;
+            ports.iter().try_for_each(Found::usable)?;
+            line_rate(
+                config.line_rate,
+                ports.map(|port| (port.interface, port.state)),
+            )
+        }
+        _ => config.line_rate.context("ports.line_rate is missing"),
+    }
+}
+
+pub(super) fn line_rate(
+    asked: Option<LineRate>,
+    ports: [(String, LinkState); 2],
+) -> Result<LineRate> {
+    let [tx, rx] = ports.map(|(interface, state)| (interface, real_speed(&state), state.driver));
+    let mbits = |speed: u64| speed / 1_000_000;
+    match (asked, tx.1, rx.1) {
+        (Some(rate), ..) => {
+            for (interface, speed, _) in [tx, rx] {
+                if let Some(wrong) = preflight::wrong_line_rate(&interface, speed, rate) {
+                    bail!("{wrong}");
+                }
+            }
+            Ok(rate)
+        }
+        (None, Some(tx_speed), Some(rx_speed)) if tx_speed == rx_speed => {
+            LineRate::from_bits_per_second(tx_speed)
+                .with_context(|| format!("the speed of {}", tx.0))
+        }
+        (None, Some(tx_speed), Some(rx_speed)) => bail!(
+            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants equal ones",
+            tx.0,
+            mbits(tx_speed),
+            rx.0,
+            mbits(rx_speed)
+        ),
+        (None, tx_speed, _) => {
+            let (interface, _, driver) = if tx_speed.is_none() { tx } else { rx };
+            bail!(
+                "{interface} ({driver}) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A port whose driver reports that speed in Mbit/s; of that kind where it is a software link.
+    fn port(name: &str, speed: Option<u64>, kind: Option<&str>) -> (String, LinkState) {
+        let state = LinkState {
+            index: 1,
+            driver: "driver".into(),
+            kind: kind.map(str::to_owned),
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            carrier: true,
+            speed: speed.map(|speed| speed * 1_000_000),
+        };
+        (name.into(), state)
+    }
+
+    fn decide(
+        asked: Option<u64>,
+        tx: (String, LinkState),
+        rx: (String, LinkState),
+    ) -> Result<u64, String> {
+        let asked = asked.map(|rate| LineRate::from_bits_per_second(rate * 1_000_000).unwrap());
+        line_rate(asked, [tx, rx])
+            .map(|rate| rate.bits_per_second() / 1_000_000)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_line_rate_is_what_is_asked_or_what_both_links_have() {
+        let real = |name, speed| port(name, Some(speed), None);
+        let veth = |name| port(name, Some(10_000), Some("veth"));
+        assert_eq!(
+            decide(None, real("a", 25_000), real("b", 25_000)),
+            Ok(25_000)
+        );
+        assert_eq!(
+            decide(Some(25_000), real("a", 25_000), real("b", 25_000)),
+            Ok(25_000)
+        );
+        assert_eq!(
+            decide(Some(40_000), veth("a"), veth("b")),
+            Ok(40_000),
+            "a veth's report of 10 Gbit/s is no bound"
+        );
+        for (asked, tx, rx, message) in [
+            (
+                Some(1000),
+                real("a", 25_000),
+                real("b", 25_000),
+                "line_rate 1 Gbit/s is below the speed of a, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+            ),
+            (
+                Some(40_000),
+                real("a", 40_000),
+                real("b", 25_000),
+                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+            ),
+            (
+                None,
+                real("a", 25_000),
+                real("b", 10_000),
+                "the ports differ in speed: a has 25000 Mbit/s, b has 10000 Mbit/s; the test plan wants equal ones",
+            ),
+            (
+                None,
+                real("a", 25_000),
+                veth("b"),
+                "b (driver) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
+            ),
+        ] {
+            assert_eq!(decide(asked, tx, rx), Err(message.to_owned()));
+        }
+    }
+}

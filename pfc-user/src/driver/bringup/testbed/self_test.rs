@@ -1,0 +1,194 @@
+//! Whether PAUSE/PFC frames that come in at a port reach its program, or at least its MAC's counters.
+
+use anyhow::Result;
+use pfc_ebpf::abi::{Trust, account};
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
+
+use super::{TesterPort, WINDOW, introduce};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::link::mac::{self, Live, MacLog};
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::storm::ControlSender;
+use crate::evidence::preflight::SelfTest;
+use crate::nic;
+use pfc_ebpf::units::Nanos;
+
+/// Source of the frames: neither the storm's nor the DUT's.
+const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
+const FRAMES: u64 = 8;
+/// A frame that takes longer from port to port is not coming, where the ports are not deaf.
+const PATIENCE: Nanos = 200_000_000;
+/// From one frame to the next that shows whether a port takes any.
+const KNOCK: Nanos = 20_000_000;
+/// How often the program's counters are looked at meanwhile.
+const POLL: Nanos = 2_000_000;
+
+/// Sends PFC frames from the other end of our own wire and sees the program count them.
+pub(super) fn own_wire(
+    port: &mut TesterPort,
+    peer: &Namespace,
+    peer_interface: &str,
+    line_rate: LineRate,
+) -> Result<()> {
+    prepare(port, line_rate)?;
+    let sender = peer.run(|| ControlSender::open(peer_interface, SOURCE))??;
+    send(&sender, Quanta(1))?;
+    let received = port.account.port()?;
+    // A veth hands frames over within the send; what is not counted now was not seen.
+    let seen = received
+        .pfc
+        .iter()
+        .map(|class| class.xoff)
+        .min()
+        .unwrap_or(0)
+        .min(received.pfc_frames);
+    if received.pfc_frames == FRAMES && seen == FRAMES {
+        port.pfc_visible = Some(format!(
+            "self-test: {FRAMES} PFC frames sent from the other end, all counted"
+        ));
+    }
+    port.self_test = Some(done(port, true, seen, Vec::new()));
+    Ok(())
+}
+
+/// Sends PFC frames with time 0 from each port to the other. They pause nothing, and a DUT between rightly eats them; where the
+/// ports are cabled together, or the DUT forwards them, they come.
+pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+    for port in [&mut *tx, &mut *rx] {
+        prepare(port, line_rate)?;
+    }
+    let deaf = [&*tx, &*rx].map(|port| nic::deaf(&port.state.driver));
+    let heard = |port: &TesterPort| anyhow::Ok(port.account.port()?.frames > 0);
+    until_heard(
+        deaf.into_iter().max().unwrap_or(0),
+        || introduce(tx, rx),
+        || Ok(heard(tx)? && heard(rx)?),
+    )?;
+    let open = |port: &TesterPort| {
+        port.namespace
+            .run(|| ControlSender::open(&port.interface, SOURCE))
+    };
+    let log = |name: &str, port: &TesterPort| {
+        let reader = Live::new(&port.namespace, &port.interface)?;
+        anyhow::Ok(MacLog::begin(
+            Box::new(reader),
+            name,
+            &port.interface,
+            &port.mac_alive,
+        ))
+    };
+    let mut macs = [log("tx", tx)?, log("rx", rx)?];
+    let lag = macs.iter().map(MacLog::lag).max().unwrap_or(0);
+    // What came before is not to be counted.
+    clock::sleep_until(clock::now() + lag);
+    macs.iter_mut()
+        .for_each(|log| log.read("self-test", clock::now()));
+    for port in [&*tx, &*rx] {
+        send(&open(port)??, Quanta::ZERO)?;
+    }
+    let end = clock::now() + PATIENCE;
+    while clock::now() < end
+        && (tx.account.port()?.own_control < FRAMES || rx.account.port()?.own_control < FRAMES)
+    {
+        clock::sleep_until(clock::now() + POLL);
+    }
+    clock::sleep_until(clock::now() + lag);
+    for (port, mut log) in [tx, rx].into_iter().zip(macs) {
+        log.read("end", clock::now());
+        let rises = mac::rises(&log.finish("the self-test", &mut port.mac_alive));
+        let seen = port.account.port()?.own_control;
+        if seen >= FRAMES {
+            port.pfc_visible = Some(format!(
+                "self-test: {FRAMES} PFC frames sent by the other port, all counted"
+            ));
+        }
+        port.self_test = Some(done(port, false, seen, rises));
+    }
+    Ok(())
+}
+
+/// Sends frames until both ports have taken one, for the time that they may be deaf after a change
+/// of their filters. Plain frames, for MACs keep pause frames; where a DUT between lets none
+/// through, all that time passes, and what is sent then is not lost to a deaf port.
+fn until_heard(
+    deaf: Nanos,
+    mut knock: impl FnMut() -> Result<()>,
+    mut heard: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let end = clock::now() + deaf;
+    while clock::now() < end {
+        knock()?;
+        let next = end.min(clock::now() + KNOCK);
+        while clock::now() < next {
+            if heard()? {
+                return Ok(());
+            }
+            clock::sleep_until(next.min(clock::now() + POLL));
+        }
+    }
+    Ok(())
+}
+
+fn send(sender: &ControlSender, quanta: Quanta) -> Result<()> {
+    let frame = MacControl::pfc(Priority::all(), quanta);
+    for _ in 0..FRAMES {
+        sender.send_with_room(&frame)?;
+    }
+    Ok(())
+}
+
+fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -> SelfTest {
+    SelfTest::Done {
+        own_wire,
+        xdp_mode: port.account.mode().into(),
+        sent: FRAMES,
+        seen,
+        mac,
+    }
+}
+
+fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+    let config = account::Config {
+        epoch: clock::now(),
+        window: WINDOW,
+        windows: 1,
+        trust: Trust::Dscp as u8,
+        line_rate: line_rate.bits_per_second(),
+        // What is counted as the tester's own is what the self-test sent, and not what a DUT sends meanwhile.
+        storm_source: SOURCE,
+        verify_every: 1,
+        ..account::Config::default()
+    };
+    port.account
+        .configure(&config, &[account::FlowConfig::default()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How often is knocked at a port that takes its first frame at the `takes`-th.
+    fn knocks(deaf: Nanos, takes: u32) -> u32 {
+        let knocks = Cell::new(0);
+        let knock = || {
+            knocks.set(knocks.get() + 1);
+            Ok(())
+        };
+        until_heard(deaf, knock, || Ok(knocks.get() >= takes)).unwrap();
+        knocks.get()
+    }
+
+    #[test]
+    fn a_deaf_port_is_knocked_at_until_it_hears() {
+        const HOUR: Nanos = 3_600_000_000_000;
+        assert_eq!(knocks(HOUR, 4), 4);
+        assert_eq!(knocks(0, 1), 0, "links that are never deaf are not asked");
+        let began = clock::now();
+        assert!(knocks(5 * KNOCK, u32::MAX) >= 1);
+        assert!(clock::now() - began >= 5 * KNOCK);
+    }
+}

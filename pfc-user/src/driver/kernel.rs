@@ -1,0 +1,11 @@
+//! The kernel: namespaces, links, packet sockets, clocks, scheduling, processes.
+
+pub mod clock;
+pub mod interrupt;
+pub mod link;
+pub mod netns;
+pub mod packet;
+pub mod process;
+pub mod promiscuous;
+pub mod realtime;
+mod rtnl;

@@ -1,0 +1,69 @@
+//! SIGINT, SIGTERM and SIGHUP as a file descriptor, so that every wait of the run can be ended by them at once.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use anyhow::{Context, Result};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+
+use super::clock;
+use pfc_ebpf::units::Nanos;
+
+/// The user's wish to stop. Once seen it stays.
+pub struct Interrupt {
+    signals: SignalFd,
+    seen: bool,
+}
+
+impl Interrupt {
+    /// Takes over the three signals. To be called before any thread is spawned, since threads inherit the mask.
+    pub fn install() -> Result<Self> {
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGINT);
+        set.add(Signal::SIGTERM);
+        // A lost terminal must not leave a DUT locked either.
+        set.add(Signal::SIGHUP);
+        set.thread_block()
+            .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
+        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+            .context("no signalfd")?;
+        Ok(Self {
+            signals,
+            seen: false,
+        })
+    }
+
+    /// Whether a signal has come.
+    pub fn seen(&mut self) -> bool {
+        if let Ok(Some(_)) = self.signals.read_signal() {
+            self.seen = true;
+        }
+        self.seen
+    }
+
+    /// Something that can be read once there is a signal, for waits elsewhere.
+    pub fn wake(&self) -> Result<OwnedFd> {
+        self.signals
+            .as_fd()
+            .try_clone_to_owned()
+            .context("the signals' descriptor cannot be duplicated")
+    }
+
+    /// Waits until `deadline` (CLOCK_MONOTONIC) or a signal; true when there was one.
+    pub fn wait_until(&mut self, deadline: Nanos) -> bool {
+        loop {
+            let now = clock::now();
+            if self.seen() || now >= deadline {
+                return self.seen;
+            }
+            let left = deadline - now;
+            let timeout =
+                TimeSpec::new((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64);
+            let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+            // An error can only be EINTR: the loop looks at signal and time again.
+            let _ = ppoll(&mut fds, Some(timeout), None);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Links: their state and counters, offloads, and pairs and bridges of our own.
+
+mod carrier;
+mod clsact;
+mod counters;
+mod dcb;
+pub(in crate::driver) mod ethtool;
+mod events;
+mod features;
+mod genetlink;
+pub mod mac;
+mod netdev;
+mod netlink;
+mod pause;
+mod preflight;
+mod qdisc;
+mod virtual_link;
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::stream::TryStreamExt;
+use rtnetlink::Handle;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64};
+
+pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
+pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
+pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
+pub use self::events::{LinkEvent, events};
+pub use self::netdev::{takes_frames, xdp_features};
+pub use self::preflight::examine;
+pub use self::qdisc::queue_drops;
+pub use self::virtual_link::{End, create_bridge, create_veth};
+use super::netns::{Namespace, NamespaceError};
+use super::rtnl::{Events, on_runtime};
+use crate::evidence::preflight::FeatureFact;
+pub use crate::evidence::xdp::XdpFeatures;
+pub use crate::nic::Feature;
+
+/// Why something could not be done with a link.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// No interface of that name.
+    #[error("there is no interface \"{interface}\" in {namespace}; there are: {}", .known.join(", "))]
+    Unknown {
+        /// The name.
+        interface: String,
+        /// Where it was looked for.
+        namespace: String,
+        /// The names that exist there.
+        known: Vec<String>,
+    },
+    /// The link did not come up.
+    #[error("{interface} in {namespace} has no carrier that stays after {} s: is the cable in, and the other end up?", .waited.as_secs_f64())]
+    NoCarrier {
+        /// The interface.
+        interface: String,
+        /// Where it is.
+        namespace: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// An offload that the driver does not let go of.
+    #[error("{interface}: the driver keeps {feature} {}; it has to be {}", on_off(!.wanted), on_off(*.wanted))]
+    Fixed {
+        /// The interface.
+        interface: String,
+        /// `ethtool -k`'s name of the offload.
+        feature: &'static str,
+        /// What was asked for.
+        wanted: bool,
+    },
+    /// The kernel refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was to be done.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The namespace could not be used.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+impl LinkError {
+    fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        Self::System {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+}
+
+const fn on_off(value: bool) -> &'static str {
+    if value { "on" } else { "off" }
+}
+
+/// What is known of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// Index in its namespace.
+    pub index: u32,
+    /// Driver, such as `veth` or `mlx5_core`; empty where there is none, as for `lo`.
+    pub driver: String,
+    /// Kind of a software link, such as `veth`, `tun` or `bridge`; `None` for hardware.
+    pub kind: Option<String>,
+    /// Ethernet address.
+    pub mac: [u8; 6],
+    /// Largest layer-3 packet in octets.
+    pub mtu: u32,
+    /// It is set up (`ip link set up`).
+    pub up: bool,
+    /// There is a link to the other end.
+    pub carrier: bool,
+    /// Speed in bit/s as the driver reports it; `None` where unknown. Note that veth and tap report 10 Gbit/s whatever they are.
+    pub speed: Option<u64>,
+}
+
+/// The state of `interface`. An error that lists what there is when it does not exist.
+pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkError> {
+    let link = find(namespace, interface)?;
+    let (driver, speed) =
+        namespace.run(|| (ethtool::driver(interface), ethtool::speed(interface)))?;
+    let mut state = LinkState {
+        index: link.header.index,
+        // Not every link has ethtool operations; that is no error.
+        driver: driver.unwrap_or_default(),
+        kind: None,
+        mac: [0; 6],
+        mtu: 0,
+        up: link.header.flags.contains(LinkFlags::Up),
+        carrier: false,
+        speed: speed.unwrap_or_default(),
+    };
+    for attribute in link.attributes {
+        match attribute {
+            LinkAttribute::Address(address) => state.mac = address.try_into().unwrap_or_default(),
+            LinkAttribute::Mtu(mtu) => state.mtu = mtu,
+            LinkAttribute::Carrier(carrier) => state.carrier = carrier != 0,
+            LinkAttribute::LinkInfo(infos) => {
+                state.kind = infos.iter().find_map(|info| {
+                    if let LinkInfo::Kind(kind) = info {
+                        Some(kind.to_string())
+                    } else {
+                        None
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(state)
+}
+
+/// How often its carrier has come or gone.
+pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, LinkError> {
+    let link = find(namespace, interface)?;
+    let changes = |attribute: &LinkAttribute| {
+        if let LinkAttribute::CarrierChanges(count) = attribute {
+            Some(*count)
+        } else {
+            None
+        }
+    };
+    Ok(link.attributes.iter().find_map(changes).unwrap_or_default())
+}
+
+/// Whether an offload is on.
+pub fn feature(
+    namespace: &Namespace,
+    interface: &str,
+    feature: Feature,
+) -> Result<bool, LinkError> {
+    let on = namespace.run(|| ethtool::feature(interface, feature))?;
+    on.map_err(|error| {
+        LinkError::system(
+            format!("cannot read {} of {interface}", feature.name()),
+            error,
+        )
+    })
+}
+
+/// Every offload that the kernel knows, by its name; none where the driver has no ethtool
+/// operations.
+pub fn features(namespace: &Namespace, interface: &str) -> Result<Vec<FeatureFact>, LinkError> {
+    Ok(namespace
+        .run(|| features::read(interface))?
+        .unwrap_or_default())
+}
+
+/// Sets an offload and makes sure that it is so. An error that names it where the driver does not let go.
+pub fn set_feature(
+    namespace: &Namespace,
+    interface: &str,
+    feature: Feature,
+    on: bool,
+) -> Result<(), LinkError> {
+    let now = namespace.run(|| {
+        ethtool::set_feature(interface, feature, on)?;
+        ethtool::feature(interface, feature)
+    })?;
+    match now {
+        Ok(now) if now == on => Ok(()),
+        Ok(_) => Err(LinkError::Fixed {
+            interface: interface.to_owned(),
+            feature: feature.name(),
+            wanted: on,
+        }),
+        Err(error) => Err(LinkError::system(
+            format!("cannot set {} of {interface}", feature.name()),
+            error,
+        )),
+    }
+}
+
+fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
+    let links: Vec<LinkMessage> = netlink(
+        namespace,
+        "cannot list the interfaces",
+        async |handle, _| handle.link().get().execute().try_collect().await,
+    )?;
+    let names = links
+        .iter()
+        .flat_map(|link| &link.attributes)
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        });
+    let known = names.collect();
+    let is_it = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if name == interface);
+    links
+        .into_iter()
+        .find(|link| link.attributes.iter().any(is_it))
+        .ok_or_else(|| LinkError::Unknown {
+            interface: interface.to_owned(),
+            namespace: namespace.to_string(),
+            known,
+        })
+}
+
+fn standard_counters(link: &LinkMessage) -> Stats64 {
+    let stats = link.attributes.iter().find_map(|attribute| {
+        if let LinkAttribute::Stats64(stats) = attribute {
+            Some(*stats)
+        } else {
+            None
+        }
+    });
+    stats.unwrap_or_default()
+}
+
+/// Runs `work` with a netlink socket in `namespace` that is subscribed to changes of links.
+fn netlink<T: Send>(
+    namespace: &Namespace,
+    what: &str,
+    work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error> + Send,
+) -> Result<T, LinkError> {
+    namespace
+        .run(|| on_runtime(work))?
+        .map_err(|error| LinkError::system(what, error))
+}

@@ -1,0 +1,307 @@
+//! The counters that a port's driver and MAC have of PAUSE/PFC frames: who reads them, live or recorded, and the log of a repetition.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::{LinkError, dcb, ethtool, pause};
+use crate::driver::kernel::netns::Namespace;
+use crate::evidence::mac::{self, MacCounter, MacReading, MacReport};
+use crate::nic;
+use pfc_ebpf::units::Nanos;
+
+/// Who reads the counters of a port.
+pub trait MacReader {
+    /// All of them, now.
+    fn read(&mut self) -> Result<MacReading, LinkError>;
+}
+
+/// Reads an interface.
+#[derive(Debug)]
+pub struct Live {
+    namespace: Namespace,
+    interface: String,
+}
+
+impl Live {
+    /// Of `interface` in `namespace`.
+    pub fn new(namespace: &Namespace, interface: &str) -> Result<Self, LinkError> {
+        Ok(Self {
+            namespace: namespace.try_clone()?,
+            interface: interface.to_owned(),
+        })
+    }
+}
+
+impl MacReader for Live {
+    fn read(&mut self) -> Result<MacReading, LinkError> {
+        let interface = self.interface.as_str();
+        let read = self.namespace.run(|| {
+            // An interface that is gone is an error; statistics that a driver has not are none.
+            let private = match ethtool::counters(interface) {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
+                other => other?,
+            };
+            Ok::<_, std::io::Error>(MacReading {
+                driver: ethtool::driver(interface).unwrap_or_default(),
+                private,
+                pause: pause::pause(interface)
+                    .map(|pause| pause.frames)
+                    .unwrap_or_default(),
+                mac_control: pause::mac_control(interface).unwrap_or_default(),
+                pfc: dcb::pfc(interface).unwrap_or_default(),
+            })
+        })?;
+        read.map_err(|error| {
+            LinkError::system(format!("cannot read the counters of {interface}"), error)
+        })
+    }
+}
+
+/// Gives what was recorded, reading by reading; an error when there is no more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Recorded(pub VecDeque<MacReading>);
+
+impl MacReader for Recorded {
+    fn read(&mut self) -> Result<MacReading, LinkError> {
+        let end = || {
+            LinkError::system(
+                "the recording of counters",
+                std::io::Error::from(std::io::ErrorKind::UnexpectedEof),
+            )
+        };
+        self.0.pop_front().ok_or_else(end)
+    }
+}
+
+/// How counters of a port were shown to count at all: it holds for the rest of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alive {
+    /// PFC setting of the port meanwhile: with another one it holds no more.
+    enabled: Option<u8>,
+    /// How, by the counter's name.
+    shown: BTreeMap<String, String>,
+}
+
+impl Alive {
+    fn how(&self, enabled: Option<u8>, counter: &str) -> Option<String> {
+        self.shown
+            .get(counter)
+            .filter(|_| self.enabled == enabled)
+            .cloned()
+    }
+
+    fn note(&mut self, enabled: Option<u8>, counter: &str, how: &str) {
+        if self.enabled != enabled {
+            *self = Self {
+                enabled,
+                shown: BTreeMap::new(),
+            };
+        }
+        self.shown
+            .entry(counter.to_owned())
+            .or_insert_with(|| how.to_owned());
+    }
+}
+
+/// The readings of one repetition.
+pub struct MacLog {
+    reader: Box<dyn MacReader>,
+    report: MacReport,
+}
+
+impl MacLog {
+    /// A log without readings: sees which counters there are. `port` is `tx` or `rx`.
+    pub fn begin(
+        mut reader: Box<dyn MacReader>,
+        port: &str,
+        interface: &str,
+        alive: &Alive,
+    ) -> Self {
+        let mut report = MacReport {
+            port: port.to_owned(),
+            interface: interface.to_owned(),
+            driver: String::new(),
+            lag: 0,
+            enabled: None,
+            readings: Vec::new(),
+            counters: Vec::new(),
+            error: None,
+        };
+        match reader.read() {
+            Ok(reading) => {
+                let enabled = reading.pfc.map(|pfc| pfc.enabled);
+                let known = |(counter, _): (MacCounter, u64)| MacCounter {
+                    alive: alive.how(enabled, &counter.name),
+                    ..counter
+                };
+                report.counters = nic::counters(&reading).into_iter().map(known).collect();
+                report.lag = if report.counters.is_empty() {
+                    0
+                } else {
+                    nic::lag(&reading.driver)
+                };
+                (report.driver, report.enabled) = (reading.driver, enabled);
+            }
+            Err(error) => report.error = Some(error.to_string()),
+        }
+        Self { reader, report }
+    }
+
+    /// How old the counts may be that are read.
+    pub fn lag(&self) -> Nanos {
+        self.report.lag
+    }
+
+    /// Reads all counters; `before` is what begins now. What cannot be read makes the log useless, and nothing else.
+    pub fn read(&mut self, before: &str, now: Nanos) {
+        if self.report.error.is_some() {
+            return;
+        }
+        match self.reader.read() {
+            Ok(reading) => self.add(&reading, before, now),
+            Err(error) => self.report.error = Some(error.to_string()),
+        }
+    }
+
+    fn add(&mut self, reading: &MacReading, before: &str, now: Nanos) {
+        let report = &mut self.report;
+        if report.enabled != reading.pfc.map(|pfc| pfc.enabled) {
+            report.error = Some(format!(
+                "the PFC settings of {} were changed meanwhile",
+                report.interface
+            ));
+        }
+        let found = nic::counters(reading);
+        for counter in &mut report.counters {
+            match found
+                .iter()
+                .find(|(other, _)| other.name == counter.name && other.source == counter.source)
+            {
+                Some((_, value)) => counter.values.push(*value),
+                None => {
+                    report.error = Some(format!(
+                        "{} has lost its counter {}",
+                        report.interface, counter.name
+                    ))
+                }
+            }
+        }
+        report.readings.push(mac::Reading {
+            before: before.to_owned(),
+            time: now,
+        });
+    }
+
+    /// The readings; counters that rose are alive from now on, `during` which they did.
+    pub fn finish(self, during: &str, alive: &mut Alive) -> MacReport {
+        for (counter, _) in rises(&self.report) {
+            alive.note(
+                self.report.enabled,
+                &counter,
+                &format!("it rose in {during}"),
+            );
+        }
+        self.report
+    }
+}
+
+/// The counters that rose, each with by how much.
+pub fn rises(report: &MacReport) -> Vec<(String, u64)> {
+    let rise = |counter: &MacCounter| {
+        counter
+            .rise()
+            .filter(|rise| *rise > 0)
+            .map(|rise| (counter.name.clone(), rise))
+    };
+    report.counters.iter().filter_map(rise).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::preflight::Pfc;
+
+    fn reading(xoff: u64, enabled: u8) -> MacReading {
+        let private = vec![
+            ("port.rx_priority_3_xoff_rx".into(), xoff),
+            ("rx_packets".into(), 9),
+        ];
+        MacReading {
+            driver: "i40e".into(),
+            private,
+            pfc: Some(Pfc {
+                enabled,
+                ..Pfc::default()
+            }),
+            ..MacReading::default()
+        }
+    }
+
+    fn log(readings: Vec<MacReading>, alive: &mut Alive) -> MacReport {
+        let count = readings.len();
+        let recorded = Recorded([vec![readings[0].clone()], readings].concat().into());
+        let mut log = MacLog::begin(Box::new(recorded), "tx", "eth0", alive);
+        for index in 0..count {
+            log.read("storm", index as Nanos);
+        }
+        log.finish("lossless 3", alive)
+    }
+
+    #[test]
+    fn what_rose_is_alive_for_the_rest_of_the_run() {
+        let mut alive = Alive::default();
+        let first = log(
+            vec![reading(5, 0), reading(5, 0), reading(8, 0)],
+            &mut alive,
+        );
+        assert_eq!(
+            (first.driver.as_str(), first.enabled, first.error),
+            ("i40e", Some(0), None)
+        );
+        let counter = &first.counters[0];
+        assert_eq!(
+            (counter.values.as_slice(), counter.rise(), &counter.alive),
+            (&[5, 5, 8][..], Some(3), &None)
+        );
+        let second = log(vec![reading(8, 0), reading(8, 0)], &mut alive);
+        assert_eq!(
+            second.counters[0].alive.as_deref(),
+            Some("it rose in lossless 3")
+        );
+        assert_eq!(second.counters[0].rise(), Some(0));
+        let third = log(vec![reading(8, 0x10), reading(8, 0x10)], &mut alive);
+        assert_eq!(
+            third.counters[0].alive, None,
+            "with another PFC setting it may not count"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_is_said() {
+        let alive = &mut Alive::default();
+        assert!(
+            log(vec![reading(5, 0), reading(5, 8)], alive)
+                .error
+                .unwrap()
+                .contains("PFC settings of eth0")
+        );
+        let mut gone = reading(5, 0);
+        gone.private.remove(0);
+        assert!(
+            log(vec![reading(5, 0), gone], alive)
+                .error
+                .unwrap()
+                .contains("port.rx_priority_3_xoff_rx")
+        );
+        assert_eq!(
+            log(vec![reading(5, 0), reading(1, 0)], alive).counters[0].rise(),
+            None,
+            "a reset"
+        );
+        let mut ended = MacLog::begin(Box::new(Recorded::default()), "tx", "eth0", alive);
+        ended.read("baseline", 0);
+        assert!(ended.finish("", alive).error.is_some());
+    }
+}

@@ -1,0 +1,330 @@
+//! A raw AF_PACKET socket that only sends, straight to the driver.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use super::clock;
+use pfc_ebpf::units::Nanos;
+
+/// Frames in one system call at the most.
+pub const BATCH: usize = 64;
+/// Room for what a NIC has not yet sent: 4 ms at 10 Gbit/s with the kernel's own bookkeeping.
+const SEND_BUFFER: libc::c_int = 16 << 20;
+
+/// Sends frames on one interface. Receives nothing: it is bound to protocol 0.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+    interface: String,
+}
+
+/// From one try to the next where there was no room. Nothing tells when there is: past the queueing
+/// discipline the kernel keeps nothing back for a full ring, and POLLOUT speaks of the socket's
+/// buffer alone, which a full ring leaves nearly empty. A ring of 256 frames of 1024 octets takes
+/// 0.2 ms at 10 Gbit/s to run dry.
+pub const AGAIN: Nanos = 100_000;
+
+/// What became of a batch. Frames after the refused one were not tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchOutcome {
+    /// How many left, counted from the first.
+    pub left: usize,
+    /// The frame after those was refused for want of room (ENOBUFS, EAGAIN).
+    pub refused: bool,
+}
+
+/// Why a socket could not be opened or a frame not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum PacketError {
+    /// The name is not known in this network namespace.
+    #[error(
+        "no interface {interface:?} in this network namespace; `ip link` lists those there are"
+    )]
+    NoInterface {
+        /// Its name.
+        interface: String,
+    },
+    /// No CAP_NET_RAW.
+    #[error(
+        "not permitted to open a packet socket on {interface}: CAP_NET_RAW is needed, run as root or `setcap cap_net_raw+ep`"
+    )]
+    NotPermitted {
+        /// Interface.
+        interface: String,
+    },
+    /// Another refusal of the kernel.
+    #[error("cannot open a packet socket on {interface}: {what}: {source}")]
+    Open {
+        /// Interface.
+        interface: String,
+        /// System call or option.
+        what: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The frame did not leave for want of room.
+    #[error("{interface} had no room for a frame: its queue, or that of its peer, is full")]
+    Refused {
+        /// Interface.
+        interface: String,
+    },
+    /// The interface is down.
+    #[error("{interface} is down; `ip link set {interface} up`")]
+    Down {
+        /// Interface.
+        interface: String,
+    },
+    /// The frame is longer than the interface takes.
+    #[error(
+        "a frame of {length} octets is too long for {interface}; raise its MTU (`ip link set {interface} mtu ...`) or send shorter frames"
+    )]
+    TooLong {
+        /// Interface.
+        interface: String,
+        /// Octets without FCS.
+        length: usize,
+    },
+    /// Another failure to send.
+    #[error("cannot send on {interface}: {source}")]
+    Send {
+        /// Interface.
+        interface: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+}
+
+impl PacketSocket {
+    /// Opens a socket on `interface` of the calling thread's network namespace, where it stays wherever it is used from.
+    pub fn open(interface: &str) -> Result<Self, PacketError> {
+        let interface = interface.to_owned();
+        let Ok(index) = if_nametoindex(interface.as_str()) else {
+            return Err(PacketError::NoInterface { interface });
+        };
+        let fd = match silent_socket() {
+            Ok(fd) => fd,
+            Err(Errno::EPERM | Errno::EACCES) => {
+                return Err(PacketError::NotPermitted { interface });
+            }
+            Err(errno) => {
+                return Err(PacketError::Open {
+                    interface,
+                    what: "socket",
+                    source: errno.into(),
+                });
+            }
+        };
+        let open_error = |what| {
+            let interface = interface.clone();
+            move |errno: Errno| PacketError::Open {
+                interface,
+                what,
+                source: errno.into(),
+            }
+        };
+        // Without it frames wait in the queueing discipline, and leave long after their stamp was made.
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+            .map_err(open_error("PACKET_QDISC_BYPASS"))?;
+        if set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
+            set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_BUFFER)
+                .map_err(open_error("SO_SNDBUF"))?;
+        }
+        // SAFETY: all octets zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = index as i32;
+        // SAFETY: `address` is a sockaddr_ll of the length given.
+        Errno::result(unsafe {
+            libc::bind(
+                fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as u32,
+            )
+        })
+        .map_err(open_error("bind"))?;
+        Ok(Self { fd, interface })
+    }
+
+    /// Sends one frame, without FCS.
+    pub fn send(&self, frame: &[u8]) -> Result<(), PacketError> {
+        // SAFETY: the pointer and the length are those of `frame`.
+        match Errno::result(unsafe {
+            libc::send(
+                self.fd.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+            )
+        }) {
+            Ok(_) => Ok(()),
+            Err(errno) => Err(self.send_error(errno, frame.len())),
+        }
+    }
+
+    /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room; nothing is tried again.
+    /// An error means that no frame of the batch left.
+    pub fn send_batch<'a>(
+        &self,
+        frames: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<BatchOutcome, PacketError> {
+        // SAFETY: all octets zero is a valid iovec and a valid mmsghdr.
+        let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (zeroed(), zeroed()) };
+        let mut count = 0;
+        for ((frame, vector), message) in frames.zip(&mut vectors).zip(&mut messages) {
+            *vector = libc::iovec {
+                iov_base: frame.as_ptr().cast_mut().cast(),
+                iov_len: frame.len(),
+            };
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(BatchOutcome {
+                left: 0,
+                refused: false,
+            });
+        }
+        // SAFETY: the first `count` messages point to vectors that live as long as the call, and those to frames that the
+        // iterator borrowed for 'a; the kernel only reads them.
+        let sent = Errno::result(unsafe {
+            libc::sendmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                count,
+                libc::MSG_DONTWAIT,
+            )
+        });
+        match sent {
+            // The kernel stops at the first frame that fails and keeps the reason to itself. If that was not want of room,
+            // the next call meets it as an error.
+            Ok(left) => Ok(BatchOutcome {
+                left: left as usize,
+                refused: (left as u32) < count,
+            }),
+            Err(Errno::ENOBUFS | Errno::EAGAIN) => Ok(BatchOutcome {
+                left: 0,
+                refused: true,
+            }),
+            Err(errno) => Err(self.send_error(errno, vectors[0].iov_len)),
+        }
+    }
+
+    /// The interface it was opened on.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    fn send_error(&self, errno: Errno, length: usize) -> PacketError {
+        let interface = self.interface.clone();
+        match errno {
+            Errno::ENOBUFS | Errno::EAGAIN => PacketError::Refused { interface },
+            Errno::ENETDOWN => PacketError::Down { interface },
+            Errno::EMSGSIZE => PacketError::TooLong { interface, length },
+            _ => PacketError::Send {
+                interface,
+                source: errno.into(),
+            },
+        }
+    }
+}
+
+/// Tries `send` until there is room, for `patience` at the longest; also returns how often there
+/// was none. A frame that was refused did not leave, so that what `send` notes of the last try is
+/// exact.
+pub fn when_there_is_room<T>(
+    patience: Nanos,
+    mut send: impl FnMut() -> Result<T, PacketError>,
+) -> Result<(T, u64), PacketError> {
+    let end = clock::now() + patience;
+    let mut waits = 0;
+    loop {
+        match send() {
+            Err(PacketError::Refused { .. }) if clock::now() < end => waits += 1,
+            result => return result.map(|sent| (sent, waits)),
+        }
+        clock::sleep_until(clock::now() + AGAIN);
+    }
+}
+
+/// A raw packet socket that receives nothing: it has protocol 0.
+pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
+    socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+}
+
+fn set_option(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> nix::Result<()> {
+    // SAFETY: `value` is an int of the length given.
+    let set = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as u32,
+        )
+    };
+    Errno::result(set).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that refuses so many frames.
+    fn refusing(mut refusals: u64) -> impl FnMut() -> Result<u64, PacketError> {
+        move || match refusals.checked_sub(1) {
+            None => Ok(7),
+            Some(left) => {
+                refusals = left;
+                Err(PacketError::Refused {
+                    interface: "a".into(),
+                })
+            }
+        }
+    }
+
+    #[test]
+    fn room_is_waited_for_and_each_refusal_counted() {
+        const LONG: Nanos = 3_600_000_000_000;
+        assert_eq!(when_there_is_room(LONG, refusing(0)).unwrap(), (7, 0));
+        assert_eq!(when_there_is_room(LONG, refusing(3)).unwrap(), (7, 3));
+        // No longer than the patience lasts, and not for what no room mends.
+        let error = when_there_is_room(AGAIN, refusing(u64::MAX)).unwrap_err();
+        assert!(matches!(error, PacketError::Refused { .. }), "{error}");
+        let mut tries = 0;
+        let down = || {
+            tries += 1;
+            Err::<(), _>(PacketError::Down {
+                interface: "a".into(),
+            })
+        };
+        let error = when_there_is_room(LONG, down).unwrap_err();
+        assert!(matches!(error, PacketError::Down { .. }), "{error}");
+        assert_eq!(tries, 1);
+    }
+
+    #[test]
+    fn an_unknown_interface_is_named() {
+        let error = PacketSocket::open("no-such-port").unwrap_err();
+        assert!(
+            matches!(&error, PacketError::NoInterface { interface } if interface == "no-such-port")
+        );
+        assert!(error.to_string().contains("\"no-such-port\""), "{error}");
+    }
+}

@@ -1,0 +1,437 @@
+//! Child processes that end with the tester: the simulated device, and hook commands.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::unistd::Pid;
+
+use super::netns::{Namespace, NamespaceError};
+use crate::evidence::pfc::HookOutput;
+
+/// Why a child process was of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It could not be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// Command.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It ended before it said what was awaited.
+    #[error("{what} ended ({status}) before it answered; its messages are above")]
+    Ended {
+        /// Command.
+        what: String,
+        /// How.
+        status: ExitStatus,
+    },
+    /// It said nothing, or did not end, in time; it has been killed.
+    #[error("{what} did not {awaited} within {} s and was killed", .waited.as_secs_f64())]
+    TimedOut {
+        /// Command.
+        what: String,
+        /// What it should have done.
+        awaited: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Pipes or waiting failed.
+    #[error("cannot talk to {what}: {source}")]
+    System {
+        /// Command.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+/// A process whose standard input and output we hold; its standard error is ours. Killed when dropped, and by the kernel when
+/// this process dies. Keys of the terminal do not reach it: it is in a process group of its own.
+#[derive(Debug)]
+pub struct Child {
+    what: String,
+    process: std::process::Child,
+    pidfd: OwnedFd,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// Read, and not yet handed out.
+    buffer: Vec<u8>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Exit status.
+    pub status: ExitStatus,
+    /// What it printed and [`Child::read_line`] had not read.
+    pub stdout: String,
+}
+
+impl Child {
+    /// Starts `command` in `namespace`.
+    pub fn spawn(namespace: &Namespace, command: Command) -> Result<Self, ProcessError> {
+        Self::start(Some(namespace.try_clone()?), command)
+    }
+
+    /// Starts `command` where this process is, which needs no privilege.
+    pub fn spawn_here(command: Command) -> Result<Self, ProcessError> {
+        Self::start(None, command)
+    }
+
+    fn start(namespace: Option<Namespace>, mut command: Command) -> Result<Self, ProcessError> {
+        let what = format!("{command:?}");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        prepare(&mut command);
+        let (started, start) = mpsc::channel();
+        // The kernel sends the death signal when the thread that started the child ends, so this one stays until the child has.
+        thread::spawn(move || {
+            let entered = namespace.map_or(Ok(()), |namespace| namespace.enter());
+            let spawned = entered
+                .map_err(ProcessError::from)
+                .map(|()| command.spawn().and_then(with_pidfd));
+            let exit = match &spawned {
+                Ok(Ok((_, pidfd))) => pidfd.try_clone().ok(),
+                _ => None,
+            };
+            let _ = started.send(spawned);
+            if let Some(exit) = exit {
+                let _ = wait_readable(&[&exit], None);
+            }
+        });
+        let spawned = start.recv().expect("the thread sends before it ends");
+        let (mut process, pidfd) = spawned?.map_err(|source| ProcessError::Start {
+            what: what.clone(),
+            source,
+        })?;
+        let stdin = process.stdin.take();
+        let stdout = process.stdout.take().expect("asked for above");
+        Ok(Self {
+            what,
+            process,
+            pidfd,
+            stdin,
+            stdout,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Writes to its standard input.
+    pub fn write(&mut self, text: &str) -> Result<(), ProcessError> {
+        let stdin = self
+            .stdin
+            .as_mut()
+            .expect("only `finish`, which takes the child, closes it");
+        stdin
+            .write_all(text.as_bytes())
+            .and_then(|()| stdin.flush())
+            .map_err(|error| self.failed(error))
+    }
+
+    /// The next line that it prints, without its end. An error after `timeout`, or when it ends without one.
+    pub fn read_line(&mut self, timeout: Duration) -> Result<String, ProcessError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&octet| octet == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if !wait_readable(&[&self.stdout], Some(deadline))
+                .map_err(|error| self.failed(error))?[0]
+            {
+                return Err(self.timed_out("print a line", timeout));
+            }
+            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
+                == 0
+            {
+                let status = self.wait(deadline, timeout)?;
+                return Err(ProcessError::Ended {
+                    what: self.what.clone(),
+                    status,
+                });
+            }
+        }
+    }
+
+    /// Closes its standard input, reads what it still prints and waits for its end. Killed after `timeout`, which is an error.
+    pub fn finish(mut self, timeout: Duration) -> Result<Finished, ProcessError> {
+        let deadline = Instant::now() + timeout;
+        self.stdin = None;
+        loop {
+            if !wait_readable(&[&self.stdout], Some(deadline))
+                .map_err(|error| self.failed(error))?[0]
+            {
+                return Err(self.timed_out("end", timeout));
+            }
+            if read_some(&mut self.stdout, &mut self.buffer).map_err(|error| self.failed(error))?
+                == 0
+            {
+                break;
+            }
+        }
+        let status = self.wait(deadline, timeout)?;
+        Ok(Finished {
+            status,
+            stdout: String::from_utf8_lossy(&self.buffer).into_owned(),
+        })
+    }
+
+    fn wait(&mut self, deadline: Instant, timeout: Duration) -> Result<ExitStatus, ProcessError> {
+        if !wait_readable(&[&self.pidfd], Some(deadline)).map_err(|error| self.failed(error))?[0] {
+            return Err(self.timed_out("end", timeout));
+        }
+        self.process.wait().map_err(|error| self.failed(error))
+    }
+
+    fn timed_out(&mut self, awaited: &'static str, waited: Duration) -> ProcessError {
+        self.kill();
+        ProcessError::TimedOut {
+            what: self.what.clone(),
+            awaited,
+            waited,
+        }
+    }
+
+    fn kill(&mut self) {
+        // Both fail only when it has ended and been waited for already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    fn failed(&self, source: io::Error) -> ProcessError {
+        ProcessError::System {
+            what: self.what.clone(),
+            source,
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs the user's `command` by `sh -c` with `env` added to the environment. `hook` and `when` name it in the evidence. A
+/// status other than 0 is no error here. After `timeout` the command and all that it started are killed, which is one.
+pub fn run_hook(
+    hook: &str,
+    when: &str,
+    command: &str,
+    env: &[(&str, &str)],
+    timeout: Duration,
+) -> Result<HookOutput, ProcessError> {
+    let deadline = Instant::now() + timeout;
+    let what = || format!("the hook {hook} ({command})");
+    let failed = |source| ProcessError::System {
+        what: what(),
+        source,
+    };
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).envs(env.iter().copied());
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // This thread waits for the shell below, so it lives long enough.
+    prepare(&mut shell);
+    let (process, pidfd) =
+        shell
+            .spawn()
+            .and_then(with_pidfd)
+            .map_err(|source| ProcessError::Start {
+                what: what(),
+                source,
+            })?;
+    let mut shell = Group(process);
+    let process = &mut shell.0;
+    let stdout = process.stdout.take().expect("asked for above");
+    let stderr = process.stderr.take().expect("asked for above");
+    let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
+        file: Some(File::from(pipe)),
+        text: Vec::new(),
+    });
+    loop {
+        let open: Vec<&mut Pipe> = pipes
+            .iter_mut()
+            .filter(|pipe| pipe.file.is_some())
+            .collect();
+        let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
+        watched.extend(
+            open.iter()
+                .flat_map(|pipe| &pipe.file)
+                .map(|file| file as &dyn AsFd),
+        );
+        let ready = wait_readable(&watched, Some(deadline)).map_err(failed)?;
+        // Also of a hook that never stops printing.
+        if !ready.contains(&true) || Instant::now() >= deadline {
+            return Err(ProcessError::TimedOut {
+                what: what(),
+                awaited: "end",
+                waited: timeout,
+            });
+        }
+        // Once the shell has ended and the pipes are empty it is over, even if something in the background holds them open.
+        if ready[0] && !ready[1..].contains(&true) {
+            break;
+        }
+        for (pipe, _) in open
+            .into_iter()
+            .zip(&ready[1..])
+            .filter(|(_, ready)| **ready)
+        {
+            pipe.read().map_err(failed)?;
+        }
+    }
+    let status = shell.0.wait().map_err(failed)?;
+    let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
+    Ok(HookOutput {
+        hook: hook.to_owned(),
+        when: when.to_owned(),
+        command: command.to_owned(),
+        // As shells have it.
+        status: status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        stdout,
+        stderr,
+    })
+}
+
+/// A shell with all that it started in its process group, which ends with this.
+struct Group(std::process::Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Until it has been waited for the group's number is its own; afterwards what it left behind goes on, as it wished.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// One output of a hook.
+struct Pipe {
+    /// `None` once its other end is closed.
+    file: Option<File>,
+    text: Vec<u8>,
+}
+
+impl Pipe {
+    fn read(&mut self) -> io::Result<()> {
+        if let Some(file) = &mut self.file
+            && read_some(file, &mut self.text)? == 0
+        {
+            self.file = None;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel kills the child when the thread that starts it ends, whatever ends it. No signal is blocked in it, though the
+/// tester blocks those that it waits for: the user's commands may rely on them.
+fn prepare(command: &mut Command) {
+    let set = || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only prctl and pthread_sigmask are called, which are async-signal-safe and allocate nothing.
+    unsafe { command.pre_exec(set) };
+}
+
+fn with_pidfd(process: std::process::Child) -> io::Result<(std::process::Child, OwnedFd)> {
+    // SAFETY: the call has no memory arguments. The process has not been waited for, so the number is its own.
+    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.id(), 0) };
+    if pidfd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened this descriptor, and nobody else knows it.
+    Ok((process, unsafe { OwnedFd::from_raw_fd(pidfd as i32) }))
+}
+
+/// Waits until one of `files` can be read or has ended; which ones. None of them at `deadline`.
+fn wait_readable(files: &[&dyn AsFd], deadline: Option<Instant>) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd> = files
+        .iter()
+        .map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN))
+        .collect();
+    loop {
+        let timeout = match deadline {
+            None => PollTimeout::NONE,
+            // Rounded up, so as not to return before the time.
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        match poll(&mut polled, timeout) {
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) if deadline.is_none_or(|at| Instant::now() < at) => {}
+            Ok(_) => {
+                return Ok(polled
+                    .iter()
+                    .map(|file| file.any().unwrap_or(false))
+                    .collect());
+            }
+        }
+    }
+}
+
+fn read_some(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
+    let mut chunk = [0; 4096];
+    let octets = from.read(&mut chunk)?;
+    to.extend_from_slice(&chunk[..octets]);
+    Ok(octets)
+}
+
+/// Start time of a process, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if there is
+/// no such process, or only a zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so count from behind it: state is field 3.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    if state == "Z" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_start() {
+        let own = start_time(std::process::id()).unwrap();
+        assert!(own > 0);
+        // PID_MAX_LIMIT: numbers stay below it.
+        assert_eq!(start_time(1 << 22), None);
+    }
+}

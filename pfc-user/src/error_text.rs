@@ -1,0 +1,30 @@
+//! Errors as messages.
+
+/// An error with its causes, each said once: many a message has its cause in it already.
+pub fn in_words(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .fold(String::new(), |said, cause| match cause.to_string() {
+            cause if said.is_empty() => cause,
+            cause if said.ends_with(&cause) => said,
+            cause => format!("{said}: {cause}"),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once() {
+        let cause = std::io::Error::from_raw_os_error(libc::ENETDOWN);
+        let error = anyhow::Error::from(crate::driver::kernel::link::LinkError::System {
+            what: "cannot list".into(),
+            source: cause,
+        });
+        assert_eq!(
+            in_words(&error.context("no port")),
+            "no port: cannot list: Network is down (os error 100)"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Evidence of the PFC cases.
+
+#[path = "../bench/mod.rs"]
+mod bench;
+
+use validator::dut::switch::fault::Fault;
+use validator::evidence::pfc::PfcEvidence;
+use validator::evidence::{CaseEvidence, Repetition};
+
+use super::{Disturbance, OnDevice, case};
+
+/// Lossless priorities, and the storm where it is not on all of them.
+type Asked = (&'static [u8], Option<&'static [u8]>);
+
+/// The repetitions of a short plan of all four cases.
+const CASES: [(&str, &[Asked]); 4] = [
+    ("pfc.pause-single-lossless", &[(&[3], None)]),
+    (
+        "pfc.pause-multi-lossless",
+        &[(&[3, 4], None), (&[3, 4], Some(&[3]))],
+    ),
+    ("pfc.pause-lossy", &[(&[3], None)]),
+    ("pfc.global-pause", &[(&[3, 4], None)]),
+];
+
+/// Faults with the values that make a difference.
+const VALUES: [&str; 2] = ["drops=lossy", "drops=lossless"];
+
+/// Devices whose evidence is also judged after each disturbance.
+pub const DISTURBED: [&str; 3] = ["good", "loses-held", "duplicates"];
+
+pub const DISTURBANCES: [Disturbance; 6] = [
+    ("interrupted", |recorded| of(recorded).interrupted = true),
+    ("lost", |recorded| of(recorded).accounting[0].rise = 5),
+    ("no-carrier", |recorded| {
+        of(recorded).ports.rx.carrier = false
+    }),
+    ("watchdog", |recorded| of(recorded).ports.watchdog = None),
+    ("unseen", |recorded| {
+        let e = of(recorded);
+        e.ports.tx.pfc_visible = None;
+        e.tx_port = Default::default();
+    }),
+    ("contradicts", |recorded| of(recorded).received.truncate(1)),
+];
+
+fn of(recorded: &mut Repetition) -> &mut PfcEvidence {
+    match recorded {
+        Repetition::Pfc(evidence) => evidence,
+        other => panic!("evidence of another family: {other:?}"),
+    }
+}
+
+pub fn faults() -> Vec<&'static str> {
+    Fault::CATALOGUE.iter().map(|entry| entry.name).collect()
+}
+
+fn run(id: &str, asked: &[Asked], faults: &[Fault]) -> CaseEvidence {
+    let one = |(lossless, storm): &Asked| {
+        let mut plan = bench::plan(id, lossless, *storm);
+        // Few frames make little evidence.
+        plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
+        plan.durations.traffic = 300_000_000;
+        let evidence = bench::run(&plan, faults);
+        Repetition::Pfc(Box::new(evidence))
+    };
+    case(id, asked.iter().map(one).collect())
+}
+
+pub fn record() -> Vec<OnDevice> {
+    let mut all = Vec::new();
+    let names: Vec<&str> = faults()
+        .into_iter()
+        .filter(|name| *name != "drops")
+        .chain(VALUES)
+        .collect();
+    for (id, asked) in CASES {
+        let good = run(id, asked, &[]);
+        all.push(("good".into(), good));
+        for name in &names {
+            let evidence = run(id, asked, &[name.parse().unwrap()]);
+            all.push((name.to_string(), evidence));
+        }
+    }
+    all
+}

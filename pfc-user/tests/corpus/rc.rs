@@ -1,0 +1,93 @@
+//! Evidence of the RC case.
+
+#[path = "../rc_faults/bench.rs"]
+#[allow(dead_code, reason = "the tests of faults use the rest")]
+mod bench;
+
+use bench::{Virtual, of_document, plan};
+use validator::dut::requester::fault::Fault;
+use validator::evidence::rc::RcEvidence;
+use validator::evidence::{CaseEvidence, Repetition};
+
+use super::{Disturbance, OnDevice, case};
+
+/// Devices whose evidence is also judged after each disturbance.
+pub const DISTURBED: [&str; 4] = ["good", "one-retry-less", "stays-in-rts", "apm"];
+
+pub const DISTURBANCES: [Disturbance; 8] = [
+    ("interrupted", |recorded| of(recorded).interrupted = true),
+    ("interrupted-early", |recorded| {
+        let e = of(recorded);
+        e.interrupted = true;
+        (e.test, e.flush) = (None, None);
+    }),
+    ("unreachable", |recorded| {
+        let e = of(recorded);
+        e.unreachable = Some("no neighbour".into());
+        (e.control, e.test, e.flush) = (None, None, None);
+    }),
+    ("unknown", |recorded| {
+        let e = of(recorded);
+        (e.apm, e.device.apm) = (None, None);
+    }),
+    ("unrecorded", |recorded| {
+        let e = of(recorded);
+        if let Some(test) = &mut e.test {
+            test.lost = 1;
+        }
+    }),
+    ("lost", |recorded| {
+        let e = of(recorded);
+        if let Some(test) = &mut e.test {
+            test.drops = vec![("rx_dropped".into(), 2)];
+        }
+    }),
+    ("no-packet", |recorded| {
+        let e = of(recorded);
+        for phase in e.control.iter_mut().chain(&mut e.test) {
+            phase.packets.clear();
+            phase.answers.clear();
+            phase.completions.clear();
+        }
+    }),
+    ("contradicts", |recorded| {
+        of(recorded).plan.control_drops = 9
+    }),
+];
+
+fn of(recorded: &mut Repetition) -> &mut RcEvidence {
+    match recorded {
+        Repetition::Rc(evidence) => evidence,
+        other => panic!("evidence of another family: {other:?}"),
+    }
+}
+
+pub fn faults() -> Vec<&'static str> {
+    Fault::CATALOGUE.iter().map(|entry| entry.name).collect()
+}
+
+fn run(faults: &[&str]) -> CaseEvidence {
+    let plans = [of_document(), plan(0, 18, 1024), plan(7, 8, 4096)];
+    let one = |plan| {
+        let evidence = Virtual::new(faults).try_run(&plan);
+        evidence.map(|evidence| Repetition::Rc(Box::new(evidence)))
+    };
+    let (done, failed): (Vec<_>, Vec<_>) = plans.into_iter().map(one).partition(Result::is_ok);
+    CaseEvidence {
+        error: failed
+            .into_iter()
+            .find_map(Result::err)
+            .map(|error| error.to_string()),
+        ..case(bench::case().id, done.into_iter().flatten().collect())
+    }
+}
+
+pub fn record() -> Vec<OnDevice> {
+    let good = run(&[]);
+    let mut all = vec![("good".into(), good)];
+    for name in faults() {
+        let evidence = run(&[name]);
+        all.push((name.into(), evidence));
+    }
+    all
+}
