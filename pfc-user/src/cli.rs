@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::args::AgentArgs;
-use crate::config::{DEFAULT_PLAN, PlanChoice};
+use crate::config::{BUILT_IN_PLANS, DEFAULT_PLAN, PlanChoice};
 use crate::dut::requester::args::RequesterArgs;
 use crate::dut::sma::args::SmaArgs;
 use crate::dut::switch::args::SwitchArgs;
@@ -104,8 +104,7 @@ pub struct RunArgs {
     /// Where the ports are and what the DUT is; configs/testbeds has examples.
     #[arg(long, value_name = "FILE")]
     pub testbed: PathBuf,
-    /// Cases and their parameters: a built-in plan (all, pfc, smoke) or a plan file.
-    #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN)]
+    #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN, help = plan_help())]
     plan: String,
     /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
@@ -155,6 +154,11 @@ pub enum DutCommand {
     Requester(RequesterArgs),
 }
 
+fn plan_help() -> String {
+    let names = BUILT_IN_PLANS.map(|(name, _)| name).join(", ");
+    format!("Cases and their parameters: a built-in plan ({names}) or a plan file")
+}
+
 impl RunArgs {
     /// Which cases to run.
     pub fn choice(&self) -> PlanChoice {
@@ -187,6 +191,19 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_every_built_in_plan() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        let plan = run
+            .get_arguments()
+            .find(|argument| argument.get_id() == "plan");
+        let help = plan.unwrap().get_help().unwrap().to_string();
+        for (name, _) in BUILT_IN_PLANS {
+            assert!(help.contains(name), "{name} is not in: {help}");
+        }
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! The testbeds and plans that the tool brings along, and what becomes of them.
+//!
+//! lane: computing
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -212,8 +214,7 @@ fn the_simulated_testbed_has_the_defaults() {
     );
     assert_eq!((testbed.xdp, testbed.sender), (XdpMode::Auto, Sender::Auto));
     assert_eq!((testbed.trust, testbed.dscp_map), (Trust::Dscp, mod_8()));
-    assert_eq!(testbed.lossless, priorities(&[3, 4]));
-    assert_eq!(testbed.watchdog.as_deref(), Some("off"));
+    assert_eq!(testbed.lossless, []);
     assert_eq!(testbed.addresses.destination, Destination::RxPort);
     let limits = testbed.limits.at(testbed.line_rate.unwrap());
     assert_eq!(
@@ -234,6 +235,21 @@ fn the_bridge_testbed_differs_in_the_dut() {
     assert_eq!(testbed.record().dut, "bridge");
     let testbed = testbed.pfc.unwrap();
     assert_eq!(testbed.dut, Dut::Bridge);
+}
+
+#[test]
+fn the_watchdog_is_off_where_the_tool_makes_the_dut_and_else_as_declared() {
+    let watchdog = |testbed: &str, sets: &[&str]| {
+        let testbed = file(&format!("testbeds/{testbed}.toml"));
+        pfc(load(&testbed, "smoke", sets)).watchdog
+    };
+    let (on, off) = (Some("on".to_owned()), Some("off".to_owned()));
+    for made_by_us in ["sim", "bridge"] {
+        assert_eq!(watchdog(made_by_us, &[]), off);
+        assert_eq!(watchdog(made_by_us, &["testbed.facts.watchdog=on"]), on);
+    }
+    assert_eq!(watchdog("lab-example", &["testbed.facts={}"]), None);
+    assert_eq!(watchdog("lab-example", &["testbed.facts.watchdog=on"]), on);
 }
 
 /// An example with its comments as settings: those with a key alone before the equals sign. Lines

@@ -1,4 +1,6 @@
 //! Every mistake in a testbed's table `[mad]`, and in a plan of MAD cases, is answered before anything is sent.
+//!
+//! lane: computing
 
 use std::fs;
 

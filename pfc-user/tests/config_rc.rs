@@ -1,4 +1,6 @@
 //! Every mistake in a testbed's table `[rc]`, and in the queue pairs of a plan, is answered before anything is sent.
+//!
+//! lane: computing
 
 use std::fs;
 use std::path::Path;

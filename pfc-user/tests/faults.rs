@@ -1,4 +1,6 @@
 //! Each fault of the simulated switch, in virtual time: exactly these checks fail, and a switch without faults passes all.
+//!
+//! lane: computing
 
 mod bench;
 

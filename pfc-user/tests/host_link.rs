@@ -1,4 +1,6 @@
 //! Namespaces, links, their counters and the journal, on veths in namespaces of their own.
+//!
+//! lane: waiting
 
 mod common;
 

@@ -1,4 +1,6 @@
 //! Child processes and hooks.
+//!
+//! lane: waiting
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;

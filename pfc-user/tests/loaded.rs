@@ -1,4 +1,6 @@
 //! A good device on a busy machine: runs of the smoke plan while every CPU is kept busy. Long, so only with `--full`.
+//!
+//! lane: frames
 
 mod common;
 

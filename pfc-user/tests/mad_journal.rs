@@ -1,4 +1,6 @@
 //! What a killed run left of a DUT's M_Key, and what a later one makes of it.
+//!
+//! lane: waiting
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,6 @@
 //! What is said of recorded facts: a port of each known driver, as its users find it and as it should be.
+//!
+//! lane: computing
 
 use validator::evidence::preflight::*;
 use validator::evidence::xdp::{XdpFeatures, XdpMode};

@@ -1,4 +1,6 @@
 //! No verdict is lost on its way into a report, and what was recorded is read back as it was.
+//!
+//! lane: computing
 
 mod common;
 

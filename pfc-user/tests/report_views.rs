@@ -1,4 +1,6 @@
 //! What is shown before and during a run.
+//!
+//! lane: computing
 
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::case::{Case, CaseResult, Check, Event, Verdict};

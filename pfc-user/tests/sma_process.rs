@@ -1,4 +1,6 @@
 //! `validator dut sma` as a process, seen by independent clients: infiniband-diags and opensm under Debian's libumad2sim.
+//!
+//! lane: waiting
 
 mod common;
 

@@ -1,5 +1,7 @@
 //! Storms at the intervals of fast links: their own account beside every single departure, and beside every arrival. None of
 //! it depends on how fast the machine is.
+//!
+//! lane: frames
 
 use std::collections::BTreeMap;
 use std::process::Command;

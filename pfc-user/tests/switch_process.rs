@@ -1,4 +1,6 @@
 //! The simulated switch as a process on veths, seen from outside: what goes in comes out.
+//!
+//! lane: frames
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -3,6 +3,7 @@
 mod bench;
 mod build_ebpf;
 mod demo;
+mod docs;
 mod lab;
 mod portable;
 mod setup;
@@ -37,6 +38,8 @@ enum Command {
     Lab(lab::Lab),
     /// Set up, build, and run every benchmark
     Bench(bench::Bench),
+    /// Write the generated pages of the book, check its links, and build it
+    Docs(docs::Docs),
     /// Set up, build, and run every test; what needs root is skipped without it
     Test(test::Test),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(root, &options),
         Command::Lab(options) => lab::run(root, &options),
         Command::Bench(options) => bench::run(root, &options),
+        Command::Docs(options) => docs::run(root, &options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => test::run(root, &options),
     };
     done.unwrap_or_else(|error| {

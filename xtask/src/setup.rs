@@ -2,6 +2,7 @@
 
 mod apt;
 mod linker;
+pub mod mdbook;
 mod tools;
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,8 @@ pub enum Group {
     Build,
     /// What the tests compare with.
     Test,
+    /// To build the book.
+    Docs,
     /// To build the agent with verbs, for the lab's guest or a real DUT host.
     Lab,
     /// Peers that the benchmarks measure beside ours; what is missing is left out there by name.
@@ -48,8 +51,8 @@ struct Missing {
 
 enum Source {
     Packages(Vec<&'static str>),
-    /// Built here, which takes about a minute.
-    Built,
+    /// Built here by this command, which takes about a minute.
+    Built(String),
 }
 
 /// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error
@@ -96,6 +99,10 @@ pub fn run(groups: &[Group], options: &Install) -> Result<()> {
             );
             step(&headline, || linker::build(&toolchain))?;
         }
+    }
+    if groups.contains(&Group::Docs) && !mdbook::is_there() {
+        let headline = format!("mdBook {} (half a minute)", mdbook::VERSION);
+        step(&headline, mdbook::build)?;
     }
     let left: Vec<String> = self::missing(groups)
         .into_iter()
@@ -151,17 +158,14 @@ impl Source {
     fn packages(&self) -> &[&'static str] {
         match self {
             Self::Packages(packages) => packages,
-            Self::Built => &[],
+            Self::Built(_) => &[],
         }
     }
 
     fn command(&self) -> String {
         match self {
             Self::Packages(packages) => Apt::hint(packages),
-            Self::Built => format!(
-                "cargo install bpf-linker --version {LINKER_VERSION}, linked with that \
-                 compiler's libLLVM"
-            ),
+            Self::Built(command) => command.clone(),
         }
     }
 }
@@ -182,9 +186,20 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
             missing.push(Missing {
                 what: format!("bpf-linker {LINKER_VERSION}"),
                 why: "it makes the object that the kernel loads",
-                from: Source::Built,
+                from: Source::Built(format!(
+                    "cargo install bpf-linker --version {LINKER_VERSION}, linked with that \
+                     compiler's libLLVM"
+                )),
             });
         }
+    }
+    if groups.contains(&Group::Docs) && !mdbook::is_there() {
+        let version = mdbook::VERSION;
+        missing.push(Missing {
+            what: format!("mdBook {version}"),
+            why: "it builds the book",
+            from: Source::Built(format!("cargo install mdbook --version {version}")),
+        });
     }
     for (group, tools) in [
         (Group::Test, &tools::TEST[..]),

@@ -1,6 +1,5 @@
 //! `cargo xtask test`: every test, from a bare machine. Ends with one line: `N passed, N failed, N skipped`.
 
-mod journal;
 mod part;
 mod targets;
 
@@ -13,7 +12,7 @@ use std::{env, fs};
 use anyhow::{Context, Result};
 
 use self::part::{Lane, Outcome, Part, side_by_side};
-use self::targets::{Arguments, COMPUTING, Group, PROGRAMS, WAITING};
+use self::targets::{Arguments, Name, Programs};
 use crate::build_ebpf;
 use crate::lab::rxe;
 use crate::portable;
@@ -75,9 +74,10 @@ struct Suite<'a> {
 impl Suite<'_> {
     fn run(&mut self) -> Result<()> {
         let lab = self.has_lab()?;
+        let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         let release = ["--package", "pfc-user", "--release", "--test", "*"];
         // Nothing is measured yet. What is built here is only run below.
-        let mut builds = vec![Lane::new(vec![
+        let mut builds = vec![Lane(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
                 "clippy",
@@ -112,42 +112,36 @@ impl Suite<'_> {
                 &[&["test"], &release[..], &["--no-run"]].concat(),
             ),
         ])];
+        let mut beside = vec![self.this("the book", &["docs", "--no-pages"])?];
         if lab {
-            builds.push(Lane::new(self.agent()));
+            beside.extend(self.agent());
         }
+        builds.push(Lane(beside));
         self.outcome.add(side_by_side(builds));
 
         // Virtual machines, what needs CPU, and what waits: they leave each other enough.
+        let mut computing = self.host_tests();
+        computing.extend(self.of_lane(&programs, Name::Computing));
         let mut lanes = vec![
-            Lane::new(
-                [self.host_tests(), self.of_groups(COMPUTING)]
-                    .into_iter()
-                    .flatten()
-                    .collect(),
-            ),
-            // Its runs put back what killed runs left, and so would others put back what its killed runs leave.
-            Lane {
-                prepare: journal::own,
-                parts: self.of_groups(WAITING),
-            },
-            Lane::new(self.of_groups(PROGRAMS)),
+            Lane(computing),
+            Lane(self.of_lane(&programs, Name::Waiting)),
+            Lane(self.of_lane(&programs, Name::Programs)),
         ];
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
-            lanes.push(Lane::new(vec![
+            lanes.push(Lane(vec![
                 self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
                 self.lab("drivers of network cards in QEMU", &[nic])?,
                 self.lab("newest kernel in QEMU", &["test-kernel", "5.10", "newest"])?,
             ]));
-            lanes.push(Lane::new(vec![
+            lanes.push(Lane(vec![
                 self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
             ]));
         }
         self.outcome.add(side_by_side(lanes));
 
         // On real frames and real time: one at a time, and nothing beside them.
-        for arguments in targets::remainder(self.root, &[COMPUTING, WAITING, PROGRAMS].concat())? {
-            let part = self.of_release("on real frames", &arguments);
+        for part in self.of_lane(&programs, Name::Frames) {
             self.outcome.add(part.run());
         }
         if lab && self.full {
@@ -205,11 +199,23 @@ impl Suite<'_> {
         ]
     }
 
-    fn of_groups(&self, groups: &[Group]) -> Vec<Part> {
-        targets::invocations(groups)
+    fn of_lane(&self, programs: &Programs, lane: Name) -> Vec<Part> {
+        let name = match lane {
+            Name::Frames => "on real frames",
+            Name::Computing | Name::Waiting | Name::Programs => "tests",
+        };
+        let mut parts: Vec<_> = programs
+            .of_lane(lane)
             .iter()
-            .map(|arguments| self.of_release("tests", arguments))
-            .collect()
+            .map(|arguments| self.of_release(name, arguments))
+            .collect();
+        // A run puts back what it finds in its journal, also what a test of another lane has just
+        // left in the machine's on purpose.
+        let journal = self.root.join("target/journals").join(format!("{lane:?}"));
+        for part in &mut parts {
+            part.command.env("VALIDATOR_JOURNAL", &journal);
+        }
+        parts
     }
 
     /// Optimised, as the frames are real in most of them.
@@ -278,13 +284,17 @@ impl Suite<'_> {
 
     /// A lab of this program, which prints a closing line as libtest's.
     fn lab(&self, name: &str, command: &[&str]) -> Result<Part> {
+        self.this(name, &[&["lab"], command].concat())
+    }
+
+    /// A command of this program.
+    fn this(&self, name: &str, command: &[&str]) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
         // Nor does it stay if this process is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
             .arg(this)
-            .arg("lab")
             .args(command)
             .current_dir(self.root);
         Ok(Part::new(name, bound))

@@ -50,13 +50,14 @@ pub struct PfcTestbed {
     pub trust: Trust,
     /// Priority by DSCP, where that is the field.
     pub dscp_map: [Priority; Dscp::COUNT],
-    /// Lossless priorities that the DUT has without being configured, in ascending order.
+    /// Lossless priorities that an external DUT has without being configured, in ascending order;
+    /// none of a DUT that the tool makes, which is given those of each repetition.
     pub lossless: Vec<Priority>,
     /// Addresses of the test frames.
     pub addresses: Addresses,
     /// What a verdict is judged against.
     pub limits: Tolerances,
-    /// The PFC watchdog: `off` or `on` where it is known.
+    /// The PFC watchdog: `off` or `on` where it is known. A DUT that the tool makes has none.
     pub watchdog: Option<String>,
     /// Commands of the user.
     pub hooks: Hooks,

@@ -1,4 +1,6 @@
 //! The agent's control channel over TCP on loopback, with a backend that does as it is told.
+//!
+//! lane: waiting
 
 mod client;
 mod fake;

@@ -42,10 +42,11 @@ pub fn need_root(test: &str) -> bool {
     need(test, nix::unistd::geteuid().is_root(), "needs root")
 }
 
-/// Whether `tool` is there: `scapy`, or a program in `PATH` or in the system's folders; where not, `test` is noted as skipped.
+/// True if `tool` is there: `scapy` or `jsonschema`, or a program in `PATH` or in the system's folders;
+/// where not, `test` is noted as skipped.
 pub fn need_tool(test: &str, tool: &str) -> bool {
-    let found = if tool == "scapy" {
-        imports("scapy").unwrap_or(false)
+    let found = if ["scapy", "jsonschema"].contains(&tool) {
+        imports(tool).unwrap_or(false)
     } else {
         in_path(tool)
     };
@@ -89,6 +90,11 @@ pub fn corpus(usual: usize, long: usize) -> usize {
     }
 }
 
+/// The folder in which programs that the tests start note what they change, when root runs them.
+pub fn journal() -> PathBuf {
+    env::var_os("VALIDATOR_JOURNAL").map_or_else(|| "/run/validator".into(), PathBuf::from)
+}
+
 fn need(test: &str, met: bool, reason: &str) -> bool {
     if !met {
         skip(test, reason);
@@ -119,4 +125,5 @@ const _: fn(&str, &str) -> bool = need_tool;
 const _: fn(&str) -> Option<[usize; 2]> = need_two_cpus;
 const _: fn(&str) -> bool = need_full;
 const _: fn(usize, usize) -> usize = corpus;
+const _: fn() -> PathBuf = journal;
 const _: &str = PYTHON;

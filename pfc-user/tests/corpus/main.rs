@@ -18,6 +18,8 @@
 //! ```sh
 //! VALIDATOR_RECORD=evidence cargo test -p pfc-user --test corpus
 //! ```
+//!
+//! lane: computing
 
 mod mad;
 mod pfc;

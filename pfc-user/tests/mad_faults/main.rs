@@ -1,4 +1,6 @@
 //! Each fault of the simulated agent, in virtual time: exactly these checks fail, and an agent without faults passes all.
+//!
+//! lane: computing
 
 mod bench;
 mod faults;

@@ -1,4 +1,6 @@
 //! The MAD cases as their user runs them: on the simulated agent, on stock ibsim, and with what goes wrong.
+//!
+//! lane: waiting
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,7 @@
 //! Good evidence in which one thing is changed, and the verdict of every check on it: what the tester's own part explains is
 //! inconclusive, what it does not explain fails, and what it does not touch passes.
+//!
+//! lane: computing
 
 mod accounting;
 #[path = "../bench/mod.rs"]

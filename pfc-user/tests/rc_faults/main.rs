@@ -1,5 +1,7 @@
 //! The RC case in virtual time: each fault of the simulated requester makes exactly these checks fail, and a requester without faults
 //! passes all.
+//!
+//! lane: computing
 
 mod bench;
 mod faults;

@@ -1,9 +1,11 @@
 //! The simulated RC requester: its model in virtual time, its frames against scapy's, and its process on a veth.
+//!
+//! lane: frames
 
 #[path = "../common/mod.rs"]
 mod common;
-mod faults;
-mod frames;
-mod model;
+mod faults; // lane: waiting
+mod frames; // lane: waiting
+mod model; // lane: waiting
 mod process;
-mod virtual_time;
+mod virtual_time; // lane: waiting

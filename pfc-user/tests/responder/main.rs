@@ -1,4 +1,6 @@
 //! The silent responder: its XDP program in the kernel, the invariant CRC, the answer to a READ.
+//!
+//! lane: waiting
 
 mod attach;
 #[path = "../common/mod.rs"]

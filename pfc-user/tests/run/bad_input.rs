@@ -249,12 +249,8 @@ fn root_files_and_arguments_that_make_no_sense() {
             "--set testbed.limits.load=1.5: limits.load: expected a share above 0 and at most 1, found 1.5",
         ),
         (
-            "--plan smoke --set testbed.qos.lossless=[3,3]",
-            "--set testbed.qos.lossless=[3,3]: qos.lossless: priority 3 is listed twice",
-        ),
-        (
-            "--plan smoke --set testbed.qos.lossless=[]",
-            "--set testbed.qos.lossless=[]: qos.lossless: expected at least one priority (0 to 7), found none",
+            "--plan smoke --set testbed.qos.lossless=[3]",
+            "--set testbed.qos.lossless=[3]: qos.lossless: only a DUT of kind \"external\" takes it: the simulated switch is given the lossless priorities of each repetition, and a bridge has none",
         ),
         (
             "--plan smoke --set testbed.dut.faults=[\"ignores-pcf\"]",

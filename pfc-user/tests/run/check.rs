@@ -59,9 +59,9 @@ fn shortfalls(found: &Value) -> Vec<String> {
     .collect()
 }
 
-/// Entries of the journal, which is the machine's.
+/// Entries of the journal.
 fn entries(setting: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir("/run/validator")
+    let all = fs::read_dir(crate::common::journal())
         .into_iter()
         .flatten()
         .flatten()

@@ -228,7 +228,7 @@ fn links() -> BTreeSet<String> {
 
 /// What the program would put back after it was killed.
 fn journal() -> BTreeSet<PathBuf> {
-    fs::read_dir("/run/validator")
+    fs::read_dir(common::journal())
         .into_iter()
         .flatten()
         .flatten()

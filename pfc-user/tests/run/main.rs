@@ -1,8 +1,11 @@
 //! The program as its user runs it: on veths, with every kind of device under test, and with what goes wrong.
+//!
+//! lane: frames
+//! lane: waiting: interrupt::root_a_killed_run, interrupt::root_sig
 
-mod bad_input;
+mod bad_input; // lane: waiting
 mod bridge;
-mod check;
+mod check; // lane: waiting
 #[path = "../common/mod.rs"]
 mod common;
 mod disturbed;
@@ -14,8 +17,8 @@ mod losses;
 #[path = "../common/napi.rs"]
 mod napi;
 mod outcome;
-mod rates;
+mod rates; // lane: waiting
 mod rc;
-mod reports;
+mod reports; // lane: waiting
 mod settle;
 mod witness;

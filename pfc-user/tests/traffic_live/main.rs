@@ -1,5 +1,7 @@
 //! The sender in the kernel: what it says it sent, against what arrives at the other end of a veth pair. Needs root, and the
 //! object that `cargo xtask build-ebpf` makes.
+//!
+//! lane: frames
 
 mod accounts;
 mod bench;
@@ -11,6 +13,6 @@ mod frames;
 mod napi;
 mod pace;
 mod pfc;
-mod refusals;
+mod refusals; // lane: programs
 #[path = "../traffic_wire/wire.rs"]
 mod wire;

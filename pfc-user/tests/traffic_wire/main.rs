@@ -1,4 +1,7 @@
 //! What the senders say they sent, against what arrives at the other end of a veth pair.
+//!
+//! lane: frames
+//! lane: waiting: root_tshark
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,6 @@
 //! `watch`: its programs against golden frames, scapy's and the host's classifier, and the command on live ports.
+//!
+//! lane: frames
 #![expect(
     clippy::duplicate_mod,
     reason = "both makers of frames bring the same damage"
@@ -7,19 +9,19 @@
 mod clsact;
 #[path = "../common/mod.rs"]
 mod common;
-mod counting;
-mod differential;
-mod exposition;
+mod counting; // lane: programs
+mod differential; // lane: programs
+mod exposition; // lane: programs
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
 mod highest_rate;
 mod lab;
-mod lifetime;
-mod loss;
+mod lifetime; // lane: programs
+mod loss; // lane: programs, 8 at a time
 #[path = "../common/napi.rs"]
 mod napi;
-mod own_side;
-mod program;
+mod own_side; // lane: programs, 8 at a time
+mod program; // lane: programs
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
 

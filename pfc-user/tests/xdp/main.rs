@@ -1,15 +1,17 @@
 //! The XDP program in the kernel: each counter, frames of others' making, the host's classifier beside it, and attaching.
 //! All of it needs root and the object that `cargo xtask build-ebpf` makes.
+//!
+//! lane: frames
 
-mod account;
-mod attach;
+mod account; // lane: programs
+mod attach; // lane: programs
 #[path = "../common/mod.rs"]
 mod common;
-mod differential;
+mod differential; // lane: programs
 #[path = "../../../pfc-ebpf/tests/frames/mod.rs"]
 mod frames;
 mod modes;
-mod scapy;
+mod scapy; // lane: programs
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};

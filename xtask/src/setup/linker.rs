@@ -28,13 +28,26 @@ pub fn build(toolchain: &Toolchain) -> Result<()> {
     linker.build(step::cargo())
 }
 
+/// Completes `cargo install CRATE --version VERSION ...` and runs it; the program goes to `root/bin`.
+pub fn install(mut cargo: Command, root: &Path) -> Result<()> {
+    // It stays when cargo is stopped, and the next call goes on with what is in it.
+    let work = root.join("build");
+    cargo
+        .args(["--locked", "--force", "--no-default-features", "--root"])
+        .arg(root)
+        .env("CARGO_TARGET_DIR", &work);
+    step::explain_cargo(step::run(&mut cargo), root)?;
+    fs::remove_dir_all(&work).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error).with_context(|| format!("cannot remove {}", work.display())),
+    })
+}
+
 impl Linker {
     fn build(&self, mut cargo: Command) -> Result<()> {
         // A folder that looks like LLVM's: the linker is built against it, and finds its library
         // there when it runs, too.
         let prefix = self.root.join("llvm");
-        // It stays when cargo is stopped, and the next call goes on with what is in it.
-        let work = self.root.join("build");
         self.make_prefix(&prefix).with_context(|| {
             format!(
                 "cannot write to {}; VALIDATOR_CACHE names another folder",
@@ -42,18 +55,11 @@ impl Linker {
             )
         })?;
         cargo.args(["install", "bpf-linker", "--version", LINKER_VERSION]);
-        cargo.args(["--locked", "--force", "--no-default-features"]);
         cargo
-            .args(["--features", &self.feature, "--root"])
-            .arg(&self.root)
+            .args(["--features", &self.feature])
             .env("LLVM_PREFIX", &prefix)
-            .env("CARGO_TARGET_DIR", &work)
             .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-        step::explain_cargo(step::run(&mut cargo), &self.root)?;
-        fs::remove_dir_all(&work).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error).with_context(|| format!("cannot remove {}", work.display())),
-        })
+        install(cargo, &self.root)
     }
 
     /// Leaves alone what is right: another call may be building with it.

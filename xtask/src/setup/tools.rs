@@ -11,7 +11,7 @@ pub struct Tool {
     pub why: &'static str,
 }
 
-pub const TEST: [Tool; 8] = [
+pub const TEST: [Tool; 9] = [
     Tool {
         name: "tshark",
         package: "tshark",
@@ -21,6 +21,11 @@ pub const TEST: [Tool; 8] = [
         name: "scapy",
         package: "python3-scapy",
         why: "an independent maker of the frames that are counted",
+    },
+    Tool {
+        name: "jsonschema",
+        package: "python3-jsonschema",
+        why: "an independent reader of the published schemas",
     },
     Tool {
         name: "ip",
@@ -125,10 +130,10 @@ pub const USERSPACE: [Tool; 2] = [
 
 impl Tool {
     pub fn is_there(&self) -> bool {
-        if self.name == "scapy" {
+        if self.package.starts_with("python3-") {
             // Debian's Python, for which Debian's package is; another one may come first in PATH.
             let import = Command::new("/usr/bin/python3")
-                .args(["-c", "import scapy"])
+                .args(["-c", &format!("import {}", self.name)])
                 .stderr(Stdio::null())
                 .status();
             return import.is_ok_and(|status| status.success());

@@ -169,31 +169,13 @@ impl Start {
 }
 
 /// Parts that run one after the other, on a thread of their own.
-pub struct Lane {
-    /// Done first, on that thread.
-    pub prepare: fn() -> Result<()>,
-    pub parts: Vec<Part>,
-}
+pub struct Lane(pub Vec<Part>);
 
 impl Lane {
-    pub fn new(parts: Vec<Part>) -> Self {
-        Self {
-            prepare: || Ok(()),
-            parts,
-        }
-    }
-
     fn run(self) -> Outcome {
         let mut outcome = Outcome::default();
-        match (self.prepare)() {
-            Ok(()) => self
-                .parts
-                .into_iter()
-                .for_each(|part| outcome.add(part.run_aside())),
-            Err(error) => self
-                .parts
-                .iter()
-                .for_each(|part| outcome.failed(&part.name, &error)),
+        for part in self.0 {
+            outcome.add(part.run_aside());
         }
         outcome
     }
@@ -262,23 +244,20 @@ mod tests {
     #[test]
     fn lanes_are_added_up_whatever_fails_in_them() {
         let nowhere = Part::new("nowhere", Command::new("/nowhere/at/all"));
-        let mut unprepared = Lane::new(vec![part(100, 0, 0)]);
-        unprepared.prepare = || bail!("no room");
         let lanes = [
-            Lane::new(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]),
-            Lane::new(vec![nowhere, part(8, 0, 0)]),
-            unprepared,
+            Lane(vec![part(1, 0, 0), part(2, 3, 101), part(4, 0, 7)]),
+            Lane(vec![nowhere, part(8, 0, 0)]),
         ];
         let Outcome { tally, failures } = side_by_side(lanes);
         assert_eq!(
             tally,
             Tally {
                 passed: 15,
-                failed: 6,
+                failed: 5,
                 skipped: 0
             }
         );
-        assert_eq!(failures.len(), 4, "{failures:?}");
+        assert_eq!(failures.len(), 3, "{failures:?}");
         assert_eq!(failures[0], "2+3: 3 failed, named above");
         assert!(
             failures[1].starts_with("4+0: sh -c") && failures[1].ends_with("exit status: 7"),
@@ -288,7 +267,6 @@ mod tests {
             failures[2].starts_with("nowhere: cannot run /nowhere/at/all"),
             "{failures:?}"
         );
-        assert_eq!(failures[3], "100+0: no room");
     }
 
     #[test]

@@ -1,105 +1,195 @@
-//! The test programs of pfc-user, divided by what they need of the machine.
+//! The test programs of pfc-user, by the lanes that they name.
+//!
+//! A program names its lane in its header, and a module or some tests of it may have another:
+//!
+//! ```text
+//! //! lane: frames
+//! //! lane: waiting: interrupt::root_sig
+//!
+//! mod loss; // lane: programs, 8 at a time
+//! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, bail};
 
-/// Tests of one program: those whose names contain one of `tests`, or all.
-#[derive(Clone, Copy, Debug)]
-pub struct Group {
-    pub program: &'static str,
-    tests: &'static [&'static str],
-    /// At a time; `None`: as many as there are CPUs.
+/// What tests need of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// In virtual time: they take CPU, whenever it comes.
+    Computing,
+    /// They wait for processes, time-outs and windows, and find the same however late they are
+    /// served.
+    Waiting,
+    /// On programs in the kernel, in network namespaces of their own, where each frame is counted
+    /// whenever it comes.
+    Programs,
+    /// On real frames and in real time: one test at a time, and nothing beside them.
+    Frames,
+}
+
+const NAMES: [(&str, Name); 4] = [
+    ("computing", Name::Computing),
+    ("waiting", Name::Waiting),
+    ("programs", Name::Programs),
+    ("frames", Name::Frames),
+];
+
+impl FromStr for Name {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = NAMES.iter().find(|(name, _)| *name == text);
+        known.map(|(_, lane)| *lane).with_context(|| {
+            let names = NAMES.map(|(name, _)| name).join(", ");
+            format!("no lane is called {text:?}; there are {names}")
+        })
+    }
+}
+
+/// How tests run: in which lane, and how many at a time; `None` for as many as there are CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    lane: Name,
     threads: Option<usize>,
 }
 
-const fn all(program: &'static str, threads: Option<usize>) -> Group {
-    Group {
-        program,
-        tests: &[],
-        threads,
+impl FromStr for Way {
+    type Err = Error;
+
+    /// Reads `LANE` or `LANE, N at a time`.
+    fn from_str(text: &str) -> Result<Self> {
+        let (lane, threads) = match text.split_once(", ") {
+            None => (text, None),
+            Some((lane, count)) => {
+                let count = count
+                    .strip_suffix(" at a time")
+                    .and_then(|count| count.parse().ok());
+                let count = count.with_context(|| {
+                    format!("expected `LANE` or `LANE, N at a time`, found {text:?}")
+                })?;
+                (lane, Some(count))
+            }
+        };
+        let lane = lane.parse()?;
+        if lane == Name::Frames && threads.is_some() {
+            bail!("tests of the lane `frames` run one at a time");
+        }
+        let threads = threads.or((lane != Name::Computing).then_some(1));
+        Ok(Self { lane, threads })
     }
 }
 
-const fn some(program: &'static str, tests: &'static [&'static str], threads: usize) -> Group {
-    Group {
-        program,
-        tests,
-        threads: Some(threads),
+/// A program with the lane of most of its tests, and those of others by parts of their names.
+#[derive(Debug)]
+struct Program {
+    name: String,
+    way: Way,
+    others: BTreeMap<Way, Vec<String>>,
+}
+
+impl Program {
+    /// Reads the marks in the source of a program.
+    fn parse(name: &str, source: &str) -> Result<Self> {
+        let mut way: Option<Way> = None;
+        let mut others: BTreeMap<Way, Vec<String>> = BTreeMap::new();
+        for line in source.lines() {
+            if let Some(mark) = line.strip_prefix("//! lane: ") {
+                match mark.split_once(": ") {
+                    Some((of, tests)) => {
+                        let tests = tests.split(", ").map(str::to_owned);
+                        others.entry(of.parse()?).or_default().extend(tests);
+                    }
+                    None if way.is_some() => bail!("two lanes are named for all tests"),
+                    None => way = Some(mark.parse()?),
+                }
+            } else if let Some((module, mark)) = line.split_once("; // lane: ") {
+                let module = module.rsplit(' ').next().unwrap_or_default();
+                others
+                    .entry(mark.parse()?)
+                    .or_default()
+                    .push(format!("{module}::"));
+            }
+        }
+        let way = way.context(
+            "no lane is named; add a line such as `//! lane: waiting` to the header \
+             (CONTRIBUTING.md says which there are)",
+        )?;
+        Ok(Self {
+            name: name.to_owned(),
+            way,
+            others,
+        })
     }
 }
 
-/// In virtual time: they take CPU, whenever it comes.
-pub const COMPUTING: &[Group] = &[
-    all("config_errors", None),
-    all("config_files", None),
-    all("config_mad", None),
-    all("config_rc", None),
-    all("faults", None),
-    all("mad_faults", None),
-    all("preconditions", None),
-    all("preflight", None),
-    all("rc_faults", None),
-    all("report_results", None),
-    all("report_views", None),
-];
+/// All test programs of pfc-user.
+#[derive(Debug)]
+pub struct Programs(Vec<Program>);
 
-/// They wait for processes, time-outs and windows, and find the same however late they are served. Those of `run` are about files,
-/// signals, killed runs and reports, and not about a verdict on a device.
-pub const WAITING: &[Group] = &[
-    all("agent", Some(1)),
-    all("host_link", Some(1)),
-    all("host_process", Some(1)),
-    all("mad_journal", Some(1)),
-    all("mad_run", Some(1)),
-    all("responder", Some(1)),
-    all("sma_process", Some(1)),
-    some(
-        "requester",
-        &["faults::", "frames::", "model::", "virtual_time::"],
-        1,
-    ),
-    some("traffic_wire", &["root_tshark"], 1),
-    some(
-        "run",
-        &[
-            "bad_input::",
-            "check::",
-            "interrupt::root_a_killed_run",
-            "interrupt::root_sig",
-            "rates::",
-            "reports::",
-        ],
-        1,
-    ),
-];
+impl Programs {
+    /// Reads the programs that cargo finds in a folder of tests; an error if one names no lane.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let cannot = || format!("cannot read {}", folder.display());
+        let mut sources = BTreeMap::new();
+        for entry in fs::read_dir(folder).with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            let main = path.join("main.rs");
+            let source = if path.extension().is_some_and(|extension| extension == "rs") {
+                path.clone()
+            } else if main.exists() {
+                main
+            } else {
+                continue;
+            };
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            sources.insert(name.into_owned(), source);
+        }
+        let programs = sources.iter().map(|(name, source)| {
+            let shown = source.display();
+            let text =
+                fs::read_to_string(source).with_context(|| format!("cannot read {shown}"))?;
+            Program::parse(name, &text).with_context(|| format!("{shown}"))
+        });
+        Ok(Self(programs.collect::<Result<_>>()?))
+    }
 
-/// On programs in the kernel, in network namespaces of their own, and each frame that was sent is counted whenever it comes. The first
-/// wait some seconds each for the end of a window.
-pub const PROGRAMS: &[Group] = &[
-    some("watch", &["loss::", "own_side::"], 8),
-    some(
-        "watch",
-        &[
-            "counting::",
-            "differential::",
-            "exposition::",
-            "lifetime::",
-            "program::",
-        ],
-        1,
-    ),
-    some("traffic_live", &["refusals::"], 1),
-    some(
-        "xdp",
-        &["account::", "attach::", "differential::", "scapy::"],
-        1,
-    ),
-];
+    /// One invocation for all programs that are whole in this lane and run alike, and one for each
+    /// part of a program.
+    pub fn of_lane(&self, lane: Name) -> Vec<Arguments> {
+        let mut whole: BTreeMap<Way, Vec<&str>> = BTreeMap::new();
+        let mut parts = Vec::new();
+        for program in &self.0 {
+            let name = program.name.as_str();
+            for (way, tests) in program.others.iter().filter(|(way, _)| way.lane == lane) {
+                let title = format!("{name} {}", tests.join(" "));
+                parts.push(Arguments::new(title, &[name], tests.clone(), *way));
+            }
+            if program.way.lane != lane {
+                continue;
+            }
+            if program.others.is_empty() {
+                whole.entry(program.way).or_default().push(name);
+                continue;
+            }
+            let others: BTreeSet<_> = program.others.values().flatten().collect();
+            let skips = others
+                .into_iter()
+                .flat_map(|test| ["--skip".to_owned(), test.clone()]);
+            let title = format!("the rest of {name}");
+            parts.push(Arguments::new(title, &[name], skips.collect(), program.way));
+        }
+        let whole = whole
+            .into_iter()
+            .map(|(way, names)| Arguments::new(names.join(" "), &names, Vec::new(), way));
+        whole.chain(parts).collect()
+    }
+}
 
-/// What tells `cargo test --package pfc-user` which tests to run: selection of programs, and arguments of these.
+/// Arguments of `cargo test --package pfc-user`: selection of programs, and what these are given.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub name: String,
@@ -108,156 +198,98 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn new(programs: &[&str], tests: &[&str], threads: Option<usize>) -> Self {
-        let select = programs
-            .iter()
-            .flat_map(|program| ["--test".to_owned(), (*program).to_owned()]);
-        let threads = threads.map(|threads| format!("--test-threads={threads}"));
-        let harness = tests
-            .iter()
-            .map(|test| (*test).to_owned())
-            .chain(threads)
-            .collect();
-        let name = [programs, tests].concat().join(" ");
+    fn new(name: String, programs: &[&str], mut harness: Vec<String>, way: Way) -> Self {
+        harness.extend(
+            way.threads
+                .map(|threads| format!("--test-threads={threads}")),
+        );
         Self {
             name,
-            programs: select.collect(),
+            programs: programs
+                .iter()
+                .flat_map(|program| ["--test".to_owned(), (*program).to_owned()])
+                .collect(),
             harness,
         }
     }
-}
-
-/// One invocation for all groups that are whole programs and run alike, and one for each part of a program.
-pub fn invocations(groups: &[Group]) -> Vec<Arguments> {
-    let mut invocations = Vec::new();
-    let (whole, parts): (Vec<Group>, _) = groups.iter().partition(|group| group.tests.is_empty());
-    for threads in whole
-        .iter()
-        .map(|group| group.threads)
-        .collect::<BTreeSet<_>>()
-    {
-        let programs: Vec<_> = whole
-            .iter()
-            .filter(|group| group.threads == threads)
-            .map(|group| group.program)
-            .collect();
-        invocations.push(Arguments::new(&programs, &[], threads));
-    }
-    invocations.extend(
-        parts
-            .iter()
-            .map(|part| Arguments::new(&[part.program], part.tests, part.threads)),
-    );
-    invocations
-}
-
-/// All tests that are in none of the groups: on real frames and in real time, one at a time.
-pub fn remainder(root: &Path, groups: &[Group]) -> Result<Vec<Arguments>> {
-    let of = |program: &str| {
-        groups
-            .iter()
-            .filter(|group| group.program == program)
-            .collect::<Vec<_>>()
-    };
-    let programs = programs(&root.join("pfc-user/tests"))?;
-    let untouched: Vec<&str> = programs
-        .iter()
-        .map(String::as_str)
-        .filter(|program| of(program).is_empty())
-        .collect();
-    let mut invocations = vec![Arguments::new(&untouched, &[], Some(1))];
-    for program in &programs {
-        let others = of(program);
-        if !others.is_empty() && others.iter().all(|group| !group.tests.is_empty()) {
-            let skipped: Vec<_> = others
-                .iter()
-                .flat_map(|group| group.tests)
-                .flat_map(|test| ["--skip", test])
-                .collect();
-            let mut rest = Arguments::new(&[program], &skipped, Some(1));
-            rest.name = format!("the rest of {program}");
-            invocations.push(rest);
-        }
-    }
-    Ok(invocations)
-}
-
-/// What cargo finds in a folder of tests.
-fn programs(folder: &Path) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
-    {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "rs")
-            || path.join("main.rs").exists()
-        {
-            found.extend(
-                path.file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned()),
-            );
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn root() -> &'static Path {
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    fn words(arguments: &Arguments) -> String {
+        format!(
+            "{} / {}",
+            arguments.programs.join(" "),
+            arguments.harness.join(" ")
+        )
     }
 
     #[test]
-    fn every_group_is_of_a_program_that_is_there() {
-        let programs = programs(&root().join("pfc-user/tests")).unwrap();
-        for group in [COMPUTING, WAITING, PROGRAMS].concat() {
-            assert!(programs.contains(group.program), "{group:?}");
+    fn every_test_program_names_its_lane() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let programs = Programs::read(&root.join("pfc-user/tests")).unwrap();
+        for (_, lane) in NAMES {
+            assert!(!programs.of_lane(lane).is_empty(), "{lane:?}");
         }
     }
 
     #[test]
-    fn what_is_in_no_group_is_the_remainder() {
+    fn every_test_is_in_the_one_lane_that_it_names() {
         let folder = tempfile::tempdir().unwrap();
-        let tests = folder.path().join("pfc-user/tests");
-        for path in [
-            "a.rs",
-            "b/main.rs",
-            "c.rs",
-            "d/main.rs",
-            "common/mod.rs",
-            "e.json",
+        let divided = "//! B.\n//!\n//! lane: frames\n//! lane: waiting: x::slow, y::\n\n\
+                       mod x;\nmod z; // lane: programs, 8 at a time\nmod w; // lane: waiting\n";
+        for (path, text) in [
+            ("a.rs", "//! A.\n//!\n//! lane: waiting\n"),
+            ("b/main.rs", divided),
+            ("b/x.rs", "//! lane: nothing: a module names none\n"),
+            ("c.rs", "//! lane: frames\n"),
+            ("d/main.rs", "//! lane: frames\n"),
+            ("e.rs", "//! lane: computing\n"),
+            ("common/mod.rs", ""),
+            ("f.json", ""),
         ] {
-            fs::create_dir_all(tests.join(path).parent().unwrap()).unwrap();
-            fs::write(tests.join(path), "").unwrap();
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
-        let groups = [
-            all("a", Some(1)),
-            some("b", &["x::", "y::"], 1),
-            some("b", &["z::"], 8),
-        ];
-        let rest = remainder(folder.path(), &groups).unwrap();
-        let words = |arguments: &Arguments| {
-            format!(
-                "{} / {}",
-                arguments.programs.join(" "),
-                arguments.harness.join(" ")
-            )
-        };
-        let expected = [
-            "--test c --test d / --test-threads=1",
-            "--test b / --skip x:: --skip y:: --skip z:: --test-threads=1",
-        ];
-        assert_eq!(rest.iter().map(words).collect::<Vec<_>>(), expected);
-        let aside = [
+        let programs = Programs::read(folder.path()).unwrap();
+        let of = |lane| programs.of_lane(lane).iter().map(words).collect::<Vec<_>>();
+        assert_eq!(of(Name::Computing), ["--test e / "]);
+        let waiting = [
             "--test a / --test-threads=1",
-            "--test b / x:: y:: --test-threads=1",
-            "--test b / z:: --test-threads=8",
+            "--test b / x::slow y:: w:: --test-threads=1",
         ];
-        assert_eq!(
-            invocations(&groups).iter().map(words).collect::<Vec<_>>(),
-            aside
-        );
+        assert_eq!(of(Name::Waiting), waiting);
+        assert_eq!(of(Name::Programs), ["--test b / z:: --test-threads=8"]);
+        let frames = [
+            "--test c --test d / --test-threads=1",
+            "--test b / --skip w:: --skip x::slow --skip y:: --skip z:: --test-threads=1",
+        ];
+        assert_eq!(of(Name::Frames), frames);
+    }
+
+    #[test]
+    fn marks_that_say_nothing_are_refused() {
+        for (source, expected) in [
+            ("//! A.\n", "no lane is named; add a line"),
+            (
+                "//! lane: sleeping\n",
+                "no lane is called \"sleeping\"; there are computing,",
+            ),
+            (
+                "//! lane: waiting, many\n",
+                "expected `LANE` or `LANE, N at a time`",
+            ),
+            ("//! lane: frames, 2 at a time\n", "run one at a time"),
+            (
+                "//! lane: frames\n//! lane: waiting\n",
+                "two lanes are named",
+            ),
+        ] {
+            let error = format!("{:#}", Program::parse("a", source).unwrap_err());
+            assert!(error.contains(expected), "{source:?}: {error}");
+        }
     }
 }

@@ -131,7 +131,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let mut ports = Ports {
         tx: facts.0,
         rx: facts.1,
-        watchdog: watchdog(live),
+        watchdog: live.config.watchdog.clone(),
     };
     ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
     ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
@@ -406,13 +406,6 @@ impl PauseSource for PauseView {
     fn state(&self, class: usize) -> maps::PauseState {
         PauseView::state(self, class)
     }
-}
-
-fn watchdog(live: &Live) -> Option<String> {
-    live.config
-        .watchdog
-        .clone()
-        .or_else(|| live.testbed.is_own_device().then(|| "off".into()))
 }
 
 fn hook(

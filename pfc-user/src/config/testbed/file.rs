@@ -319,8 +319,13 @@ fn lossless(
     made_by_us: bool,
 ) -> Result<Vec<Priority>, ConfigError> {
     match given {
+        Some(_) if made_by_us => Err(document.error(
+            "qos.lossless",
+            "only a DUT of kind \"external\" takes it: the simulated switch is given the lossless \
+             priorities of each repetition, and a bridge has none",
+        )),
         Some(priorities) => priority_set(document, "qos.lossless", &priorities),
-        None if made_by_us => Ok(vec![Priority::from_low_bits(3), Priority::from_low_bits(4)]),
+        None if made_by_us => Ok(Vec::new()),
         None => Err(document.error(
             "qos.lossless",
             "missing: say which priorities are lossless on the DUT, such as lossless = [3, 4]",

@@ -70,6 +70,9 @@ struct Setting {
     was: bool,
 }
 
+/// Environment variable that names a folder for both kinds of entries.
+pub const FOLDER_VARIABLE: &str = "VALIDATOR_JOURNAL";
+
 /// Two folders of entries, one file each. Nobody else reads them: a fabric's keys are in there.
 #[derive(Clone, Debug)]
 pub struct Journal {
@@ -104,8 +107,12 @@ impl KeyNote {
 }
 
 impl Journal {
-    /// The machine's journal: /run/validator and /var/lib/validator for root, else in the user's own folders for such things.
+    /// The journal in the folder that [`FOLDER_VARIABLE`] names; else the machine's, in /run/validator
+    /// and /var/lib/validator for root, and in the user's own folders for others.
     pub fn open() -> Self {
+        if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
+            return Self::at(folder);
+        }
         let own = |variable: &str, fallback: Option<&str>| {
             let home = || Some(Path::new(&env::var_os("HOME")?).join(fallback?));
             if geteuid().is_root() {

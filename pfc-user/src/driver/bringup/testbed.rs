@@ -269,11 +269,6 @@ impl Testbed {
         introduce(&self.tx, &self.rx)
     }
 
-    /// The device is ours, so that nothing like a PFC watchdog is hidden in it.
-    pub fn is_own_device(&self) -> bool {
-        !matches!(self.device, Device::External)
-    }
-
     /// Counters of lost frames of both ports, of their other ends where these are ours, and of the kernel between.
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
