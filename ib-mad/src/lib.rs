@@ -3,11 +3,13 @@
 //! - [`mad`] has what every MAD has, [`smp`] the packets of subnet management, [`attr`] the attributes that they carry.
 //! - [`transport`] sends and receives them: Linux' umad, ibsim's sockets, and a simulated fabric with a clock of its own.
 //! - [`requester`] matches answers with requests, and records what comes besides.
+//! - [`catalogue`] names the faults of simulated devices, which [`sma`] has too.
 //! - [`sma`] is a model of a subnet management agent without I/O: it takes time as an argument.
 //!
 //! References of the form "13.4.3" are sections of the InfiniBand Architecture Specification, volume 1.
 
 pub mod attr;
+pub mod catalogue;
 pub mod mad;
 pub mod requester;
 pub mod sma;

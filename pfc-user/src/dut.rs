@@ -1,6 +1,5 @@
 //! Simulated devices under test.
 
-pub mod catalogue;
 pub mod requester;
 pub mod sma;
 mod socket;

@@ -29,6 +29,7 @@ pub mod config;
 pub mod driver;
 pub mod dut;
 pub mod evidence;
+pub mod fault;
 pub mod nic;
 pub mod plan;
 pub mod preflight;

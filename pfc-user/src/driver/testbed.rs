@@ -20,9 +20,9 @@ use super::process::Child;
 use super::promiscuous::Promiscuous;
 use super::xdp::{Account, Mode, Sizes};
 use crate::config::{self, Dut, XdpMode};
-use crate::dut::switch::fault::Fault;
 use crate::evidence::pfc::{DropCounter, PortFacts};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
+use crate::fault::switch::Fault;
 use crate::nic;
 use crate::plan::{Limits, Nanos};
 

@@ -2,7 +2,6 @@
 //! it on an interface and serves the agent's protocol.
 
 pub mod args;
-pub mod fault;
 pub mod frame;
 pub mod model;
 pub mod process;

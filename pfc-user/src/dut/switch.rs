@@ -10,7 +10,6 @@
 pub mod args;
 pub mod config;
 mod control;
-pub mod fault;
 mod frame;
 mod impair;
 pub mod model;

@@ -19,9 +19,9 @@ use validator::driver::traffic::frame::{Addresses, FrameTemplate};
 use validator::driver::traffic::history::History;
 use validator::driver::traffic::pacing::{Paced, Pacer};
 use validator::dut::switch::config::{Priorities, SwitchConfig};
-use validator::dut::switch::fault::Fault;
 use validator::dut::switch::model::Switch;
 use validator::evidence::pfc::*;
+use validator::fault::switch::Fault;
 use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
 
 const MS: Nanos = 1_000_000;

@@ -4,8 +4,8 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
 use super::config::SwitchConfig;
-use super::fault::Fault;
 use super::process::SwitchOptions;
+use crate::fault::switch::Fault;
 use crate::quantity::{octets, rate};
 
 /// A lossless switch with two ports, simulated on two interfaces of the current network namespace.

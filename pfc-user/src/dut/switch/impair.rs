@@ -4,8 +4,8 @@ use pfc_ebpf::maps::Trust;
 use pfc_ebpf::units::Priority;
 
 use super::config::Priorities;
-use super::fault::{Fault, OneIn, Scope};
 use super::frame::Layout;
+use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
 /// How long a frame that is to be swapped waits for the next one of its flow.
@@ -103,7 +103,7 @@ impl Impairments {
         let mut set = Self::default();
         for fault in faults {
             match *fault {
-                Fault::Drops(scope, n) => set.drops = Some((scope, Every::new(n))),
+                Fault::Drops((scope, n)) => set.drops = Some((scope, Every::new(n))),
                 Fault::DropsLossyInStorm(n) => set.drops_lossy_in_storm = Some(Every::new(n)),
                 Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
                 Fault::DiesAfterPause => set.dead = Some(Priorities::default()),

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::Control;
-use super::fault::Fault;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// A pause of this length or more is a storm's, and no probe's.

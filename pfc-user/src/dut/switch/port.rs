@@ -3,11 +3,11 @@
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::config::SwitchConfig;
-use super::fault::Fault;
 use super::pause::Pauses;
 use super::queue::Queues;
 use super::upstream::Upstream;
 use super::wire::Wire;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// How often, and for how long, a switch with dips sends no data.

@@ -13,12 +13,12 @@ use thiserror::Error;
 
 use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
-use super::fault::Fault;
 use super::model::{Departure, Switch};
 use crate::driver::{clock, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 use crate::evidence::pfc::{DutReport, Stall};
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// Time from one round to the next under load: frames are read and sent in batches, and leave so much later at most.

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control;
-use super::fault::Fault;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// The pause time asked for; XON follows long before it runs out.

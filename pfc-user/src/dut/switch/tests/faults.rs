@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lab::*;
 use crate::dut::switch::control;
-use crate::dut::switch::fault::Fault;
 use crate::dut::switch::model::{Departure, Switch};
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// Length of the scenario's frames: 1792 ns.
