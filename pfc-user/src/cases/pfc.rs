@@ -5,7 +5,6 @@ mod global_pause;
 mod judge;
 pub mod live;
 mod lossy;
-mod macs;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
@@ -40,7 +39,7 @@ const LOSSLESS_STEPS: &[&str] = &[
 
 /// A case of this family.
 pub struct PfcCase {
-    /// What is known of it before it runs.
+    /// Its description.
     pub case: Case,
     /// The repetition for a request on a testbed.
     pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
@@ -62,5 +61,10 @@ impl PfcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+    /// Ids of the rows that are judged.
+    #[cfg(test)]
+    pub(super) fn judged(&self) -> Vec<&'static str> {
+        self.rows.iter().map(|row| row.id).collect()
     }
 }

@@ -18,7 +18,7 @@ use pfc_ebpf::units::LineRate;
 pub use self::frame::Addresses;
 use crate::driver::link::LinkError;
 use crate::driver::packet::PacketError;
-use crate::driver::xdp::XdpError;
+use crate::driver::xdp::{PauseView, XdpError};
 use crate::evidence::pfc::SenderReport;
 use crate::plan::{FlowPlan, Nanos};
 
@@ -65,6 +65,12 @@ pub struct Sent {
 pub trait PauseSource: Send {
     /// State of `class`: a priority, 0 to 7.
     fn state(&self, class: usize) -> PauseState;
+}
+
+impl PauseSource for PauseView {
+    fn state(&self, class: usize) -> PauseState {
+        PauseView::state(self, class)
+    }
 }
 
 /// Whether the sender holds back what the DUT's PFC pauses.

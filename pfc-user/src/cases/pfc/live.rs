@@ -5,26 +5,28 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use pfc_ebpf::maps::{self, Trust};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::units::{LineRate, Priority};
 
-use super::macs::Macs;
-use super::stimulate::{self, Bench, Stimulus, Stop};
+mod bench;
+mod macs;
+
+use bench::LiveBench;
+use macs::Macs;
+
+use super::stimulate::{self, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::clock;
-use crate::driver::control::{ControlSender, Storm};
+use crate::driver::control::ControlSender;
 use crate::driver::interrupt::Interrupt;
-use crate::driver::testbed::{Steady, Testbed, WINDOW};
+use crate::driver::testbed::{Counters, Steady, Testbed, WINDOW};
 use crate::driver::traffic::choice::{self, Chosen};
-use crate::driver::traffic::{
-    Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan,
-};
-use crate::driver::xdp::PauseView;
+use crate::driver::traffic::{Addresses, FlowControl, NOT_TAKEN, Sent, Source, TrafficPlan};
 use crate::driver::{process, realtime};
+use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence,
-    PortFacts, PortReceived, Ports, StormReport, Windows,
+    Arrivals, Counting, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts,
+    PortReceived, Ports, Windows,
 };
 use crate::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
 
@@ -52,28 +54,108 @@ pub struct Live<'l> {
     pub run: u16,
 }
 
-/// Runs one repetition; the evidence says whether it was interrupted.
+/// Runs one repetition; the evidence says if it was interrupted.
 pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
-    let limits = live.testbed.limits.clone();
-    let mut hooks = Vec::new();
-    if let Some(command) = &live.config.hooks.configure {
-        let output = hook(live.config, "configure", "before", command, plan)?;
-        let failed = output.status != 0;
-        let said = output.stderr.trim().to_owned();
-        hooks.push(output);
-        anyhow::ensure!(
-            !failed,
-            "the hook `configure` failed for {}: {said}",
-            plan.name
-        );
-        live.testbed.wait_for_carrier()?;
+    let hooks = configure_dut(live, plan)?;
+    let mut before = Before::begin(live, plan, hooks)?;
+    let driven = drive(live, plan, &mut before)?;
+    let after = before.finish(live, plan, &driven)?;
+    evidence(live, plan, driven, after)
+}
+
+/// Runs the hook `configure`, where there is one; its output.
+fn configure_dut(live: &mut Live, plan: &RepetitionPlan) -> Result<Vec<HookOutput>> {
+    let Some(command) = &live.config.hooks.configure else {
+        return Ok(Vec::new());
+    };
+    let output = hook(live.config, "configure", "before", command, plan)?;
+    anyhow::ensure!(
+        output.status == 0,
+        "the hook `configure` failed for {}: {}",
+        plan.name,
+        output.stderr.trim()
+    );
+    live.testbed.wait_for_carrier()?;
+    Ok(vec![output])
+}
+
+/// The state of DUT and ports before the traffic, to be compared with that after it.
+struct Before {
+    device: Option<process::Child>,
+    hooks: Vec<HookOutput>,
+    counters: Counters,
+    macs: Macs,
+    ports: [PortFacts; 2],
+    links: [Steady; 2],
+}
+
+/// The state of DUT and ports after the traffic, and what it was in between.
+struct After {
+    ports: Ports,
+    hooks: Vec<HookOutput>,
+    mac: Vec<MacReport>,
+    dut: Option<DutReport>,
+    accounting: Vec<DropCounter>,
+}
+
+impl Before {
+    /// Starts the simulated DUT, where there is one, and reads everything.
+    fn begin(live: &mut Live, plan: &RepetitionPlan, mut hooks: Vec<HookOutput>) -> Result<Self> {
+        let device = live.testbed.start_device(live.config, &plan.lossless)?;
+        counters_hook(live.config, "before", plan, &mut hooks)?;
+        let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        Ok(Self {
+            device,
+            hooks,
+            counters: live.testbed.counters()?,
+            macs: Macs::begin(live.testbed)?,
+            ports: [tx.facts()?, rx.facts()?],
+            links: [Steady::of(tx)?, Steady::of(rx)?],
+        })
     }
-    let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
-    counters_hook(live.config, "before", plan, &mut hooks)?;
-    let before = live.testbed.counters()?;
-    let mut macs = Macs::begin(live.testbed)?;
-    let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
-    let steady = [Steady::of(&live.testbed.tx)?, Steady::of(&live.testbed.rx)?];
+
+    /// Ends the simulated DUT, and reads everything again.
+    fn finish(mut self, live: &mut Live, plan: &RepetitionPlan, driven: &Driven) -> Result<After> {
+        let was_silent = live.testbed.tx.account.port()?.pfc_frames == 0;
+        if !driven.interrupted && was_silent {
+            live.interrupt.wait_until(clock::now() + self.macs.lag());
+        }
+        self.macs.read("end");
+        let mac = self.macs.finish(&plan.name, live.testbed);
+        let dut = self.device.take().map(dut_report).transpose()?;
+        let counters = live.testbed.counters()?;
+        counters_hook(live.config, "after", plan, &mut self.hooks)?;
+        let [mut tx, mut rx] = self.ports;
+        let now = [&live.testbed.tx, &live.testbed.rx];
+        for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(self.links).zip(now) {
+            facts.carrier &= port.facts()?.carrier;
+            facts.disturbed = link.disturbed(Steady::of(port)?);
+        }
+        Ok(After {
+            accounting: losses(self.counters.rises(&counters), &tx, &driven.sent.lost),
+            ports: Ports {
+                tx,
+                rx,
+                watchdog: watchdog(live),
+            },
+            hooks: self.hooks,
+            mac,
+            dut,
+        })
+    }
+}
+
+/// The traffic and the storm as they were.
+struct Driven {
+    epoch: Nanos,
+    interrupted: bool,
+    sent: Sent,
+    done: Stimulus,
+}
+
+/// Prepares the ports, and sends traffic and storm.
+fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<Driven> {
+    let limits = live.testbed.limits.clone();
     let storm_source = live.testbed.rx.state.mac;
     configure(live, plan, clock::now(), storm_source)?;
     introduce(live)?;
@@ -83,7 +165,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let control = open_control(live.testbed)?;
     if live.testbed.tx.pfc_visible.is_none() {
         // What came before is not to be counted as this repetition's.
-        live.interrupt.wait_until(clock::now() + macs.lag());
+        live.interrupt.wait_until(clock::now() + before.macs.lag());
     }
     let mut bench = LiveBench {
         live,
@@ -93,7 +175,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         waits: 0,
         storm: None,
         cut_short: None,
-        macs: &mut macs,
+        macs: &mut before.macs,
     };
     let mut done = Stimulus::default();
     let outcome = stimulate::run(
@@ -108,69 +190,68 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         Err(Stop::Interrupted) => true,
         Err(Stop::Failed(error)) => {
             drop(bench);
-            return Err(explained(live.testbed, steady, error));
+            return Err(explained(live.testbed, before.links, error));
         }
     };
     bench.sender.stop()?;
     let mut sent = bench.sender.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
-    drop(bench);
-    if !interrupted && live.testbed.tx.account.port()?.pfc_frames == 0 {
-        live.interrupt.wait_until(clock::now() + macs.lag());
-    }
-    macs.read("end");
-    let mac = macs.finish(&plan.name, live.testbed);
-    let dut = match device.take() {
-        Some(child) => Some(dut_report(child)?),
-        None => None,
-    };
-    let after = live.testbed.counters()?;
-    counters_hook(live.config, "after", plan, &mut hooks)?;
-    let mut ports = Ports {
-        tx: facts.0,
-        rx: facts.1,
-        watchdog: watchdog(live),
-    };
-    ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
-    ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
-    ports.tx.disturbed = steady[0].disturbed(Steady::of(&live.testbed.tx)?);
-    ports.rx.disturbed = steady[1].disturbed(Steady::of(&live.testbed.rx)?);
+    Ok(Driven {
+        epoch,
+        interrupted,
+        sent,
+        done,
+    })
+}
+
+/// Puts the evidence together, with what the ports' programs counted.
+fn evidence(
+    live: &mut Live,
+    plan: &RepetitionPlan,
+    driven: Driven,
+    after: After,
+) -> Result<PfcEvidence> {
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
-    let accounting = losses(before.rises(&after), &ports.tx, &sent.lost);
+    let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx)?;
+    offences.extend(of_rx);
+    let Driven {
+        epoch,
+        interrupted,
+        sent,
+        done,
+    } = driven;
     let mut sender = sent.report;
-    if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
-        sender.honours_pfc = format!(
-            "{}; it was not shown that PFC reaches it",
-            sender.honours_pfc
-        );
+    if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
+        sender
+            .honours_pfc
+            .push_str("; it was not shown that PFC reaches it");
     }
-    let (rx_port, arrivals, more) = read_port(live.testbed, Side::Rx)?;
-    offences.extend(more);
+    let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
-        limits,
-        ports,
-        phases: done.phases,
-        sender,
-        counting: counting(live.testbed.rx.account.configured(), plan),
-        received: live.testbed.rx.account.flows()?,
+        counting: counting(account.configured(), plan),
+        received: account.flows()?,
         windows: Windows {
             epoch,
             width: WINDOW,
             offered: sent.offered,
-            received: live.testbed.rx.account.windows()?,
+            received: account.windows()?,
         },
+        limits: live.testbed.limits.clone(),
+        ports: after.ports,
+        phases: done.phases,
+        sender,
         storm: done.storm,
         probes: done.probes,
         arrivals,
         tx_port,
         rx_port,
         offences,
-        mac,
-        accounting,
-        dut,
-        hooks,
+        mac: after.mac,
+        accounting: after.accounting,
+        dut: after.dut,
+        hooks: after.hooks,
         interrupted,
     })
 }
@@ -401,12 +482,6 @@ fn open_control(testbed: &Testbed) -> Result<ControlSender> {
         .run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
 }
 
-impl PauseSource for PauseView {
-    fn state(&self, class: usize) -> maps::PauseState {
-        PauseView::state(self, class)
-    }
-}
-
 fn watchdog(live: &Live) -> Option<String> {
     live.config
         .watchdog
@@ -499,127 +574,6 @@ fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrival
         },
         offences,
     ))
-}
-
-struct LiveBench<'b, 'l> {
-    live: &'b mut Live<'l>,
-    plan: &'b RepetitionPlan,
-    sender: Chosen,
-    control: ControlSender,
-    /// How often there was no room for a single pause frame.
-    waits: u64,
-    storm: Option<Storm>,
-    /// Account of a storm that the user ended.
-    cut_short: Option<StormReport>,
-    /// Read as each phase begins.
-    macs: &'b mut Macs,
-}
-
-impl LiveBench<'_, '_> {
-    /// Storm and traffic stop at once.
-    fn interrupted(&mut self) -> Stop {
-        // What ended the traffic before the user did no longer matters.
-        let _ = self.sender.stop();
-        self.cut_short = self.storm.take().map(Storm::stop);
-        Stop::Interrupted
-    }
-}
-
-impl Bench for LiveBench<'_, '_> {
-    fn now(&self) -> Nanos {
-        clock::now()
-    }
-
-    fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
-        if self.live.interrupt.wait_until(deadline) {
-            Err(self.interrupted())
-        } else {
-            Ok(())
-        }
-    }
-
-    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
-        self.sender
-            .start(burst)
-            .map_err(|error| Stop::Failed(error.into()))
-    }
-
-    fn finish_traffic(&mut self) -> Result<(), Stop> {
-        match self.sender.wait(clock::now() + SENDER_END) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Stop::Failed(anyhow::anyhow!(
-                "the sender did not come to the end of its traffic"
-            ))),
-            Err(error) => Err(Stop::Failed(error.into())),
-        }
-    }
-
-    fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let report = self
-            .sender
-            .report()
-            .map_err(|error| Stop::Failed(error.into()))?
-            .report;
-        let sent: u64 = report
-            .flows
-            .iter()
-            .filter(|sent| sent.phase == phase)
-            .map(|sent| sent.frames)
-            .sum();
-        loop {
-            if self
-                .live
-                .testbed
-                .rx
-                .account
-                .received(phase)
-                .map_err(|error| Stop::Failed(error.into()))?
-                >= sent
-            {
-                return Ok(());
-            }
-            let now = clock::now();
-            if now >= deadline {
-                return Ok(());
-            }
-            self.wait_until(deadline.min(now + SETTLE_POLL))?;
-        }
-    }
-
-    fn start_storm(&mut self) -> Result<(), Stop> {
-        let control = open_control(self.live.testbed)?;
-        self.storm = Some(
-            Storm::start(
-                control,
-                &self.plan.storm,
-                self.live.testbed.limits.line_rate,
-            )
-            .map_err(|error| Stop::Failed(error.into()))?,
-        );
-        Ok(())
-    }
-
-    fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        match self.storm.take() {
-            Some(storm) => Ok(storm.stop()),
-            None => Err(Stop::Interrupted),
-        }
-    }
-
-    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        let frame = MacControl::pfc(priorities.iter().copied(), quanta);
-        let (departure, waits) = self
-            .control
-            .send_with_room(&frame)
-            .map_err(|error| Stop::Failed(error.into()))?;
-        self.waits += waits;
-        Ok(departure)
-    }
-
-    fn announce(&mut self, phase: &'static str) {
-        (self.live.events)(Event::PhaseBegins { phase });
-        self.macs.read(phase);
-    }
 }
 
 #[cfg(test)]

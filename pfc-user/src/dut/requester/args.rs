@@ -36,7 +36,7 @@ pub struct RequesterArgs {
 type Mac = [u8; 6];
 
 impl RequesterArgs {
-    /// What is to be run.
+    /// The options of the process.
     pub fn into_options(self) -> RequesterOptions {
         let Self {
             interface,

@@ -101,7 +101,7 @@ impl Model {
         }
     }
 
-    /// What it says of itself.
+    /// The device as it describes itself.
     pub fn device(&self) -> Device {
         Device {
             name: self.adapter.name.clone(),

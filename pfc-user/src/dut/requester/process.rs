@@ -29,7 +29,7 @@ use crate::fault::requester::Fault;
 /// Octets of an interface's MTU that no payload gets: the longest headers, GRH, UDP, BTH, XRCETH and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
-/// What to run, and where.
+/// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequesterOptions {
     /// Interface.

@@ -50,7 +50,7 @@ pub struct SwitchArgs {
 struct DscpMap([Priority; Dscp::COUNT]);
 
 impl SwitchArgs {
-    /// What is to be run; an error unless there are two ports.
+    /// The options of the process; an error unless there are two ports.
     pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
         let ports = self.ports.try_into().map_err(|ports: Vec<_>| {
             anyhow::anyhow!("--port must be given twice, found {}", ports.len())

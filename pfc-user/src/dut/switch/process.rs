@@ -35,7 +35,7 @@ const SEND_BATCH: usize = 64;
 /// Stalls listed one by one; what comes then makes the last one longer.
 const MAX_STALLS: usize = 10_000;
 
-/// What to run, and where.
+/// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
     /// Interfaces of ports 0 and 1.

@@ -95,7 +95,7 @@ impl Upstream {
         }
     }
 
-    /// Whether a frame waits to be sent.
+    /// True if a frame waits to be sent.
     pub fn has_pending(&self) -> bool {
         self.pending.iter().any(Option::is_some)
     }

@@ -1,4 +1,4 @@
-//! What each fault does, and that it does nothing else.
+//! The effect of each fault; it has no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
     }
 }
 
-/// What an observer who knows the standard finds wrong.
+/// The offences that an observer who knows the standard finds.
 fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
     let Scenario {
         switch,
