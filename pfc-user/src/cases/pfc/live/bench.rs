@@ -5,7 +5,8 @@ use pfc_ebpf::units::{Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::macs::Macs;
-use super::{Live, SENDER_END, SETTLE_POLL, open_control};
+use super::prepare::open_control;
+use super::{Live, SENDER_END, SETTLE_POLL};
 use crate::case::Event;
 use crate::cases::pfc::stimulate::{Bench, Stop};
 use crate::driver::clock;
