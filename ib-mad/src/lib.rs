@@ -6,12 +6,14 @@
 //! - [`transport`] sends and receives packets: Linux' umad, ibsim's sockets, and a simulated fabric
 //!   with a clock of its own.
 //! - [`requester`] matches responses to requests and records all other packets.
+//! - [`catalogue`] names the faults of simulated devices, those of [`sma`] among them.
 //! - [`sma`] is a model of a subnet management agent. It does no I/O and takes time as an argument.
 //!
 //! References of the form "13.4.3" are sections of the InfiniBand Architecture Specification,
 //! volume 1.
 
 pub mod attr;
+pub mod catalogue;
 pub mod mad;
 pub mod requester;
 pub mod sma;

@@ -1,6 +1,5 @@
-//! Simulated devices under test.
+//! Simulated devices under test: the processes around their models.
 
-pub mod catalogue;
 pub mod requester;
 pub mod sma;
 mod socket;

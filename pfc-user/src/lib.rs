@@ -23,7 +23,7 @@
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
 pub use validator_core::{
-    case, cases, evidence, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
+    case, cases, evidence, fault, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
 };
 
 pub mod agent;

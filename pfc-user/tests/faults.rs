@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::CASES;
-use validator::dut::switch::fault::Fault;
+use validator::fault::switch::Fault;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);

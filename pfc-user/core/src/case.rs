@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is said of a case, a check or an assertion.
+/// The outcome of a case, a check or an assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -84,14 +84,14 @@ pub struct Check {
     pub fault: &'static str,
 }
 
-/// What is known of a case before it runs.
+/// The description of a case.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Case {
     /// Case id, such as `pfc.pause-single-lossless`.
     pub id: &'static str,
     /// Title in the source document.
     pub title: &'static str,
-    /// What the DUT has to do.
+    /// The DUT's duty.
     pub requirement: &'static str,
     /// Source document.
     pub document: &'static str,
@@ -114,7 +114,7 @@ pub struct DocumentAssertion {
     pub checks: &'static [&'static str],
 }
 
-/// What became of an assertion of the source document.
+/// The outcome of an assertion of the source document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssertionResult {
     /// Its id.
@@ -135,22 +135,22 @@ impl AssertionResult {
     }
 }
 
-/// What a step of the source document came to in one repetition.
+/// The outcome of a step of the source document in one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
     /// Repetition.
     pub repetition: String,
     /// Its number, such as `init 1` or `12`.
     pub step: String,
-    /// What it asks.
+    /// Its words.
     pub what: String,
-    /// What was found, with values; why it was not reached, where it was not.
+    /// The finding, with values; why it was not reached, where it was not.
     pub found: String,
     /// Pass: done, or held. Skipped: not reached.
     pub verdict: Verdict,
 }
 
-/// What is decided on one repetition.
+/// The judgement of one repetition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// A result for each check of the case's table, in its order.
@@ -164,11 +164,11 @@ pub struct Judged {
 /// A single comparison of what was expected with what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assertion {
-    /// What is compared.
+    /// The quantity that is compared.
     pub what: String,
-    /// What would pass.
+    /// The value that would pass.
     pub expected: String,
-    /// What was found.
+    /// The value that was found.
     pub actual: String,
     /// Outcome.
     pub verdict: Verdict,
@@ -194,7 +194,7 @@ pub struct CheckResult {
 pub struct Figure {
     /// Repetition.
     pub repetition: String,
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Value with its unit.
     pub value: String,
@@ -275,7 +275,7 @@ impl Exit {
     }
 }
 
-/// What happens during a run, for whoever shows it.
+/// An event of a run, for whoever shows it.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A case begins with that many repetitions.

@@ -4,7 +4,9 @@
 pub mod agent;
 pub mod case;
 pub mod cases;
+pub mod dut;
 pub mod evidence;
+pub mod fault;
 pub mod mad;
 pub mod nic;
 pub mod pacing;

@@ -1,4 +1,4 @@
-//! What a repetition of a PFC case is to do: plain data, made from testbed and plan file before anything is sent.
+//! The plan of a repetition: plain data, made from testbed and plan file before anything is sent.
 
 pub mod mad;
 pub mod rc;
@@ -38,7 +38,7 @@ pub struct FlowPlan {
     pub length: usize,
 }
 
-/// What a storm is made of.
+/// Frames of a storm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StormKind {
@@ -90,7 +90,7 @@ pub struct Durations {
 /// One repetition of a PFC case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepetitionPlan {
-    /// What tells it from the others, such as `lossless 3`.
+    /// Its name, unique in its case, such as `lossless 3`.
     pub name: String,
     /// Lossless priorities of the DUT.
     pub lossless: Vec<Priority>,
@@ -148,12 +148,12 @@ impl RepetitionPlan {
         self
     }
 
-    /// Whether `priority` is lossless.
+    /// True if `priority` is lossless.
     pub fn is_lossless(&self, priority: Priority) -> bool {
         self.lossless.contains(&priority)
     }
 
-    /// Whether the storm is PFC and addresses `priority`.
+    /// True if the storm is PFC and addresses `priority`.
     pub fn is_stormed(&self, priority: Priority) -> bool {
         matches!(&self.storm.kind, StormKind::Pfc(priorities) if priorities.contains(&priority))
     }

@@ -90,7 +90,7 @@ fn find(id: &str, known_cases: &[&str]) -> Result<Known, String> {
     known.ok_or_else(|| format!("unknown case `{id}`; {}", expected(id, known_cases)))
 }
 
-/// What was expected in place of the id of no case: all ids, and the nearest one if one is near.
+/// The expectation in place of an unknown id: all ids, and the nearest one if one is near.
 pub(super) fn expected(id: &str, known: &[&str]) -> String {
     let all = format!("expected one of {}", known.join(", "));
     match cases::nearest(id, known.iter().copied()) {

@@ -14,10 +14,9 @@ pub(super) use file::{Preset, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
 
-pub use crate::evidence::xdp::XdpMode;
-
-use crate::dut::switch::fault::Fault;
 use crate::evidence;
+pub use crate::evidence::xdp::XdpMode;
+use crate::fault::switch::Fault;
 use crate::plan::{self, Nanos};
 
 /// Where the ports are, and what the DUT is, by family of cases. What is absent makes the cases of that family not applicable.

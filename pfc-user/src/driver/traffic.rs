@@ -10,7 +10,7 @@ pub mod sendmmsg;
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::units::{LineRate, Nanos};
 
-use crate::driver::bpf::XdpError;
+use crate::driver::bpf::{PauseView, XdpError};
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::packet::PacketError;
 use crate::pacing::pacer::PacingError;
@@ -38,6 +38,12 @@ pub const NOT_TAKEN: &str = "live frames the driver did not take";
 pub trait PauseSource: Send {
     /// State of `class`: a priority, 0 to 7.
     fn state(&self, class: usize) -> PauseState;
+}
+
+impl PauseSource for PauseView {
+    fn state(&self, class: usize) -> PauseState {
+        PauseView::state(self, class)
+    }
 }
 
 /// Whether the sender holds back what the DUT's PFC pauses.

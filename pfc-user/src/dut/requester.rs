@@ -1,8 +1,6 @@
-//! The requester: an adapter's port with one RC queue pair that sends RDMA READ requests. A sans-IO model, and the process that puts
-//! it on an interface and serves the agent's protocol.
+//! The requester: the process that puts its model on an interface, and serves the agent's protocol.
+
+pub use validator_core::dut::requester::{frame, model};
 
 pub mod args;
-pub mod fault;
-pub mod frame;
-pub mod model;
 pub mod process;

@@ -1,4 +1,4 @@
-//! What ends the process of a simulated device.
+//! The end of a simulated device's process.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -28,7 +28,7 @@ impl<'a> Stop<'a> {
         })
     }
 
-    /// What to poll: an event of any ends the process.
+    /// Descriptors to poll: an event of any ends the process.
     pub fn events(&self) -> Vec<PollFd<'_>> {
         let mut events = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         // Asks for nothing: POLLHUP, the end of the pipe, is always told.

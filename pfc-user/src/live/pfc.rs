@@ -3,33 +3,31 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::account as maps;
-use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::units::Priority;
 
+mod bench;
 mod macs;
+mod prepare;
 
-use self::macs::Macs;
+use bench::LiveBench;
+use macs::Macs;
+pub use prepare::effort;
+use prepare::{configure, counting, introduce, open_control, open_sender};
+
 use crate::case::Event;
-use crate::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
-use crate::config::{self, Destination};
-use crate::driver::bpf::PauseView;
-use crate::driver::bringup::testbed::{Steady, Testbed, WINDOW};
+use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
+use crate::config;
+use crate::driver::bringup::testbed::{Counters, Steady, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
-use crate::driver::kernel::{process, realtime};
-use crate::driver::storm::{ControlSender, Storm};
-use crate::driver::traffic::choice::{self, Chosen};
-use crate::driver::traffic::{
-    Addresses, Burst, FlowControl, NOT_TAKEN, PauseSource, Source, TrafficPlan,
-};
+use crate::driver::kernel::process;
+use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
+use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    Arrivals, Counting, Departure, DropCounter, DutReport, HookOutput, Offence, PfcEvidence,
-    PortFacts, PortReceived, Ports, StormReport, Windows,
+    Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
+    Ports, Windows,
 };
-use crate::plan::{Durations, FlowPlan, Nanos, RepetitionPlan};
+use crate::plan::{Durations, Nanos, RepetitionPlan};
 
 /// How often the counters are looked at while waiting for the last frames.
 const SETTLE_POLL: Nanos = 2_000_000;
@@ -55,28 +53,108 @@ pub struct Live<'l> {
     pub run: u16,
 }
 
-/// Runs one repetition; the evidence says whether it was interrupted.
+/// Runs one repetition; the evidence says if it was interrupted.
 pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
-    let limits = live.testbed.limits.clone();
-    let mut hooks = Vec::new();
-    if let Some(command) = &live.config.hooks.configure {
-        let output = hook(live.config, "configure", "before", command, plan)?;
-        let failed = output.status != 0;
-        let said = output.stderr.trim().to_owned();
-        hooks.push(output);
-        anyhow::ensure!(
-            !failed,
-            "the hook `configure` failed for {}: {said}",
-            plan.name
-        );
-        live.testbed.wait_for_carrier()?;
+    let hooks = configure_dut(live, plan)?;
+    let mut before = Before::begin(live, plan, hooks)?;
+    let driven = drive(live, plan, &mut before)?;
+    let after = before.finish(live, plan, &driven)?;
+    evidence(live, plan, driven, after)
+}
+
+/// Runs the hook `configure`, where there is one; its output.
+fn configure_dut(live: &mut Live, plan: &RepetitionPlan) -> Result<Vec<HookOutput>> {
+    let Some(command) = &live.config.hooks.configure else {
+        return Ok(Vec::new());
+    };
+    let output = hook(live.config, "configure", "before", command, plan)?;
+    anyhow::ensure!(
+        output.status == 0,
+        "the hook `configure` failed for {}: {}",
+        plan.name,
+        output.stderr.trim()
+    );
+    live.testbed.wait_for_carrier()?;
+    Ok(vec![output])
+}
+
+/// The state of DUT and ports before the traffic, to be compared with that after it.
+struct Before {
+    device: Option<process::Child>,
+    hooks: Vec<HookOutput>,
+    counters: Counters,
+    macs: Macs,
+    ports: [PortFacts; 2],
+    links: [Steady; 2],
+}
+
+/// The state of DUT and ports after the traffic, and what it was in between.
+struct After {
+    ports: Ports,
+    hooks: Vec<HookOutput>,
+    mac: Vec<MacReport>,
+    dut: Option<DutReport>,
+    accounting: Vec<DropCounter>,
+}
+
+impl Before {
+    /// Starts the simulated DUT, where there is one, and reads everything.
+    fn begin(live: &mut Live, plan: &RepetitionPlan, mut hooks: Vec<HookOutput>) -> Result<Self> {
+        let device = live.testbed.start_device(live.config, &plan.lossless)?;
+        counters_hook(live.config, "before", plan, &mut hooks)?;
+        let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        Ok(Self {
+            device,
+            hooks,
+            counters: live.testbed.counters()?,
+            macs: Macs::begin(live.testbed)?,
+            ports: [tx.facts()?, rx.facts()?],
+            links: [Steady::of(tx)?, Steady::of(rx)?],
+        })
     }
-    let mut device = live.testbed.start_device(live.config, &plan.lossless)?;
-    counters_hook(live.config, "before", plan, &mut hooks)?;
-    let before = live.testbed.counters()?;
-    let mut macs = Macs::begin(live.testbed)?;
-    let facts = (live.testbed.tx.facts()?, live.testbed.rx.facts()?);
-    let steady = [Steady::of(&live.testbed.tx)?, Steady::of(&live.testbed.rx)?];
+
+    /// Ends the simulated DUT, and reads everything again.
+    fn finish(mut self, live: &mut Live, plan: &RepetitionPlan, driven: &Driven) -> Result<After> {
+        let was_silent = live.testbed.tx.account.port()?.pfc_frames == 0;
+        if !driven.interrupted && was_silent {
+            live.interrupt.wait_until(clock::now() + self.macs.lag());
+        }
+        self.macs.read("end");
+        let mac = self.macs.finish(&plan.name, live.testbed);
+        let dut = self.device.take().map(dut_report).transpose()?;
+        let counters = live.testbed.counters()?;
+        counters_hook(live.config, "after", plan, &mut self.hooks)?;
+        let [mut tx, mut rx] = self.ports;
+        let now = [&live.testbed.tx, &live.testbed.rx];
+        for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(self.links).zip(now) {
+            facts.carrier &= port.facts()?.carrier;
+            facts.disturbed = link.disturbed(Steady::of(port)?);
+        }
+        Ok(After {
+            accounting: losses(self.counters.rises(&counters), &tx, &driven.sent.lost),
+            ports: Ports {
+                tx,
+                rx,
+                watchdog: live.config.watchdog.clone(),
+            },
+            hooks: self.hooks,
+            mac,
+            dut,
+        })
+    }
+}
+
+/// The traffic and the storm as they were.
+struct Driven {
+    epoch: Nanos,
+    interrupted: bool,
+    sent: Sent,
+    done: Stimulus,
+}
+
+/// Prepares the ports, and sends traffic and storm.
+fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<Driven> {
+    let limits = live.testbed.limits.clone();
     let storm_source = live.testbed.rx.state.mac;
     configure(live, plan, clock::now(), storm_source)?;
     introduce(live)?;
@@ -86,7 +164,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
     let control = open_control(live.testbed)?;
     if live.testbed.tx.pfc_visible.is_none() {
         // What came before is not to be counted as this repetition's.
-        live.interrupt.wait_until(clock::now() + macs.lag());
+        live.interrupt.wait_until(clock::now() + before.macs.lag());
     }
     let mut bench = LiveBench {
         live,
@@ -96,7 +174,7 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         waits: 0,
         storm: None,
         cut_short: None,
-        macs: &mut macs,
+        macs: &mut before.macs,
     };
     let mut done = Stimulus::default();
     let outcome = stimulate::run(
@@ -111,69 +189,68 @@ pub fn run(live: &mut Live, plan: &RepetitionPlan) -> Result<PfcEvidence> {
         Err(Stop::Interrupted) => true,
         Err(Stop::Failed(error)) => {
             drop(bench);
-            return Err(explained(live.testbed, steady, error));
+            return Err(explained(live.testbed, before.links, error));
         }
     };
     bench.sender.stop()?;
     let mut sent = bench.sender.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
-    drop(bench);
-    if !interrupted && live.testbed.tx.account.port()?.pfc_frames == 0 {
-        live.interrupt.wait_until(clock::now() + macs.lag());
-    }
-    macs.read("end");
-    let mac = macs.finish(&plan.name, live.testbed);
-    let dut = match device.take() {
-        Some(child) => Some(dut_report(child)?),
-        None => None,
-    };
-    let after = live.testbed.counters()?;
-    counters_hook(live.config, "after", plan, &mut hooks)?;
-    let mut ports = Ports {
-        tx: facts.0,
-        rx: facts.1,
-        watchdog: live.config.watchdog.clone(),
-    };
-    ports.tx.carrier &= live.testbed.tx.facts()?.carrier;
-    ports.rx.carrier &= live.testbed.rx.facts()?.carrier;
-    ports.tx.disturbed = steady[0].disturbed(Steady::of(&live.testbed.tx)?);
-    ports.rx.disturbed = steady[1].disturbed(Steady::of(&live.testbed.rx)?);
+    Ok(Driven {
+        epoch,
+        interrupted,
+        sent,
+        done,
+    })
+}
+
+/// Puts the evidence together, with what the ports' programs counted.
+fn evidence(
+    live: &mut Live,
+    plan: &RepetitionPlan,
+    driven: Driven,
+    after: After,
+) -> Result<PfcEvidence> {
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
-    let accounting = losses(before.rises(&after), &ports.tx, &sent.lost);
+    let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx)?;
+    offences.extend(of_rx);
+    let Driven {
+        epoch,
+        interrupted,
+        sent,
+        done,
+    } = driven;
     let mut sender = sent.report;
-    if ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
-        sender.honours_pfc = format!(
-            "{}; it was not shown that PFC reaches it",
-            sender.honours_pfc
-        );
+    if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
+        sender
+            .honours_pfc
+            .push_str("; it was not shown that PFC reaches it");
     }
-    let (rx_port, arrivals, more) = read_port(live.testbed, Side::Rx)?;
-    offences.extend(more);
+    let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
-        limits,
-        ports,
-        phases: done.phases,
-        sender,
-        counting: counting(live.testbed.rx.account.configured(), plan),
-        received: live.testbed.rx.account.flows()?,
+        counting: counting(account.configured(), plan),
+        received: account.flows()?,
         windows: Windows {
             epoch,
             width: WINDOW,
             offered: sent.offered,
-            received: live.testbed.rx.account.windows()?,
+            received: account.windows()?,
         },
+        limits: live.testbed.limits.clone(),
+        ports: after.ports,
+        phases: done.phases,
+        sender,
         storm: done.storm,
         probes: done.probes,
         arrivals,
         tx_port,
         rx_port,
         offences,
-        mac,
-        accounting,
-        dut,
-        hooks,
+        mac: after.mac,
+        accounting: after.accounting,
+        dut: after.dut,
+        hooks: after.hooks,
         interrupted,
     })
 }
@@ -212,160 +289,6 @@ pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
         + 1_000_000_000
 }
 
-/// Frames a second above which the programs read the clock once for several frames and verify the checksum of some. Exact
-/// accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns (BENCHMARKS.md): that core is full at
-/// some 4 million, and must not be.
-const EXACT_FRAMES: u64 = 3_000_000;
-/// The share of frames that is verified then.
-const SAMPLE: u64 = 16;
-
-/// How frames of flows are counted that bring so many a second: clock, and one in how many is verified.
-pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
-    let frames: u64 = flows
-        .iter()
-        .map(|flow| flow.rate / LineRate::frame_bits(flow.length))
-        .sum();
-    if frames > EXACT_FRAMES {
-        (maps::Clock::Batched, SAMPLE)
-    } else {
-        (maps::Clock::Exact, 1)
-    }
-}
-
-fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
-    let (clock, verify_every) = effort(&plan.flows);
-    Counting {
-        clock,
-        verify_every,
-        exclusive: config.exclusive != 0,
-    }
-}
-
-fn configure(
-    live: &mut Live,
-    plan: &RepetitionPlan,
-    epoch: Nanos,
-    storm_source: [u8; 6],
-) -> Result<()> {
-    let limits = &live.testbed.limits;
-    let (clock, verify_every) = effort(&plan.flows);
-    let config = maps::Config {
-        abi: 0,
-        flows: 0,
-        epoch,
-        window: WINDOW,
-        windows: live.testbed.windows,
-        run: live.run,
-        trust: live.config.trust as u8,
-        clock: clock as u8,
-        line_rate: limits.line_rate.bits_per_second(),
-        quantum: 0,
-        storm_source,
-        exclusive: 1,
-        _pad: 0,
-        verify_every,
-        dscp_to_priority: live.config.dscp_map.map(Priority::get),
-    };
-    let probed = |priority: Priority| {
-        plan.probe
-            .as_ref()
-            .is_some_and(|probe| probe.priorities.contains(&priority))
-    };
-    // Latency round a probe is told by one flow that the probe does not pause.
-    let witness = plan
-        .flows
-        .iter()
-        .find(|flow| !probed(flow.priority))
-        .map(|flow| flow.id);
-    let flows: Vec<_> = plan
-        .flows
-        .iter()
-        .map(|flow| {
-            let mut log_phases = 0;
-            if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
-                log_phases |= Phase::Storm.bit();
-            }
-            if probed(flow.priority) || witness == Some(flow.id) {
-                log_phases |= Phase::Probe.bit();
-            }
-            let mark = if live.config.trust == Trust::Pcp {
-                flow.priority.get()
-            } else {
-                flow.dscp.get()
-            };
-            maps::FlowConfig {
-                mark,
-                log_phases,
-                priority: flow.priority.get(),
-                _pad: 0,
-            }
-        })
-        .collect();
-    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
-        port.account.configure(&config, &flows)?;
-    }
-    Ok(())
-}
-
-/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was configured may take a
-/// while. A DUT that never does will show in the baseline.
-fn introduce(live: &mut Live) -> Result<()> {
-    let end = clock::now() + PATH_WAIT;
-    while !matches!(live.config.addresses.destination, Destination::Gateway(_))
-        && clock::now() < end
-    {
-        live.testbed.introduce()?;
-        let next = clock::now() + PATH_RETRY;
-        while clock::now() < next {
-            if live.testbed.rx.account.port()?.other > 0
-                && live.testbed.tx.account.port()?.other > 0
-            {
-                return Ok(());
-            }
-            if live.interrupt.wait_until(clock::now() + SETTLE_POLL) {
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
-}
-
-fn addresses(config: &config::PfcTestbed, testbed: &Testbed) -> Addresses {
-    let wanted = &config.addresses;
-    Addresses {
-        source_mac: wanted.source_mac.unwrap_or(testbed.tx.state.mac),
-        destination_mac: match wanted.destination {
-            Destination::RxPort => testbed.rx.state.mac,
-            Destination::Mac(mac) | Destination::Gateway(mac) => mac,
-        },
-        source_ip: wanted.source_ip,
-        destination_ip: wanted.destination_ip,
-    }
-}
-
-fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Chosen> {
-    let testbed = &mut *live.testbed;
-    let traffic = TrafficPlan {
-        interface: &testbed.tx.interface,
-        run: live.run,
-        flows: &plan.flows,
-        addresses: addresses(live.config, testbed),
-        line_rate: testbed.limits.line_rate,
-        max_burst: testbed.limits.max_burst,
-        epoch,
-        width: WINDOW,
-        windows: testbed.windows as usize,
-        cpu: realtime::first_cpu(),
-    };
-    let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
-    let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
-    Ok(namespace.run(|| {
-        choice::open(&traffic, live.config.sender, flow_control, || {
-            account.generator()
-        })
-    })??)
-}
-
 /// The counters of lost frames, with those that the sender knows of. What a veth counted in its `tx_dropped` as well is told once,
 /// or it would excuse two; of other drivers it is not known that they count the same.
 fn losses(
@@ -394,20 +317,6 @@ fn losses(
         }
     }));
     counters
-}
-
-/// Socket and address of the storm, and of single pause frames.
-fn open_control(testbed: &Testbed) -> Result<ControlSender> {
-    let rx = &testbed.rx;
-    Ok(rx
-        .namespace
-        .run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
-}
-
-impl PauseSource for PauseView {
-    fn state(&self, class: usize) -> maps::PauseState {
-        PauseView::state(self, class)
-    }
 }
 
 fn hook(
@@ -495,127 +404,6 @@ fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrival
         },
         offences,
     ))
-}
-
-struct LiveBench<'b, 'l> {
-    live: &'b mut Live<'l>,
-    plan: &'b RepetitionPlan,
-    sender: Chosen,
-    control: ControlSender,
-    /// How often there was no room for a single pause frame.
-    waits: u64,
-    storm: Option<Storm>,
-    /// Account of a storm that the user ended.
-    cut_short: Option<StormReport>,
-    /// Read as each phase begins.
-    macs: &'b mut Macs,
-}
-
-impl LiveBench<'_, '_> {
-    /// Storm and traffic stop at once.
-    fn interrupted(&mut self) -> Stop {
-        // What ended the traffic before the user did no longer matters.
-        let _ = self.sender.stop();
-        self.cut_short = self.storm.take().map(Storm::stop);
-        Stop::Interrupted
-    }
-}
-
-impl Bench for LiveBench<'_, '_> {
-    fn now(&self) -> Nanos {
-        clock::now()
-    }
-
-    fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
-        if self.live.interrupt.wait_until(deadline) {
-            Err(self.interrupted())
-        } else {
-            Ok(())
-        }
-    }
-
-    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
-        self.sender
-            .start(burst)
-            .map_err(|error| Stop::Failed(error.into()))
-    }
-
-    fn finish_traffic(&mut self) -> Result<(), Stop> {
-        match self.sender.wait(clock::now() + SENDER_END) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Stop::Failed(anyhow::anyhow!(
-                "the sender did not come to the end of its traffic"
-            ))),
-            Err(error) => Err(Stop::Failed(error.into())),
-        }
-    }
-
-    fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
-        let report = self
-            .sender
-            .report()
-            .map_err(|error| Stop::Failed(error.into()))?
-            .report;
-        let sent: u64 = report
-            .flows
-            .iter()
-            .filter(|sent| sent.phase == phase)
-            .map(|sent| sent.frames)
-            .sum();
-        loop {
-            if self
-                .live
-                .testbed
-                .rx
-                .account
-                .received(phase)
-                .map_err(|error| Stop::Failed(error.into()))?
-                >= sent
-            {
-                return Ok(());
-            }
-            let now = clock::now();
-            if now >= deadline {
-                return Ok(());
-            }
-            self.wait_until(deadline.min(now + SETTLE_POLL))?;
-        }
-    }
-
-    fn start_storm(&mut self) -> Result<(), Stop> {
-        let control = open_control(self.live.testbed)?;
-        self.storm = Some(
-            Storm::start(
-                control,
-                &self.plan.storm,
-                self.live.testbed.limits.line_rate,
-            )
-            .map_err(|error| Stop::Failed(error.into()))?,
-        );
-        Ok(())
-    }
-
-    fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        match self.storm.take() {
-            Some(storm) => Ok(storm.stop()),
-            None => Err(Stop::Interrupted),
-        }
-    }
-
-    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
-        let frame = MacControl::pfc(priorities.iter().copied(), quanta);
-        let (departure, waits) = self
-            .control
-            .send_with_room(&frame)
-            .map_err(|error| Stop::Failed(error.into()))?;
-        self.waits += waits;
-        Ok(departure)
-    }
-
-    fn announce(&mut self, phase: &'static str) {
-        (self.live.events)(Event::PhaseBegins { phase });
-        self.macs.read(phase);
-    }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ struct LiveBench<'b> {
     before: Counters,
 }
 
-/// What the agent itself says can be evidence; a connection that fails cannot.
+/// A refusal by the agent can be evidence; a connection that fails cannot.
 fn of_agent(error: AgentError) -> Stop {
     match error.failure() {
         Some(&Failure { kind, .. }) => Stop::Refused(Failure {

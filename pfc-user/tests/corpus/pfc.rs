@@ -3,9 +3,9 @@
 #[path = "../bench/mod.rs"]
 mod bench;
 
-use validator::dut::switch::fault::Fault;
 use validator::evidence::pfc::PfcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
+use validator::fault::switch::Fault;
 
 use super::{Disturbance, OnDevice, case};
 

@@ -5,9 +5,9 @@
 mod bench;
 
 use bench::{Virtual, of_document, plan};
-use validator::dut::requester::fault::Fault;
 use validator::evidence::rc::RcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
+use validator::fault::requester::Fault;
 
 use super::{Disturbance, OnDevice, case};
 

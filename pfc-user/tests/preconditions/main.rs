@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 use validator::case::{CheckResult, Verdict};
-use validator::dut::switch::fault::Fault;
 use validator::evidence::pfc::*;
+use validator::fault::switch::Fault;
 use validator::plan::{Nanos, Role};
 
 const MS: Nanos = 1_000_000;

@@ -10,9 +10,9 @@ use validator::agent::protocol::{
 use validator::case::{Case, CheckResult, Judged, Verdict};
 use validator::cases::rc::CASES;
 use validator::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
-use validator::dut::requester::fault::Fault;
 use validator::dut::requester::model::{Adapter, Model};
 use validator::evidence::rc::{Packet, RcEvidence};
+use validator::fault::requester::Fault;
 use validator::plan::Nanos;
 use validator::plan::rc::{RcParameters, RcPlan};
 

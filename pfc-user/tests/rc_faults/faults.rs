@@ -1,7 +1,7 @@
 //! Exactly these checks fail.
 
 use validator::case::{Judged, Verdict};
-use validator::dut::requester::fault::Fault;
+use validator::fault::requester::Fault;
 use validator::plan::rc::RcPlan;
 
 use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};

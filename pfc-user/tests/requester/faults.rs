@@ -1,8 +1,8 @@
 //! Each fault changes what it says and nothing else.
 
 use validator::agent::protocol::{FailureKind, State};
-use validator::dut::requester::fault::Fault;
 use validator::dut::requester::model::Model;
+use validator::fault::requester::Fault;
 
 use crate::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
 

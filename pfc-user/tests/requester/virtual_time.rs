@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce::{self, Bth, Reth};
 use validator::agent::protocol::{Channel, Completion, OpenChannel, QueuePair, Read, State};
-use validator::dut::requester::fault::Fault;
 use validator::dut::requester::frame::Path;
 use validator::dut::requester::model::{Adapter, Model};
+use validator::fault::requester::Fault;
 use validator::plan::Nanos;
 use validator::plan::rc::RcPlan;
 

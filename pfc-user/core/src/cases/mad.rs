@@ -23,7 +23,7 @@ const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
 
 /// A case of this family.
 pub struct MadCase {
-    /// What is known of it before it runs.
+    /// Its description.
     pub case: Case,
     /// Its repetitions.
     pub plan: fn(&PortContext) -> Vec<MadPlan>,
@@ -44,5 +44,10 @@ impl MadCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+    /// Ids of the rows that are judged.
+    #[cfg(test)]
+    pub(super) fn judged(&self) -> Vec<&'static str> {
+        self.table.rows.iter().map(|row| row.id).collect()
     }
 }

@@ -45,7 +45,7 @@ pub struct Misfit {
     pub in_case: bool,
     /// Its key, such as `storm.quanta`.
     pub key: String,
-    /// What was expected, and what was found.
+    /// The expectation, and the value that was found.
     pub problem: String,
 }
 

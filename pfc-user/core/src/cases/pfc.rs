@@ -38,7 +38,7 @@ const LOSSLESS_STEPS: &[&str] = &[
 
 /// A case of this family.
 pub struct PfcCase {
-    /// What is known of it before it runs.
+    /// Its description.
     pub case: Case,
     /// The repetition for a request on a testbed.
     pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
@@ -60,5 +60,10 @@ impl PfcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+    /// Ids of the rows that are judged.
+    #[cfg(test)]
+    pub(super) fn judged(&self) -> Vec<&'static str> {
+        self.rows.iter().map(|row| row.id).collect()
     }
 }

@@ -21,7 +21,7 @@ const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
 
 /// A case of this family.
 pub struct RcCase {
-    /// What is known of it before it runs.
+    /// Its description.
     pub case: Case,
     /// The repetition with these parameters.
     pub plan: fn(&RcParameters) -> RcPlan,
@@ -42,5 +42,10 @@ impl RcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &RcEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+    /// Ids of the rows that are judged.
+    #[cfg(test)]
+    pub(super) fn judged(&self) -> Vec<&'static str> {
+        self.table.rows.iter().map(|row| row.id).collect()
     }
 }

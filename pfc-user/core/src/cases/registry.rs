@@ -23,7 +23,7 @@ pub enum Known {
 }
 
 impl Known {
-    /// What is known of it before it runs.
+    /// Its description.
     pub fn case(self) -> &'static Case {
         match self {
             Self::Pfc(case) => &case.case,
@@ -96,7 +96,7 @@ pub enum PlannedCase {
 }
 
 impl PlannedCase {
-    /// What is known of it before it runs.
+    /// Its description.
     pub fn case(&self) -> &'static Case {
         match self {
             Self::Pfc(case, _) => &case.case,
@@ -170,6 +170,19 @@ mod tests {
             assert_eq!(find(id).unwrap().case().id, *id);
         }
         assert_eq!(find("pfc.nope"), None);
+    }
+
+    #[test]
+    fn each_case_lists_the_checks_that_it_judges() {
+        for known in known() {
+            let listed: Vec<&str> = known.case().checks.iter().map(|check| check.id).collect();
+            let judged = match known {
+                Known::Pfc(case) => case.judged(),
+                Known::Mad(case) => case.judged(),
+                Known::Rc(case) => case.judged(),
+            };
+            assert_eq!(listed, judged, "{}", known.case().id);
+        }
     }
 
     #[test]

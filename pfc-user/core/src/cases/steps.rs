@@ -2,7 +2,7 @@
 
 use crate::case::{CheckResult, Verdict};
 
-/// What there is to say of a step.
+/// The outcome of a step: words and verdict.
 pub(super) type Found = (String, Verdict);
 
 /// Comparisons of a step that are told one by one.

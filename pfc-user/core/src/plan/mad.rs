@@ -1,4 +1,4 @@
-//! What a repetition of a MAD case is to do.
+//! The plan of a repetition of a MAD case.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use super::Nanos;
 /// One repetition of a MAD case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadPlan {
-    /// What tells it from the others, such as `protect-bits-2`.
+    /// Its name, unique in its case, such as `protect-bits-2`.
     pub name: String,
-    /// What is done.
+    /// The stimulus.
     pub stimulus: MadStimulus,
     /// Way to the DUT: `path 0,1` or `LID 5`.
     pub route: String,
@@ -37,7 +37,7 @@ impl MadPlan {
     }
 }
 
-/// What a MAD case does.
+/// The stimulus of a MAD case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MadStimulus {

@@ -1,10 +1,10 @@
-//! What a repetition of an RC case is to do.
+//! The plan of a repetition of an RC case.
 
 use serde::{Deserialize, Serialize};
 
 use super::Nanos;
 
-/// What may be chosen for a repetition of an RC case.
+/// The choices for a repetition of an RC case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcParameters {
     /// Retry count of the queue pair, 0 to 7.
@@ -18,7 +18,7 @@ pub struct RcParameters {
 /// One repetition of an RC case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcPlan {
-    /// What tells it from the others, such as `retry 2, time-out 18, PMTU 1024`.
+    /// Its name, unique in its case, such as `retry 2, time-out 18, PMTU 1024`.
     pub name: String,
     /// Retry count of the queue pair, 0 to 7. All are finite in the specification, 7 as well.
     pub retry_count: u8,

@@ -9,7 +9,7 @@ use super::{Port, XdpMode};
 use crate::config::ConfigError;
 use crate::config::checks::faults;
 use crate::config::document::Document;
-use crate::dut::requester::fault::Fault;
+use crate::fault::requester::Fault;
 
 /// Where the tester's port is, and how the DUT's queue pairs are driven.
 #[derive(Clone, Debug, PartialEq, Eq)]

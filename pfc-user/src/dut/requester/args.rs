@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::fault::Fault;
 use super::process::RequesterOptions;
+use crate::fault::requester::Fault;
 
 /// Environment variable with the token where no other is named; `validator agent` reads the same.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
@@ -36,7 +36,7 @@ pub struct RequesterArgs {
 type Mac = [u8; 6];
 
 impl RequesterArgs {
-    /// What is to be run.
+    /// The options of the process.
     pub fn into_options(self) -> RequesterOptions {
         let Self {
             interface,

@@ -16,7 +16,6 @@ use pfc_ebpf::wire::roce::UDP_PORT;
 use tokio::sync::oneshot;
 
 use super::args::RequesterArgs;
-use super::fault::Fault;
 use super::model::{Adapter, Model};
 use crate::agent::backend::Backend;
 use crate::agent::protocol::{Channel, Completion, Device, Failure, OpenChannel, QueuePair, Read};
@@ -25,11 +24,12 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::{clock, link, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
+use crate::fault::requester::Fault;
 
 /// Octets of an interface's MTU that no payload gets: the longest headers, GRH, UDP, BTH, XRCETH and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
-/// What to run, and where.
+/// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequesterOptions {
     /// Interface.

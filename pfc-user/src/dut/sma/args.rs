@@ -24,7 +24,7 @@ pub struct SmaArgs {
     /// Name of the server, for IBSIM_SOCKNAME; no two may run with the same in a network namespace.
     #[arg(long, value_name = "NAME")]
     socket: String,
-    /// What the DUT is.
+    /// Kind of DUT.
     #[arg(long, value_enum, default_value_t)]
     node: Node,
     /// External ports of a switch.
@@ -86,7 +86,7 @@ enum State {
 }
 
 impl SmaArgs {
-    /// What is to be run.
+    /// The options of the process.
     pub fn into_options(self) -> SmaOptions {
         let dut = NodeConfig {
             kind: match self.node {

@@ -23,7 +23,7 @@ use crate::dut::stop::Stop;
 /// make it later still.
 const AT_ONCE: Duration = Duration::from_micros(50);
 
-/// What to run, and where.
+/// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmaOptions {
     /// Name of the server.
@@ -91,7 +91,7 @@ type Due = (ClientId, Lid, Vec<u8>);
 struct Process {
     fabric: Fabric,
     epoch: Instant,
-    /// What has not been delivered yet; packets of the same time in the order of their number.
+    /// Packets that have not been delivered yet; those of the same time in the order of their number.
     due: BTreeMap<(Time, u64), Due>,
     next: u64,
 }

@@ -4,8 +4,8 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
 use super::config::SwitchConfig;
-use super::fault::Fault;
 use super::process::SwitchOptions;
+use crate::fault::switch::Fault;
 use crate::quantity::{octets, rate};
 
 /// A lossless switch with two ports, simulated on two interfaces of the current network namespace.
@@ -50,7 +50,7 @@ pub struct SwitchArgs {
 struct DscpMap([Priority; Dscp::COUNT]);
 
 impl SwitchArgs {
-    /// What is to be run; an error unless there are two ports.
+    /// The options of the process; an error unless there are two ports.
     pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
         let ports = self.ports.try_into().map_err(|ports: Vec<_>| {
             anyhow::anyhow!("--port must be given twice, found {}", ports.len())

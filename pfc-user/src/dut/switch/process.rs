@@ -13,12 +13,12 @@ use thiserror::Error;
 
 use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
-use super::fault::Fault;
 use super::model::{Departure, Switch};
 use crate::driver::kernel::{clock, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 use crate::evidence::pfc::{DutReport, Stall};
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// Time from one round to the next under load: frames are read and sent in batches, and leave so much later at most.
@@ -35,7 +35,7 @@ const SEND_BATCH: usize = 64;
 /// Stalls listed one by one; what comes then makes the last one longer.
 const MAX_STALLS: usize = 10_000;
 
-/// What to run, and where.
+/// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
     /// Interfaces of ports 0 and 1.

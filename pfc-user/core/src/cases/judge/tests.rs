@@ -34,7 +34,7 @@ impl Family for Sample {
         view.is_interrupted
     }
 
-    fn failure<'v>(view: &'v Tiny) -> Option<&'v str> {
+    fn failure(view: &Tiny) -> Option<&str> {
         view.failure
     }
 }

@@ -59,7 +59,7 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// What the DUT said of itself, both of its ports being as the initialisation asks.
+/// The DUT's first answers; both ports are as the initialisation asks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contact {
     /// PortInfo with modifier 0, as it was found.
@@ -73,7 +73,7 @@ pub(super) struct Session<'s, 'l> {
     equipment: &'s mut Equipment<'l>,
     pub(super) plan: &'s MadPlan,
     pub(super) attempt: u32,
-    /// What is to be restored.
+    /// The protection to restore.
     pub(super) original: Option<Protection>,
     /// The user wished to stop.
     pub(super) interrupted: bool,
@@ -105,12 +105,12 @@ impl<'s, 'l> Session<'s, 'l> {
         }
     }
 
-    /// Whether what follows is done even if the user wishes to stop.
+    /// `on`: what follows is done even if the user wishes to stop.
     pub(super) fn set_uninterrupted(&mut self, on: bool) {
         self.uninterrupted = on;
     }
 
-    /// Whether a Set has left the tester, answered or not.
+    /// True if a Set has left the tester, answered or not.
     pub(super) fn has_set(&self) -> bool {
         self.has_set
     }
@@ -129,7 +129,7 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// A request for `attribute` of the DUT.
     pub(super) fn request(&self, method: Method, attribute: AttributeId, modifier: u32) -> Smp {
-        Smp::request(method, attribute, modifier, &self.equipment.route)
+        Smp::request(method, attribute, modifier, self.equipment.route)
     }
 
     /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`. What is done
@@ -322,7 +322,7 @@ impl<'s, 'l> Session<'s, 'l> {
         ))
     }
 
-    /// Whether the DUT answers at all, after it has not answered something else.
+    /// Asks if the DUT answers at all, after it has not answered something else.
     pub(super) fn is_alive(&mut self, attribute: AttributeId, key: MKey) -> Result<(), Stop> {
         let request = self.request(Method::GET, attribute, 0);
         self.ask(Purpose::Alive, &request, [key; TRIES]).map(drop)

@@ -31,7 +31,7 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// What the steps need: time, traffic, pause frames.
+/// The surroundings of the steps: time, traffic, pause frames.
 pub trait Bench {
     /// Now.
     fn now(&self) -> Nanos;
@@ -53,7 +53,7 @@ pub trait Bench {
     fn announce(&mut self, phase: &'static str);
 }
 
-/// What was done.
+/// The stimulus as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stimulus {
     /// When each phase was.

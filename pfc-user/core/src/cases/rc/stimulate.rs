@@ -44,7 +44,7 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// What was lost on the tester's side since it listens.
+/// Losses on the tester's side since it began to listen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Packets without a record.
@@ -53,7 +53,7 @@ pub struct Losses {
     pub drops: Vec<(String, u64)>,
 }
 
-/// What the steps need: time, the DUT's agent, and the silent responder.
+/// The surroundings of the steps: time, the DUT's agent, and the silent responder.
 pub trait Bench {
     /// Now.
     fn now(&self) -> Nanos;
@@ -61,7 +61,7 @@ pub trait Bench {
     fn listen(&mut self, queue_pair: u32) -> Result<(), Stop>;
     /// Packets since the last call, in their order.
     fn packets(&mut self) -> Result<Vec<Packet>, Stop>;
-    /// What was lost since [`Bench::listen`].
+    /// Losses since [`Bench::listen`].
     fn losses(&mut self) -> Result<Losses, Stop>;
     /// Answers a READ request for the DUT's queue pair; the packet that left, or `None` where the packet is no READ request.
     fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop>;
@@ -84,7 +84,7 @@ pub trait Bench {
 pub struct PortContext {
     /// The DUT's adapter, by its agent.
     pub device: Device,
-    /// What the testbed says of Automatic Path Migration.
+    /// The testbed's word on Automatic Path Migration.
     pub apm: Option<bool>,
     /// The tester's port, for people.
     pub port: String,
@@ -340,5 +340,5 @@ pub fn answer_to(request: &Packet, queue_pair: u32) -> Option<Vec<u8>> {
 
 /// Largest path MTU.
 const MAX_ANSWER: u32 = 4096;
-/// What the answers carry.
+/// Payload of the answers.
 const PAYLOAD: u8 = 0x5a;

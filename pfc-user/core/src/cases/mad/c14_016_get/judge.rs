@@ -91,7 +91,8 @@ fn without_lid(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// What a Set is to have done is judged by the Get after it alone: its answer shows M_Key 0 where it carried the key before it.
+/// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0 where
+/// it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::KeySet);
     let bits = view.protect_bits();
@@ -171,7 +172,7 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
     })
 }
 
-/// What was left of the violations by the Set that was to clear them; nothing can be counted from there.
+/// Violations that were left by the Set that was to clear them; nothing can be counted from there.
 fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
     let askings = view.askings(Purpose::KeySet);
     let set = askings
@@ -204,7 +205,8 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     }
 }
 
-/// What shows that the Get with the wrong key reached the DUT: violations counted since the Set, or trap 256 about its key.
+/// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
+/// trap 256 about its key.
 fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
     let of_attempt = |purpose| {
         view.askings(purpose)
@@ -237,7 +239,8 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
     view.strays.iter().find(is_trap).map(|_| "trap 256".into())
 }
 
-/// Whether nothing answered the Get with the wrong key. Silence says nothing where that has not arrived in any attempt.
+/// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
+/// has not arrived in any attempt.
 fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
     let waited = asked.waited();
     let hidden = if view.e.shows_unmatched {

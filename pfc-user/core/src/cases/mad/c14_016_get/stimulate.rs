@@ -76,7 +76,7 @@ struct Keys {
     other: MKey,
     /// With which the first Set is accepted.
     at_first: MKey,
-    /// What the DUT has now, as far as it can be seen.
+    /// The DUT's present protection, as far as it can be seen.
     found: Protection,
 }
 
@@ -261,7 +261,8 @@ impl Subcase {
         reset.and(set.map(drop)).and(shown.map(drop))
     }
 
-    /// Whether a Get shows what is to be restored; the journal forgets it then, and the user is told if not.
+    /// True if a Get shows the protection that is to be restored: the journal forgets it then. Else
+    /// the user is told.
     fn is_restored(&self, session: &mut Session<'_, '_>) -> Result<bool, Stop> {
         let (dut, original) = (self.keys.dut, self.original);
         // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from others.

@@ -68,7 +68,7 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     set(view, asked)
 }
 
-/// What a Set of PortInfo carries.
+/// A Set of PortInfo carries what its purpose says.
 fn set(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     let wanted = match (asked.purpose, view.e.plan.stimulus) {
         (Purpose::KeySet, MadStimulus::MKeyGet(protect_bits)) => Protection {

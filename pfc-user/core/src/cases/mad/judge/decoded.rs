@@ -51,7 +51,7 @@ impl Asked {
         self.deadline.saturating_sub(self.sent)
     }
 
-    /// What was asked, for people.
+    /// The request, for people.
     pub(in crate::cases::mad) fn name(&self) -> String {
         let (method, attribute) = (self.request.method(), self.request.attribute());
         match self.request.modifier() {
@@ -164,18 +164,18 @@ impl<'e> View<'e> {
         known.map_or(Nanos::MAX, |asking| asking.last().sent)
     }
 
-    /// What the DUT had at the beginning of the repetition.
+    /// The DUT's protection at the beginning of the repetition.
     pub(in crate::cases::mad) fn found(&self) -> Option<Protection> {
         self.port()
             .map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
     }
 
-    /// What is to be restored; evidence of earlier versions says nothing of it.
+    /// The protection to restore; evidence of earlier versions does not say it.
     pub(in crate::cases::mad) fn original(&self) -> Option<Protection> {
         self.e.original.or_else(|| self.found())
     }
 
-    /// Whether a Get has shown M_KEY_DUT after a Set of it.
+    /// True if a Get has shown M_KEY_DUT after a Set of it.
     pub(in crate::cases::mad) fn shows_dut_key(&self) -> bool {
         let shows = |asking: &Asking<'_>| {
             asking
@@ -193,7 +193,8 @@ impl<'e> View<'e> {
             .map_or(least, |port| timing::answer_time(&port, least))
     }
 
-    /// Whether the DUT answered anything after `asked`: only then does silence say something of it, and not of the link.
+    /// True if the DUT answered anything after `asked`. Only then is silence the DUT's, and not the
+    /// link's.
     pub(in crate::cases::mad) fn is_alive_after(&self, asked: &Asked) -> bool {
         let later = self
             .asked

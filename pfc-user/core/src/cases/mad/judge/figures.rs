@@ -1,4 +1,4 @@
-//! What is reported and not judged.
+//! Figures that are reported and not judged.
 
 use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, SwitchInfo};
 use ib_mad::mad::Method;
@@ -134,7 +134,7 @@ fn requests(view: &View<'_>) -> String {
     )
 }
 
-/// What the Sets carried and what came back: the document leaves it open.
+/// The data of the Sets and of their answers: the document leaves them open.
 fn set_data(view: &View<'_>) -> Option<String> {
     let askings = view.askings(Purpose::SetBlock);
     let first = askings.first()?;
@@ -159,7 +159,7 @@ fn set_data(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// What others sent, or the DUT of its own accord.
+/// Packets of others, and those that the DUT sent of its own accord.
 fn others(view: &View<'_>) -> Vec<(&'static str, String)> {
     let mut figures = Vec::new();
     let smps = || {

@@ -60,7 +60,7 @@ fn single_answer(view: &View<'_>) -> Finding {
     finding
 }
 
-/// What is wrong with a packet that came in, as far as it is certainly the DUT's answer to the tester.
+/// Records the offence of a packet that is certainly the DUT's answer to the tester.
 fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
         if let Some(asked) = answered_with_other_tid(view, stray) {
@@ -103,7 +103,7 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     }
 }
 
-/// Whether it is the request that must not be answered at all, which another check judges.
+/// True for the request that must not be answered at all: another check judges it.
 fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
     asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
 }

@@ -15,7 +15,7 @@ const MAX_QUANTITY: u64 = 1 << 48;
 /// The longest frame that IP can ask for, and its headers.
 const MAX_LENGTH: usize = 1 << 17;
 
-/// What contradicts itself, if anything does.
+/// Fails with the first contradiction.
 pub(super) fn check(e: &PfcEvidence) -> Result<(), String> {
     plan(e)?;
     sender(e)?;

@@ -34,12 +34,12 @@ pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
     ))
 }
 
-/// What the MAC of that port counted.
+/// The counters of that port's MAC.
 fn report<'e>(e: &'e PfcEvidence, port: &str) -> Option<&'e MacReport> {
     e.mac.iter().find(|mac| mac.port == port)
 }
 
-/// Whether the readings cover the repetition and some counter was shown to count.
+/// True if the readings cover the repetition and some counter was shown to count.
 fn usable(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
     covers(e, mac)?;
     if mac.counters.is_empty() {
@@ -104,7 +104,7 @@ fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
     shown(counter).or_else(by_another)
 }
 
-/// Whether frames came in that paused something.
+/// Frames that came in and paused something.
 #[derive(Debug, PartialEq)]
 pub(super) enum Counted {
     /// Some did: the counter, and by how much it rose.
@@ -115,7 +115,7 @@ pub(super) enum Counted {
     Unknown(String),
 }
 
-/// Whether XOFF frames for `priority` came in.
+/// XOFF frames for `priority` that came in.
 pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
     let own: Vec<_> = mac
         .counters
@@ -161,7 +161,7 @@ pub(super) fn xoff(mac: &MacReport, priority: Priority) -> Counted {
     }
 }
 
-/// Whether PAUSE frames came in. A rise does not tell whether they paused anything.
+/// PAUSE frames that came in. A rise does not show that they paused anything.
 fn pause(mac: &MacReport) -> Counted {
     let own: Vec<_> = mac
         .counters
@@ -217,7 +217,7 @@ fn not_shown(own: &[&MacCounter], subject: &str) -> Counted {
     })
 }
 
-/// Whether XOFF frames for `priority` came in at the rx port.
+/// XOFF frames for `priority` that came in at the rx port.
 pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> {
     let mac = report(e, "rx").filter(|mac| covers(e, mac).is_ok())?;
     if let Counted::Some(found) = xoff(mac, priority) {

@@ -1,4 +1,4 @@
-//! What must hold for the tester's own part before a check may be judged; each names the figure where it does not.
+//! Preconditions on the tester's side of a check; each that is not met names the figure.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};

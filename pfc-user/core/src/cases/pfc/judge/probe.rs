@@ -59,7 +59,7 @@ fn vicinity(e: &PfcEvidence) -> Nanos {
     5 * e.limits.max_response
 }
 
-/// Whether traffic that is not paused arrived at all between these times.
+/// Traffic that is not paused arrived between these times.
 fn heard(traffic: &Traffic, from: Nanos, to: Nanos, place: &str) -> Result<(), String> {
     if within(&traffic.others, from, to).is_empty() {
         Err(format!("no background frame arrived {place}"))
@@ -68,7 +68,8 @@ fn heard(traffic: &Traffic, from: Nanos, to: Nanos, place: &str) -> Result<(), S
     }
 }
 
-/// Whether traffic that is not paused got through quickly enough between these times: it shows the latency of all else.
+/// Traffic that is not paused got through quickly enough between these times: it shows the latency
+/// of all else.
 fn quick(
     e: &PfcEvidence,
     traffic: &Traffic,
@@ -92,7 +93,7 @@ fn quick(
     }
 }
 
-/// Whether the measurement was quick enough round the XOFF `frame`, and all priorities were flowing.
+/// The measurement was quick enough round the XOFF `frame`, and all priorities were flowing.
 fn quick_enough(e: &PfcEvidence, traffic: &Traffic, frame: Departure) -> Result<(), String> {
     let from = frame.before.saturating_sub(vicinity(e));
     quick(

@@ -81,7 +81,7 @@ fn lateness(control: &PhaseView<'_>) -> Nanos {
     control.answers.iter().map(after).min().unwrap_or_default()
 }
 
-/// Whether the tester's answer is one to a request that was seen.
+/// The tester's answer is one to a request that was seen.
 fn is_right(view: &View<'_>, control: &PhaseView<'_>, answer: &Decoded) -> Result<(), String> {
     let packet = answer.packet.ok_or("no whole RoCEv2 packet")?;
     let form = (packet.bth.opcode, packet.bth.destination);

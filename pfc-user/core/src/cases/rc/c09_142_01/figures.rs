@@ -1,4 +1,4 @@
-//! What is reported and not judged.
+//! Figures that are reported and not judged.
 
 use crate::case::Figure;
 use crate::cases::finding::ms;

@@ -1,4 +1,4 @@
-//! What has to hold before a verdict is given.
+//! Preconditions of the verdicts.
 
 use crate::agent::protocol::State;
 use crate::case::Verdict;
@@ -8,7 +8,7 @@ use crate::cases::rc::judge::Rc;
 use crate::cases::rc::judge::decoded::View;
 use crate::evidence::rc::Phase;
 
-/// Whether the document applies: the testbed's word, or else the device's.
+/// The document applies: by the testbed's word, or else by the device's.
 pub(super) fn qualifier(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let (what, expected) = ("Automatic Path Migration", "not supported");

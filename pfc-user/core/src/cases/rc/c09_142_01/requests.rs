@@ -287,13 +287,13 @@ pub(super) fn retry_count(view: &View<'_>) -> Finding {
     or_nothing(finding, "the retry count is 0")
 }
 
-/// Whether the counter was read when that retry, and no later one, had been sent.
+/// True if the counter was read after that retry and before a later one.
 fn during(shown: &Shown, times: &[Nanos], retry: usize, t_tr: Nanos) -> bool {
     let next = times.get(retry + 1).copied().unwrap_or(Nanos::MAX);
     shown.asked >= times[retry] && shown.answered + t_tr * CLOSE / 100 < next
 }
 
-/// Whether a time that lies between two is within bounds: undecided where the two disagree.
+/// The verdict on a time between two others: inconclusive where only one of them is in bounds.
 pub(super) fn within(
     earliest: Nanos,
     latest: Nanos,

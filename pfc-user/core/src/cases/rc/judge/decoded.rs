@@ -164,7 +164,7 @@ impl<'e> View<'e> {
         })
     }
 
-    /// What the test and what came after it completed, without the READ of the flush.
+    /// Completions of the test, also those that came after it; without the READ of the flush.
     pub(in crate::cases::rc) fn completions(&self) -> Vec<&'e Completion> {
         let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
         let late = flush.filter(|completion| completion.work_request == READ);

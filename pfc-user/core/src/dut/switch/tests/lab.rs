@@ -5,8 +5,8 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use crate::dut::switch::config::{Priorities, SwitchConfig};
 use crate::dut::switch::control::{self, Control};
-use crate::dut::switch::fault::Fault;
 use crate::dut::switch::model::{Departure, Switch};
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 pub const MS: Nanos = 1_000_000;

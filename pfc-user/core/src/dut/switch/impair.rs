@@ -4,8 +4,8 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;
 
 use super::config::Priorities;
-use super::fault::{Fault, OneIn, Scope};
 use super::frame::Layout;
+use crate::fault::switch::{Fault, OneIn, Scope};
 use crate::plan::Nanos;
 
 /// How long a frame that is to be swapped waits for the next one of its flow.
@@ -18,18 +18,18 @@ struct Every {
     seen: u64,
 }
 
-/// What the switch knows of a frame that has come in.
+/// A frame that has come in, as the switch sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Its priority.
     pub priority: Priority,
-    /// Whether that is lossless.
+    /// True if that is lossless.
     pub lossless: bool,
-    /// Whether its priority is paused on the port it is to leave by.
+    /// True if its priority is paused on the port it is to leave by.
     pub paused: bool,
-    /// Whether that port is in a PFC storm, for whatever priority.
+    /// True if that port is in a PFC storm, for whatever priority.
     pub in_storm: bool,
-    /// Whether that priority was paused there by a storm that is over.
+    /// True if that priority was paused there by a storm that is over.
     pub had_storm: bool,
 }
 
@@ -103,7 +103,7 @@ impl Impairments {
         let mut set = Self::default();
         for fault in faults {
             match *fault {
-                Fault::Drops(scope, n) => set.drops = Some((scope, Every::new(n))),
+                Fault::Drops((scope, n)) => set.drops = Some((scope, Every::new(n))),
                 Fault::DropsLossyInStorm(n) => set.drops_lossy_in_storm = Some(Every::new(n)),
                 Fault::LosesHeld(n) => set.loses_held = Some(Every::new(n)),
                 Fault::DiesAfterPause => set.dead = Some(Priorities::default()),
@@ -118,7 +118,7 @@ impl Impairments {
         set
     }
 
-    /// Whether the frame is lost.
+    /// True if the frame is lost.
     pub fn loses(&mut self, arrival: &Arrival) -> bool {
         self.drops
             .as_mut()
@@ -136,7 +136,7 @@ impl Impairments {
             })
     }
 
-    /// Whether the frame's arrival lets one of its queue leave despite the pause.
+    /// True if the frame's arrival lets one of its queue leave despite the pause.
     pub fn leaks(&mut self, arrival: &Arrival) -> bool {
         hits(&mut self.leaks, arrival.paused)
     }

@@ -6,11 +6,11 @@ use pfc_ebpf::units::Priority;
 
 use super::config::SwitchConfig;
 use super::control::{self, Control};
-use super::fault::Fault;
 use super::frame::Layout;
 use super::impair::{Arrival, Impairments};
 use super::pause::Reaction;
 use super::port::Port;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// Of two ports, the other one.

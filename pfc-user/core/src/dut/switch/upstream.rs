@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control;
-use super::fault::Fault;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// The pause time asked for; XON follows long before it runs out.
@@ -95,7 +95,7 @@ impl Upstream {
         }
     }
 
-    /// Whether a frame waits to be sent.
+    /// True if a frame waits to be sent.
     pub fn has_pending(&self) -> bool {
         self.pending.iter().any(Option::is_some)
     }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::mem;
 use std::net::IpAddr;
 
-use super::fault::Fault;
 use super::frame::{MASK, Path, RDMA_READ_REQUEST, RDMA_WRITE_ONLY, Request};
 use crate::agent::protocol::{
     Channel, Completion, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State,
 };
+use crate::fault::requester::Fault;
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
 
@@ -101,7 +101,7 @@ impl Model {
         }
     }
 
-    /// What it says of itself.
+    /// The device as it describes itself.
     pub fn device(&self) -> Device {
         Device {
             name: self.adapter.name.clone(),

@@ -3,11 +3,11 @@
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::config::SwitchConfig;
-use super::fault::Fault;
 use super::pause::Pauses;
 use super::queue::Queues;
 use super::upstream::Upstream;
 use super::wire::Wire;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// How often, and for how long, a switch with dips sends no data.
@@ -19,9 +19,9 @@ const DIP: Nanos = 20_000_000;
 pub struct Port {
     /// Data to be sent.
     pub queues: Queues,
-    /// What the other end has asked for.
+    /// Pauses that the other end has asked for.
     pub pauses: Pauses,
-    /// What is asked of the other end; it goes ahead of data.
+    /// Pauses asked of the other end; they go ahead of data.
     pub upstream: Upstream,
     wire: Wire,
     /// The frame on the wire, and when its time there is over.

@@ -1,4 +1,4 @@
-//! What a switch is configured to do.
+//! The configuration of a switch.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
@@ -53,12 +53,12 @@ impl Priorities {
         Self(1 << priority.get())
     }
 
-    /// Whether `priority` is in the set.
+    /// True if `priority` is in the set.
     pub const fn contains(self, priority: Priority) -> bool {
         self.0 & Self::only(priority).0 != 0
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -73,7 +73,7 @@ impl Priorities {
         self.0 &= !Self::only(priority).0;
     }
 
-    /// What is in both sets.
+    /// The priorities in both sets.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::Control;
-use super::fault::Fault;
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// A pause of this length or more is a storm's, and no probe's.
@@ -14,9 +14,9 @@ const LONG_PAUSE: Nanos = 100_000_000;
 #[derive(Clone, Debug)]
 pub struct Reaction {
     line_rate: LineRate,
-    /// What PFC for a class pauses, by class.
+    /// Priorities that PFC for a class pauses, by class.
     by_class: [Priorities; Priority::COUNT],
-    /// What 802.3x PAUSE pauses.
+    /// Priorities that 802.3x PAUSE pauses.
     by_pause: Priorities,
     /// How much later than it is received a frame takes effect.
     pub delay: Nanos,
@@ -129,18 +129,18 @@ impl Pauses {
         self.timers[priority.index()].until.max(now)
     }
 
-    /// Whether a frame of `priority` may not start at `now`.
+    /// True if no frame of `priority` may start at `now`.
     pub fn is_paused(&self, priority: Priority, now: Nanos) -> bool {
         self.timers[priority.index()].until > now
     }
 
-    /// Whether the last pause of `priority` is over and was a storm's.
+    /// True if the last pause of `priority` is over and was a storm's.
     pub fn had_storm(&self, priority: Priority, now: Nanos) -> bool {
         let timer = self.timers[priority.index()];
         timer.until <= now && timer.until >= timer.since + LONG_PAUSE
     }
 
-    /// Whether any PFC received, obeyed or not, is still in force.
+    /// True while any PFC received, obeyed or not, is in force.
     pub fn in_storm(&self, now: Nanos) -> bool {
         self.storm_until > now
     }

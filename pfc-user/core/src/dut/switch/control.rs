@@ -13,7 +13,7 @@ const PFC: u16 = 0x0101;
 /// The shortest frame of Ethernet, without FCS.
 const MIN_FRAME: usize = 60;
 
-/// What a MAC control frame asks for.
+/// The request of a MAC control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// 802.3x: stop sending.

@@ -1,4 +1,4 @@
-//! What a switch reads of a frame, and the fields that faulty ones spoil.
+//! The fields of a frame that a switch reads, and those that faulty ones spoil.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp;
@@ -43,7 +43,7 @@ impl Layout {
         })
     }
 
-    /// Whether it is a MAC control frame; those are never forwarded, acted on or not.
+    /// True for a MAC control frame; those are never forwarded, acted on or not.
     pub fn is_mac_control(self) -> bool {
         self.ethertype == MAC_CONTROL
     }
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// What tells a flow from another: traffic class, protocol, addresses and ports; empty for what is not IP.
+    /// The key of a flow: traffic class, protocol, addresses and ports; empty for other than IP.
     pub fn flow(self, frame: &[u8]) -> Vec<u8> {
         let key = || {
             let (at, protocol, addresses) = self.transport(frame)?;

@@ -1,11 +1,11 @@
-//! What each fault does, and that it does nothing else.
+//! The effect of each fault; it has no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lab::*;
 use crate::dut::switch::control;
-use crate::dut::switch::fault::Fault;
 use crate::dut::switch::model::{Departure, Switch};
+use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
 /// Length of the scenario's frames: 1792 ns.
@@ -95,7 +95,7 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
     }
 }
 
-/// What an observer who knows the standard finds wrong.
+/// The offences that an observer who knows the standard finds.
 fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
     let Scenario {
         switch,

@@ -1,0 +1,218 @@
+//! The faults of the simulated switch, by name.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ib_mad::catalogue::Kind;
+use pfc_ebpf::units::Priority;
+
+/// One event in so many.
+pub type OneIn = NonZeroU64;
+
+/// Whose frames a fault hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Every frame.
+    All,
+    /// Frames of lossless priorities.
+    Lossless,
+    /// Frames of lossy priorities.
+    Lossy,
+    /// Frames of one priority.
+    Priority(Priority),
+}
+
+/// A share of the line rate, 1 to 99.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// 1 to 99.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+const FRAMES: Kind<OneIn> = Kind {
+    shape: "N",
+    expected: "a number of frames above 0",
+    read: |text| text.parse().ok(),
+    write: OneIn::to_string,
+};
+const MILLISECONDS: Kind<Duration> = Kind {
+    shape: "MILLISECONDS",
+    expected: "a number of milliseconds",
+    read: |text| text.parse().ok().map(Duration::from_millis),
+    write: |delay| delay.as_millis().to_string(),
+};
+const LOSSES: Kind<(Scope, OneIn)> = Kind {
+    shape: "WHICH[:N]",
+    expected: "all, lossless, lossy or a priority, and :N for one in N frames",
+    read: |text| {
+        let (which, n) = text.split_once(':').unwrap_or((text, "100"));
+        which.parse().ok().zip(n.parse().ok())
+    },
+    write: |(scope, n)| format!("{scope}:{n}"),
+};
+const PERCENT: Kind<Percent> = Kind {
+    shape: "PERCENT",
+    expected: "a share of 1 to 99 percent",
+    read: |text| {
+        let percent = text.parse().ok()?;
+        (1..100).contains(&percent).then_some(Percent(percent))
+    },
+    write: |share| share.0.to_string(),
+};
+
+ib_mad::faults! {
+    /// A way in which the simulated switch departs from the standard.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Fault of "switch" under "Faults, each with the check that it makes fail, if any:" {
+        IgnoresPfc
+            "ignores-pfc": "sends on whatever PFC says" => "paused";
+        IgnoresRefresh
+            "ignores-refresh": "takes no XOFF for a priority that is paused already" => "paused";
+        OffByOneClass
+            "off-by-one-class": "pauses priority n + 1 when PFC names n" => "paused";
+        Leaks(n: OneIn, FRAMES, "100")
+            "leaks": "sends one frame for every N (100) that arrive for a paused priority" => "paused";
+        PfcPausesAll
+            "pfc-pauses-all": "pauses all priorities when PFC names any" => "background";
+        PausesOtherLossless
+            "pauses-other-lossless": "pauses all lossless priorities when PFC names one" => "isolation";
+        LossyObeysPfc
+            "lossy-obeys-pfc": "obeys PFC for lossy priorities" => "test-traffic";
+        ObeysPause
+            "obeys-pause": "obeys 802.3x PAUSE" => "no-loss";
+        NeverResumes
+            "never-resumes": "lets no pause run out; only XON ends it" => "delivered";
+        ResumesEarly
+            "resumes-early": "pauses for half the time" => "response";
+        IgnoresXon
+            "ignores-xon": "goes on pausing after XON" => "xon";
+        SlowResponse(delay: Duration, MILLISECONDS, "5")
+            "slow-response": "acts on PFC so much (5) later" => "response";
+        LosesHeld(n: OneIn, FRAMES, "10")
+            "loses-held": "loses one in N (10) of the frames that a pause holds back" => "delivered";
+        DiesAfterPause
+            "dies-after-pause": "forwards nothing more of a priority after a pause of 100 ms or more" => "resume";
+        NoUpstreamPfc
+            "no-upstream-pfc": "sends no XOFF and overflows" => "delivered";
+        XoffForLossy
+            "xoff-for-lossy": "sends an XOFF for one in 1000 frames of lossy priorities" => "no-pfc-on-lossy";
+        Drops(losses: (Scope, OneIn), LOSSES, "all")
+            "drops": "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority" => "delivered";
+        DropsLossyInStorm(n: OneIn, FRAMES, "100")
+            "drops-lossy-in-storm": "drops one in N (100) lossy frames while PFC pauses anything" => "background";
+        Throttles(share: Percent, PERCENT, "90")
+            "throttles": "sends at so much (90) of the line rate" => "throughput";
+        Dips
+            "dips": "sends no data for 20 ms in every 250 ms" => "no-dip";
+        Duplicates(n: OneIn, FRAMES, "1000")
+            "duplicates": "sends one frame in N (1000) twice" => "no-duplicate";
+        Reorders(n: OneIn, FRAMES, "1000")
+            "reorders": "swaps one frame in N (1000) with the next of its flow" => "no-reorder";
+        Corrupts(n: OneIn, FRAMES, "1000")
+            "corrupts": "flips a bit in the payload of one frame in N (1000)" => "no-corruption";
+        Remarks(n: OneIn, FRAMES, "1000")
+            "remarks": "changes the DSCP (or PCP) of one frame in N (1000)" => "no-remark";
+        ForwardsControl
+            "forwards-control": "forwards PAUSE and PFC frames" => "no-mac-control-forwarded";
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "all" => Ok(Self::All),
+            "lossless" => Ok(Self::Lossless),
+            "lossy" => Ok(Self::Lossy),
+            priority => {
+                let priority = priority.parse().map_err(drop)?;
+                Priority::new(priority).map(Self::Priority).map_err(drop)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Lossless => f.write_str("lossless"),
+            Self::Lossy => f.write_str("lossy"),
+            Self::Priority(priority) => priority.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_of_the_catalogue_is_read_by_its_name_and_written_as_it_is_read() {
+        for entry in Fault::CATALOGUE {
+            let fault: Fault = entry.name.parse().unwrap();
+            let written = fault.to_string();
+            assert_eq!(written.split('=').next(), Some(entry.name));
+            assert_eq!(written.contains('='), !entry.value.is_empty(), "{written}");
+            assert_eq!(written.parse(), Ok(fault));
+        }
+    }
+
+    #[test]
+    fn values_are_read() {
+        let one_in = |n| OneIn::new(n).unwrap();
+        assert_eq!("leaks=7".parse(), Ok(Fault::Leaks(one_in(7))));
+        assert_eq!(
+            "slow-response=20".parse(),
+            Ok(Fault::SlowResponse(Duration::from_millis(20)))
+        );
+        assert_eq!(
+            "drops=lossless:50".parse(),
+            Ok(Fault::Drops((Scope::Lossless, one_in(50))))
+        );
+        assert_eq!(
+            "drops=3".parse(),
+            Ok(Fault::Drops((
+                Scope::Priority(Priority::new(3).unwrap()),
+                one_in(100)
+            )))
+        );
+        assert_eq!("throttles=50".parse(), Ok(Fault::Throttles(Percent(50))));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_what_was_expected() {
+        for (text, message) in [
+            (
+                "dropz",
+                "no fault is called \"dropz\": see `validator dut switch --help` for all of them",
+            ),
+            (
+                "leaks=0",
+                "leaks takes a number of frames above 0, found \"0\"",
+            ),
+            ("ignores-pfc=1", "ignores-pfc takes no value, found \"1\""),
+            (
+                "drops=8",
+                "drops takes all, lossless, lossy or a priority, and :N for one in N frames, found \"8\"",
+            ),
+            (
+                "throttles=100",
+                "throttles takes a share of 1 to 99 percent, found \"100\"",
+            ),
+            (
+                "slow-response=5ms",
+                "slow-response takes a number of milliseconds, found \"5ms\"",
+            ),
+        ] {
+            assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The bench of drivers: what the steps of a repetition need, on real frames.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
+
+use super::macs::Macs;
+use super::prepare::open_control;
+use super::{Live, SENDER_END, SETTLE_POLL};
+use crate::case::Event;
+use crate::cases::pfc::stimulate::{Bench, Stop};
+use crate::driver::kernel::clock;
+use crate::driver::storm::{ControlSender, Storm};
+use crate::driver::traffic::choice::Chosen;
+use crate::driver::traffic::{Burst, Source};
+use crate::evidence::pfc::{Departure, StormReport};
+use crate::plan::{Nanos, RepetitionPlan};
+
+pub(super) struct LiveBench<'b, 'l> {
+    pub(super) live: &'b mut Live<'l>,
+    pub(super) plan: &'b RepetitionPlan,
+    pub(super) sender: Chosen,
+    pub(super) control: ControlSender,
+    /// How often there was no room for a single pause frame.
+    pub(super) waits: u64,
+    pub(super) storm: Option<Storm>,
+    /// Account of a storm that the user ended.
+    pub(super) cut_short: Option<StormReport>,
+    /// Read as each phase begins.
+    pub(super) macs: &'b mut Macs,
+}
+
+impl LiveBench<'_, '_> {
+    /// Storm and traffic stop at once.
+    fn interrupted(&mut self) -> Stop {
+        // What ended the traffic before the user did no longer matters.
+        let _ = self.sender.stop();
+        self.cut_short = self.storm.take().map(Storm::stop);
+        Stop::Interrupted
+    }
+}
+
+impl Bench for LiveBench<'_, '_> {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn wait_until(&mut self, deadline: Nanos) -> Result<(), Stop> {
+        if self.live.interrupt.wait_until(deadline) {
+            Err(self.interrupted())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn start_traffic(&mut self, burst: Burst) -> Result<(), Stop> {
+        self.sender
+            .start(burst)
+            .map_err(|error| Stop::Failed(error.into()))
+    }
+
+    fn finish_traffic(&mut self) -> Result<(), Stop> {
+        match self.sender.wait(clock::now() + SENDER_END) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Stop::Failed(anyhow::anyhow!(
+                "the sender did not come to the end of its traffic"
+            ))),
+            Err(error) => Err(Stop::Failed(error.into())),
+        }
+    }
+
+    fn settle(&mut self, phase: Phase, deadline: Nanos) -> Result<(), Stop> {
+        let report = self
+            .sender
+            .report()
+            .map_err(|error| Stop::Failed(error.into()))?
+            .report;
+        let sent: u64 = report
+            .flows
+            .iter()
+            .filter(|sent| sent.phase == phase)
+            .map(|sent| sent.frames)
+            .sum();
+        loop {
+            if self
+                .live
+                .testbed
+                .rx
+                .account
+                .received(phase)
+                .map_err(|error| Stop::Failed(error.into()))?
+                >= sent
+            {
+                return Ok(());
+            }
+            let now = clock::now();
+            if now >= deadline {
+                return Ok(());
+            }
+            self.wait_until(deadline.min(now + SETTLE_POLL))?;
+        }
+    }
+
+    fn start_storm(&mut self) -> Result<(), Stop> {
+        let control = open_control(self.live.testbed)?;
+        self.storm = Some(
+            Storm::start(
+                control,
+                &self.plan.storm,
+                self.live.testbed.limits.line_rate,
+            )
+            .map_err(|error| Stop::Failed(error.into()))?,
+        );
+        Ok(())
+    }
+
+    fn stop_storm(&mut self) -> Result<StormReport, Stop> {
+        match self.storm.take() {
+            Some(storm) => Ok(storm.stop()),
+            None => Err(Stop::Interrupted),
+        }
+    }
+
+    fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+        let frame = MacControl::pfc(priorities.iter().copied(), quanta);
+        let (departure, waits) = self
+            .control
+            .send_with_room(&frame)
+            .map_err(|error| Stop::Failed(error.into()))?;
+        self.waits += waits;
+        Ok(departure)
+    }
+
+    fn announce(&mut self, phase: &'static str) {
+        (self.live.events)(Event::PhaseBegins { phase });
+        self.macs.read(phase);
+    }
+}

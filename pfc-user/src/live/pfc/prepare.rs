@@ -1,0 +1,186 @@
+//! The ports made ready for a repetition: programs configured, senders opened, the DUT awake.
+
+use anyhow::Result;
+use pfc_ebpf::abi::{Trust, account as maps};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
+use crate::config::{self, Destination};
+use crate::driver::bringup::testbed::{Testbed, WINDOW};
+use crate::driver::kernel::clock;
+use crate::driver::kernel::realtime;
+use crate::driver::storm::ControlSender;
+use crate::driver::traffic::choice::{self, Chosen};
+use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
+use crate::evidence::pfc::Counting;
+use crate::plan::{FlowPlan, Nanos, RepetitionPlan};
+
+/// Frames a second above which the programs read the clock once for several frames and verify the checksum of some. Exact
+/// accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns (BENCHMARKS.md): that core is full at
+/// some 4 million, and must not be.
+const EXACT_FRAMES: u64 = 3_000_000;
+/// The share of frames that is verified then.
+const SAMPLE: u64 = 16;
+
+/// How frames of flows are counted that bring so many a second: clock, and one in how many is verified.
+pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
+    let frames: u64 = flows
+        .iter()
+        .map(|flow| flow.rate / LineRate::frame_bits(flow.length))
+        .sum();
+    if frames > EXACT_FRAMES {
+        (maps::Clock::Batched, SAMPLE)
+    } else {
+        (maps::Clock::Exact, 1)
+    }
+}
+
+/// How the programs count in that repetition.
+pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
+    let (clock, verify_every) = effort(&plan.flows);
+    Counting {
+        clock,
+        verify_every,
+        exclusive: config.exclusive != 0,
+    }
+}
+
+/// Configures the programs of both ports for a repetition that begins at `epoch`.
+pub(super) fn configure(
+    live: &mut Live,
+    plan: &RepetitionPlan,
+    epoch: Nanos,
+    storm_source: [u8; 6],
+) -> Result<()> {
+    let limits = &live.testbed.limits;
+    let (clock, verify_every) = effort(&plan.flows);
+    let config = maps::Config {
+        abi: 0,
+        flows: 0,
+        epoch,
+        window: WINDOW,
+        windows: live.testbed.windows,
+        run: live.run,
+        trust: live.config.trust as u8,
+        clock: clock as u8,
+        line_rate: limits.line_rate.bits_per_second(),
+        quantum: 0,
+        storm_source,
+        exclusive: 1,
+        _pad: 0,
+        verify_every,
+        dscp_to_priority: live.config.dscp_map.map(Priority::get),
+    };
+    let flows = flows(plan, live.config.trust);
+    for port in [&mut live.testbed.tx, &mut live.testbed.rx] {
+        port.account.configure(&config, &flows)?;
+    }
+    Ok(())
+}
+
+/// How the programs know each flow, and in which phases they log its arrivals.
+fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
+    let probed = |priority: Priority| {
+        plan.probe
+            .as_ref()
+            .is_some_and(|probe| probe.priorities.contains(&priority))
+    };
+    // Latency round a probe is told by one flow that the probe does not pause.
+    let witness = plan
+        .flows
+        .iter()
+        .find(|flow| !probed(flow.priority))
+        .map(|flow| flow.id);
+    plan.flows
+        .iter()
+        .map(|flow| {
+            let mut log_phases = 0;
+            if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
+                log_phases |= Phase::Storm.bit();
+            }
+            if probed(flow.priority) || witness == Some(flow.id) {
+                log_phases |= Phase::Probe.bit();
+            }
+            let mark = if trust == Trust::Pcp {
+                flow.priority.get()
+            } else {
+                flow.dscp.get()
+            };
+            maps::FlowConfig {
+                mark,
+                log_phases,
+                priority: flow.priority.get(),
+                _pad: 0,
+            }
+        })
+        .collect()
+}
+
+/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was configured may take a
+/// while. A DUT that never does will show in the baseline.
+pub(super) fn introduce(live: &mut Live) -> Result<()> {
+    let end = clock::now() + PATH_WAIT;
+    while !matches!(live.config.addresses.destination, Destination::Gateway(_))
+        && clock::now() < end
+    {
+        live.testbed.introduce()?;
+        let next = clock::now() + PATH_RETRY;
+        while clock::now() < next {
+            if live.testbed.rx.account.port()?.other > 0
+                && live.testbed.tx.account.port()?.other > 0
+            {
+                return Ok(());
+            }
+            if live.interrupt.wait_until(clock::now() + SETTLE_POLL) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn addresses(config: &config::PfcTestbed, testbed: &Testbed) -> Addresses {
+    let wanted = &config.addresses;
+    Addresses {
+        source_mac: wanted.source_mac.unwrap_or(testbed.tx.state.mac),
+        destination_mac: match wanted.destination {
+            Destination::RxPort => testbed.rx.state.mac,
+            Destination::Mac(mac) | Destination::Gateway(mac) => mac,
+        },
+        source_ip: wanted.source_ip,
+        destination_ip: wanted.destination_ip,
+    }
+}
+
+/// The sender of the test traffic.
+pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) -> Result<Chosen> {
+    let testbed = &mut *live.testbed;
+    let traffic = TrafficPlan {
+        interface: &testbed.tx.interface,
+        run: live.run,
+        flows: &plan.flows,
+        addresses: addresses(live.config, testbed),
+        line_rate: testbed.limits.line_rate,
+        max_burst: testbed.limits.max_burst,
+        epoch,
+        width: WINDOW,
+        windows: testbed.windows as usize,
+        cpu: realtime::first_cpu(),
+    };
+    let flow_control = FlowControl::Software(Box::new(testbed.tx.account.pause_view()));
+    let (namespace, account) = (&testbed.tx.namespace, &mut testbed.tx.account);
+    Ok(namespace.run(|| {
+        choice::open(&traffic, live.config.sender, flow_control, || {
+            account.generator()
+        })
+    })??)
+}
+
+/// Socket and address of the storm, and of single pause frames.
+pub(super) fn open_control(testbed: &Testbed) -> Result<ControlSender> {
+    let rx = &testbed.rx;
+    Ok(rx
+        .namespace
+        .run(|| ControlSender::open(&rx.interface, rx.state.mac))??)
+}
