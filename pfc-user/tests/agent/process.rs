@@ -53,7 +53,8 @@ fn assert_usage(output: &Output, message: &str) {
     );
 }
 
-/// Standard output; where a signal is to come as soon as it has said `ready`, that comes then, to this thread.
+/// Standard output; where a signal is to come as soon as it has said `ready`, that comes then, to
+/// this thread.
 struct Out(Option<Signal>);
 
 impl io::Write for Out {
@@ -152,8 +153,8 @@ impl Drop for Process {
 fn beyond_loopback_it_needs_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:4792"] {
         let message = format!(
-            "on {address} whoever reaches this host could use its adapter: set a token by --token-file or VALIDATOR_TOKEN, here and for \
-             the tester, or listen on 127.0.0.1"
+            "on {address} anyone who reaches this host could use its adapter: set a token by \
+             --token-file or VALIDATOR_TOKEN, here and for the tester, or listen on 127.0.0.1"
         );
         assert_usage(&validator(&format!("--listen {address}"), None), &message);
     }
@@ -175,7 +176,8 @@ fn a_token_that_is_none_is_told() {
 #[cfg(not(feature = "verbs"))]
 #[test]
 fn without_verbs_it_says_how_to_get_them() {
-    let message = "this validator was built without verbs, which its agent needs: build it with `cargo build --release --features verbs`";
+    let message = "this validator was built without verbs, which its agent needs: build it with \
+                   `cargo build --release --features verbs`";
     assert_usage(&validator("--listen 127.0.0.1:0", None), message);
     assert_usage(&validator("--listen 0.0.0.0:0", Some("t")), message);
 }
