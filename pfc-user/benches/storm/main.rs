@@ -425,7 +425,8 @@ fn main() -> Result<()> {
         }
     }
     println!(
-        "Storms with quanta 0xffff, a frame of each sender every third of the pause; {} x {} s each, us:",
+        "Storms with quanta 0xffff, a frame of each sender every third of the pause; {} x {} s \
+         each, us:",
         EXTENT.0,
         EXTENT.1 as f64 / SECOND as f64
     );

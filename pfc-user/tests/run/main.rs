@@ -1,4 +1,5 @@
-//! The program as its user runs it: on veths, with every kind of device under test, and with what goes wrong.
+//! The program as its user runs it: on veths, with every kind of device under test, and with
+//! failures.
 
 mod bad_input;
 mod bridge;
