@@ -1,5 +1,6 @@
-//! Time of as many exchanges as `mad.c14-024-10-01` has (768 Sets and 768 Gets): with `validator dut sma` as a process, and with
-//! the simulated fabric in this one. `cargo bench -p pfc-user --bench exchange`.
+//! Measures as many exchanges as `mad.c14-024-10-01` has (768 Sets and 768 Gets): with `validator
+//! dut sma` as a process, and with the simulated fabric in this process. `cargo bench -p pfc-user
+//! --bench exchange`.
 
 mod common;
 
@@ -20,7 +21,8 @@ const BLOCKS: u32 = 768;
 const ROUNDS: usize = 21;
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Time of one round; every exchange has to be answered as a switch without a linear table does.
+/// Runs one round and returns its duration. Every exchange must be answered as by a switch without
+/// a linear table.
 fn round(requester: &mut Requester<impl Transport>) -> Duration {
     let route = Route::Directed("0,1".parse().expect("a path"));
     let begun = Instant::now();
@@ -41,14 +43,15 @@ fn round(requester: &mut Requester<impl Transport>) -> Duration {
     begun.elapsed()
 }
 
-/// Says how long the rounds took, in milliseconds.
+/// Reports the durations of the rounds, in milliseconds.
 fn report(name: &str, times: &[f64]) {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (median, worst) = (sorted[ROUNDS / 2], sorted[ROUNDS - 1]);
     let (exchanges, each) = (2 * BLOCKS, median * 1e3 / f64::from(2 * BLOCKS));
     println!(
-        "{name}: {exchanges} exchanges, median of {ROUNDS}: {median:.3} ms ({each:.3} us each), worst {worst:.3} ms"
+        "{name}: {exchanges} exchanges, median of {ROUNDS}: {median:.3} ms ({each:.3} us each), \
+         worst {worst:.3} ms"
     );
 }
 
@@ -75,7 +78,7 @@ fn fabric() -> Fabric {
     }
 }
 
-/// The process, and the name of its server. It ends with its standard input.
+/// Starts the process. Returns it with the name of its server. It ends with its standard input.
 fn process() -> (Child, String) {
     let name = format!("bench-{}", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));

@@ -1,5 +1,6 @@
-//! What a frame costs in the XDP program, by BPF_PROG_TEST_RUN, beside a program that only drops: rounds interleaved, short
-//! enough to be disturbed seldom. `cargo bench -p pfc-user --bench program`, as root, after `cargo xtask build-ebpf`.
+//! Measures the cost of a frame in the XDP program by BPF_PROG_TEST_RUN, beside a program that only
+//! drops. Rounds are interleaved, and short enough to be disturbed seldom. `cargo bench -p pfc-user
+//! --bench program`, as root, after `cargo xtask build-ebpf`.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -23,13 +24,13 @@ const REPORT: Report = Report("program");
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
 const ACCOUNT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/account");
-/// Each run of a test waits for some milliseconds before its first frame.
+/// Each test run waits some milliseconds before its first frame.
 const ROUNDS: usize = 51;
-/// Runs of a round: less than a time slice of the scheduler.
+/// Runs per round: less than a time slice of the scheduler.
 const RUNS: u32 = 2000;
 const DSCP: u8 = 3;
 
-/// Ways to count: name, clock, exclusive, verify_every.
+/// Counting modes: name, clock, exclusive, verify_every.
 const MODES: [(&str, Clock, u8, u64); 5] = [
     ("exact", Clock::Exact, 0, 1),
     ("exact, exclusive", Clock::Exact, 1, 1),
@@ -38,7 +39,7 @@ const MODES: [(&str, Clock, u8, u64); 5] = [
     ("batched, exclusive, 1 in 16", Clock::Batched, 1, 16),
 ];
 
-/// The programs of the object `bench`, the first of which hands frames on to a target.
+/// The programs of the object `bench`. The first of them hands frames on to a target.
 struct Bench(Ebpf);
 
 impl Bench {
@@ -77,7 +78,7 @@ impl Bench {
             .as_nanos() as f64
     }
 
-    /// `restamp` makes frames of so many flows, a power of two, and hands them to `target`.
+    /// Makes `restamp` produce frames of `flows` flows, a power of two, and hand them to `target`.
     fn aim(&mut self, flows: u32, target: &ProgramFd) {
         let state = self.0.map_mut("STATE").expect("in the object");
         let mut state: Array<_, [u64; 2]> = state.try_into().expect("an array");
@@ -144,7 +145,8 @@ fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
     account
 }
 
-/// The program with each reading of the clock replaced by one of the kernel's ticks, which is a load: what it costs but for the clock.
+/// The program without the cost of the clock: each reading is replaced by one of the kernel's
+/// ticks, which is a load.
 fn without_clock() -> Account {
     const READING: [u8; 8] = [0x85, 0, 0, 0, 5, 0, 0, 0];
     const TICKS: [u8; 8] = [0x85, 0, 0, 0, 118, 0, 0, 0];
@@ -172,7 +174,7 @@ fn without_clock() -> Account {
     account
 }
 
-/// A figure, beside that of the bare program in the same rounds.
+/// Reports a figure beside that of the bare program in the same rounds.
 fn line(name: &str, samples: &[f64], drop: &[f64]) {
     let (Spread { median, min, max }, ratio) =
         (Spread::of(samples), Spread::of_ratios(samples, drop).median);
@@ -203,9 +205,9 @@ fn with(mut frame: Vec<u8>, at: usize, octets: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Frames that are as they are, again and again.
+/// Frames that are sent unchanged, again and again.
 fn constant_frames() -> Vec<(&'static str, Vec<u8>)> {
-    // Another protocol: the checksum of the header makes up for the octet beside it.
+    // Another protocol, with the header's checksum adjusted.
     let tcp = {
         let mut frame = with(test_frame(64, false), 23, &[6]);
         let sum = u16::from_be_bytes([frame[24], frame[25]]) + 11;
@@ -252,7 +254,7 @@ fn constant() {
         for round in 0..ROUNDS {
             drop.push(bare.run("drop", &frame));
             for (account, samples) in accounts.iter_mut().zip(&mut samples) {
-                // The log of control frames has room for as many rounds.
+                // The log of control frames has room for 16 rounds.
                 if round % 16 == 0 {
                     configure(account, MODES[0], 1);
                     account.test_run(&frame, 1).expect("a test run");
@@ -281,7 +283,7 @@ fn constant() {
     }
 }
 
-/// A test frame in each mode; what it costs to make the frames is taken off.
+/// Measures a test frame in each mode, without the cost of making the frames.
 fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8, u64)]) {
     let bare = Bench::load();
     let maker = Bench::to_drop(flows);
@@ -318,7 +320,7 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
     }
 }
 
-/// The program beside another build of it, in the same rounds: the cost of a change.
+/// Measures the program beside another build of it in the same rounds: the cost of a change.
 fn beside(before: &str) {
     let sizes = Sizes {
         flows: 1,
@@ -341,7 +343,7 @@ fn beside(before: &str) {
         let mut samples = [const { Vec::new() }; 2];
         for round in 0..ROUNDS {
             for (index, build) in builds.iter_mut().enumerate() {
-                // The log of control frames has room for as many rounds.
+                // The log of control frames has room for 16 rounds.
                 if round % 16 == 0 {
                     configure(build, mode, 1);
                 }

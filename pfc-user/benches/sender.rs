@@ -1,8 +1,10 @@
-//! How many frames a second the sender in the kernel makes on one CPU, beside a loop that stamps constant frames and does nothing
-//! else, and how exactly it paces. Root; `cargo bench --bench sender`.
+//! Measures the frames per second that the sender in the kernel makes on one CPU, beside a loop
+//! that only stamps constant frames, and the exactness of its pacing. Root; `cargo bench --bench
+//! sender`.
 //!
-//! The receiver is a bare XDP_DROP on the other end of a veth pair, on the same CPU. What is measured is the CPU time of the
-//! thread, so that other load on the machine counts for little; repeats are interleaved.
+//! The receiver is a bare XDP_DROP at the other end of a veth pair, on the same CPU. The measure is
+//! the CPU time of the thread, so other load on the machine counts for little. Repeats are
+//! interleaved.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -26,11 +28,11 @@ use validator::plan::{FlowPlan, Nanos, Role};
 const UNIT: &str = "Mframe/s";
 const REPORT: Report = Report("sender");
 const MS: Nanos = 1_000_000;
-/// Frames of a call of the sender's, and of a measurement.
+/// Frames per call of the sender, and per measurement.
 const CALL: u32 = 2048 * BATCH;
 const FRAMES: u32 = 20 * CALL;
 const LINE: u64 = 1_600_000_000_000;
-/// More than can be sent.
+/// A rate that no sender reaches.
 const SATURATED: u64 = 100_000_000;
 
 fn main() {
@@ -83,7 +85,8 @@ fn main() {
     }
 }
 
-/// Saturated sending beside constant frames whose clock is read for each, and as seldom as the sender's.
+/// Measures saturated sending beside constant frames: with a reading of the clock for each, and
+/// with as few as the sender's.
 fn saturated(cpu: usize, flows: u16, length: usize) {
     let mut bench = Bench::open(cpu, flows, length, SATURATED);
     let mut results: [Vec<f64>; 3] = Default::default();
@@ -101,7 +104,7 @@ fn saturated(cpu: usize, flows: u16, length: usize) {
         .into_iter()
         .zip(&results)
     {
-        // Of the measurements side by side: what slows the machine slows both.
+        // Ratios are taken between neighbouring measurements: what slows the machine slows both.
         let (figures, ratio) = (Spread::of(values), Spread::of_ratios(values, &results[1]));
         let name = name(what);
         println!(
@@ -126,7 +129,7 @@ fn saturated(cpu: usize, flows: u16, length: usize) {
     );
 }
 
-/// A second at a rate that can be kept.
+/// Sends for a second at a rate that can be kept.
 fn paced(cpu: usize, flows: u16, frames: u64) {
     let mut bench = Bench::open(cpu, flows, 64, frames);
     let from = clock::now() + 5 * MS;
@@ -229,10 +232,10 @@ impl Bench {
         }
     }
 
-    /// Million frames in a second of CPU time.
+    /// Returns million frames per second of CPU time.
     fn measure(&mut self, kind: Kind) -> f64 {
         let share = self.generator.flows.entries() as u64;
-        // A burst without end, which this thread sends in the worker's stead.
+        // A burst without end; this thread sends it instead of the worker.
         self.sender.prepare(Burst {
             phase: Phase::Baseline,
             from: clock::now(),
@@ -261,7 +264,7 @@ impl Bench {
         run(BATCH * 100).expect("live frames");
         let (before, started) = (self.frames(), cpu_time());
         match kind {
-            // As the sender does, which may be stopped between two calls.
+            // In calls, as the sender does, which may be stopped between two of them.
             Kind::Generate => (0..FRAMES / CALL).for_each(|_| run(CALL).expect("live frames")),
             Kind::Constant { .. } => run(FRAMES).expect("live frames"),
         }
@@ -305,7 +308,7 @@ fn drop_all(interface: &str) -> [OwnedFd; 2] {
         // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call.
         let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, length) };
         assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: a new descriptor that nobody else has.
+        // SAFETY: a new descriptor with no other owner.
         unsafe { OwnedFd::from_raw_fd(fd as i32) }
     };
     let program = call(PROG_LOAD, load.as_ptr().cast(), size_of_val(&load));

@@ -1,4 +1,5 @@
-//! `validator check`: the facts about the tester's ports, before anything is measured. Nothing is changed but by `--fix`.
+//! `validator check`: the facts about the tester's ports, before anything is measured. Only `--fix`
+//! changes anything.
 
 use std::time::Duration;
 
@@ -14,25 +15,25 @@ use crate::driver::kernel::netns::Namespace;
 use crate::evidence::preflight::{Port, Preflight, Role, SelfTest, Wanted};
 use crate::{error_text, preflight};
 
-/// Enough for the self-test.
+/// Smallest maps that suffice for the self-test.
 const LEAST: Sizes = Sizes {
     flows: 1,
     windows: 1,
 };
 
-/// A link that was reset before is back within this.
+/// Longest time for a link to come back after an earlier reset.
 const CARRIER: Duration = Duration::from_secs(10);
 
-/// How much is done.
+/// Extent of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Attaches no program and sends no frame.
     Passive,
-    /// Does the self-test.
+    /// Runs the self-test.
     Active,
 }
 
-/// Looks at all ports of the testbed. An error when one of them does not exist.
+/// Examines all ports of the testbed. Fails if one of them does not exist.
 pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
     let mut ports = Vec::new();
     if let Some(config) = &testbed.pfc {
@@ -61,7 +62,7 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
             );
             [not_done(&reason), not_done(&reason)]
         }
-        // The self-test's frames have no tag, so that no offload has to be changed for them.
+        // The self-test's frames are untagged, so no offload has to be changed for them.
         (Depth::Active, None) => match laid.open(
             &PfcTestbed {
                 trust: Trust::Dscp,
@@ -90,7 +91,7 @@ fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {
     Ok(ports)
 }
 
-/// The facts about the ports of the PFC cases, before anything is attached.
+/// Collects the facts about the ports of the PFC cases before anything is attached.
 pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
     let wanted = Wanted {
         xdp: config.xdp,
@@ -105,7 +106,7 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         .collect()
 }
 
-/// Notes what the self-test found on both ports of a testbed that is up, and what became of their
+/// Adds the self-test's results on both ports of a testbed that is up, and the changes to their
 /// offloads.
 pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     let not_done = || SelfTest::NotDone {
@@ -119,7 +120,7 @@ pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     }
 }
 
-/// The port of the RC case; `None` where the tool makes it.
+/// Examines the port of the RC case; `None` if the tool makes it.
 pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
     let RcDut::Agent { port, .. } = &config.dut else {
         return Ok(None);
@@ -160,8 +161,8 @@ fn place(namespace: Option<&str>) -> Result<Namespace> {
     Ok(namespace.map_or_else(Namespace::current, Namespace::named)?)
 }
 
-/// Sets the offloads that are a problem, each noted before it is touched; says what was done. Ports that the tool makes are left out:
-/// they are gone with it.
+/// Corrects the offloads that are a problem, each journalled before it is touched. Returns a line
+/// for each. Ports made by the tool are left out: they disappear with it.
 pub fn fix(testbed: &Testbed, found: &Preflight) -> Result<Vec<String>> {
     let journal = Journal::open();
     let own = testbed

@@ -1,6 +1,6 @@
 //! Errors as messages.
 
-/// An error with its causes, each said once: many a message has its cause in it already.
+/// Joins an error with its causes. A cause already contained in the message is left out.
 pub fn in_words(error: &anyhow::Error) -> String {
     error
         .chain()

@@ -1,4 +1,4 @@
-//! Reports of `validator-core`, and what only a run shows: its progress, and what it would do.
+//! Reports of `validator-core`, and those that only a run shows: its progress and its plan.
 
 pub use validator_core::report::*;
 

@@ -1,4 +1,5 @@
-//! `validator dut sma` as a process, seen by independent clients: infiniband-diags and opensm under Debian's libumad2sim.
+//! `validator dut sma` as a process, tested by independent clients: infiniband-diags and opensm
+//! under Debian's libumad2sim.
 //!
 //! lane: waiting
 
@@ -15,7 +16,7 @@ use nix::unistd::Pid;
 
 const KEY: &str = "0x1122334455667788";
 
-/// Where Debian has the library that turns a client of umad into one of ibsim.
+/// Debian's path of the library that turns a client of umad into one of ibsim.
 fn shim() -> String {
     format!(
         "/usr/lib/{}-linux-gnu/umad2sim/libumad2sim.so",
@@ -23,7 +24,7 @@ fn shim() -> String {
     )
 }
 
-/// Whether `tool` and libumad2sim are installed; where not, `test` is noted as skipped.
+/// True if `tool` and libumad2sim are installed; otherwise `test` is reported as skipped.
 fn need_client(test: &str, tool: &str) -> bool {
     let shim = Path::new(&shim()).is_file();
     if !shim {
@@ -35,7 +36,7 @@ fn need_client(test: &str, tool: &str) -> bool {
     shim && need_tool(test, tool)
 }
 
-/// The process, which is ended by the end of its standard input.
+/// The process; the end of its standard input ends it.
 struct Dut {
     name: String,
     process: Child,
@@ -79,7 +80,7 @@ impl Dut {
         let mut words = line.split_whitespace();
         let mut client = Command::new(words.next().unwrap());
         client.args(words).current_dir(folder).stdin(Stdio::null());
-        // What opensm remembers of another subnet.
+        // opensm would otherwise remember another subnet.
         client
             .env("OSM_CACHE_DIR", folder)
             .env("OSM_TMP_DIR", folder);
@@ -91,7 +92,7 @@ impl Dut {
             .unwrap()
     }
 
-    /// What a client prints that has to succeed.
+    /// Returns the output of a client, which must succeed.
     fn ask(&self, line: &str) -> String {
         let Output {
             status,
@@ -106,7 +107,7 @@ impl Dut {
         String::from_utf8(stdout).unwrap()
     }
 
-    /// Rest of its output when it has ended.
+    /// Waits for its end and returns the rest of its output.
     fn rest(mut self) -> String {
         drop(self.process.stdin.take());
         let mut rest = String::new();
@@ -187,7 +188,8 @@ fn smpquery_sees_the_switch_as_configured() {
         return;
     }
     let dut = Dut::start(
-        "--ports 6 --linear-fdb-cap 0 --random-fdb-cap 3072 --lid 5 --lease 9 --response-time-value 12 --subnet-timeout 13",
+        "--ports 6 --linear-fdb-cap 0 --random-fdb-cap 3072 --lid 5 --lease 9 \
+         --response-time-value 12 --subnet-timeout 13",
     );
     for address in ["-D nodeinfo 0,1", "nodeinfo 5"] {
         let text = dut.ask(&format!("smpquery {address}"));
@@ -365,7 +367,7 @@ fn smpquery_without_the_key_gets_what_the_protect_bits_allow() {
             Some(key) => fields(&dut.ask(without), &[("Mkey", key), ("MkeyViolations", "0")]),
             None => assert!(!dut.client(without).status.success(), "protect bits {bits}"),
         }
-        // How often smpquery asks, and for what, is its own affair.
+        // smpquery decides how often it asks, and for what.
         let violations: u32 = field(&dut.ask(&with), "MkeyViolations").parse().unwrap();
         assert_eq!(violations > 0, seen.is_none(), "protect bits {bits}");
     }
@@ -394,7 +396,7 @@ fn opensm_brings_the_subnet_up() {
     if !need_client("opensm_brings_the_subnet_up", "opensm") {
         return;
     }
-    // opensm cannot do with a switch that has no linear forwarding table.
+    // opensm cannot work with a switch without a linear forwarding table.
     for (flags, kind) in [
         ("--linear-fdb-cap 1024", "Switch"),
         ("--node ca", "Channel Adapter"),
@@ -417,7 +419,7 @@ fn opensm_brings_the_subnet_up() {
             field(&dut.ask("smpquery -D portinfo 0,1 1"), "LinkState"),
             "Active"
         );
-        // By the LID that opensm has given it.
+        // By the LID that opensm has assigned.
         let lid: u16 = field(&dut.ask("smpquery -D portinfo 0,1 0"), "Lid")
             .parse()
             .unwrap();

@@ -1,8 +1,10 @@
-//! `cargo xtask bench`: every benchmark, their figures in one file and one table. What they mean is in BENCHMARKS.md.
+//! `cargo xtask bench`: runs every benchmark and collects the figures in one file and one table.
+//! BENCHMARKS.md explains them.
 //!
-//! A benchmark is a `[[bench]]` target of any package of the workspace. It prints what it likes; figures for the table it
-//! appends to the file named by `VALIDATOR_BENCH_JSON`, one JSON object a line (see [`figure`]). Those of criterion are read
-//! from where criterion puts them. `VALIDATOR_BENCH_QUICK` and `VALIDATOR_BENCH_LONG` are set where `--quick` and `--long` are.
+//! A benchmark is a `[[bench]]` target of any package of the workspace. Its output is free; it
+//! appends figures for the table to the file named by `VALIDATOR_BENCH_JSON`, one JSON object per
+//! line (see [`figure`]). Criterion's figures are read from criterion's own files. `--quick` and
+//! `--long` set `VALIDATOR_BENCH_QUICK` and `VALIDATOR_BENCH_LONG`.
 
 mod against;
 mod criterion;
@@ -25,21 +27,21 @@ use crate::build_ebpf;
 use crate::setup::{self, Group};
 use crate::step::{self, step};
 
-/// Layout version of the file.
+/// Schema version of the file.
 const SCHEMA: u32 = 1;
 
 #[derive(clap::Args)]
 pub struct Bench {
-    /// Run this benchmark alone; may be given several times
+    /// Run only this benchmark; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Few and short repeats: whether everything works, and a first idea of the figures
+    /// Few and short repeats: checks that everything works, and gives rough figures
     #[arg(long, conflicts_with = "long")]
     quick: bool,
-    /// The run of 10 minutes too
+    /// Include the run of 10 minutes
     #[arg(long)]
     long: bool,
-    /// File for all figures; target/bench/bench.json where not given
+    /// File for all figures (default target/bench/bench.json)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Compare with the figures in the file of an earlier run
@@ -49,7 +51,7 @@ pub struct Bench {
     setup: setup::Install,
 }
 
-/// Everything that a run of the benchmarks gave.
+/// Results of one run of the benchmarks.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Results {
     schema: u32,
@@ -58,11 +60,11 @@ struct Results {
     extent: String,
     figures: Vec<Figure>,
     skipped: Vec<Skipped>,
-    /// Benchmarks that ended by an error.
+    /// Benchmarks that failed.
     failed: Vec<String>,
 }
 
-/// Runs the benchmarks one after the other, on a build with the XDP programs in it.
+/// Builds the workspace with the XDP programs and runs the benchmarks one after the other.
 pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
     let earlier = options.against.as_deref().map(read).transpose()?;
     let mut machine = Machine::describe(root);
@@ -123,7 +125,7 @@ pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
     })
 }
 
-/// Runs a benchmark and takes its figures, also those before an error.
+/// Runs a benchmark and takes its figures, even those printed before an error.
 fn run_one(root: &Path, target: &Target, extent: &str, results: &mut Results) -> Result<()> {
     let folder = root
         .join("target/bench")

@@ -1,4 +1,4 @@
-//! `cargo xtask build-ebpf`: the XDP programs, and the validator with them in it.
+//! `cargo xtask build-ebpf`: builds the XDP programs, and the validator that includes them.
 
 use std::path::Path;
 use std::{env, fs};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::step::{self, step};
 use crate::toolchain::Toolchain;
 
-/// The programs, an object each.
+/// The programs, one object each.
 const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
 
 /// Builds the objects and `target/release/validator`.
@@ -30,7 +30,7 @@ pub fn run(root: &Path) -> Result<()> {
     })
 }
 
-/// Builds the objects and puts them where pfc-user's build script looks for it.
+/// Builds the objects and puts them where pfc-user's build script looks for them.
 pub fn object(root: &Path) -> Result<()> {
     step("XDP programs", || build_objects(root))
 }
@@ -76,7 +76,7 @@ fn build_objects(root: &Path) -> Result<()> {
             .into_iter()
             .chain(env::split_paths(&path)),
     )?;
-    // Flags of the BPF target alone; build scripts are for the host.
+    // Flags for the BPF target only; build scripts run on the host.
     let flags = format!(
         "--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf",
         env::consts::ARCH
@@ -96,8 +96,8 @@ fn build_objects(root: &Path) -> Result<()> {
     })
 }
 
-/// Leaves an equal file alone, so that cargo builds nothing anew for it. The new one is there as a
-/// whole or not at all.
+/// Copies a file atomically. An equal file is left alone, so that cargo does not rebuild because of
+/// it.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
     let new = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == new) {
@@ -130,7 +130,7 @@ mod tests {
         copy_if_changed(&from, &to).unwrap();
         assert_eq!(fs::metadata(&to).unwrap().ino(), first);
 
-        // As calls leave them that were killed, this one's and those of older versions.
+        // Leftovers of killed calls, of this and of older versions.
         fs::write(&to, "who").unwrap();
         fs::write(to.with_extension("part"), "w").unwrap();
         copy_if_changed(&from, &to).unwrap();

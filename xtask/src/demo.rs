@@ -17,11 +17,12 @@ pub struct Demo {
     pub arguments: Vec<String>,
 }
 
-/// Ends with the validator's own exit code.
+/// Returns the validator's own exit code.
 pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
     if !step::is_root() {
         bail!(
-            "the demo needs root: it makes network namespaces and loads XDP programs; run it with sudo or as root"
+            "the demo needs root: it makes network namespaces and loads XDP programs; run it with \
+             sudo or as root"
         );
     }
     setup::run(&[Group::Build], &options.setup)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask lab`: devices, kernels and network cards that this machine does not have, in virtual
-//! machines.
+//! `cargo xtask lab`: devices, kernels and network cards that this machine does not have, in
+//! virtual machines.
 
 mod archive;
 mod events;
@@ -33,23 +33,23 @@ enum Device {
     Kernel(kernel::KernelLab),
     /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
     Nic(nic::NicLab),
-    /// Setup and demo as on a machine that has just been installed, in chroots (as root)
+    /// Setup and demo as on a freshly installed machine, in chroots (as root)
     Userspace(userspace::Userspace),
-    /// The part of `cargo xtask test` that needs rdma_rxe
+    /// Part of `cargo xtask test`: rdma_rxe
     #[command(hide = true)]
     TestRxe,
-    /// The part of `cargo xtask test` that boots kernels
+    /// Part of `cargo xtask test`: boots kernels
     #[command(hide = true)]
     TestKernel {
         #[arg(value_enum)]
         kernels: Vec<packages::Kernel>,
     },
-    /// The part of `cargo xtask test` on a driver of a real network card
+    /// Part of `cargo xtask test`: a driver of a real network card
     #[command(hide = true)]
     TestNic,
 }
 
-/// Ends with the validator's own exit code.
+/// Returns the validator's own exit code.
 pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
     match &lab.device {
         Device::Rxe(options) => rxe::run(root, options),

@@ -1,4 +1,4 @@
-//! `validator-core` builds without an operating system: the proof is wasm32, which has none.
+//! Proof that `validator-core` builds without an operating system: wasm32 has none.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 
 use crate::toolchain::Toolchain;
 
-/// A cargo command that checks the crate and its examples for wasm32. The standard library is built
-/// from the sources that the XDP programs need as well: no toolchain has it for that target here.
+/// Makes a cargo command that checks the crate and its examples for wasm32. No toolchain here has
+/// the standard library for that target, so it is built from the sources that the XDP programs need
+/// as well.
 pub fn check(root: &Path) -> Result<Command> {
     let toolchain = Toolchain::find().context(
         "no Rust compiler here has the sources of core: `cargo xtask setup` installs it",

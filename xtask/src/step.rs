@@ -1,4 +1,4 @@
-//! Steps with a headline and the time that they took, and the commands in them.
+//! Steps with a headline and their duration, and the commands in them.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -10,15 +10,15 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 use nix::sys::statvfs::statvfs;
 
-/// What to do when cargo stops in a first build, which downloads.
+/// Advice when cargo stops in a first build, which downloads.
 const CARGO_ADVICE: &str = "cargo stopped, and says why above; a second call goes on from there. \
     If it could not reach the package registry, see to the network: HTTPS_PROXY names a proxy, and \
     CARGO_HTTP_CAINFO a file with its certificates";
 
-/// With less room than this, in octets, a disk counts as full.
+/// A disk with fewer octets left counts as full.
 const FULL: u64 = 256 << 20;
 
-/// Does `work` under a headline, and says how long it took.
+/// Runs `work` under a headline, and prints how long it took.
 pub fn step<T>(headline: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {headline}");
     let start = Instant::now();
@@ -28,7 +28,7 @@ pub fn step<T>(headline: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     result
 }
 
-/// A time in words.
+/// Formats a duration in words.
 pub fn elapsed(time: Duration) -> String {
     match time.as_secs() {
         0..=59 => format!("{:.1} s", time.as_secs_f64()),
@@ -36,12 +36,12 @@ pub fn elapsed(time: Duration) -> String {
     }
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs `command` with its output shown; an error names it.
+/// Runs `command` with its output shown. An error names it.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
@@ -52,7 +52,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What `command` prints; an error if it fails.
+/// Returns the output of `command`; an error if it fails.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -68,7 +68,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// The command as one would type it.
+/// Formats the command as one would type it.
 pub fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words
@@ -77,17 +77,17 @@ pub fn show(command: &Command) -> String {
         .join(" ")
 }
 
-/// Adds to an error that the disk of one of `folders` is full, where it is.
+/// Adds to an error that the disk of one of `folders` is full, if it is.
 pub fn blame_disk<T>(result: Result<T>, folders: &[&Path]) -> Result<T> {
     explain(result, folders, FULL, None)
 }
 
-/// Adds to an error of a build in `folder` what may be the cause.
+/// Adds the likely cause to an error of a build in `folder`.
 pub fn explain_cargo<T>(result: Result<T>, folder: &Path) -> Result<T> {
     explain(result, &[folder], FULL, Some(CARGO_ADVICE))
 }
 
-/// With `advice` where the disk is not full.
+/// Adds `advice` if the disk is not full.
 fn explain<T>(result: Result<T>, folders: &[&Path], full: u64, advice: Option<&str>) -> Result<T> {
     result.map_err(|error| {
         let lack = folders.iter().find_map(|folder| lack(folder, full));
@@ -98,7 +98,7 @@ fn explain<T>(result: Result<T>, folders: &[&Path], full: u64, advice: Option<&s
     })
 }
 
-/// What the disk of `folder` lacks. Some have no fixed number of inodes, and say 0.
+/// Describes what the disk of `folder` lacks. Some have no fixed number of inodes and report 0.
 fn lack(folder: &Path, full: u64) -> Option<String> {
     let disk = statvfs(folder).ok()?;
     let left = disk.blocks_available() * disk.fragment_size();
@@ -115,7 +115,7 @@ fn lack(folder: &Path, full: u64) -> Option<String> {
     ))
 }
 
-/// Whether we may do what root may.
+/// True if this process is root's.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }

@@ -1,5 +1,5 @@
-//! The tools that build XDP programs: a rustc that has the sources of `core`, and a bpf-linker for
-//! its LLVM.
+//! The tools that build XDP programs: a rustc with the sources of `core`, and a bpf-linker for its
+//! LLVM.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 
 use crate::step;
 
-/// The release of bpf-linker that is used.
+/// The release of bpf-linker in use.
 pub const LINKER_VERSION: &str = "0.13.0";
-/// LLVM versions that this release can be built for.
+/// LLVM versions for which this release can be built.
 const LINKER_LLVM: std::ops::RangeInclusive<u32> = 21..=23;
 /// The oldest compiler that builds the workspace: its `rust-version`.
 const OLDEST: (u32, u32) = (1, 95);
@@ -20,19 +20,19 @@ const OLDEST: (u32, u32) = (1, 95);
 pub struct Toolchain {
     /// Its rustc.
     pub rustc: PathBuf,
-    /// The cargo that comes with it; where none does, the one that runs us is to be used.
+    /// The cargo that comes with it; `None` means the one that runs this program.
     pub cargo: Option<PathBuf>,
-    /// As rustc names it, such as `22.1.2`.
+    /// LLVM version in rustc's notation, such as `22.1.2`.
     pub llvm: String,
     sysroot: PathBuf,
 }
 
 impl Toolchain {
-    /// The first of rustup's nightly, rustup's stable and the system's compiler that has the
-    /// sources; `None` when none has.
+    /// Finds the first compiler with the sources among rustup's nightly, rustup's stable and the
+    /// system's.
     pub fn find() -> Option<Self> {
         let of_rustup = ["nightly", "stable"].into_iter().filter_map(|channel| {
-            // To ask for a toolchain that is not there must not install it.
+            // Asking for a missing toolchain must not install it.
             let which = |tool| {
                 let mut rustup = Command::new("rustup");
                 step::output(
@@ -65,8 +65,8 @@ impl Toolchain {
         })
     }
 
-    /// A cargo with this compiler, which builds the standard library from its sources where
-    /// `-Z build-std` says so.
+    /// Makes a cargo command with this compiler; `-Z build-std` then builds the standard library
+    /// from its sources.
     pub fn cargo_with_sources(&self) -> Command {
         let mut cargo = self.cargo.as_ref().map_or_else(step::cargo, Command::new);
         without_outer_cargo(&mut cargo)
@@ -75,26 +75,26 @@ impl Toolchain {
         cargo
     }
 
-    /// The feature of bpf-linker for its LLVM.
+    /// The feature of bpf-linker for this LLVM.
     pub fn linker_feature(&self) -> String {
         format!("llvm-{}", self.llvm.split('.').next().unwrap_or_default())
     }
 
-    /// Where the bpf-linker for it is kept.
+    /// Folder of the bpf-linker for this compiler.
     pub fn linker_root(&self) -> PathBuf {
         cache().join(format!("bpf-linker-{LINKER_VERSION}-llvm-{}", self.llvm))
     }
 
-    /// Whether that bpf-linker is there and runs: the libLLVM that it was linked with may have gone
-    /// with an update.
+    /// True if that bpf-linker exists and runs: an update may have removed the libLLVM that it was
+    /// linked with.
     pub fn has_linker(&self) -> bool {
         step::output(Command::new(self.linker_root().join("bin/bpf-linker")).arg("--version"))
             .is_ok()
     }
 
-    /// The libLLVM that its rustc is linked with: the name it goes by there, and the file.
+    /// The libLLVM that rustc is linked with: its name there, and the file.
     pub fn llvm_library(&self) -> Result<(String, PathBuf)> {
-        // Through the sysroot: what rustup puts into PATH is not the compiler.
+        // Through the sysroot, because rustup's programs in PATH are not the compiler.
         let binary = self.sysroot.join("bin/rustc");
         let libraries = step::output(Command::new("ldd").arg(&binary))?;
         let library = libraries.lines().find_map(|line| {
@@ -115,21 +115,20 @@ impl Toolchain {
     }
 }
 
-/// The line `name: value` of `rustc -vV`.
+/// Finds the line `name: value` of `rustc -vV`.
 fn field<'a>(version: &'a str, name: &str) -> Option<&'a str> {
     version
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// The first two numbers of a version.
+/// Parses the first two numbers of a version.
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Where tools are kept that are built once: `$VALIDATOR_CACHE`, or else what the XDG base
-/// directories say.
+/// Folder for tools that are built once: `$VALIDATOR_CACHE`, or otherwise the XDG cache folder.
 pub fn cache() -> PathBuf {
     let set = |name| {
         env::var_os(name)
@@ -142,11 +141,11 @@ pub fn cache() -> PathBuf {
     })
 }
 
-/// Takes away what the cargo that runs us has set for its own toolchain and build, so that another
-/// one can be told what to do.
+/// Removes what the cargo that runs this program has set for its own toolchain and build, so that
+/// another cargo can be configured.
 pub fn without_outer_cargo(command: &mut Command) -> &mut Command {
     const OUTER: [&str; 5] = ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTFLAGS", "RUSTDOC"];
-    /// What the user has set for every cargo.
+    /// Settings of the user for every cargo.
     const KEPT: [&str; 5] = [
         "CARGO_HOME",
         "CARGO_NET_",
@@ -171,7 +170,8 @@ pub fn without_outer_cargo(command: &mut Command) -> &mut Command {
 mod tests {
     use super::*;
 
-    const VERSION: &str = "rustc 1.96.0 (ac68faa20 2026-05-25)\nbinary: rustc\nrelease: 1.96.0-nightly\nLLVM version: 22.1.8\n";
+    const VERSION: &str = "rustc 1.96.0 (ac68faa20 2026-05-25)\nbinary: rustc\n\
+        release: 1.96.0-nightly\nLLVM version: 22.1.8\n";
 
     #[test]
     fn versions_are_read() {

@@ -1,4 +1,4 @@
-//! The fast sender, as benchmarks want it: with a program of its own on the port.
+//! The fast sender for benchmarks: with a program of its own on the port.
 
 use anyhow::Result;
 use validator::driver::bpf::{Account, Sizes, XdpMode};
@@ -6,7 +6,7 @@ use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use validator::plan::Nanos;
 
-/// Live frames, and the program of the port that they leave by.
+/// Live frames, and the program of their port.
 struct Live {
     source: LiveFrames,
     _port: Account,

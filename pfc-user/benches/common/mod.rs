@@ -1,7 +1,7 @@
-//! What benchmarks have in common: how much is asked of them, and how they say what they found.
+//! Shared by the benchmarks: their extent, and the report of their figures.
 //!
-//! Each prints for people. Figures for `cargo xtask bench` go, one JSON object a line, to the file that
-//! `VALIDATOR_BENCH_JSON` names.
+//! Each benchmark prints for people. Figures for `cargo xtask bench` go to the file named by
+//! `VALIDATOR_BENCH_JSON`, one JSON object per line.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -9,19 +9,19 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-/// How much is asked for.
+/// Extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Few and short repeats.
     Quick,
-    /// What the figures of BENCHMARKS.md rest on.
+    /// The basis of the figures in BENCHMARKS.md.
     Full,
-    /// The run of 10 minutes too.
+    /// As `Full`, with the run of 10 minutes.
     Long,
 }
 
 impl Extent {
-    /// As the environment has it.
+    /// Reads the extent from the environment.
     pub fn asked() -> Self {
         match (
             env::var_os("VALIDATOR_BENCH_QUICK"),
@@ -33,13 +33,13 @@ impl Extent {
         }
     }
 
-    /// `quick`, or in the other extents `full`.
+    /// Returns `quick` for that extent, `full` for the others.
     pub fn pick<T>(self, quick: T, full: T) -> T {
         if self == Self::Quick { quick } else { full }
     }
 }
 
-/// Median, least and greatest of repeats.
+/// Median, least and greatest value of repeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     pub median: f64,
@@ -49,7 +49,7 @@ pub struct Spread {
 
 impl Spread {
     /// # Panics
-    /// Without values.
+    /// Panics without values.
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -66,7 +66,7 @@ impl Spread {
         }
     }
 
-    /// Of the ratios of each repeat to the other's of the same round.
+    /// Spread of the ratios between the two values of each round.
     pub fn of_ratios(values: &[f64], others: &[f64]) -> Self {
         Self::of(
             &values
@@ -78,17 +78,17 @@ impl Spread {
     }
 }
 
-/// Where a benchmark's figures go.
+/// Destination of a benchmark's figures.
 #[derive(Clone, Copy)]
 pub struct Report(pub &'static str);
 
 impl Report {
-    /// A figure: its repeats.
+    /// Reports a figure by its repeats.
     pub fn figure(self, name: &str, unit: &str, values: &[f64]) {
         self.line(figure(name, unit, values));
     }
 
-    /// A figure, and its ratio to `others`, measured in the same rounds.
+    /// Reports a figure, and its ratio to `others`, measured in the same rounds.
     pub fn beside(self, name: &str, unit: &str, values: &[f64], beside: &str, others: &[f64]) {
         let ratio = Spread::of_ratios(values, others);
         let mut line = figure(name, unit, values);
@@ -98,7 +98,7 @@ impl Report {
             ("ratio_min", ratio.min),
             ("ratio_max", ratio.max),
         ] {
-            // Nothing can be said beside nothing.
+            // A ratio to 0 is not reported.
             if value.is_finite() {
                 line[key] = value.into();
             }
@@ -106,7 +106,7 @@ impl Report {
         self.line(line);
     }
 
-    /// Something that cannot be measured here.
+    /// Reports something that cannot be measured here.
     pub fn skip(self, name: &str, reason: &str) {
         println!("  skipped: {name}: {reason}");
         self.line(json!({"name": name, "skipped": reason}));

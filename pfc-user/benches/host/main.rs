@@ -1,7 +1,8 @@
-//! What runs beside the frames and not on them: judging, evidence, reports and the classifier, by criterion.
-//! `cargo bench -p pfc-user --bench host [-- FILTER]`.
+//! Measures the work outside the packet path with criterion: judging, evidence, reports and the
+//! classifier. `cargo bench -p pfc-user --bench host [-- FILTER]`.
 //!
-//! The group `judge beside pass` has a benchmark `pass`, to which its others are put in relation, and so on.
+//! The group `judge beside pass` has a benchmark `pass`, the baseline for the ratios of the others,
+//! and so on.
 
 #[path = "../../tests/bench/mod.rs"]
 mod bench;
@@ -29,7 +30,7 @@ use validator::report::{self, json, text};
 
 /// Logged arrivals in the evidence.
 const ARRIVALS: usize = 1_000_000;
-/// Repetitions that are judged: of each kind of storm one.
+/// Repetitions that are judged: one for each kind of storm.
 const CASES: [(&str, &[u8]); 2] = [
     ("pfc.pause-single-lossless", &[3]),
     ("pfc.global-pause", &[3, 4]),
@@ -50,7 +51,8 @@ fn main() {
     criterion.final_summary();
 }
 
-/// The evidence of a good switch in virtual time, with each logged arrival as often as it takes: what is judged stays the same.
+/// Evidence of a good switch in virtual time. Each logged arrival is repeated up to the required
+/// number; the verdict stays the same.
 fn evidence(case: &str, lossless: &[u8]) -> PfcEvidence {
     let mut evidence = bench::run(&bench::plan(case, lossless, None), &[]);
     let records = &mut evidence.arrivals.records;
@@ -63,7 +65,7 @@ fn evidence(case: &str, lossless: &[u8]) -> PfcEvidence {
     evidence
 }
 
-/// The run that such a repetition is all of.
+/// A run that consists of one such repetition.
 fn whole(case: &str, lossless: &[u8]) -> Evidence {
     let repetitions = vec![Repetition::Pfc(Box::new(evidence(case, lossless)))];
     Evidence {

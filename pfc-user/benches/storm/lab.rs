@@ -1,4 +1,4 @@
-//! Two ports with the program `account` at their other ends, and what else goes on in the machine.
+//! Two ports with the program `account` at their other ends, and the other load of the machine.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -32,7 +32,8 @@ const KEPT_EVERY: Nanos = 100 * MS;
 
 type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
-/// Every sender of traffic, with the rate asked of it in Gbit/s: more than it can, but for live frames at a rate that leaves time.
+/// Every sender of traffic with its rate in Gbit/s. The rate is out of reach, except for live
+/// frames at a rate that leaves idle time.
 const SOURCES: [(&str, u64, Open); 3] = [
     ("sendmmsg", 40, |plan, flow_control| {
         Ok(Box::new(Sendmmsg::open(plan, flow_control)?))
@@ -45,15 +46,16 @@ const SOURCES: [(&str, u64, Open); 3] = [
     }),
 ];
 
-/// What else goes on.
+/// The other load of the machine.
 #[derive(Clone, Copy)]
 pub enum Load {
     Idle,
     /// A busy loop on every CPU.
     Hog,
-    /// A busy loop on every CPU that a storm's senders wait for, at the same time on all: [`KEPT`] of every [`KEPT_EVERY`].
+    /// A busy loop on every CPU with priority over a storm's senders, on all CPUs at the same time:
+    /// [`KEPT`] of every [`KEPT_EVERY`].
     Kept,
-    /// A sender of traffic on another port, at so many Gbit/s.
+    /// A sender of traffic on another port, with its rate in Gbit/s.
     Traffic(&'static str, u64, Open),
 }
 
@@ -106,7 +108,7 @@ impl Lab {
                 },
                 MTU,
             )?;
-            // The receiving end has to have them before.
+            // The receiving end needs its queues first.
             let queued = far
                 .run(|| queues(far_name, cpus))?
                 .and_then(|()| tester.run(|| queues(near_name, cpus))?);
@@ -134,7 +136,7 @@ impl Lab {
         })
     }
 
-    /// Begins anew to count.
+    /// Resets the counts.
     pub fn reset(&mut self) -> Result<()> {
         let config = Config {
             epoch: clock::now(),
@@ -158,7 +160,7 @@ impl Lab {
             .run(|| ControlSender::open("storm", STORM_MAC))??)
     }
 
-    /// Begins `load`; it ends when it is dropped.
+    /// Starts `load`; it ends when the result is dropped.
     pub fn load(&self, load: Load, length: Nanos) -> Result<Running> {
         Ok(match load {
             Load::Idle => Running::default(),
@@ -216,8 +218,9 @@ impl Lab {
     }
 }
 
-/// Gives an end in the calling thread's namespace so many queues each way, as a network card has one for each CPU. Senders that share
-/// one wait for each other's lock, also while the CPU of its holder is away, and what one sends is received on the other's CPU.
+/// Gives an end in the calling thread's namespace `count` queues each way, as network cards have
+/// one per CPU. Senders that share a queue wait for each other's lock, even while the holder's CPU
+/// is away, and a frame of one may be received on the other's CPU.
 fn queues(end: &str, count: usize) -> Result<()> {
     let count = count.to_string();
     let output = Command::new("ethtool")
@@ -281,7 +284,7 @@ fn keeper(stop: &AtomicBool) {
         "root may do this"
     );
     while !stop.load(Ordering::Relaxed) {
-        // The same on all CPUs.
+        // The same time on all CPUs.
         let next = clock::now().next_multiple_of(KEPT_EVERY);
         clock::sleep_until(next);
         while clock::now() < next + KEPT {}

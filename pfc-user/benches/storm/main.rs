@@ -1,9 +1,10 @@
-//! Storms at the intervals of fast links, and single pause frames, on an idle machine, beside a busy loop on every CPU and
-//! beside traffic at full rate. The sender's own account beside the arrivals that the XDP program at the other end counted.
-//! Needs root and the XDP programs: `cargo bench -p pfc-user --bench storm`, with words of a row's name to run that alone.
+//! Measures storms at the intervals of fast links, and single pause frames: on an idle machine,
+//! beside a busy loop on every CPU, and beside traffic at full rate. The sender's own account
+//! stands beside the arrivals counted by the XDP program at the other end. Needs root and the XDP
+//! programs: `cargo bench -p pfc-user --bench storm`. Words of a row's name select that row.
 //!
-//! Slices of all rows are interleaved, so that what else goes on hits all alike. A witness tells the gaps that the machine made
-//! from the tool's; `--unwatched` runs without it.
+//! Slices of all rows are interleaved, so that disturbances hit all alike. A witness separates the
+//! machine's gaps from the tool's; `--unwatched` runs without it.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -29,14 +30,15 @@ use witness::{Keeper, Seen, Witness};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
-/// Slices of each row, 10 s in all, and their length; fewer and shorter ones where a first idea is asked for.
+/// Slices per row, 10 s in all, and their length; fewer and shorter ones for rough figures.
 static EXTENT: LazyLock<(usize, Nanos)> =
     LazyLock::new(|| Extent::asked().pick((3, 300 * MS), (5, 2 * SECOND)));
 const REPORT: Report = Report("storm");
-/// Single frames in a slice, and the time from one to the next.
+/// Single frames per slice, and the time between them.
 const PROBES: usize = 400;
 const PROBE_EVERY: Nanos = MS;
-/// How often the records of the receiver are taken: its ring holds those of 300 ms at the highest rate.
+/// Interval at which the receiver's records are taken: its ring holds 300 ms of them at the highest
+/// rate.
 const TAKE: Nanos = 20 * MS;
 const GBITS: [u64; 3] = [100, 400, 800];
 
@@ -66,7 +68,7 @@ impl Row {
                 })
             })
         });
-        // Proves that the witness excuses nothing but the machine: all gaps above the pause are ours.
+        // Proves that the witness excuses only the machine: here all gaps above the pause are ours.
         let control = Self::Storm {
             gbits: GBITS[0],
             redundant: true,
@@ -100,7 +102,7 @@ impl Row {
     }
 }
 
-/// What a slice gave, in nanoseconds.
+/// Result of a slice, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Slice {
     frames: u64,
@@ -110,13 +112,13 @@ struct Slice {
     max: Nanos,
     /// Gaps above the pause; single frames: arrivals outside of their departure.
     above: usize,
-    /// Whose they are; `None` where nobody watched.
+    /// Causes of these gaps; `None` without a witness.
     whose: Option<Whose>,
     /// The largest gap between arrivals; single frames: the latest arrival after the call returned.
     received: Option<Nanos>,
 }
 
-/// Gaps, by who made them.
+/// Gaps by cause.
 #[derive(Clone, Copy, Default)]
 struct Whose {
     host: usize,
@@ -184,7 +186,7 @@ fn storm(lab: &mut Lab, gbits: u64, redundant: bool, load: Load, watched: bool) 
         port.pfc_frames
     );
     arrivals.sort_unstable();
-    // Where records were lost the gaps between the others say nothing.
+    // If records were lost, the gaps between the others mean nothing.
     let received = (port.controls_lost == 0).then(|| {
         arrivals
             .windows(2)
@@ -224,7 +226,8 @@ fn slice_of(report: &StormReport, pause: Nanos, seconds: f64, received: Option<N
     }
 }
 
-/// Whose the gaps above the pause are. Those with two senders are of whoever kept the one that was kept by less.
+/// Attributes the gaps above the pause. With two senders, a gap belongs to the cause that delayed
+/// the less delayed one.
 fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Whose {
     let mut whose = Whose::default();
     for gap in report.gaps.iter().filter(|gap| gap.length() > pause) {
@@ -235,7 +238,7 @@ fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) 
         };
         let keeper = match placement {
             Placement::Redundant(cpus) => keepers(&cpus).into_iter().max(),
-            // It may be on any.
+            // The sender may be on any CPU.
             Placement::Single => keepers(&realtime::allowed_cpus()).into_iter().min(),
         };
         match keeper.unwrap_or(Keeper::Ours) {
@@ -247,7 +250,8 @@ fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) 
     whose
 }
 
-/// Single frames as the probe sends them: how long a call takes, and whether the frame arrives meanwhile.
+/// Sends single frames as the probe does. Measures how long a call takes, and whether the frame
+/// arrives during it.
 fn single(lab: &mut Lab, load: Load) -> Result<Slice> {
     lab.reset()?;
     let _running = lab.load(load, PROBES as Nanos * PROBE_EVERY)?;
@@ -316,7 +320,8 @@ fn print(row: Row, slices: &[Slice]) {
         format!("{:.1}", received.into_iter().fold(0.0, f64::max))
     });
     println!(
-        "{:<36} | {frames:>8} | {:>7.1} | {:>6.1} | {:>6.1} | {:>7.1} | {:>8.1} | {:>8} | {above:>5} | {host:>5} | {kernel:>6} | {ours:>4}",
+        "{:<36} | {frames:>8} | {:>7.1} | {:>6.1} | {:>6.1} | {:>7.1} | {:>8.1} | {:>8} | \
+         {above:>5} | {host:>5} | {kernel:>6} | {ours:>4}",
         row.name(),
         frames as f64 / seconds / 1e3,
         of(|slice| us(slice.p50)),
@@ -327,7 +332,8 @@ fn print(row: Row, slices: &[Slice]) {
     );
 }
 
-/// The largest gap of each slice beside the pause time, or the 99th percentile of the calls beside that of an `idle` machine.
+/// Reports the largest gap of each slice beside the pause time, or the 99th percentile of the calls
+/// beside that of an `idle` machine.
 fn report(row: Row, slices: &[Slice], idle: Option<&[Slice]>) {
     let of = |slices: &[Slice], value: fn(&Slice) -> Nanos| {
         slices
@@ -419,12 +425,14 @@ fn main() -> Result<()> {
         }
     }
     println!(
-        "Storms with quanta 0xffff, a frame of each sender every third of the pause; {} x {} s each, us:",
+        "Storms with quanta 0xffff, a frame of each sender every third of the pause; {} x {} s \
+         each, us:",
         EXTENT.0,
         EXTENT.1 as f64 / SECOND as f64
     );
     println!(
-        "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5} | {:>5} | {:>6} | {:>4}",
+        "{:<36} | {:>8} | {:>7} | {:>6} | {:>6} | {:>7} | {:>8} | {:>8} | {:>5} | {:>5} | {:>6} | \
+         {:>4}",
         "",
         "frames",
         "kHz",
@@ -447,16 +455,20 @@ fn main() -> Result<()> {
         report(*row, &slices[&index], idle);
     }
     println!(
-        "max: median of the slices; received: largest gap of arrivals; above: gaps above the pause (335.5, 83.9, 41.9 us) in all."
+        "max: median of the slices; received: largest gap of arrivals; above: gaps above the pause \
+         (335.5, 83.9, 41.9 us) in all."
     );
     println!(
-        "host, kernel, ours: those of them in which both senders were kept by the machine's host, or by it and the kernel's work for"
+        "host, kernel, ours: those of them in which both senders were kept by the machine's host, \
+         or by it and the kernel's work for"
     );
     println!(
-        "other processes, and all others; one sender may be on any CPU, and the one that stood still is taken for its own."
+        "other processes, and all others; one sender may be on any CPU, and the one that stood \
+         still is taken for its own."
     );
     println!(
-        "Single frames: how long the call took, the latest arrival after its return, and arrivals outside of the call."
+        "Single frames: how long the call took, the latest arrival after its return, and arrivals \
+         outside of the call."
     );
     Ok(())
 }

@@ -1,9 +1,11 @@
-//! A witness of the machine: when did a CPU stand still, and when was it in the kernel for another process?
+//! A witness of the machine. It records when a CPU stood still, and when the CPU was in the kernel
+//! for another process.
 //!
-//! A timer interrupt of the kernel's own (the software event `cpu-clock`) looks at the clock on every CPU. It waits for no thread and
-//! no softirq, so that nothing which the tool runs keeps it: where it comes late the CPU itself was away, taken by the machine's host,
-//! or its interrupts were off. Where it comes in time it says whom it interrupted. A kernel that is not preempted (PREEMPT_NONE, or
-//! PREEMPT_VOLUNTARY) lets no thread in before a system call ends or gives way, whatever the priority.
+//! A timer interrupt of the kernel (the software event `cpu-clock`) samples the clock on every CPU.
+//! It waits for no thread and no softirq, so nothing that the tool runs can delay it. If a sample
+//! is late, the CPU itself was away: taken by the machine's host, or with interrupts off. If it is
+//! in time, it names the process that it interrupted. A kernel without preemption (PREEMPT_NONE, or
+//! PREEMPT_VOLUNTARY) lets no thread in before a system call ends or yields, whatever the priority.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +17,27 @@ use validator::driver::kernel::realtime;
 use validator::evidence::pfc::Gap;
 use validator::plan::Nanos;
 
-/// The shortest time from one look to the next: a look takes 5 us of the CPU on a virtual machine.
+/// Shortest sampling period: a sample takes 5 us of the CPU on a virtual machine.
 const SHORTEST_STEP: Nanos = 40_000;
-/// A look that is late by less is on time: it takes itself a microsecond or two.
+/// Tolerated lateness of a sample: taking one lasts a microsecond or two.
 const LATE: Nanos = 5_000;
-/// Octets of looks that the kernel keeps for a CPU: those of 5 s at the shortest step.
+/// Octets of samples that the kernel keeps per CPU: 5 s at the shortest period.
 const ROOM: usize = 1 << 22;
 /// PERF_RECORD_MISC_CPUMODE_MASK and PERF_RECORD_MISC_KERNEL of perf_event_open(2).
 const MODE: u16 = 7;
 const KERNEL: u16 = 1;
 const IDLE: u32 = 0;
 
-/// Looks on while it lives.
+/// Samples while it lives.
 pub struct Witness {
     step: Nanos,
     watches: Vec<(usize, Sampler)>,
 }
 
 impl Witness {
-    /// Looks every half of `pause`, where that is not too short: a sender whose interval is a third of it is missed where it stands
-    /// still for the other two, and that does not pass between two looks.
+    /// Samples every half of `pause`, but not more often than the shortest period. A sender's
+    /// interval is a third of the pause, so a gap means that it stood still for the other two
+    /// thirds, longer than the time between two samples.
     pub fn begin(pause: Nanos) -> Result<Self> {
         let step = SHORTEST_STEP.max(pause / 2);
         let watch = |cpu| {
@@ -58,8 +61,8 @@ impl Witness {
         Ok(Self { step, watches })
     }
 
-    /// `None` where the kernel left looks out (it throttles what takes it too long): what is missing would pass for a CPU that stood
-    /// still, and excuse the tool.
+    /// Returns `None` if the kernel left out samples (it throttles costly ones): a missing sample
+    /// would look like a CPU that stood still, and excuse the tool.
     pub fn end(self) -> Result<Option<Seen>> {
         let mut seen = BTreeMap::new();
         for (cpu, mut watch) in self.watches {
@@ -69,7 +72,8 @@ impl Witness {
                 let kernel = record.misc() & MODE == KERNEL;
                 let Record::Sample(sample) = record.parse_record()? else {
                     println!(
-                        "  unwatched: of the looks at the clock of CPU {cpu} some are missing (record {})",
+                        "  unwatched: of the looks at the clock of CPU {cpu} some are missing \
+                         (record {})",
                         record.ty()
                     );
                     return Ok(None);
@@ -94,22 +98,23 @@ impl Witness {
     }
 }
 
-/// Who kept a sender.
+/// Cause of a sender's delay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keeper {
     /// The machine: the CPU stood still.
     Host,
-    /// The kernel, at work for another process, or the machine and it together.
+    /// The kernel, at work for another process, or the host and the kernel together.
     Kernel,
-    /// Neither.
+    /// Neither of them.
     Ours,
 }
 
-/// What was seen of each CPU.
+/// Samples by CPU.
 pub struct Seen(BTreeMap<usize, Looks>);
 
 impl Seen {
-    /// Who kept the sender on `cpu` so long that without that `gap` would not have been above `pause`.
+    /// Names the cause that delayed the sender on `cpu` so long that `gap` would not have exceeded
+    /// `pause` without it.
     pub fn keeper(&self, gap: &Gap, pause: Nanos, cpu: usize) -> Keeper {
         let Some(looks) = self.0.get(&cpu) else {
             return Keeper::Ours;
@@ -126,18 +131,18 @@ impl Seen {
 #[derive(Clone, Copy)]
 struct Look {
     time: Nanos,
-    /// It found the kernel at work for another process.
+    /// It interrupted the kernel at work for another process.
     elsewhere: bool,
 }
 
-/// In their order, a step apart where the CPU was there.
+/// Samples in order of time, one period apart while the CPU was there.
 struct Looks {
     step: Nanos,
     looks: Vec<Look>,
 }
 
 impl Looks {
-    /// How long in `gap` the CPU stood still, and how long it did or was elsewhere.
+    /// Returns how much of `gap` the CPU stood still, and how much it did so or was elsewhere.
     fn kept(&self, gap: &Gap) -> (Nanos, Nanos) {
         let first = self
             .looks
@@ -150,7 +155,7 @@ impl Looks {
         {
             let [from, to] = [pair[0].time, pair[1].time];
             let length = to.min(gap.to).saturating_sub(from.max(gap.from));
-            // A late look explains its lateness, and at most the step before it.
+            // A late sample explains its lateness, and at most the period before it.
             let late = to > from + self.step + LATE;
             still += if late { length } else { 0 };
             kept += match (late, pair[0].elsewhere, pair[1].elsewhere) {

@@ -1,4 +1,5 @@
-//! How rate, exactness and memory of our sender and our program go with flows, queues, length and time.
+//! Measures how rate, exactness and memory of our sender and our program depend on flows, queues,
+//! length and time.
 
 use std::fs;
 use std::thread;
@@ -27,13 +28,14 @@ struct Point {
 
 struct Outcome {
     rate: f64,
-    /// Frames that left and were neither accounted for by their stamps nor lost by the link's own account.
+    /// Frames sent that are neither accounted for by their stamps nor lost by the link's own
+    /// account.
     unexplained: i64,
-    /// Frames lost by the link's own account after they had left.
+    /// Frames lost by the link's own account after they were sent.
     lost: u64,
-    /// Share of the frames tried that the link had no room for.
+    /// Share of the attempted frames for which the link had no room.
     refused: f64,
-    /// Time to read all counts of all flows, in milliseconds.
+    /// Milliseconds for reading all counts of all flows.
     reading: f64,
 }
 
@@ -118,7 +120,7 @@ fn counted(count: u16, what: &str) -> String {
     }
 }
 
-/// Measures all points in turn, and puts each beside the first.
+/// Measures all points in turn, and compares each with the first.
 fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()> {
     for _ in 0..rounds {
         for point in &mut *points {
@@ -196,7 +198,7 @@ fn measure_all(points: &mut [Point], queues: usize, rounds: usize) -> Result<()>
     Ok(())
 }
 
-/// All loads at the same time, each on its CPU, to one program.
+/// Runs all loads at the same time, each on its CPU, towards one program.
 fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     let wire = Wire::new(queues)?;
     let flows = loads
@@ -240,7 +242,8 @@ fn measure(queues: usize, sender: &Ours, loads: &[Load]) -> Result<Outcome> {
     })
 }
 
-/// Ten minutes at the greatest rate: whether the count stays exact, and whether memory stays as it is.
+/// Sends at the greatest rate for ten minutes. Shows whether the count stays exact and memory stays
+/// constant.
 pub fn endurance(extent: Extent) -> Result<()> {
     let duration = match extent {
         Extent::Long => Duration::from_secs(600),
@@ -268,13 +271,16 @@ pub fn endurance(extent: Extent) -> Result<()> {
         let counted: u64 = receiver.flows()?.iter().map(|flow| flow.frames).sum();
         let lost = link::lost_since(before)?;
         let unexplained = (sent.frames + sent.refused) as i64 - (counted + lost) as i64;
-        // The first tenth of the time settles what is allocated once.
+        // Allocations that happen once settle in the first tenth of the time.
         let settled = memory.split_off(memory.len() / 10);
-        let (first, last) = (settled.first().copied().unwrap_or(0), settled.last().copied().unwrap_or(0));
+        let (first, last) = (
+            settled.first().copied().unwrap_or(0),
+            settled.last().copied().unwrap_or(0),
+        );
         let growth = (last as f64 - first as f64) / 1024.0;
         println!(
-            "  {} s: {} frames, {:.3} Mpps, {} lost by the link, {unexplained} unexplained; resident memory {} KiB after the first \
-             tenth, {growth:+} KiB at the end",
+            "  {} s: {} frames, {:.3} Mpps, {} lost by the link, {unexplained} unexplained; \
+             resident memory {} KiB after the first tenth, {growth:+} KiB at the end",
             duration.as_secs(),
             sent.frames,
             sent.rate / 1e6,

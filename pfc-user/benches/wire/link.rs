@@ -1,4 +1,5 @@
-//! The wire: a veth pair in a network namespace of its own, and what the kernel says that it lost on it.
+//! The wire: a veth pair in a network namespace of its own, and the kernel's account of losses on
+//! it.
 
 use std::process::Command;
 
@@ -11,27 +12,27 @@ use validator::driver::kernel::netns::Namespace;
 pub const TX: &str = "a";
 /// The receiving end.
 pub const RX: &str = "b";
-/// Takes frames of 3400 octets; XDP without fragments takes 3506.
+/// Allows frames of 3400 octets; XDP without fragments takes 3506.
 const MTU: u32 = 3392;
 
-/// The pair. It ends with the process, in whatever way that ends.
+/// The pair. It ends with the process, for whatever reason.
 pub struct Wire {
     namespace: Namespace,
 }
 
-/// What an end has counted.
+/// Counters of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames that came as far as the program, or the stack.
+    /// Frames that reached the program or the stack.
     pub received: u64,
-    /// Frames lost on the way in.
+    /// Frames lost on receipt.
     pub rx_dropped: u64,
-    /// Frames that the other end had no room for.
+    /// Frames for which the other end had no room.
     pub tx_dropped: u64,
 }
 
 impl Wire {
-    /// With that many queues each way. More than one needs `ethtool`.
+    /// Makes a pair with `queues` queues each way. More than one needs `ethtool`.
     pub fn new(queues: usize) -> Result<Self> {
         let namespace = Namespace::new()?;
         let end = |name, last| End {
@@ -43,7 +44,8 @@ impl Wire {
         let wire = Self { namespace };
         if queues > 1 {
             let queues = queues.to_string();
-            // The receiving end first: a program can only be attached where it has as many queues as the sending end.
+            // The receiving end first: attaching a program requires as many queues there as the
+            // sending end has.
             for end in [RX, TX] {
                 wire.run(|| {
                     output(Command::new("ethtool").args(["-L", end, "rx", &queues, "tx", &queues]))
@@ -59,7 +61,7 @@ impl Wire {
     }
 }
 
-/// Of an end in the calling thread's namespace.
+/// Reads the counters of an end in the calling thread's namespace.
 pub fn counters(end: &str) -> Result<Counters> {
     let links =
         output(Command::new("ip").args(["-json", "-statistics", "link", "show", "dev", end]))?;
@@ -76,18 +78,19 @@ pub fn counters(end: &str) -> Result<Counters> {
     })
 }
 
-/// Both ends of the link, in the calling thread's namespace.
+/// Reads both ends of the link, in the calling thread's namespace.
 pub fn ends() -> Result<[Counters; 2]> {
     Ok([counters(TX)?, counters(RX)?])
 }
 
-/// Frames that the link lost since, where an XDP program receives: what the ring had no room for a veth counts at both ends.
+/// Frames lost by the link since then, with an XDP program receiving. A veth counts a frame at both
+/// ends if the ring had no room for it.
 pub fn lost_since([tx, rx]: [Counters; 2]) -> Result<u64> {
     let [tx_now, rx_now] = ends()?;
     Ok((tx_now.tx_dropped - tx.tx_dropped).max(rx_now.rx_dropped - rx.rx_dropped))
 }
 
-/// What a command prints; an error with what it said where it failed.
+/// Returns a command's output. The error of a failed one holds its messages.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()

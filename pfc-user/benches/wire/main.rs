@@ -1,9 +1,10 @@
-//! Frames on a veth pair: receivers side by side, senders side by side, and how our own grow with flows, queues and length.
-//! `cargo bench -p pfc-user --bench wire [-- receivers|cross|senders|growth|endurance]`, as root.
+//! Measures frames on a veth pair: receivers side by side, senders side by side, and how ours scale
+//! with flows, queues and length. `cargo bench -p pfc-user --bench wire [--
+//! receivers|cross|senders|growth|endurance]`, as root.
 //!
-//! All runs are interleaved: each round has every contender once. The sender has the first CPU, whatever runs as a process at
-//! the other end the last one; what the kernel does for a frame it does on the sender's CPU, but for `cross`, where it
-//! does its part of receiving on the last one.
+//! All runs are interleaved: each round has every contender once. The sender has the first CPU; a
+//! process at the other end has the last one. The kernel's work for a frame happens on the sender's
+//! CPU. Only in `cross` does the kernel's part of receiving happen on the last CPU.
 
 #[path = "../common/mod.rs"]
 mod common;

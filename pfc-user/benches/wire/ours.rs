@@ -1,4 +1,4 @@
-//! Our senders, driven as a case drives them.
+//! Our senders, driven like in a case.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -19,19 +19,19 @@ use super::live::live;
 const MS: Nanos = 1_000_000;
 /// Width of an accounting window.
 pub const WINDOW: Nanos = 10 * MS;
-/// More than any sender here reaches, so that it is the sender that is measured.
+/// Beyond any sender here, so that the sender is the limit.
 const UNREACHABLE: u64 = 400_000_000_000;
 
 type Open = fn(&TrafficPlan<'_>, FlowControl) -> Result<Box<dyn Source + Send>>;
 
-/// A sender under the name that it has in reports. A new one is a line in [`SENDERS`], and is measured wherever these are.
+/// A sender with its name in reports. Adding a line to [`SENDERS`] measures a new one everywhere.
 #[derive(Clone, Copy)]
 pub struct Ours {
     pub name: &'static str,
     open: Open,
 }
 
-/// Sends to whatever is at the other end.
+/// Works with any receiving end.
 pub const SENDMMSG: Ours = Ours {
     name: "sendmmsg",
     open: |plan, flow_control| Ok(Box::new(Sendmmsg::open(plan, flow_control)?)),
@@ -41,7 +41,7 @@ pub const LIVE_FRAMES: Ours = Ours {
     name: "live frames",
     open: |plan, flow_control| live(plan, flow_control, plan.cpu.as_slice()),
 };
-/// The same on all CPUs.
+/// The fastest, on all CPUs.
 pub const LIVE_FRAMES_ON_ALL: Ours = Ours {
     name: "live frames on all CPUs",
     open: |plan, flow_control| live(plan, flow_control, &realtime::allowed_cpus()),
@@ -52,15 +52,15 @@ pub const SENDERS: [Ours; 2] = [SENDMMSG, LIVE_FRAMES];
 /// Flows to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Number of the first.
+    /// Number of the first flow.
     pub first: u16,
-    /// How many.
+    /// Number of flows.
     pub flows: u16,
     /// Octets of a frame, without FCS.
     pub length: usize,
-    /// Frames a second over all flows; `None`: as many as the sender can.
+    /// Frames per second over all flows; `None`: as many as the sender can.
     pub rate: Option<u64>,
-    /// For how long.
+    /// Duration.
     pub duration: Duration,
     /// Run number in the stamps.
     pub run: u16,
@@ -73,7 +73,7 @@ impl Load {
         LineRate::frame_bits(self.length)
     }
 
-    /// Its flows. Their DSCPs, and so priorities, go round.
+    /// Makes the flows. Their DSCPs, and thus priorities, go round.
     pub fn plan(&self) -> Vec<FlowPlan> {
         let rate = self
             .rate
@@ -96,20 +96,21 @@ impl Load {
 }
 
 impl Sent {
-    /// CPU time of a frame, in nanoseconds.
+    /// CPU time per frame, in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.cpu * 1e9 / self.frames.max(1) as f64
     }
 }
 
-/// What a sender says that it did.
+/// The sender's report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent {
-    /// Frames that left.
+    /// Frames sent.
     pub frames: u64,
-    /// Frames that the kernel refused, or the other end had no room for; a drop of the link for each.
+    /// Frames refused by the kernel, or for which the other end had no room; each is a drop of the
+    /// link.
     pub refused: u64,
-    /// Frames a second over the whole burst.
+    /// Frames per second over the whole burst.
     pub rate: f64,
     /// CPU time of the process, in seconds.
     pub cpu: f64,
@@ -117,7 +118,8 @@ pub struct Sent {
 
 pub fn addresses() -> Addresses {
     let ip = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
-    // Not the receiving end's own address: what passes a counter goes no further than the stack's door.
+    // Not the receiving end's own address: a frame that passes a counter stops at the entry to the
+    // stack.
     Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: [2, 0, 0, 0, 0, 2],
@@ -126,7 +128,7 @@ pub fn addresses() -> Addresses {
     }
 }
 
-/// Sends a load in the calling thread's namespace. `look` is called every 100 ms while it is sent.
+/// Sends a load in the calling thread's namespace. Calls `look` every 100 ms while sending.
 pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
     let flows = load.plan();
     let epoch = clock::now();
@@ -177,12 +179,12 @@ pub fn send(ours: &Ours, load: &Load, mut look: impl FnMut()) -> Result<Sent> {
     })
 }
 
-/// Windows that hold so long a burst, and what comes before and after it.
+/// Number of windows for a burst of this duration, and the time before and after it.
 pub fn windows(duration: Duration) -> usize {
     (duration.as_nanos() as Nanos / WINDOW) as usize + 100
 }
 
-/// Seconds of CPU time so far.
+/// CPU time used so far, in seconds.
 pub fn cpu_time(who: UsageWho) -> Result<f64> {
     let usage = getrusage(who)?;
     Ok(

@@ -1,4 +1,4 @@
-//! Senders of others' making, on frames like ours.
+//! Senders by others, on frames like ours.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,26 +15,26 @@ use validator::driver::kernel::{clock, realtime};
 use super::link;
 use super::ours::{self, Sent};
 
-/// From one look at the receiver's counter to the next.
+/// Interval between readings of the receiver's counter.
 const LOOK: u64 = 2_000_000;
-/// Longer than any of them needs for what it is asked to send.
+/// Longer than any of them needs for its job.
 const PATIENCE: u64 = 60_000_000_000;
-/// Frames in a capture file that is sent again and again.
+/// Frames in a capture file, which is sent repeatedly.
 const CAPTURED: u64 = 1000;
 
 /// A sender that is a program.
 pub struct Peer {
     pub name: &'static str,
     command: fn(&Job) -> Result<Command>,
-    /// Words after which, or before which, its output says how many frames it sent; none where it does not say.
+    /// Finds the number of frames sent in its output; `None` if it does not report it.
     says: Option<fn(&str) -> Option<u64>>,
 }
 
-/// What a peer is to send.
+/// The job of a peer.
 pub struct Job<'a> {
     pub frame: &'a [u8],
     pub count: u64,
-    /// For its files.
+    /// Folder for its files.
     pub folder: &'a Path,
     pub cpu: usize,
 }
@@ -62,7 +62,7 @@ pub const ALL: [Peer; 4] = [
     },
 ];
 
-/// Its ring has to be small: with the default one it stands still on a veth.
+/// trafgen's ring has to be small: with the default one it stalls on a veth.
 fn trafgen(job: &Job) -> Result<Command> {
     let file = job.folder.join("trafgen.cfg");
     let octets: Vec<String> = job
@@ -133,7 +133,7 @@ fn tcpreplay(job: &Job) -> Result<Command> {
     Ok(command)
 }
 
-/// It makes frames of its own: UDP of 64 octets over IPv6.
+/// xdp-trafficgen makes its own frames: UDP of 64 octets over IPv6.
 fn xdp_trafficgen(job: &Job) -> Result<Command> {
     if job.frame.len() != 64 {
         bail!("it sends frames of 64 octets alone");
@@ -153,7 +153,8 @@ fn xdp_trafficgen(job: &Job) -> Result<Command> {
 }
 
 impl Peer {
-    /// Sends the job in the calling thread's namespace to our program, by whose counter the rate goes.
+    /// Sends the job in the calling thread's namespace to our program, whose counter gives the
+    /// rate.
     pub fn send(&self, job: &Job, receiver: &Account) -> Result<Sent> {
         let mut command = (self.command)(job)?;
         let said = job.folder.join("said");
@@ -164,7 +165,7 @@ impl Peer {
         command.stdin(Stdio::null()).stdout(out).stderr(error);
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let begun = clock::now();
-        // A process begins where the thread is that starts it.
+        // A process starts on the CPU of the thread that starts it.
         realtime::pin(job.cpu);
         let started = command.spawn();
         realtime::last_cpu().map(realtime::pin);
@@ -212,7 +213,7 @@ impl Peer {
     }
 }
 
-/// Frames a second between the first and the last twentieth.
+/// Frames per second between the first and the last twentieth.
 fn rate(looks: &[(u64, u64)]) -> Option<f64> {
     let all = looks.last()?.1;
     let at = |share: u64| {

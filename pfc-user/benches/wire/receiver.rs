@@ -1,4 +1,5 @@
-//! Receivers at the end of the wire: our program, one that only drops, and the counters and captures that a system has anyway.
+//! Receivers at the end of the wire: our program, one that only drops, and the counters and
+//! captures of an ordinary system.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,20 +21,22 @@ use validator::live::pfc::effort;
 use super::link::{self, Counters, output};
 use super::ours::{self, Load};
 
-/// Speed by which the program turns quanta into time; there are none here.
+/// Speed for converting quanta to time; there are none here.
 const LINE_RATE: u64 = 100_000_000_000;
-/// What is captured may still be in the capture's buffer when the sender has ended.
+/// Longest wait for captured frames in the capture's buffer after the sender has ended.
 const LATEST: Duration = Duration::from_secs(5);
 
-/// What can be at the receiving end.
+/// Kind of receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The program `account`, as a run has it: above some rate one reading of the clock serves several frames, and the checksum
-    /// of some is verified.
+    /// The program `account` as in a run: above some rate it reads the clock once for several
+    /// frames, and verifies the checksum of some.
     Account,
-    /// The same with a reading of the clock and a verified checksum for every frame, at whatever rate.
+    /// The program with a reading of the clock and a verified checksum for every frame, at any
+    /// rate.
     Exact,
-    /// The same program for frames of another run: classified, counted by DSCP and priority, and their stamps left alone.
+    /// The program on frames of another run: it classifies them, counts them by DSCP and priority,
+    /// and ignores their stamps.
     Classify,
     /// A program that drops every frame; the kernel counts.
     Drop,
@@ -66,7 +69,8 @@ impl Kind {
         }
     }
 
-    /// Puts it at the receiving end in the calling thread's namespace, for `load`. An error says why it cannot be had.
+    /// Opens it at the receiving end in the calling thread's namespace, for `load`. The error says
+    /// why it is unavailable.
     pub fn open(self, load: &Load) -> Result<Receiver> {
         Ok(match self {
             Self::Account => Receiver::Account(Box::new(account(load, effort_of(load))?)),
@@ -89,7 +93,7 @@ impl Kind {
     }
 }
 
-/// One that is at work. Dropping it takes it away.
+/// A working receiver. Dropping it removes it.
 pub enum Receiver {
     Account(Box<Account>),
     Drop {
@@ -101,16 +105,16 @@ pub enum Receiver {
     Tcpdump(Tcpdump),
 }
 
-/// What a receiver has counted.
+/// Counts of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     pub frames: u64,
-    /// Frames that it says itself it lost.
+    /// Frames lost by its own account.
     pub lost: u64,
 }
 
 impl Receiver {
-    /// What it has counted; to be asked when the sender has ended.
+    /// Returns the counts; call it after the sender has ended.
     pub fn received(&mut self) -> Result<Received> {
         Ok(match self {
             Self::Account(account) => Received {
@@ -134,12 +138,13 @@ impl Receiver {
     }
 }
 
-/// How a run would count the frames of `load`: clock, and one in how many to verify.
+/// Effort that a run would take for `load`: the clock, and one in how many frames to verify.
 pub fn effort_of(load: &Load) -> (Clock, u64) {
     effort(&load.plan())
 }
 
-/// Our program at the receiving end, ready for `load`; with the clock, and one in how many frames to verify.
+/// Prepares our program at the receiving end for `load`, with the clock, and one in how many frames
+/// to verify.
 pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Account> {
     let flows = load.first + load.flows;
     let windows = ours::windows(load.duration) as u32;
@@ -176,7 +181,7 @@ pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Accou
     Ok(account)
 }
 
-/// The program `drop` of the object for benchmarks, beside the others.
+/// Loads the program `drop` of the object for benchmarks.
 fn drop_program() -> Result<Box<Ebpf>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf-object/bench");
     let octets = fs::read(&file).with_context(|| {
@@ -195,7 +200,7 @@ fn drop_program() -> Result<Box<Ebpf>> {
     Ok(Box::new(object))
 }
 
-/// A counter for each DSCP in a table of its own.
+/// A counter for each DSCP, in a table of its own.
 pub struct Nft(());
 
 impl Nft {
@@ -207,8 +212,8 @@ impl Nft {
             .map(|dscp| format!("{dscp} : \"dscp{dscp}\""))
             .collect();
         let rules = format!(
-            "table netdev bench {{\n{counters} chain ingress {{\n  type filter hook ingress device \"{}\" priority 0;\n  \
-             counter name ip dscp map {{ {} }} drop\n }}\n}}\n",
+            "table netdev bench {{\n{counters} chain ingress {{\n  type filter hook ingress device \
+             \"{}\" priority 0;\n  counter name ip dscp map {{ {} }} drop\n }}\n}}\n",
             link::RX,
             elements.join(", ")
         );
@@ -248,12 +253,12 @@ impl Nft {
 
 impl Drop for Nft {
     fn drop(&mut self) {
-        // The namespace takes it along where this fails.
+        // If this fails, the namespace removes it.
         let _ = output(Command::new("nft").args(["delete", "table", "netdev", "bench"]));
     }
 }
 
-/// The ingress qdisc, with a filter that takes all: without one the kernel does not count.
+/// The ingress qdisc with a filter that accepts all: without a filter the kernel does not count.
 pub struct Tc(());
 
 impl Tc {
@@ -301,12 +306,12 @@ impl Tc {
 
 impl Drop for Tc {
     fn drop(&mut self) {
-        // The namespace takes it along where this fails.
+        // If this fails, the namespace removes it.
         let _ = output(Command::new("tc").args(["qdisc", "del", "dev", link::RX, "ingress"]));
     }
 }
 
-/// tcpdump, with its own account of what it lost.
+/// tcpdump, with its own report of losses.
 pub struct Tcpdump {
     process: Child,
     said: BufReader<ChildStderr>,
@@ -342,7 +347,7 @@ impl Tcpdump {
         }
     }
 
-    /// Asks until all that the filter let pass is captured or lost.
+    /// Polls until all frames that passed the filter are captured or lost.
     fn counted(&mut self) -> Result<Received> {
         let deadline = Instant::now() + LATEST;
         loop {

@@ -1,4 +1,4 @@
-//! Receivers side by side, at the same offered load: how much of what left they count, and at what cost.
+//! Receivers side by side at the same offered load: the share of frames they count, and the cost.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,24 +15,27 @@ use super::napi;
 use super::ours::{self, LIVE_FRAMES, Load, Ours, SENDMMSG};
 use super::receiver::{self, Kind};
 
-/// Longest wait for what a thread of the kernel has still to receive when the sender has ended: only a failure takes as long.
+/// Longest wait for frames that a kernel thread still has to receive after the sender has ended;
+/// exceeding it is a failure.
 const LATEST: Nanos = 2_000_000_000;
 const FLOWS: u16 = 8;
 const LENGTH: usize = 64;
 const AT_XDP: [Kind; 4] = [Kind::Account, Kind::Exact, Kind::Classify, Kind::Drop];
-/// Frames a second; the last is as many as the sender can.
+/// Frames per second; the last is as many as the sender can.
 const RATES: [Option<u64>; 3] = [Some(250_000), Some(1_000_000), None];
 
 /// One run of one receiver.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
-    /// Share of the frames that were sent, those included that the link had no room for, which were counted.
+    /// Share of the frames counted, of all those sent, including those for which the link had no
+    /// room.
     counted: f64,
-    /// Frames counted a second.
+    /// Frames counted per second.
     rate: f64,
-    /// Frames for which nobody accounts: neither counted, nor lost by the receiver's or the link's own account.
+    /// Unaccounted frames: neither counted, nor lost by the receiver's or the link's own account.
     unexplained: i64,
-    /// CPU time of the receiving process for a frame that left, in nanoseconds; what is no process takes the sender's.
+    /// The receiving process's CPU time per frame sent, in nanoseconds; receivers that are not
+    /// processes use the sender's.
     cpu: f64,
 }
 
@@ -43,16 +46,17 @@ struct Row {
     outcomes: Vec<Outcome>,
 }
 
-/// Where the kernel's part of receiving is done.
+/// CPU of the kernel's part of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// On the sender's CPU, as a veth has it.
+    /// The sender's CPU, as usual on a veth.
     Same,
-    /// On the last CPU, by threaded NAPI. What the ring between the two (256 frames) has no room for is lost.
+    /// The last CPU, by threaded NAPI. Frames for which the ring between the two (256 frames) has
+    /// no room are lost.
     Cross,
 }
 
-/// A sender, and where what it sends is received.
+/// A sender, and the CPU that receives its frames.
 #[derive(Clone, Copy)]
 struct Course {
     sender: Ours,
@@ -68,7 +72,8 @@ impl Course {
     }
 }
 
-/// All receivers behind the sender that reaches them all; then those at XDP behind the faster one, which on a veth needs them there.
+/// Measures all receivers with the sender that reaches them all, then those at XDP with the faster
+/// sender, which on a veth needs XDP at the other end.
 pub fn run(extent: Extent) -> Result<()> {
     beside_each_other(
         extent,
@@ -88,7 +93,7 @@ pub fn run(extent: Extent) -> Result<()> {
     )
 }
 
-/// Those at XDP with a CPU for the sender and one for the receiver.
+/// Measures the receivers at XDP with one CPU for the sender and one for the receiver.
 pub fn cross(extent: Extent) -> Result<()> {
     if realtime::first_cpu() == realtime::last_cpu() {
         REPORT.skip("received on another CPU", "there is one CPU");
@@ -145,14 +150,15 @@ fn beside_each_other(extent: Extent, course: Course, all: &[Kind]) -> Result<()>
 }
 
 fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
-    // A wire of its own, so that no queue holds what an earlier run left.
+    // A wire of its own, so that no queue holds frames of an earlier run.
     let wire = Wire::new(1)?;
     wire.run(|| {
         realtime::last_cpu().map(realtime::pin);
         let mut receiver = kind.open(load)?;
         if course.place == Place::Cross {
             let thread = napi::receive_on(link::RX, realtime::last_cpu().unwrap_or(0))?;
-            // The sender's thread has SCHED_FIFO: this one has to be woken as readily, whatever else runs there.
+            // The sender's thread has SCHED_FIFO. The receiving thread has to be woken as readily,
+            // whatever else runs there.
             link::output(Command::new("renice").args(["-n", "-20", "-p", &thread.to_string()]))?;
         }
         let before = ours::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
@@ -166,7 +172,7 @@ fn measure(kind: Kind, course: Course, load: &Load) -> Result<Outcome> {
                 Kind::Account | Kind::Exact | Kind::Classify | Kind::Drop => {
                     link::lost_since(ends)?
                 }
-                // Without XDP a frame that the backlog has no room for counts at both ends, too.
+                // Without XDP, a frame for which the backlog has no room also counts at both ends.
                 Kind::Nft | Kind::Tc | Kind::Tcpdump => {
                     link::counters(link::TX)?.tx_dropped - ends[0].tx_dropped
                 }
@@ -272,7 +278,7 @@ fn figures(rows: &[Row], course: Course) {
         if row.rate.is_some() {
             continue;
         }
-        // Where the receiver's work is on the sender's CPU, the rate tells its cost.
+        // If receiving happens on the sender's CPU, the rate shows its cost.
         let of = |kind| {
             rows.iter()
                 .find(|other| other.rate.is_none() && other.kind == kind)

@@ -1,4 +1,5 @@
-//! Senders side by side: the rate at which frames arrive, and whether every frame that they say they sent is accounted for.
+//! Senders side by side: the rate at which frames arrive, and whether every frame reported as sent
+//! is accounted for.
 
 use std::time::Duration;
 
@@ -15,11 +16,12 @@ use super::ours::{self, Load, Ours, SENDERS, Sent};
 use super::peer::{self, Job, Peer};
 use super::receiver;
 
-/// The receiver counts frames of this run in full, and those of the run that all senders here stamp as foreign: the same
-/// work for each, and the same constant frame is no duplicate.
+/// The receiver counts frames of this run in full. All senders here stamp another run, which it
+/// counts as foreign: the work is the same for each, and a repeated constant frame is not a
+/// duplicate.
 const RECEIVED: u16 = 1;
 const SENT: u16 = 2;
-/// What a peer is asked for in a second; the slowest takes little longer.
+/// Frames per second asked of a peer; the slowest takes little longer.
 const PER_SECOND: u64 = 1_500_000;
 
 enum Contender {
@@ -29,7 +31,8 @@ enum Contender {
 
 struct Outcome {
     sent: Sent,
-    /// Frames sent that were neither counted at the other end nor dropped by the link's own account.
+    /// Frames sent that were neither counted at the other end nor dropped by the link's own
+    /// account.
     unexplained: i64,
 }
 
@@ -157,7 +160,7 @@ fn measure(contender: &Contender, load: &Load, folder: &std::path::Path) -> Resu
     })?
 }
 
-/// The frame that our senders make, once and for all.
+/// Makes a frame of our senders, to be sent unchanged.
 fn frame(load: &Load) -> Result<Vec<u8>> {
     let template = FrameTemplate::new(&load.plan()[0], &ours::addresses())?;
     let mut frame = Vec::new();

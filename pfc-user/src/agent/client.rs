@@ -12,47 +12,48 @@ use super::protocol::{
     Request, Response, VERSION,
 };
 
-/// Why the agent did not do what it was asked, and on whose side that is.
+/// Error of a request to the agent, by the side on which it lies.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// There is no connection.
+    /// No connection.
     #[error("cannot reach the agent at {address}: {error}: {advice}")]
     Unreachable {
-        /// Where it should be.
+        /// The agent's address.
         address: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
-    /// It could not or would not.
+    /// The agent refused or failed.
     #[error("the agent at {address} did not {asked}: {failure}")]
     Failed {
-        /// Where it is.
+        /// The agent's address.
         address: String,
-        /// What was asked.
+        /// The request, in words.
         asked: &'static str,
-        /// What it says.
+        /// The agent's reason.
         failure: Failure,
     },
-    /// It does not keep to the protocol.
+    /// The agent breaks the protocol.
     #[error(
-        "asked to {asked}, the agent at {address} answered something unexpected: {found}; is it a validator agent of this release?"
+        "asked to {asked}, the agent at {address} answered something unexpected: {found}; is it a \
+         validator agent of this release?"
     )]
     Unexpected {
-        /// Where it is.
+        /// The agent's address.
         address: String,
-        /// What was asked.
+        /// The request, in words.
         asked: &'static str,
-        /// What came.
+        /// The answer.
         found: String,
     },
     /// The connection ended, or no answer came in time.
     #[error("asked to {asked}, the agent at {address} gave no answer: {reason}")]
     Ended {
-        /// Where it was.
+        /// The agent's address.
         address: String,
-        /// What was asked.
+        /// The request, in words.
         asked: &'static str,
         /// How it ended.
         reason: String,
@@ -60,7 +61,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// What the agent itself says.
+    /// The failure that the agent reported, if it did.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Failed { failure, .. } => Some(failure),
@@ -69,22 +70,23 @@ impl AgentError {
     }
 }
 
-/// A connection to an agent. When it is dropped the agent gives back what it has opened.
+/// A connection to an agent. When it is dropped, the agent releases all that it has opened.
 #[derive(Debug)]
 pub struct Agent {
     address: String,
-    /// `None` after an error that leaves it unclear which answer would be next.
+    /// `None` after an error that leaves the next answer unclear.
     stream: Option<TcpStream>,
     timeout: Duration,
     device: Device,
 }
 
 impl Agent {
-    /// Connects to `address` (such as `192.0.2.7:4792`) and introduces itself. `timeout` is how long the connection, and then each
-    /// answer, may take.
+    /// Connects to `address` (such as `192.0.2.7:4792`) and says hello. `timeout` limits the
+    /// connection, and then each answer.
     ///
     /// # Errors
-    /// When there is no agent, or it refuses version or token, has another client, or no RDMA device.
+    /// Fails without an agent, and if it refuses version or token, has another client, or no RDMA
+    /// device.
     pub fn connect(
         address: impl ToSocketAddrs + Display,
         token: Option<&str>,
@@ -127,7 +129,7 @@ impl Agent {
     /// Makes a queue pair and brings it to RTS.
     ///
     /// # Errors
-    /// When the agent fails to, or there is a channel already.
+    /// Fails if the agent does, or if there is a channel already.
     pub fn open(&mut self, channel: &OpenChannel) -> Result<Channel, AgentError> {
         let asked = "open a channel";
         match self.ask(asked, &Request::Open(channel.clone()), Duration::ZERO)? {
@@ -139,7 +141,7 @@ impl Agent {
     /// Posts an RDMA READ.
     ///
     /// # Errors
-    /// When the agent fails to, or there is no channel.
+    /// Fails if the agent does, or if there is no channel.
     pub fn post_read(&mut self, read: &Read) -> Result<(), AgentError> {
         let asked = "post an RDMA READ";
         match self.ask(asked, &Request::PostRead(*read), Duration::ZERO)? {
@@ -148,14 +150,14 @@ impl Agent {
         }
     }
 
-    /// Waits for completions, at most for `wait` and [`MAX_WAIT`]; empty if none came in time.
+    /// Waits for completions, at most `wait` and [`MAX_WAIT`]. Returns none if none came in time.
     ///
     /// # Errors
-    /// When the agent fails to, or there is no channel.
+    /// Fails if the agent does, or if there is no channel.
     pub fn poll(&mut self, wait: Duration) -> Result<Vec<Completion>, AgentError> {
         let asked = "poll for completions";
         let wait = wait.min(MAX_WAIT);
-        // At most 10 000, which fits.
+        // At most 10 000, so it fits.
         let wait_ms = wait.as_nanos().div_ceil(1_000_000) as u32;
         match self.ask(asked, &Request::Poll { wait_ms }, wait)? {
             Response::Completions { completions } => Ok(completions),
@@ -166,7 +168,7 @@ impl Agent {
     /// Reads the queue pair's attributes.
     ///
     /// # Errors
-    /// When the agent fails to, or there is no channel.
+    /// Fails if the agent does, or if there is no channel.
     pub fn query(&mut self) -> Result<QueuePair, AgentError> {
         let asked = "query the queue pair";
         match self.ask(asked, &Request::Query, Duration::ZERO)? {
@@ -175,10 +177,10 @@ impl Agent {
         }
     }
 
-    /// Has the agent give the channel back; another can be opened then.
+    /// Makes the agent release the channel; another one can then be opened.
     ///
     /// # Errors
-    /// When the agent fails to, or there is no channel.
+    /// Fails if the agent does, or if there is no channel.
     pub fn close(&mut self) -> Result<(), AgentError> {
         let asked = "close the channel";
         match self.ask(asked, &Request::Close, Duration::ZERO)? {
@@ -187,7 +189,7 @@ impl Agent {
         }
     }
 
-    /// Sends a request and takes its answer, which may take `longer` than others.
+    /// Sends a request and receives its answer, which may take `longer` than the others.
     fn ask(
         &mut self,
         asked: &'static str,
@@ -240,7 +242,7 @@ impl Agent {
     }
 }
 
-/// Connects to the first of the address's that can be.
+/// Connects to the first reachable one of the name's addresses.
 fn connect(address: &impl ToSocketAddrs, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in address.to_socket_addrs()? {
@@ -262,13 +264,14 @@ fn advice(kind: ErrorKind) -> &'static str {
         }
         ErrorKind::TimedOut => "see whether the DUT host is up and its firewall lets the tester in",
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-            "give the tester an address in the DUT's network, or a route to it, in the namespace that it connects from"
+            "give the tester an address in the DUT's network, or a route to it, in the namespace \
+             that it connects from"
         }
         _ => "see whether the address is right",
     }
 }
 
-/// Sends a request; the octets of its answer, if they come within `timeout`.
+/// Sends a request. Returns the octets of its answer if they arrive within `timeout`.
 fn exchange(stream: &mut TcpStream, request: &Request, timeout: Duration) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + timeout;
     let message = serde_json::to_vec(request)?;
@@ -282,7 +285,7 @@ fn exchange(stream: &mut TcpStream, request: &Request, timeout: Duration) -> io:
         ))
     })?;
     stream.set_write_timeout(Some(timeout))?;
-    // What an agent says that has disconnected us without being asked can still be read.
+    // An agent that disconnects unasked may have sent its reason, which can still be read.
     let written = stream.write_all(&[&length.to_be_bytes()[..], &message].concat());
     let mut length = [0; 4];
     read(stream, &mut length, deadline).map_err(|error| written.err().unwrap_or(error))?;
@@ -298,7 +301,7 @@ fn exchange(stream: &mut TcpStream, request: &Request, timeout: Duration) -> io:
     Ok(answer)
 }
 
-/// Fills `octets` before the deadline, however slowly they come.
+/// Fills `octets` before the deadline, however slowly they arrive.
 fn read(stream: &mut TcpStream, mut octets: &mut [u8], deadline: Instant) -> io::Result<()> {
     while !octets.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -14,21 +14,22 @@ use super::backend::{Backend, Selection};
 use super::protocol::Failure;
 use super::server::{self, ServerOptions};
 
-/// `validator agent`: serves testers on real verbs until SIGTERM or SIGINT.
+/// `validator agent`: serves testers with real verbs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// As [`run`], and where this build has no verbs.
+/// Those of [`run`], and a build without verbs.
 pub fn main(args: &AgentArgs, stdout: impl Write) -> Result<()> {
     run(args, open, stdout)
 }
 
-/// Serves testers until SIGTERM or SIGINT. A line `ready: ADDRESS` comes first on `stdout`, when they can connect.
+/// Serves testers until SIGTERM or SIGINT. Writes a line `ready: ADDRESS` to `stdout` as soon as
+/// they can connect.
 ///
-/// It handles signals: the calling thread should be the only one of its process.
+/// It handles signals, so the calling thread should be the only one of its process.
 ///
 /// # Errors
-/// When the token cannot be read, or there is none and the address is not of the loopback interface; when there is no such adapter;
-/// when the address cannot be bound.
+/// Fails if the token cannot be read, if there is none and the address is not loopback, without
+/// such an adapter, and if the address cannot be bound.
 pub fn run(
     args: &AgentArgs,
     mut open: impl FnMut(&Selection) -> Result<Box<dyn Backend>, Failure> + Send,
@@ -37,18 +38,18 @@ pub fn run(
     let token = token(args)?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         bail!(
-            "on {} whoever reaches this host could use its adapter: set a token by --token-file or {TOKEN_VARIABLE}, here and for the \
-             tester, or listen on 127.0.0.1",
+            "on {} anyone who reaches this host could use its adapter: set a token by --token-file \
+             or {TOKEN_VARIABLE}, here and for the tester, or listen on 127.0.0.1",
             args.listen
         );
     }
-    // Until there are handlers, so that a signal after `ready` is in time.
+    // Blocked until there are handlers, so that no signal after `ready` is lost.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
     signals
         .thread_block()
         .context("SIGINT and SIGTERM cannot be blocked")?;
     let selection = args.selection();
-    // Said now rather than to the first tester.
+    // Report a missing adapter now rather than to the first tester.
     drop(open(&selection)?);
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -68,7 +69,7 @@ pub fn run(
     )
 }
 
-/// Ends with the first signal, or if none could be received.
+/// Returns at the first signal, or at once if signals cannot be received.
 async fn until_signal(signals: SigSet) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (
         signal(SignalKind::terminate()),
@@ -117,6 +118,7 @@ fn open(selection: &Selection) -> Result<Box<dyn Backend>, Failure> {
 fn open(_: &Selection) -> Result<Box<dyn Backend>, Failure> {
     Err(Failure::new(
         super::protocol::FailureKind::NoDevice,
-        "this validator was built without verbs, which its agent needs: build it with `cargo build --release --features verbs`",
+        "this validator was built without verbs, which its agent needs: build it with `cargo build \
+         --release --features verbs`",
     ))
 }

@@ -1,13 +1,14 @@
 //! The agent's side of the protocol.
 //!
-//! Connections are tasks of one thread. The backend blocks, so that it has a thread of its own; whoever has said the right
-//! `Hello` owns it until the connection ends, however it ends.
+//! Connections are tasks of one thread. The backend blocks and therefore has a thread of its own. A
+//! client that has sent a valid `Hello` owns it until its connection ends, however it ends.
 
 mod connection;
 mod session;
 mod worker;
 
 use std::convert::Infallible;
+use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -23,17 +24,17 @@ use self::session::Session;
 use super::backend::Backend;
 use super::protocol::Failure;
 
-/// How long no connection is accepted after one could not be, for want of descriptors or memory.
+/// Pause after a failed accept, for want of descriptors or memory.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// Connections at a time, those included that are told to go away; others are closed at once.
+/// Most connections at a time, including refused ones; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Whom to serve.
+/// Options of the server.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// The secret that clients must know; `None`: any may come.
+    /// The secret that clients must present; `None` admits anyone.
     pub token: Option<String>,
-    /// A client that asks nothing for so long is taken for gone.
+    /// A client that sends no request for this long counts as gone.
     pub idle: Duration,
 }
 
@@ -46,15 +47,16 @@ impl Default for ServerOptions {
     }
 }
 
-/// Serves one client at a time until `stop` is ready. Each has a backend of its own, which `make` makes when it has said `Hello`.
+/// Serves one client at a time until `stop` is ready. Each client has its own backend; `make` makes
+/// it after `Hello`.
 ///
-/// All is given back when this returns.
+/// Everything is released when this returns.
 ///
 /// # Errors
-/// When the system refuses a thread or a connection. What clients do wrong is told to them.
+/// Fails if the system refuses a thread or a connection. Clients' errors are reported to them only.
 ///
 /// # Panics
-/// When the backend does.
+/// Panics if the backend does.
 pub fn serve(
     listener: TcpListener,
     options: ServerOptions,
@@ -79,7 +81,7 @@ pub fn serve(
         backend
             .spawn_scoped(scope, worker)
             .context("no thread for the backend")?;
-        // The backend's thread ends when nobody can give it jobs any more.
+        // The backend's thread ends when the last sender of jobs is dropped.
         runtime.block_on(async {
             let session = Session {
                 jobs: Arc::new(Mutex::new(jobs)),
@@ -88,7 +90,7 @@ pub fn serve(
             let mut connections = JoinSet::new();
             let outcome = tokio::select! {
                 () = stop => Ok(()),
-                // It has panicked: the scope tells.
+                // The thread has panicked; the scope reports it.
                 _ = ended => Ok(()),
                 outcome = accept(listener, session, &mut connections) => outcome,
             };
@@ -110,9 +112,7 @@ async fn accept(
             accepted = listener.accept() => {
                 let stream = match accepted {
                     Ok((stream, _)) => stream,
-                    // No socket any more. Everything else passes: accept(2) hands on errors of the network and of connections that are
-                    // gone, and descriptors come back.
-                    Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK)) => {
+                    Err(error) if is_fatal(&error) => {
                         return Err(error).context("no connection can be accepted");
                     }
                     Err(_) => {
@@ -120,7 +120,7 @@ async fn accept(
                         continue;
                     }
                 };
-                // One that is gone again is no reason to end.
+                // A connection that is already gone is not a reason to end.
                 let Ok(connection) = Connection::new(stream) else { continue };
                 if connections.len() < MAX_CONNECTIONS {
                     connections.spawn(session.clone().run(connection));
@@ -133,4 +133,13 @@ async fn accept(
             }
         }
     }
+}
+
+/// True if the listener itself is broken. Every other error passes: accept(2) also reports errors
+/// of the network and of connections that are gone, and descriptors become free again.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK)
+    )
 }

@@ -1,8 +1,9 @@
 //! Real verbs, through the crate `sideway`.
 //!
-//! `sideway` rather than `ibverbs`, which cannot post an RDMA READ, set the first PSN or choose a port (0.9.2). It opens libibverbs
-//! when it is first called, so that a host without RDMA gets an error that says so rather than a program that does not start.
-//! What it lacks is to ask for the event of a completion queue; that comes from `rdma-mummy-sys`, which it is built on.
+//! `sideway` is used because `ibverbs` cannot post an RDMA READ, set the first PSN or choose a port
+//! (0.9.2). It opens libibverbs at the first call, so a host without RDMA gets an error message
+//! instead of a program that does not start. It cannot request the event of a completion queue;
+//! `rdma-mummy-sys`, which it builds on, can.
 
 mod channel;
 mod port;
@@ -32,10 +33,11 @@ pub struct VerbsBackend {
 }
 
 impl VerbsBackend {
-    /// Opens the adapter and the port that are selected, or else the first adapter, and its first Ethernet port that is up.
+    /// Opens the selected adapter and port. The defaults are the first adapter and its first
+    /// Ethernet port that is up.
     ///
     /// # Errors
-    /// When there is no such adapter or no such port, or verbs refuse to say what it is.
+    /// Fails if there is no such adapter or port, or if verbs cannot query it.
     pub fn new(selection: &Selection) -> Result<Self, Failure> {
         let context = open_device(selection.device.as_deref())?;
         let name = context.name();
@@ -72,7 +74,7 @@ impl VerbsBackend {
 impl Backend for VerbsBackend {
     fn device(&self) -> Device {
         let mut device = self.device.clone();
-        // The interface's MTU may have been changed since.
+        // The interface's MTU may have changed since.
         if let Ok(port) = self.context.query_port(self.port) {
             device.active_mtu = port::octets(port.active_mtu());
         }
@@ -141,16 +143,17 @@ fn open_device(name: Option<&str>) -> Result<Arc<DeviceContext>, Failure> {
 }
 
 fn no_device(message: &str) -> Failure {
-    let advice = "the agent needs libibverbs with the adapter's provider, the module ib_uverbs, and an adapter (see `rdma link`)";
+    let advice = "the agent needs libibverbs with the adapter's provider, the module ib_uverbs, \
+                  and an adapter (see `rdma link`)";
     Failure::new(FailureKind::NoDevice, format!("{message}; {advice}"))
 }
 
-/// Verbs refused `step`.
+/// Error of verbs in `step`.
 fn verbs(step: &str, error: &(dyn Error + 'static)) -> Failure {
     Failure::new(FailureKind::Verbs, format!("{step}: {}", chain(error)))
 }
 
-/// An error with its causes: the crate's own messages leave out what the system said.
+/// Joins an error with its causes: the crate's own messages leave out the system's error.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -163,7 +166,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// What the system said, somewhere among the causes.
+/// Finds the system's error code among the causes.
 fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut cause = Some(error);
     while let Some(error) = cause {

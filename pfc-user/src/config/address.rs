@@ -1,4 +1,4 @@
-//! MAC addresses as they stand in a testbed file.
+//! MAC addresses in a testbed file.
 
 use serde::de::{self, Deserialize, Deserializer};
 

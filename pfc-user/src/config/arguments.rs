@@ -1,4 +1,4 @@
-//! Values of the command line, read as they are in files.
+//! Values of the command line, parsed like those of files.
 
 use pfc_ebpf::units::{Dscp, Priority};
 
@@ -8,13 +8,13 @@ use crate::quantity::value;
 /// Priority by DSCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DscpMap {
-    /// As it was given.
+    /// The argument as given.
     pub name: String,
     /// The priorities.
     pub map: [Priority; Dscp::COUNT],
 }
 
-/// A map of DSCPs by its preset's name, or as 64 priorities separated by commas.
+/// Parses a map of DSCPs: a preset's name, or 64 priorities separated by commas.
 pub fn dscp_map(text: &str) -> Result<DscpMap, String> {
     let map = if text.contains(',') {
         let priority = |text: &str| {

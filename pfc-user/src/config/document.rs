@@ -1,4 +1,5 @@
-//! A TOML document that knows where each of its values came from, so that every error names file, line, column and key.
+//! A TOML document that knows the place of each value, so that every error names file, line, column
+//! and key.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,8 +15,8 @@ pub(super) struct Document<'a> {
     file: &'a str,
     text: &'a str,
     root: Spanned<DeTable<'a>>,
-    /// `--set` arguments in their order. Values from argument n carry the span that begins at `text.len() + 1 + n`,
-    /// behind all that comes from the file.
+    /// `--set` arguments in their order. Values of argument n carry a span that starts at
+    /// `text.len() + 1 + n`, beyond every span of the file.
     sets: Vec<&'a str>,
 }
 
@@ -51,7 +52,8 @@ impl<'a> Document<'a> {
         record
     }
 
-    /// Gives the key at `path` (dotted) another value: TOML, or else a string without its quotes.
+    /// Sets the key at `path` (dotted) to another value: TOML, or otherwise a string without
+    /// quotes.
     pub fn set(
         &mut self,
         path: &'a str,
@@ -89,18 +91,18 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// The document as a `T`.
+    /// Decodes the document as a `T`.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| {
             let span = error.span().unwrap_or_else(|| self.root.span());
-            // The root has no key of its own, and a `--set` argument names its key itself.
+            // The root has no key, and a `--set` argument already names its own.
             let named = span == self.root.span() || span.start > self.text.len();
             let key = if named {
                 None
             } else {
                 key_at(self.root.get_ref(), span.start)
             };
-            // What the parser says where a word of a fixed choice should stand.
+            // The parser's wording if the value is not one of a fixed set of words.
             let problem = error
                 .message()
                 .replace("wanted string or table", "expected a string");
@@ -108,8 +110,8 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// An error about the value at `key`, such as `case[1].repetitions[0].lossless`; where it is absent, about the closest
-    /// table that would hold it.
+    /// Makes an error about the value at `key`, such as `case[1].repetitions[0].lossless`. If it is
+    /// absent, the error names the closest table that would hold it.
     pub fn error(&self, key: &str, problem: impl AsRef<str>) -> ConfigError {
         let mut start = 0;
         let mut next = Some(Node::Table(self.root.get_ref()));
@@ -163,7 +165,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// `value`, said to stand at `span` with all that is in it.
+/// Gives `value` and everything in it the span `span`.
 fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
     let value = match value {
         DeValue::Array(array) => DeValue::Array(
@@ -188,7 +190,8 @@ fn respan<'a>(value: DeValue<'a>, span: &Range<usize>) -> Spanned<DeValue<'a>> {
     Spanned::new(span.clone(), value)
 }
 
-/// The innermost key whose name or value spans `offset`. A table's span is its header alone, so that every branch is searched.
+/// Finds the innermost key whose name or value spans `offset`. A table's span covers its header
+/// only, so every branch is searched.
 fn key_at(table: &DeTable<'_>, offset: usize) -> Option<String> {
     let join = |name: &str, inner: String| {
         if inner.is_empty() || inner.starts_with('[') {

@@ -1,4 +1,5 @@
-//! A port's packet socket (packet(7)): frames as they are on the wire, with the time the kernel received them.
+//! A port's packet socket (packet(7)): frames as on the wire, with the time at which the kernel
+//! received them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,19 +9,19 @@ use std::{mem, ptr};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{LinkAddr, SockaddrStorage, getsockname, setsockopt, sockopt};
 
-/// Frames in a system call.
+/// Frames per system call.
 const BATCH: usize = 64;
-/// The longest frame taken: a jumbo frame with two tags.
+/// Longest frame received: a jumbo frame with two tags.
 const SLOT: usize = 9600;
 /// Room for the control messages of a frame: `SCM_TIMESTAMPNS` and `PACKET_AUXDATA` take 72 octets.
 const CONTROL: usize = 128;
-/// Receive buffer: about half a second at 1 Gbit/s, for times at which the process does not run.
+/// Receive buffer: about half a second at 1 Gbit/s, for times when the process does not run.
 const RECEIVE_BUFFER: usize = 64 << 20;
 
-/// A frame as it came in.
+/// A received frame.
 #[derive(Debug)]
 pub struct Received {
-    /// CLOCK_REALTIME in nanoseconds, when the kernel received it.
+    /// Time at which the kernel received it: CLOCK_REALTIME in nanoseconds.
     pub realtime: u64,
     /// Octets, without FCS, VLAN tags in place.
     pub frame: Vec<u8>,
@@ -60,7 +61,8 @@ impl Batch {
 }
 
 impl PacketSocket {
-    /// Opens `interface` of the current network namespace. Frames that the kernel itself sends there are not received.
+    /// Opens `interface` of the current network namespace. Frames sent by the kernel itself are not
+    /// received.
     pub fn open(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)? as i32;
         // Protocol 0 receives nothing until bound, so no frame of another interface gets in.
@@ -122,7 +124,8 @@ impl PacketSocket {
     }
 
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
-        // SAFETY: the value outlives the call and its length is its own; each caller passes the type of its option.
+        // SAFETY: the value outlives the call and its length is its own; each caller passes the
+        // type of its option.
         let result = unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),
@@ -139,7 +142,8 @@ impl PacketSocket {
         }
     }
 
-    /// Appends the frames that wait, in the order in which they came, a batch of them at most. True: more may be waiting.
+    /// Appends the frames that wait, at most a batch of them, in the order of arrival. Returns true
+    /// if more may be waiting.
     pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<bool> {
         let Batch {
             slots,
@@ -162,7 +166,8 @@ impl PacketSocket {
                 header
             })
             .collect();
-        // SAFETY: every header points to one part and one control buffer of its own, which outlive the call.
+        // SAFETY: every header points to one part and one control buffer of its own, which outlive
+        // the call.
         let count = unsafe {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
@@ -189,8 +194,8 @@ impl PacketSocket {
         Ok(count == BATCH)
     }
 
-    /// Hands frames to the interface, past its queueing discipline; returns how many it took. Fewer than there are: the
-    /// error says why the next one was refused.
+    /// Hands frames to the interface, past its queueing discipline. Returns how many it took. If
+    /// not all, the error says why the next one was refused.
     pub fn send(&self, frames: &[&[u8]]) -> (usize, Option<io::Error>) {
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
         let mut headers: Vec<libc::mmsghdr> = parts
@@ -198,7 +203,8 @@ impl PacketSocket {
             .map(|part| {
                 // SAFETY: all-zero is a valid mmsghdr.
                 let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
-                // An IoSlice is an iovec (guaranteed by the standard library), which sending only reads.
+                // An IoSlice is an iovec (guaranteed by the standard library), which sending only
+                // reads.
                 header.msg_hdr.msg_iov = ptr::from_ref(part).cast_mut().cast();
                 header.msg_hdr.msg_iovlen = 1;
                 header
@@ -234,7 +240,8 @@ impl PacketSocket {
             tp_drops: 0,
         };
         let mut length = mem::size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` octets into the structure, all of whose values are valid.
+        // SAFETY: the kernel writes at most `length` octets into the structure, all of whose values
+        // are valid.
         let result = unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -258,13 +265,14 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Puts a frame together again: its time, and the VLAN tag that the kernel takes out.
+/// Restores a frame: its time, and the VLAN tag that the kernel removes.
 fn read(header: &libc::msghdr, octets: &[u8]) -> Received {
     let mut time = Duration::ZERO;
     let mut tag = None;
     // SAFETY: the kernel filled the control buffer, and set `msg_controllen` to what it wrote.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
-    // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or a header within the control buffer.
+    // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or a header within the control
+    // buffer.
     while let Some(control) = unsafe { message.as_ref() } {
         // SAFETY: as above.
         let data = unsafe { libc::CMSG_DATA(message) };

@@ -1,4 +1,4 @@
-//! The end of a simulated device's process.
+//! Events that end the process of a simulated device.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -7,14 +7,14 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{SFlag, fstat};
 
-/// SIGTERM, SIGINT and, where standard input is a pipe, its end.
+/// SIGTERM, SIGINT and, if standard input is a pipe, its end.
 pub struct Stop<'a> {
     signals: SignalFd,
     stdin: Option<BorrowedFd<'a>>,
 }
 
 impl<'a> Stop<'a> {
-    /// Blocks the signals for the calling thread: it should be the only one of its process.
+    /// Blocks the signals for the calling thread, which should be the only one of its process.
     pub fn install(stdin: BorrowedFd<'a>) -> nix::Result<Self> {
         let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
         signals.thread_block()?;
@@ -28,10 +28,10 @@ impl<'a> Stop<'a> {
         })
     }
 
-    /// Descriptors to poll: an event of any ends the process.
+    /// Descriptors to poll: an event of any of them ends the process.
     pub fn events(&self) -> Vec<PollFd<'_>> {
         let mut events = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        // Asks for nothing: POLLHUP, the end of the pipe, is always told.
+        // No events requested: POLLHUP, the end of the pipe, is always reported.
         events.extend(
             self.stdin
                 .map(|stdin| PollFd::new(stdin, PollFlags::empty())),

@@ -1,4 +1,4 @@
-//! What goes on, while it goes on: a bar on a terminal, else a line for each repetition.
+//! Progress of a run: a bar on a terminal, otherwise a line for each repetition.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::layout::{colour, paint};
 use crate::case::Event;
 
-/// How often the elapsed time is drawn; seldom, since the tester needs the CPU.
+/// Interval at which the elapsed time is redrawn; long, since the tester needs the CPU.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Shows events.
+/// Displays events.
 pub struct Progress<W> {
     out: W,
     bar: Option<ProgressBar>,
@@ -22,7 +22,7 @@ pub struct Progress<W> {
 }
 
 impl Progress<io::Stderr> {
-    /// On standard error.
+    /// Displays events on standard error.
     pub fn on_stderr() -> Self {
         let mut progress = Self::plain(io::stderr());
         progress.colour = colour(&io::stderr());
@@ -39,7 +39,7 @@ impl Progress<io::Stderr> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Lines to `out`.
+    /// Writes lines to `out`.
     pub fn plain(out: W) -> Self {
         Self {
             out,
@@ -51,7 +51,7 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// Shows `event`. That nobody reads it is no reason to end a run, so that errors of the stream are ignored.
+    /// Displays `event`. Write errors are ignored: a closed stderr must not abort the run.
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::CaseBegins { case, repetitions } => {

@@ -1,4 +1,4 @@
-//! The tester's client, with the real server and with peers that are none.
+//! The tester's client, with the real server and with peers that are not agents.
 
 use std::io::{Read as _, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -12,9 +12,13 @@ use super::fake::{
     Call, NEVER, Served, attributes, channel, completion, device, frame, open_channel, read,
 };
 
-const WELCOME: &str = r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","apm":false,"active_mtu":1024}}"#;
+const WELCOME: &str = concat!(
+    r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","#,
+    r#""apm":false,"active_mtu":1024}}"#,
+);
 
-/// What the client makes of a peer that reads a request and says one of `answers` to each; then it closes the connection.
+/// Runs the client against a peer that reads a request for each of `answers` and sends that answer;
+/// then it closes the connection.
 fn with_peer<T>(
     answers: &[Vec<u8>],
     timeout: Duration,
@@ -34,7 +38,7 @@ fn with_peer<T>(
                 stream.write_all(answer).unwrap();
             }
             if timeout < NEVER {
-                // Until the client has had enough.
+                // Until the client closes the connection.
                 let _ = stream.read(&mut [0]);
             }
         });
@@ -50,7 +54,7 @@ fn all_requests_in_order() {
     assert_eq!(*agent.device(), device());
     assert_eq!(agent.open(&open_channel()).unwrap(), channel());
     agent.post_read(&read()).unwrap();
-    // More than the agent would wait is asked for as the most that it would.
+    // A wait beyond the agent's limit is cut to that limit.
     assert_eq!(agent.poll(NEVER).unwrap(), [completion()]);
     assert_eq!(agent.poll(Duration::from_nanos(1)).unwrap(), []);
     assert_eq!(agent.query().unwrap(), attributes());
@@ -105,7 +109,7 @@ fn what_the_agent_says_is_kept() {
         agent.open(&open_channel()).unwrap_err().failure(),
         Some(&failure)
     );
-    // It lives on.
+    // The agent is still there.
     agent.open(&open_channel()).unwrap();
 }
 
@@ -126,7 +130,7 @@ fn a_second_client_is_told() {
 
 #[test]
 fn where_nobody_listens() {
-    // Bound, and not listening: nobody else can take it.
+    // Bound but not listening, so no other process can take it.
     let address = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -191,7 +195,8 @@ fn a_connection_that_ends_stays_ended() {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "asked to query the queue pair, the agent at {address} gave no answer: {reason}"
+                        "asked to query the queue pair, the agent at {address} gave no answer: \
+                         {reason}"
                     )
                 );
                 let error = agent.close().unwrap_err();

@@ -1,4 +1,4 @@
-//! A backend that tells the test what it is asked, and a server with it.
+//! A backend that reports its calls to the test, and a server with it.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write};
@@ -16,32 +16,32 @@ use validator::agent::protocol::{
 };
 use validator::agent::server::{self, ServerOptions};
 
-/// Longer than any test: a time-out that must not be what ends it.
+/// Longer than any test, for time-outs that must not expire.
 pub const NEVER: Duration = Duration::from_secs(3600);
 
-/// What the backend was asked.
+/// Calls of the backend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Made,
     Open(OpenChannel),
     PostRead(Read),
-    /// The first of the pieces that a wait is made of.
+    /// The first piece of a wait.
     Poll,
     Query,
     Close,
     Dropped,
 }
 
-/// What the backend is to do.
+/// Instructions to the backend.
 #[derive(Default)]
 pub struct Script {
     /// Failure of the next open.
     pub open: Option<Failure>,
     /// Failure of the next backend's making.
     pub make: Option<Failure>,
-    /// The backend has a bug in its queries.
+    /// The backend's queries panic.
     pub panic: bool,
-    /// What polls find, one after the other; then nothing.
+    /// Results of successive polls; later ones find nothing.
     pub polls: VecDeque<Vec<Completion>>,
 }
 
@@ -83,7 +83,7 @@ pub fn open_channel() -> OpenChannel {
     }
 }
 
-/// The request for it.
+/// The request that opens a channel.
 pub fn open() -> String {
     serde_json::to_string(&Request::Open(open_channel())).unwrap()
 }
@@ -116,7 +116,7 @@ pub fn completion() -> Completion {
 impl Fake {
     fn call(&mut self, call: Call) {
         self.polling = call == Call::Poll;
-        // The test may have seen enough.
+        // The test may have stopped listening.
         let _ = self.calls.send(call);
     }
 }
@@ -170,7 +170,7 @@ impl Drop for Fake {
     }
 }
 
-/// Makes backends, and where they tell what they are asked.
+/// Makes a function that makes backends, and the receiver of their calls.
 pub fn maker(
     script: &Arc<Mutex<Script>>,
 ) -> (
@@ -193,7 +193,7 @@ pub fn maker(
     (make, heard)
 }
 
-/// A server, which ends with the test.
+/// A server that ends with the test.
 pub struct Served {
     pub address: SocketAddr,
     pub script: Arc<Mutex<Script>>,
@@ -227,23 +227,23 @@ impl Served {
         }
     }
 
-    /// Without a token, and never idle too long.
+    /// Without a token, and without an idle limit.
     pub fn open() -> Self {
         Self::new(None, NEVER)
     }
 
-    /// What the backend is asked next.
+    /// Waits for the backend's next call.
     pub fn call(&self) -> Call {
         self.calls.recv().unwrap()
     }
 
-    /// What it was asked besides, once the server has ended.
+    /// Ends the server and returns the remaining calls.
     pub fn rest(mut self) -> Vec<Call> {
         self.end();
         self.calls.try_iter().collect()
     }
 
-    /// Whether the server panics without being stopped.
+    /// Waits for the server to end by itself; true if it panicked.
     pub fn panics(mut self) -> bool {
         self.thread.take().unwrap().join().is_err()
     }
@@ -264,7 +264,7 @@ impl Drop for Served {
     }
 }
 
-/// A client that says what it likes.
+/// A client that sends raw octets.
 pub struct Raw(pub TcpStream);
 
 impl Raw {
@@ -272,7 +272,7 @@ impl Raw {
         Self(TcpStream::connect(served.address).unwrap())
     }
 
-    /// One that has been welcomed.
+    /// Connects and is welcomed.
     pub fn welcome(served: &Served) -> Self {
         let mut raw = Self::connect(served);
         assert_eq!(
@@ -299,12 +299,12 @@ impl Raw {
         self.answer()
     }
 
-    /// Nothing more comes, and the server has closed the connection in good order.
+    /// Asserts that nothing more arrives and that the server closed the connection in good order.
     pub fn ended(mut self) {
         assert_eq!(self.0.read(&mut [0]).unwrap(), 0);
     }
 
-    /// What the server says to the end; a reset is one as well.
+    /// Returns everything that the server sends until the end; a reset also is an end.
     pub fn rest(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.0.shutdown(Shutdown::Write);

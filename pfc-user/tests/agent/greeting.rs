@@ -1,4 +1,4 @@
-//! Who is let in, and what ends a connection.
+//! Who may connect, and what ends a connection.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::fake::{Call, NEVER, Raw, Served, assert_failed, open, open_channel};
 
 const HELLO: &str = r#"{"ask":"hello","version":1,"token":"secret"}"#;
 
-/// Soon enough to wait for, and time enough for a client that means to be in time.
+/// Short enough to wait for, and long enough for a punctual client.
 const SOON: Duration = Duration::from_secs(2);
 
 #[test]
@@ -77,7 +77,7 @@ fn an_adapter_that_cannot_be_opened_is_told() {
     let mut raw = Raw::connect(&served);
     assert_failed(&raw.ask(HELLO), FailureKind::NoDevice, "no RDMA device");
     raw.ended();
-    // It may be there for the next.
+    // It may be available to the next client.
     Raw::welcome(&served);
 }
 
@@ -125,7 +125,7 @@ fn a_message_that_is_too_long_ends_the_connection() {
         );
         raw.ended();
     }
-    // The longest that may be does not.
+    // A message of exactly the limit does not.
     let mut raw = Raw::welcome(&served);
     let close = r#"{"ask":"close"}"#;
     let longest = format!("{close}{}", " ".repeat(MAX_MESSAGE - close.len()));

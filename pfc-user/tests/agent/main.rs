@@ -1,4 +1,4 @@
-//! The agent's control channel over TCP on loopback, with a backend that does as it is told.
+//! The agent's control channel over TCP on loopback, with a scripted backend.
 //!
 //! lane: waiting
 

@@ -1,4 +1,4 @@
-//! `validator agent` as a process: who may listen where, and how it ends.
+//! `validator agent` as a process: permitted addresses, and how it ends.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -17,9 +17,9 @@ use validator::agent::protocol::FailureKind;
 
 use super::fake::{Call, NEVER, Script, maker, open_channel};
 
-/// Arguments for [`agent_on_the_fake`], which is only run as a process of its own.
+/// Arguments for [`agent_on_the_fake`], which only runs as a process of its own.
 const ARGUMENTS: &str = "VALIDATOR_TEST_AGENT";
-/// A signal that it is to get as soon as it has said that it is ready.
+/// A signal that it receives as soon as it is ready.
 const AT_ONCE: &str = "VALIDATOR_TEST_AT_ONCE";
 
 #[derive(Parser)]
@@ -53,7 +53,7 @@ fn assert_usage(output: &Output, message: &str) {
     );
 }
 
-/// Standard output; where a signal is to come as soon as it has said `ready`, that comes then, to this thread.
+/// Standard output. If a signal is set, this thread raises it right after `ready` was written.
 struct Out(Option<Signal>);
 
 impl io::Write for Out {
@@ -67,7 +67,7 @@ impl io::Write for Out {
     }
 }
 
-/// Not a test of its own: the process of those below.
+/// Not a test of its own: the process of the tests below.
 #[test]
 fn agent_on_the_fake() {
     let Ok(line) = std::env::var(ARGUMENTS) else {
@@ -96,7 +96,7 @@ fn agent_on_the_fake_with(line: &str) -> Command {
     command
 }
 
-/// The process, at its address.
+/// The process and its address.
 struct Process {
     child: Child,
     address: String,
@@ -125,7 +125,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal; what it then says on standard output and has said on standard error.
+    /// Sends a signal. Returns the rest of standard output, and all of standard error.
     fn end(mut self, signal: Signal) -> (String, String) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
         let (mut out, mut err) = (String::new(), String::new());
@@ -152,8 +152,8 @@ impl Drop for Process {
 fn beyond_loopback_it_needs_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:4792"] {
         let message = format!(
-            "on {address} whoever reaches this host could use its adapter: set a token by --token-file or VALIDATOR_TOKEN, here and for \
-             the tester, or listen on 127.0.0.1"
+            "on {address} anyone who reaches this host could use its adapter: set a token by \
+             --token-file or VALIDATOR_TOKEN, here and for the tester, or listen on 127.0.0.1"
         );
         assert_usage(&validator(&format!("--listen {address}"), None), &message);
     }
@@ -175,7 +175,8 @@ fn a_token_that_is_none_is_told() {
 #[cfg(not(feature = "verbs"))]
 #[test]
 fn without_verbs_it_says_how_to_get_them() {
-    let message = "this validator was built without verbs, which its agent needs: build it with `cargo build --release --features verbs`";
+    let message = "this validator was built without verbs, which its agent needs: build it with \
+                   `cargo build --release --features verbs`";
     assert_usage(&validator("--listen 127.0.0.1:0", None), message);
     assert_usage(&validator("--listen 0.0.0.0:0", Some("t")), message);
 }
@@ -190,7 +191,7 @@ fn a_signal_ends_it_and_frees_the_channel() {
         let mut agent = Agent::connect(process.address.as_str(), None, NEVER).unwrap();
         agent.open(&open_channel()).unwrap();
         let (out, err) = process.end(signal);
-        // Opened once to see whether it can be.
+        // Opened once to check that it can be.
         let calls = [
             Call::Made,
             Call::Dropped,

@@ -1,4 +1,4 @@
-//! Whatever octets come, the server neither panics nor stops serving.
+//! Random octets: the server neither panics nor stops serving.
 
 use std::io::Write;
 
@@ -22,13 +22,13 @@ impl Random {
     }
 }
 
-/// Sends to a server of its own; dropping that tells whether it has panicked.
+/// Sends to a server of its own; dropping the server fails if it has panicked.
 fn all_are_survived(seed: u64, octets: impl Fn(&mut Random) -> Vec<u8>) {
     let served = Served::open();
     let mut random = Random(seed);
     for _ in 0..300 {
         let mut raw = Raw::connect(&served);
-        // The server may have closed it in the middle.
+        // The server may have closed the connection in the middle.
         let _ = raw.0.write_all(&octets(&mut random));
         raw.rest();
     }

@@ -1,4 +1,4 @@
-//! One client at a time, what it may ask when, and what becomes of its channel when it goes.
+//! One client at a time: its permitted requests, and the fate of its channel when it goes.
 
 use std::net::Shutdown;
 
@@ -27,7 +27,7 @@ fn a_second_client_is_told_to_go_away() {
         message,
     );
     second.ended();
-    // The first has not noticed.
+    // The first is unaffected.
     assert_eq!(first.ask(&open())["answer"], "opened");
     drop(first);
     expect(
@@ -191,7 +191,7 @@ fn what_comes_out_of_order_is_refused_and_the_connection_lives_on() {
         );
     }
     assert_eq!(raw.ask(&open())["answer"], "opened");
-    // Nothing of what was refused has reached the backend; that with the channel left open is closed.
+    // No refused request reaches the backend. The channel left open is closed.
     let opened = Call::Open(open_channel());
     assert_eq!(
         served.rest(),
@@ -255,7 +255,7 @@ fn values_that_no_queue_pair_can_have_are_refused() {
         let request = open().replace(&format!(",{right}"), &format!(",{wrong}"));
         assert_failed(&raw.ask(&request), FailureKind::Request, message);
     }
-    // The largest of all can be.
+    // The largest values are accepted.
     let mut largest = open_channel();
     (largest.path_mtu, largest.retry_count, largest.timeout) = (4096, 7, 31);
     (largest.remote_queue_pair, largest.psn, largest.remote_psn) =
@@ -277,7 +277,7 @@ fn a_backend_that_panics_ends_the_server() {
 fn connections_are_limited() {
     let served = Served::open();
     let silent: Vec<Raw> = (0..16).map(|_| Raw::connect(&served)).collect();
-    // At once: it has not said anything that could be answered.
+    // At once: it has not sent anything that could be answered.
     Raw::connect(&served).ended();
     drop(silent);
 }

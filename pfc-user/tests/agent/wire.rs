@@ -1,4 +1,4 @@
-//! What is said, letter by letter: a change here is one of the protocol, and raises its version.
+//! The messages letter by letter: a change here changes the protocol, and raises its version.
 
 use std::fmt::Debug;
 
@@ -39,11 +39,17 @@ fn requests() {
     );
     golden(
         &Request::Open(open_channel()),
-        r#"{"ask":"open","path_mtu":1024,"retry_count":2,"timeout":18,"remote":"192.0.2.1","remote_queue_pair":17,"psn":1193046,"remote_psn":6636321}"#,
+        concat!(
+            r#"{"ask":"open","path_mtu":1024,"retry_count":2,"timeout":18,"remote":"192.0.2.1","#,
+            r#""remote_queue_pair":17,"psn":1193046,"remote_psn":6636321}"#,
+        ),
     );
     golden(
         &Request::PostRead(read()),
-        r#"{"ask":"post-read","work_request":18446744073709551615,"address":10063872,"r_key":74565,"length":1024}"#,
+        concat!(
+            r#"{"ask":"post-read","work_request":18446744073709551615,"address":10063872,"#,
+            r#""r_key":74565,"length":1024}"#,
+        ),
     );
     golden(
         &Request::Poll { wait_ms: 500 },
@@ -60,22 +66,35 @@ fn responses() {
             version: 1,
             device: device(),
         },
-        r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","apm":false,"active_mtu":1024}}"#,
+        concat!(
+            r#"{"answer":"welcome","version":1,"device":{"name":"fake0","backend":"simulated","#,
+            r#""apm":false,"active_mtu":1024}}"#,
+        ),
     );
     golden(
         &Response::Opened(channel()),
-        r#"{"answer":"opened","queue_pair":23,"address":"192.0.2.2","attributes":{"state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"psn":1193046,"retries_left":2}}"#,
+        concat!(
+            r#"{"answer":"opened","queue_pair":23,"address":"192.0.2.2","#,
+            r#""attributes":{"state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"#,
+            r#""psn":1193046,"retries_left":2}}"#,
+        ),
     );
     golden(&Response::Posted, r#"{"answer":"posted"}"#);
     golden(
         &Response::Completions {
             completions: vec![completion()],
         },
-        r#"{"answer":"completions","completions":[{"work_request":18446744073709551615,"status":12,"vendor_error":129}]}"#,
+        concat!(
+            r#"{"answer":"completions","completions":[{"work_request":18446744073709551615,"#,
+            r#""status":12,"vendor_error":129}]}"#,
+        ),
     );
     golden(
         &Response::QueuePair(attributes()),
-        r#"{"answer":"queue-pair","state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"psn":1193046,"retries_left":2}"#,
+        concat!(
+            r#"{"answer":"queue-pair","state":"rts","path_mtu":1024,"retry_count":2,"timeout":18,"#,
+            r#""psn":1193046,"retries_left":2}"#,
+        ),
     );
     golden(&Response::Closed, r#"{"answer":"closed"}"#);
     golden(

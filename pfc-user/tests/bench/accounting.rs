@@ -1,4 +1,5 @@
-//! What the kernel program counts, counted in a simple way: whole sets of sequence numbers instead of windows and bitmaps.
+//! The counts of the kernel program, made in a simple way: whole sets of sequence numbers instead
+//! of windows and bitmaps.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -72,7 +73,7 @@ impl Accounting {
         self.epoch
     }
 
-    /// What the last PFC of each priority said.
+    /// State by the last PFC frame of each priority.
     pub fn pauses(&self) -> &[PauseState; 8] {
         &self.pauses
     }

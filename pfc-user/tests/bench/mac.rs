@@ -1,4 +1,4 @@
-//! A MAC that keeps PAUSE and PFC frames for itself and counts them, as the driver of some NIC shows it.
+//! A MAC that consumes PAUSE and PFC frames and counts them, in the form of some NIC's driver.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,22 +10,23 @@ use validator::evidence::mac::MacReport;
 use validator::evidence::preflight::{FrameCounts, Pfc};
 use validator::plan::Nanos;
 
-/// How the counts are shown.
+/// Form of the counters.
 #[derive(Clone, Copy, Debug)]
 pub enum Driver {
-    /// XOFF and XON by priority, apart.
+    /// XOFF and XON by priority, in separate counters.
     I40e,
-    /// Frames by priority, XOFF and XON together, and the time in pause; of the priorities in the mask alone.
+    /// Frames by priority, XOFF and XON together, and the time in pause; only priorities in the
+    /// mask count.
     Mlx5 { enabled: u8 },
     /// No counters of its own; the kernel's PFC structure.
     DcbAlone,
     /// MAC control frames of all kinds together.
     Standard,
-    /// Nothing.
+    /// No counters at all.
     Silent,
 }
 
-// Each file of tests compiles this module anew, and few use all of it.
+// Each test file compiles this module anew, and few use all of it.
 const _: [Driver; 5] = [
     Driver::I40e,
     Driver::Mlx5 { enabled: 0 },
@@ -41,7 +42,7 @@ struct Counts {
     xon: [u64; 8],
 }
 
-/// One port's.
+/// The MAC of one port.
 pub struct Mac {
     counts: Rc<RefCell<Counts>>,
     pub log: MacLog,
@@ -60,7 +61,7 @@ impl Mac {
         }
     }
 
-    /// Counts the frame if it is one of MAC control; whether it is.
+    /// Counts the frame if it is MAC control; returns true if it is.
     pub fn keeps(&mut self, frame: &[u8]) -> bool {
         if frame[12..14] != [0x88, 0x08] {
             return false;
@@ -131,7 +132,7 @@ impl MacReader for Reader {
                 let shown = (0..8)
                     .filter(|class| enabled & 1 << class != 0)
                     .flat_map(|class| {
-                        // A microsecond of pause at the least for each XOFF.
+                        // At least a microsecond of pause for each XOFF.
                         [
                             (format!("rx_prio{class}_pause"), both(class)),
                             (format!("rx_prio{class}_pause_duration"), counts.xoff[class]),
@@ -142,13 +143,13 @@ impl MacReader for Reader {
             Driver::DcbAlone | Driver::Standard | Driver::Silent => ("unheard-of", Vec::new()),
         };
         let pfc = match self.driver {
-            // Its indications are XOFF alone.
+            // i40e's indications count XOFF only.
             Driver::I40e => pfc(0).map(|pfc| Pfc {
                 indications: counts.xoff,
                 ..pfc
             }),
             Driver::Mlx5 { enabled } => {
-                // What is not enabled is not counted.
+                // Disabled priorities are not counted.
                 pfc(enabled).map(|pfc| Pfc {
                     indications: std::array::from_fn(|class| {
                         if enabled & 1 << class == 0 {

@@ -1,5 +1,6 @@
-//! The PFC cases in virtual time: the real steps, pacing and switch model, joined by a wire without delay, and an accounting
-//! of its own in place of the kernel program's. No sleep, no noise: the same evidence each time.
+//! The PFC cases in virtual time: the real steps, pacing and switch model, joined by a wire without
+//! delay, and with a simple accounting in place of the kernel program's. No sleeps and no noise:
+//! the evidence is the same each time.
 
 mod accounting;
 pub mod mac;
@@ -60,7 +61,8 @@ pub fn port() -> PortContext {
     }
 }
 
-/// A repetition of a case with these lossless priorities, and the storm on some of them where named.
+/// Plans a repetition of a case with these lossless priorities; `storm`, if given, selects the
+/// stormed ones.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
     let request = RepetitionRequest {
@@ -85,7 +87,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Runs the repetition against a switch with these faults; the programs see every frame.
+/// Runs the repetition against a switch with these faults. The programs see every frame.
 pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
     run_behind(plan, faults, None)
 }
@@ -100,7 +102,7 @@ pub fn run_blind(
     run_behind(plan, faults, Some((driver, alive)))
 }
 
-// Each file of tests compiles this module anew, and few use all of it.
+// Each test file compiles this module anew, and few use all of it.
 const _: fn(&RepetitionPlan, &[Fault], mac::Driver, &mut Alive) -> PfcEvidence = run_blind;
 
 fn run_behind(
@@ -181,11 +183,12 @@ struct VirtualBench<'p> {
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
-    /// Of both ports, where they keep PAUSE/PFC frames.
+    /// MACs of both ports, if they consume PAUSE/PFC frames.
     macs: Option<[mac::Mac; 2]>,
 }
 
-/// PFC by the layout of the test plan, written down here once more so that it does not rest on the tester's own codec.
+/// A PFC frame in the test plan's layout, written here again so that it does not rest on the
+/// tester's own codec.
 fn pfc(classes: &[Priority], quanta: Quanta) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
@@ -225,14 +228,14 @@ impl VirtualBench<'_> {
         }
     }
 
-    /// The time of whatever happens next, at most `deadline`.
+    /// Time of the next event, at most `deadline`.
     fn next(&self, deadline: Nanos) -> Nanos {
         let due = match (&self.pacer, self.burst) {
             (Some(pacer), Some(burst)) => pacer.next_due().filter(|due| *due < burst.to),
             _ => None,
         };
         let storm = self.storm.as_ref().map(|storm| storm.next);
-        // A pause of the tx port that runs out lets flows go on without an event of their own.
+        // When a pause of the tx port expires, flows continue without an event of their own.
         let expiry = self
             .tx
             .pauses()
@@ -361,7 +364,7 @@ impl VirtualBench<'_> {
             .then(|| "every frame is seen".to_owned());
         let now = self.now;
         let macs = self.macs.take().into_iter().flatten();
-        // What the rx port's counters are is its own.
+        // The rx port's counters do not count as the case's.
         let (name, mut other) = (&self.plan.name, Alive::default());
         let macs = macs
             .zip([alive, &mut other])

@@ -1,4 +1,5 @@
-//! What tests that need more than a plain user's machine have in common. A test that cannot run says so and why:
+//! Shared by the tests that need more than a plain user's machine. A test that cannot run says so
+//! with the reason:
 //!
 //! ```ignore
 //! if !common::need_root("root_frames_cross_a_veth") {
@@ -14,14 +15,16 @@ use std::{env, io};
 
 use validator::driver::kernel::realtime;
 
-/// The Python that Debian's packages, scapy among them, are installed for; another one may come first in `PATH`.
+/// The Python for which Debian's packages, including scapy, are installed; another one may come
+/// first in `PATH`.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// Notes that `test` did not run. `cargo xtask test` counts and lists what is in the file named by `VALIDATOR_SKIPS`.
+/// Reports that `test` did not run. `cargo xtask test` counts and lists the lines in the file named
+/// by `VALIDATOR_SKIPS`.
 pub fn skip(test: &str, reason: &str) {
     let line = format!("{test}: {reason}\n");
     match env::var_os("VALIDATOR_SKIPS") {
-        // One write in append mode, so that lines of tests in parallel do not mix.
+        // One write in append mode keeps the lines of parallel tests apart.
         Some(file) => OpenOptions::new()
             .create(true)
             .append(true)
@@ -32,12 +35,13 @@ pub fn skip(test: &str, reason: &str) {
     }
 }
 
-/// Notes that `test` ran and could not decide, because of the machine and not of what it tests. What shows the former is `evidence`.
+/// Reports that `test` ran without a decision because of the machine, not of its subject.
+/// `evidence` shows the former.
 pub fn undecided(test: &str, evidence: &str) {
     skip(test, &format!("undecided: {evidence}"));
 }
 
-/// Whether the test is run by root; where not, it is noted as skipped.
+/// True if the test runs as root; otherwise it is reported as skipped.
 pub fn need_root(test: &str) -> bool {
     need(test, nix::unistd::geteuid().is_root(), "needs root")
 }
@@ -57,7 +61,8 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
     )
 }
 
-/// The first and the last of the CPUs that the test may use; where there is one only, `test` is noted as skipped.
+/// Returns the first and the last CPU that the test may use. If there is only one, `test` is
+/// reported as skipped.
 pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
     let two = match realtime::allowed_cpus()[..] {
         [first, .., last] => Some([first, last]),
@@ -67,7 +72,8 @@ pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
     two
 }
 
-/// Whether the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as skipped.
+/// True if the long tests are requested (`cargo xtask test --full`); otherwise `test` is reported
+/// as skipped.
 pub fn need_full(test: &str) -> bool {
     need(
         test,
@@ -76,8 +82,8 @@ pub fn need_full(test: &str) -> bool {
     )
 }
 
-/// Frames of a corpus: `usual`, or `long` where the long tests are asked for. `VALIDATOR_FRAMES` says
-/// otherwise: an emulated machine takes its time.
+/// Frames in a corpus: `usual`, or `long` if the long tests are requested. `VALIDATOR_FRAMES`
+/// overrides both: an emulated machine is slow.
 pub fn corpus(usual: usize, long: usize) -> usize {
     if let Ok(count) = env::var("VALIDATOR_FRAMES") {
         let count = count.parse();
@@ -117,7 +123,7 @@ fn in_path(tool: &str) -> bool {
         .any(|folder| folder.join(tool).is_file())
 }
 
-// Each file of tests compiles this module anew, and few use all of it.
+// Each test file compiles this module anew, and few use all of it.
 const _: fn(&str, &str) = skip;
 const _: fn(&str, &str) = undecided;
 const _: fn(&str) -> bool = need_root;

@@ -1,4 +1,5 @@
-//! The kernel's part of receiving on a CPU of its own: threaded NAPI (Linux 5.12), whose thread is pinned.
+//! Threaded NAPI (Linux 5.12): the kernel's part of receiving runs in a thread, which is pinned to
+//! a CPU of its own.
 
 use std::fs;
 use std::process::Command;
@@ -7,14 +8,16 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Octets that the kernel keeps of a thread's name, with the 0 at its end; of its own threads all since Linux 5.17.
+/// Octets that the kernel keeps of a thread's name, including the zero at its end; for kernel
+/// threads all of them since Linux 5.17.
 const TASK_COMM_LEN: usize = 16;
 
-/// Has what arrives at `end`, an interface with one queue and an XDP program in the calling thread's namespace, received on that
-/// CPU, by a thread of the kernel, which is returned.
+/// Makes a kernel thread on `cpu` receive what arrives at `end`, an interface with one queue and an
+/// XDP program in the calling thread's namespace. Returns the thread.
 pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     let before = threads(end)?;
-    // What /sys shows of interfaces is of the namespace that it was mounted in; the mount ends with the command.
+    // /sys shows the interfaces of the namespace in which it was mounted; the mount ends with the
+    // command.
     let script = format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{end}/threaded");
     let said = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])
@@ -42,7 +45,7 @@ pub fn receive_on(end: &str, cpu: usize) -> Result<Pid> {
     Ok(thread)
 }
 
-/// The kernel's threads of NAPI of interfaces of that name, in whatever namespace.
+/// Finds the NAPI threads of interfaces of that name, in any namespace.
 fn threads(end: &str) -> Result<Vec<Pid>> {
     let name = format!("napi/{end}-");
     ensure!(

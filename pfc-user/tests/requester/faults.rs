@@ -1,4 +1,4 @@
-//! Each fault changes what it says and nothing else.
+//! Each fault changes what it says, and nothing else.
 
 use validator::agent::protocol::{FailureKind, State};
 use validator::dut::requester::model::Model;
@@ -6,7 +6,7 @@ use validator::fault::requester::Fault;
 
 use crate::virtual_time::{FIRST_PSN, Outcome, READ, adapter, wanted};
 
-/// Checks that `fault` turns the outcome of a DUT without a fault into what `change` makes of it.
+/// Asserts that `fault` changes the outcome of a DUT without a fault as `change` does.
 #[track_caller]
 fn changes(fault: &str, change: impl FnOnce(&mut Outcome)) {
     let mut expected = Outcome::of(&[]);
@@ -57,7 +57,7 @@ fn retries_are_counted_wrong() {
         outcome.icrc.truncate(1);
         outcome.left.truncate(1);
         outcome.completions[0].0 = 1000;
-        // There is no second request to answer, and the answer to the first is too late.
+        // There is no second request to answer, and the response to the first is too late.
         outcome.control = vec![12];
     });
     changes("keeps-count", |outcome| outcome.left = vec![Some(2); 3]);
@@ -146,7 +146,7 @@ fn completions_and_the_state_are_wrong() {
     changes("no-flush", |outcome| outcome.flush = (0, vec![]));
     changes("stays-in-rts", |outcome| {
         outcome.state = State::Rts;
-        // What is posted then is a READ like the first.
+        // The request posted then is a READ like the first.
         outcome.flush = (3, vec![12]);
     });
     changes("ignores-answer", |outcome| outcome.control = vec![12]);

@@ -1,4 +1,4 @@
-//! Frames against another implementation, scapy.
+//! Frames compared with another implementation, scapy.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use validator::dut::requester::model::Adapter;
 use crate::common::{self, PYTHON};
 use crate::virtual_time::{Lab, READ, adapter, wanted};
 
-/// What scapy says to `frames`.
+/// Returns scapy's reading of `frames`.
 pub fn scapy(frames: &[Vec<u8>]) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/requester/scapy_roce.py");
     let mut child = Command::new(PYTHON)
@@ -74,8 +74,9 @@ fn scapy_reads_the_requests_and_finds_their_icrc_right() {
         let frames: Vec<Vec<u8>> = lab.sent.into_iter().map(|(_, frame)| frame).collect();
         let line = |icrc| {
             format!(
-                "02:00:00:00:00:02 02:00:00:00:00:01 {address} {remote} 4791 opcode=0xc dqpn=0xabcdef psn=0xffffff ackreq=1 \
-                 pkey=0xffff va=0x999000 rkey=0x12345 dlen=1024 rest=0 checksum=True icrc={icrc}\n"
+                "02:00:00:00:00:02 02:00:00:00:00:01 {address} {remote} 4791 opcode=0xc \
+                 dqpn=0xabcdef psn=0xffffff ackreq=1 pkey=0xffff va=0x999000 rkey=0x12345 \
+                 dlen=1024 rest=0 checksum=True icrc={icrc}\n"
             )
         };
         assert_eq!(scapy(&frames), line("True").repeat(3));

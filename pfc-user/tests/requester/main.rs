@@ -1,4 +1,5 @@
-//! The simulated RC requester: its model in virtual time, its frames against scapy's, and its process on a veth.
+//! The simulated RC requester: its model in virtual time, its frames compared with scapy's, and its
+//! process on a veth.
 //!
 //! lane: frames
 

@@ -149,7 +149,7 @@ fn an_answer_after_any_number_of_drops_succeeds_and_gives_all_retries_back() {
             );
             assert_eq!(lab.query().retries_left, Some(retry_count));
 
-            // The next one takes the next PSN and has all its retries.
+            // The next READ takes the next PSN and has all its retries.
             lab.post(Read {
                 work_request: 78,
                 ..READ
@@ -186,7 +186,7 @@ fn the_timer_starts_when_the_request_has_left_and_never_twice_for_one_wait() {
     assert_eq!(lab.model.poll_transmit(START + 500), None);
     assert_eq!(lab.model.poll_transmit(START + 900), None);
     assert_eq!(lab.model.next_event(), Some(START + 500 + period));
-    // Who asks late gets one retry, not those of all the time that has passed.
+    // A late poll yields one retry, not those of all the time that has passed.
     assert!(lab.model.poll_transmit(START + 10 * period).is_some());
     assert_eq!(lab.model.poll_transmit(START + 10 * period), None);
     assert_eq!(lab.model.next_event(), Some(START + 11 * period));
@@ -363,7 +363,7 @@ fn a_wrong_answer_is_none() {
         lab.run();
         assert_eq!(statuses(&lab), [(77, RETRIES_EXCEEDED)], "{what}");
     }
-    // Ethernet's padding and a member of the partition that is limited are no error.
+    // Ethernet's padding and a limited member of the partition are not errors.
     let mut padded = of(Answer {
         partition: 0x7fff,
         ..right
@@ -470,7 +470,8 @@ fn attributes_that_cannot_be_had_are_refused_with_what_was_expected() {
                 ..base.clone()
             },
             FailureKind::State,
-            "cannot bring the queue pair to RTR: expected a path MTU of at most 1024, the port's, found 2048",
+            "cannot bring the queue pair to RTR: expected a path MTU of at most 1024, the port's, \
+             found 2048",
         ),
         (
             OpenChannel {
@@ -478,7 +479,8 @@ fn attributes_that_cannot_be_had_are_refused_with_what_was_expected() {
                 ..base.clone()
             },
             FailureKind::State,
-            "cannot bring the queue pair to RTR: expected a remote address of the same IP version as 192.0.2.1, found fd00::2",
+            "cannot bring the queue pair to RTR: expected a remote address of the same IP version \
+             as 192.0.2.1, found fd00::2",
         ),
     ] {
         let error = model.open(0, &wanted).unwrap_err();

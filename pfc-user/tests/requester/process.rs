@@ -1,4 +1,4 @@
-//! `validator dut requester` on a veth: what it sends, what it takes, how it is driven and how it ends.
+//! `validator dut requester` on a veth: frames sent and accepted, its control, and its end.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -26,7 +26,7 @@ use crate::common::{need_root, need_tool};
 use crate::frames::scapy;
 use crate::virtual_time::{Answer, FIRST_PSN, READ, adapter, wanted};
 
-/// Nothing here takes so long unless it is missing.
+/// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LEAST: &str =
     "dut requester --interface dut --address 192.0.2.1 --peer-mac 02:00:00:00:00:02";
@@ -105,10 +105,10 @@ impl Lab {
         }
     }
 
-    /// What it says that does not start.
+    /// Returns the error of a process that does not start.
     fn error(&self, command: Command) -> String {
         let mut command = command;
-        // Where it does start after all, this ends it.
+        // If it starts after all, this ends it.
         command.stdin(Stdio::piped());
         let output = self.host.run(|| command.output()).unwrap().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -123,7 +123,7 @@ impl Lab {
         frame
     }
 
-    /// The next frame, which has to be RoCEv2.
+    /// Receives the next frame, which must be RoCEv2.
     fn request(&self) -> (Vec<u8>, Packet) {
         let frame = self.receive();
         let packet = roce::parse(&frame[..])
@@ -164,7 +164,7 @@ fn packet_socket(interface: &str) -> OwnedFd {
         .find_map(|address| address.address?.as_link_addr().copied())
         .expect("an interface of the lab");
     bind(fd.as_raw_fd(), &address).unwrap();
-    // Frames that were sent here are not those that came in.
+    // Excludes frames sent from here.
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
     let set = unsafe {
@@ -207,7 +207,7 @@ impl Running {
         (work_request, status)
     }
 
-    /// What it says at its end.
+    /// Ends the process and returns its last line.
     fn end(self) -> String {
         let finished = self.child.finish(PATIENCE).unwrap();
         assert!(finished.status.success());
@@ -215,7 +215,7 @@ impl Running {
     }
 }
 
-/// What tshark reads of each frame: opcode, destination, PSN, AckReq, address, R_Key, length.
+/// tshark's reading of each frame: opcode, destination, PSN, AckReq, address, R_Key, length.
 fn tshark(frames: &[Vec<u8>]) -> Vec<Vec<u64>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("frames.pcap");
@@ -253,7 +253,7 @@ fn tshark(frames: &[Vec<u8>]) -> Vec<Vec<u64>> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // How many digits a field has depends on the release.
+    // The number of digits depends on tshark's release.
     let number = |text: &str| {
         text.strip_prefix("0x")
             .map_or(text.parse(), |digits| u64::from_str_radix(digits, 16))
@@ -307,8 +307,9 @@ fn root_a_read_without_an_answer_is_retried_fails_and_leaves_the_queue_pair_in_e
     dut.agent.close().unwrap();
 
     let scapy = scapy(&frames);
-    let line = "02:00:00:00:00:02 02:00:00:00:00:01 192.0.2.1 192.0.2.2 4791 opcode=0xc dqpn=0xabcdef psn=0xffffff ackreq=1 \
-                pkey=0xffff va=0x999000 rkey=0x12345 dlen=1024 rest=0 checksum=True icrc=True\n";
+    let line = "02:00:00:00:00:02 02:00:00:00:00:01 192.0.2.1 192.0.2.2 4791 opcode=0xc \
+                dqpn=0xabcdef psn=0xffffff ackreq=1 pkey=0xffff va=0x999000 rkey=0x12345 \
+                dlen=1024 rest=0 checksum=True icrc=True\n";
     assert_eq!(scapy, line.repeat(3));
     assert_eq!(
         tshark(&frames),
@@ -346,7 +347,7 @@ fn root_an_answer_after_a_drop_succeeds_and_the_kernel_keeps_out_of_it() {
         (State::Rts, Some(7), (FIRST_PSN + 1) & 0xff_ffff)
     );
 
-    // Whatever has come before this request was in `lab.request()`, which takes no ICMP of the kernel.
+    // Frames before this request went through `lab.request()`, which accepts no ICMP of the kernel.
     dut.agent.post_read(&read).unwrap();
     let next = std::iter::repeat_with(|| lab.request().1.bth)
         .find(|bth| bth.psn != first.psn)
@@ -366,7 +367,7 @@ fn root_faults_are_in_force_and_a_client_that_goes_leaves_nothing_behind() {
     assert_eq!(dut.agent.device().apm, Some(true));
     let first = dut.agent.open(&wanted(2, 12)).unwrap();
     drop(dut.agent);
-    // Until the server has seen the other go it has no time for a second.
+    // Until the server has seen the first client go, it refuses a second.
     let patience = Instant::now() + PATIENCE;
     dut.agent = loop {
         match lab

@@ -1,4 +1,4 @@
-//! A model, the time it lives in, and all that has come out of it.
+//! A model with its virtual time and all of its output.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub const READ: Read = Read {
     r_key: 0x12345,
     length: 1024,
 };
-/// When the READ is posted.
+/// Time at which the READ is posted.
 pub const START: Nanos = 1_000_000;
 
 pub fn adapter() -> Adapter {
@@ -43,7 +43,7 @@ pub fn wanted(retry_count: u8, timeout: u8) -> OpenChannel {
     }
 }
 
-/// A READ response as it should be.
+/// A correct READ response.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     pub opcode: u8,
@@ -74,7 +74,7 @@ pub struct Lab {
     pub now: Nanos,
     pub sent: Vec<(Nanos, Vec<u8>)>,
     pub completed: Vec<(Nanos, Completion)>,
-    /// Retries that the queue pair shows after each frame that it sends.
+    /// Retries left in the queue pair after each frame that it sends.
     pub left: Vec<Option<u8>>,
 }
 
@@ -109,7 +109,7 @@ impl Lab {
         }
     }
 
-    /// Posts [`READ`] at [`START`], and lets everything happen that then happens by itself.
+    /// Posts [`READ`] at [`START`], and runs until nothing more happens by itself.
     pub fn unanswered(faults: &[Fault], retry_count: u8, timeout: u8) -> Self {
         let mut lab = Self::open(faults, &wanted(retry_count, timeout));
         lab.post(READ);
@@ -122,7 +122,7 @@ impl Lab {
         self.settle();
     }
 
-    /// All that happens now.
+    /// Processes all that happens at the current time.
     pub fn settle(&mut self) {
         while let Some(frame) = self.model.poll_transmit(self.now) {
             self.sent.push((self.now, frame));
@@ -137,13 +137,13 @@ impl Lab {
         assert_ne!(self.model.next_event(), Some(0), "everything has left");
     }
 
-    /// To the next event; false where there is none.
+    /// Advances to the next event; false if there is none.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.model.next_event() else {
             return false;
         };
         assert!(next > self.now, "nothing is left undone");
-        // Not a moment before.
+        // Not a nanosecond earlier.
         self.now = next - 1;
         let before = (self.sent.len(), self.completed.len());
         self.settle();
@@ -162,7 +162,7 @@ impl Lab {
         self.settle();
     }
 
-    /// The answer to the request that was sent last.
+    /// The response to the last request.
     pub fn answer(&self) -> Answer {
         let (_, bth, reth) = *self.requests().last().unwrap();
         Answer {
@@ -179,7 +179,7 @@ impl Lab {
         self.receive(&answer.frame(&self.path.reversed()));
     }
 
-    /// What was sent, as the tester's codec reads it.
+    /// The requests, parsed by the tester's codec.
     pub fn requests(&self) -> Vec<(Nanos, Bth, Reth)> {
         let read = |(time, frame): &(Nanos, Vec<u8>)| {
             let packet = roce::parse(&frame[..]).expect("a RoCEv2 packet");
@@ -198,20 +198,20 @@ impl Lab {
     }
 }
 
-/// Everything about one READ that nobody answers, and another posted then, as one value to compare.
+/// The complete outcome of an unanswered READ and of another one posted afterwards, for comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// When, in thousandths of T_tr after [`START`], PSN, RETH, opcode.
+    /// Time in thousandths of T_tr after [`START`], PSN, RETH, opcode.
     pub requests: Vec<(Nanos, u32, Reth, u8)>,
-    /// Whether the ICRC is right.
+    /// True where the ICRC is right.
     pub icrc: Vec<bool>,
     pub left: Vec<Option<u8>>,
-    /// When, in thousandths of T_tr after [`START`], and status.
+    /// Time in thousandths of T_tr after [`START`], and status.
     pub completions: Vec<(Nanos, u32)>,
     pub state: State,
-    /// Frames and completions of the other READ.
+    /// Frames and completions of the second READ.
     pub flush: (usize, Vec<u32>),
-    /// Completions where the second request, or the first if there is no other, is answered.
+    /// Completions if the second request is answered, or the first if there is no other.
     pub control: Vec<u32>,
     pub apm: Option<bool>,
 }
@@ -293,7 +293,7 @@ impl Outcome {
     }
 }
 
-/// Whether the frame is one that the model's own builder makes of the same transport headers.
+/// True if the model's own builder makes the same frame of these transport headers.
 fn icrc_is_right(path: &Path, frame: &[u8]) -> bool {
     let transport = &frame[42..frame.len() - 4];
     let [identification, port] = [18, 34].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));

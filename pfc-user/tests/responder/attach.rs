@@ -1,4 +1,5 @@
-//! On the wire: a veth pair between two network namespaces of the test, with what the program drops and what it lets pass.
+//! On the wire: a veth pair between two network namespaces of the test; frames that the program
+//! drops and passes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -19,7 +20,7 @@ use crate::QUEUE_PAIR;
 use crate::common::need_root;
 use crate::roce_frames::Request;
 
-/// Longest wait for what has to come: only a failure takes as long.
+/// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The requester's queue pair.
 const REQUESTER: u32 = 0x65_4321;
@@ -28,7 +29,7 @@ const MTU: u32 = 4500;
 const TESTER: &str = "192.0.2.2";
 const DUT: &str = "192.0.2.1";
 
-/// The tester's port `t0` and the DUT's `d0`, with the addresses that are in a [`Request`].
+/// The tester's port `t0` and the DUT's `d0`, with the addresses of a [`Request`].
 struct Lab {
     tester: Namespace,
     dut: Namespace,
@@ -87,7 +88,7 @@ impl Lab {
     }
 }
 
-/// As many records, as they come.
+/// Waits for `count` records.
 pub fn records(responder: &mut Responder, count: usize) -> Vec<RecordedFrame> {
     let end = Instant::now() + PATIENCE;
     let mut records = Vec::new();
@@ -123,7 +124,7 @@ fn requests() -> Vec<Vec<u8>> {
     requests.iter().map(Request::octets).collect()
 }
 
-/// An echo request of so many octets, and its reply.
+/// Sends an echo request of `length` octets and waits for its reply.
 fn ping(from: &Namespace, to: &str, length: usize) {
     let open = || {
         socket(
@@ -133,7 +134,7 @@ fn ping(from: &Namespace, to: &str, length: usize) {
             SockProtocol::Icmp,
         )
     };
-    // Of UDP in name alone: the standard library has no type for it.
+    // UDP by type only: the standard library has no type for it.
     let socket = UdpSocket::from(from.run(open).unwrap().unwrap());
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut message = vec![8, 0, 0, 0, 0, 7, 0, 1];
@@ -187,7 +188,7 @@ fn on_a_wire(mode: XdpMode, word: &str) {
     assert_eq!(responder.mode(), word);
     assert!(lab.has_program());
     responder.configure(QUEUE_PAIR).unwrap();
-    // What a neighbour of the program in the kernel gets of RoCEv2.
+    // Receives the RoCEv2 packets that the program passes to the kernel.
     let stack = lab
         .tester
         .run(|| UdpSocket::bind((TESTER, 4791)))
@@ -227,7 +228,7 @@ fn on_a_wire(mode: XdpMode, word: &str) {
 
     drop(responder);
     let end = Instant::now() + PATIENCE;
-    // A link is taken down after the last descriptor is closed, not while.
+    // The kernel removes a link some time after its last descriptor is closed.
     while lab.has_program() {
         assert!(Instant::now() < end, "the program is still attached");
     }

@@ -1,4 +1,4 @@
-//! The invariant CRC against scapy's, and bit by bit.
+//! The invariant CRC compared with scapy's, and bit by bit.
 
 use pfc_ebpf::wire::{Octets, ethernet, roce};
 use validator::roce::{icrc, icrc_of, is_intact};
@@ -34,7 +34,7 @@ fn frames_of_scapy_have_the_icrc_that_we_make() {
     );
 }
 
-/// A frame whose ICRC is what we make it.
+/// A frame with a computed ICRC.
 fn intact(request: &Request) -> Vec<u8> {
     let mut frame = request.octets();
     let icrc = icrc(&frame).unwrap();
@@ -44,7 +44,7 @@ fn intact(request: &Request) -> Vec<u8> {
     frame
 }
 
-/// As a router does after it changed the header.
+/// Recomputes the checksum, as a router does after changing the header.
 fn with_checksum(mut frame: Vec<u8>, ip: usize) -> Vec<u8> {
     let header = (frame[ip] & 15) as usize * 4;
     frame[ip + 10..][..2].fill(0);
@@ -65,7 +65,7 @@ fn variant(v6: bool, ip: usize, bth: usize) -> Vec<(usize, u8)> {
             (ip + 7, 0xff),
         ]
     } else {
-        // The checksum goes with the others.
+        // IPv4's checksum changes with the others.
         vec![(ip + 1, 0xff), (ip + 8, 0xff)]
     };
     octets.extend([(bth - 2, 0xff), (bth - 1, 0xff), (bth + 4, 0xff)]);
@@ -95,7 +95,7 @@ fn each_bit_counts_unless_it_may_change_on_the_way() {
                     .any(|(at, bits)| *at == octet && bits & mask != 0);
             let found = is_intact(&changed);
             if invariant {
-                // No packet where a length, a version, a protocol or the IP checksum is another.
+                // A different length, version, protocol or IP checksum makes it no packet.
                 assert_ne!(
                     found,
                     Some(true),

@@ -1,4 +1,5 @@
-//! The silent responder: its XDP program in the kernel, the invariant CRC, the answer to a READ.
+//! The silent responder: its XDP program in the kernel, the invariant CRC, and the response to a
+//! READ.
 //!
 //! lane: waiting
 

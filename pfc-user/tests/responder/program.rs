@@ -1,4 +1,4 @@
-//! The program by BPF_PROG_TEST_RUN: as the kernel runs it, without an interface.
+//! The program run by BPF_PROG_TEST_RUN: in the kernel, without an interface.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{QUEUE_PAIR, hex};
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;
-/// Not the tester's.
+/// A queue pair that is not the tester's.
 const OTHER: u32 = QUEUE_PAIR + 1;
 
 fn loaded() -> Responder {
@@ -221,7 +221,7 @@ fn root_of_a_long_frame_the_first_octets_are_kept_and_its_whole_length() {
         return;
     }
     let mut responder = loaded();
-    // Round the length of a record, and beyond one page: those come in fragments.
+    // Around the length of a record, and beyond one page, where frames have fragments.
     for payload in [
         SNAP_LEN - 75,
         SNAP_LEN - 74,
@@ -309,7 +309,7 @@ fn root_kernel_and_host_agree_on_arbitrary_frames() {
     let mut responder = loaded();
     let mut expected = Counters::default();
     let count = corpus(40_000, 40_000);
-    // The kernel takes none shorter than an Ethernet header here.
+    // The kernel accepts none shorter than an Ethernet header here.
     for octets in Frames::new(21, QUEUE_PAIR)
         .filter(|octets| octets.len() >= 14)
         .take(count)

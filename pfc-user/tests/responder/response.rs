@@ -1,4 +1,4 @@
-//! The answer to a READ, as scapy and tshark read it.
+//! The response to a READ as scapy and tshark decode it.
 
 use std::fs::File;
 use std::process::Command;
@@ -13,14 +13,14 @@ use crate::common::need_tool;
 use crate::roce_frames::{Request, shapes};
 use crate::{QUEUE_PAIR, hex, scapy};
 
-/// The DUT's.
+/// The DUT's queue pair.
 const REQUESTER: u32 = 0x65_4321;
 
 fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 5 + 1) as u8).collect()
 }
 
-/// Requests and their answers: every shape, every padding, the smallest and the largest.
+/// Requests and their responses: every shape, every padding, the smallest and the largest.
 fn answered() -> Vec<(Request, Vec<u8>)> {
     let mut requests = shapes(QUEUE_PAIR);
     for length in [0, 1, 2, 3, 4, 256, 4096] {
@@ -51,18 +51,20 @@ fn an_answer_is_intact() {
     }
 }
 
-/// What scapy is to find in the answer to `request`.
+/// The expected fields of the response to `request`, as scapy names them.
 fn expected(request: &Request, icrc: &Value) -> Value {
     let padding = request.length.wrapping_neg() % 4;
     let datagram = 8 + 12 + 4 + request.length + padding + 4;
     let ip = if request.v6 {
         json!({
             "version": 6, "tc": 0, "fl": 0, "nh": 17, "hlim": 64, "plen": datagram,
-            "src": "1112:1314:1516:1718:191a:1b1c:1d1e:1f20", "dst": "102:304:506:708:90a:b0c:d0e:f10",
+            "src": "1112:1314:1516:1718:191a:1b1c:1d1e:1f20",
+            "dst": "102:304:506:708:90a:b0c:d0e:f10",
         })
     } else {
         json!({
-            "version": 4, "ihl": 5, "tos": 0, "ttl": 64, "proto": 17, "len": 20 + datagram, "frag": 0, "flags": "DF", "chksum": true,
+            "version": 4, "ihl": 5, "tos": 0, "ttl": 64, "proto": 17, "len": 20 + datagram,
+            "frag": 0, "flags": "DF", "chksum": true,
             "src": "192.0.2.2", "dst": "192.0.2.1",
         })
     };
@@ -73,7 +75,8 @@ fn expected(request: &Request, icrc: &Value) -> Value {
         "tags": request.tags, "ip": ip,
         "udp": {"sport": 0xc123, "dport": 4791, "len": datagram, "chksum": 0},
         "bth": {
-            "opcode": 0x10, "solicited": 0, "migreq": 0, "padcount": padding, "version": 0, "pkey": 0xffff, "fecn": 0, "becn": 0,
+            "opcode": 0x10, "solicited": 0, "migreq": 0, "padcount": padding, "version": 0,
+            "pkey": 0xffff, "fecn": 0, "becn": 0,
             "resv6": 0, "dqpn": REQUESTER, "ackreq": 0, "resv7": 0, "psn": request.psn,
         },
         "aeth": {"syndrome": 0x1f, "msn": 1},
@@ -116,7 +119,7 @@ fn tshark_reads_an_answer_without_complaint() {
     }
     drop(file);
     let mut tshark = Command::new("tshark");
-    // A checksum of zero over IPv6 is what RFC 6935 allows tunnels.
+    // RFC 6935 allows a checksum of zero over IPv6 for tunnels.
     tshark.arg("-r").arg(&path).args([
         "-o",
         "ip.check_checksum:TRUE",

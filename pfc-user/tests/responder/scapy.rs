@@ -1,4 +1,4 @@
-//! The Python script beside this file.
+//! Runs the Python script beside this file.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::common::PYTHON;
 
-/// What it prints, told `input`.
+/// Returns the script's output for `input`.
 pub fn run(arguments: &[&str], input: String) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/responder/scapy_roce.py");
     let mut command = Command::new(PYTHON);
@@ -18,7 +18,7 @@ pub fn run(arguments: &[&str], input: String) -> String {
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Beside the reading, so that neither waits for the other.
+    // In a thread, so that writing and reading do not wait for each other.
     let writing = thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().unwrap();
     assert!(

@@ -1,5 +1,5 @@
-//! On a tap, behind which a virtual machine may be. Its frames take another way through the kernel than those of a veth, and
-//! those above a page yet another one.
+//! On a tap, behind which a virtual machine may be. Its frames take another path through the kernel
+//! than a veth's, and those larger than a page yet another one.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,10 +20,11 @@ use crate::roce_frames::Request;
 
 const DEVICE: &str = "/dev/net/tun";
 
-/// A tap of that name in the calling thread's network namespace: what is written comes in there.
+/// Opens a tap of that name in the calling thread's network namespace: frames written to it arrive
+/// there.
 fn open(name: &str) -> File {
     let file = File::options().read(true).write(true).open(DEVICE).unwrap();
-    // SAFETY: plain old data, of which zero is a value.
+    // SAFETY: plain old data, for which zero is a valid value.
     let mut request: libc::ifreq = unsafe { zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

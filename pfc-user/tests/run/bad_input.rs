@@ -1,4 +1,5 @@
-//! What cannot work is refused before anything is measured, with a message that says what to do, and leaves nothing behind.
+//! Input that cannot work is refused before anything is measured, with advice, and nothing is left
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +14,7 @@ use crate::outcome::Outcome;
 
 const NOBODY: u32 = 65534;
 
-/// `validator run` with a directory for the results, which is not to appear.
+/// Runs `validator run` with a directory for the results, which must not appear.
 fn refuse(lab: &Lab, arguments: &str, message: &str) {
     let refused = lab.run(&format!("run --out {} {arguments}", lab.out().display()));
     refused.assert_refused(message);
@@ -55,7 +56,8 @@ fn root_ports_that_cannot_be_used() {
     refuse(
         &lab,
         &format!("--testbed {speedless} --plan smoke"),
-        "tx (veth) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
+        "tx (veth) has no speed that means something: veth and tap report 10 Gbit/s whatever they \
+         are; set line_rate under [ports] in the testbed",
     );
 
     ip(&format!("-n {} link set dev p1 down", external.dut));
@@ -97,7 +99,7 @@ fn root_one_port_under_two_names_is_found_out() {
     let text = external
         .testbed("[3]", "")
         .replace("interface = \"rx\"", "interface = \"tx\"");
-    // Once by the name of the namespace, once as the place where the tool is started.
+    // Once by the name of the namespace, once with the tool started inside it.
     let text = text.replacen(&format!(", namespace = \"{}\"", external.tester), "", 1);
     let testbed = lab.file("testbed.toml", &text);
     let line = format!(
@@ -147,7 +149,8 @@ fn root_another_xdp_program_is_named_and_stays() {
             lab.out().display()
         ));
         refused.assert_refused(&format!(
-            "`rx` already has an XDP program, `account` (id {id}), which is not replaced; detach it, for example by `ip link set dev rx xdp off`"
+            "`rx` already has an XDP program, `account` (id {id}), which is not replaced; detach \
+             it, for example by `ip link set dev rx xdp off`"
         ));
         assert_eq!(attached(), id);
         assert!(!lab.out().exists());
@@ -162,7 +165,7 @@ fn root_without_privilege_the_capability_is_named() {
         return;
     };
     let external = External::new(&mut lab);
-    // The build folder may be closed to others.
+    // Others may have no access to the build folder.
     let program = lab.path("validator");
     fs::copy(PROGRAM, &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -186,7 +189,10 @@ fn root_without_privilege_the_capability_is_named() {
             .unwrap()
     };
     let out = format!(" --out {}", lab.out().display());
-    run(&sim, &out).assert_refused("cannot make a network namespace: this needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN); run with sudo");
+    run(&sim, &out).assert_refused(
+        "cannot make a network namespace: this needs root \
+         (CAP_SYS_ADMIN and CAP_NET_ADMIN); run with sudo",
+    );
     let refused = run(&here, &out);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
     assert!(
@@ -232,7 +238,8 @@ fn root_files_and_arguments_that_make_no_sense() {
         &lab,
         &format!("--testbed {misspelt} --plan smoke"),
         &format!(
-            "{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, `line_rate`, `xdp`, `sender`"
+            "{misspelt}:5:1: ports.line_rat: unknown field `line_rat`, expected one of `tx`, `rx`, \
+             `line_rate`, `xdp`, `sender`"
         ),
     );
     let speedless = lab.file("speedless.toml", "name = \"t\"\n[dut]\nkind = \"bridge\"\n");
@@ -240,13 +247,15 @@ fn root_files_and_arguments_that_make_no_sense() {
         &lab,
         &format!("--testbed {speedless} --plan smoke"),
         &format!(
-            "{speedless}:1:1: ports.line_rate: missing: a veth has no speed of its own; say it, such as line_rate = \"1G\""
+            "{speedless}:1:1: ports.line_rate: missing: a veth has no speed of its own; say it, \
+             such as line_rate = \"1G\""
         ),
     );
     for (arguments, message) in [
         (
             "--plan smoke --set testbed.limits.load=1.5",
-            "--set testbed.limits.load=1.5: limits.load: expected a share above 0 and at most 1, found 1.5",
+            "--set testbed.limits.load=1.5: limits.load: expected a share above 0 and at most 1, \
+             found 1.5",
         ),
         (
             "--plan smoke --set testbed.qos.lossless=[3]",
@@ -254,7 +263,8 @@ fn root_files_and_arguments_that_make_no_sense() {
         ),
         (
             "--plan smoke --set testbed.dut.faults=[\"ignores-pcf\"]",
-            "--set testbed.dut.faults=[\"ignores-pcf\"]: dut.faults[0]: no fault is called \"ignores-pcf\": see `validator dut switch --help` for all of them",
+            "--set testbed.dut.faults=[\"ignores-pcf\"]: dut.faults[0]: no fault is called \
+             \"ignores-pcf\": see `validator dut switch --help` for all of them",
         ),
         (
             "--plan speed",
@@ -262,7 +272,9 @@ fn root_files_and_arguments_that_make_no_sense() {
         ),
         (
             "--case pfc.pause",
-            "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, mad.c14-016-get, rc.c09-142-01",
+            "--case pfc.pause: unknown case; expected one of pfc.pause-single-lossless, \
+             pfc.pause-multi-lossless, pfc.pause-lossy, pfc.global-pause, mad.c14-024-10-01, \
+             mad.c14-016-get, rc.c09-142-01",
         ),
     ] {
         refuse(&lab, &format!("--testbed {sim} {arguments}"), message);
@@ -271,12 +283,14 @@ fn root_files_and_arguments_that_make_no_sense() {
         (
             "pause-lossy",
             "lossless = []",
-            "expected 1 to 7 lossless priorities, found 0: the case needs lossy priorities to storm beside lossless ones",
+            "expected 1 to 7 lossless priorities, found 0: the case needs lossy priorities to \
+             storm beside lossless ones",
         ),
         (
             "pause-multi-lossless",
             "lossless = [0, 1, 2, 3, 4, 5, 6, 7]",
-            "expected 2 to 7 lossless priorities, found 8: the case is about several lossless priorities beside at least one lossy",
+            "expected 2 to 7 lossless priorities, found 8: the case is about several lossless \
+             priorities beside at least one lossy",
         ),
         (
             "pause-multi-lossless",
@@ -309,7 +323,7 @@ fn root_a_place_for_the_results_that_cannot_be_written() {
     };
     let sim = of_repository("configs/testbeds/sim.toml");
     let file = lab.file("file", "");
-    // Nobody, not even root, makes a file in these.
+    // Not even root can create a file in these.
     for (out, reason) in [
         (file.as_str(), "File exists (os error 17)"),
         ("/proc/self", "No such file or directory (os error 2)"),

@@ -1,4 +1,4 @@
-//! A device that is no simulation: a Linux bridge, which knows nothing of PFC.
+//! A device that is not simulated: a Linux bridge, which does not support PFC.
 
 use crate::lab::{Lab, of_repository};
 use crate::settle;

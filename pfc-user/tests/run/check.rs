@@ -1,4 +1,4 @@
-//! `validator check` on veths: what it finds, what it sets and puts back, and its exit codes.
+//! `validator check` on veths: its findings, its changes and their undoing, and its exit codes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
 }
 
-/// The item of that name of the port with that role.
+/// Returns the item called `what` of the port with that role.
 fn item<'v>(found: &'v Value, role: &str, what: &str) -> &'v Value {
     let port = found["ports"]
         .as_array()
@@ -120,7 +120,7 @@ fn root_check_finds_what_the_ports_are() {
         .find(|feature| feature["name"] == "rx-vlan-hw-parse")
         .unwrap();
     assert_eq!((&vlan["on"], &vlan["fixed"]), (&true.into(), &false.into()));
-    // The DUT eats the self-test's frames.
+    // The DUT drops the self-test's frames.
     let text = item(&found, "tx", "pause frames in")["found"]
         .as_str()
         .unwrap()
@@ -313,7 +313,7 @@ fn root_a_driver_of_which_nothing_is_known_is_unknown() {
         return;
     };
     let tester = lab.namespace("unknown");
-    // Bridges are what every kernel of a tester has, and no port of one.
+    // Every tester's kernel has bridges, and the tool knows nothing of their driver.
     for port in ["tx", "rx"] {
         ip(&format!("-n {tester} link add name {port} type bridge"));
         ip(&format!(
@@ -403,7 +403,7 @@ fn root_a_fix_is_kept_until_it_is_undone() {
         "there is nothing more to fix"
     );
 
-    // A run leaves it, and says so.
+    // A run leaves it and reports it.
     let plan = lab.file(
         "plan.toml",
         &plan("200ms", &[("pause-lossy", "lossless = [3]")]),
@@ -412,7 +412,7 @@ fn root_a_fix_is_kept_until_it_is_undone() {
         "run --testbed {testbed} --plan {plan} --out {}{SKB}",
         lab.out().display()
     ));
-    // What becomes of the switch is another test's subject.
+    // The verdicts on the switch are other tests' subject.
     assert!(matches!(run.code, Some(0 | 1 | 3)), "{run:?}");
     assert!(
         run.stderr.contains(
@@ -491,7 +491,7 @@ fn root_a_run_keeps_what_was_found_before_it() {
         .find(|item| item["what"] == "gro, lro")
         .unwrap();
     assert_eq!(gro["state"], "problem");
-    // The tool's own ports have none, and need none from the machine's journal.
+    // The tool's own ports need no entries in the machine's journal.
     let sim = lab.run(&format!(
         "check --testbed {} --format json",
         of_repository("configs/testbeds/sim.toml")

@@ -1,4 +1,5 @@
-//! Ports that change while a run measures: it ends, says what happened, judges nothing by it, and leaves the host as it was.
+//! Ports that change while a run measures: the run reports it, judges nothing by it, and leaves the
+//! host as it was.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -7,8 +8,9 @@ use crate::external::External;
 use crate::lab::{Lab, ip, plan};
 use crate::outcome::{Outcome, set};
 
-/// A run on an external device, with `disturb` in the middle of its storm. It fails no check, and names as the reason of what it
-/// leaves undecided, or of the error that ends it, one of `words`.
+/// Runs on an external device with `disturb` in the middle of its storm. Asserts that no check
+/// fails, and that one of `words` is in the reasons of the inconclusive checks, or of the error
+/// that ends the run.
 fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External)) {
     let Some(mut lab) = Lab::new(test) else {
         return;
@@ -44,7 +46,7 @@ fn assert_undecided(test: &str, words: &[&str], disturb: impl FnOnce(&External))
             .all(|check| undecided.contains(&format!("single {check}"))),
         "{undecided:?}"
     );
-    // The device is the test's own; it may have ended for want of its port.
+    // The device is the test's own; it may have ended because its port is gone.
     let _ = kill(Pid::from_raw(dut), Signal::SIGKILL);
     lab.assert_nothing_is_left();
 }
@@ -110,7 +112,7 @@ fn root_a_run_whose_tx_port_gets_another_mtu_is_undecided() {
 
 #[test]
 fn root_a_run_whose_rx_port_is_removed_is_undecided() {
-    // As JSON has it.
+    // As written in JSON.
     let words = [r#"no interface \"rx\""#];
     assert_undecided(
         "root_a_run_whose_rx_port_is_removed_is_undecided",

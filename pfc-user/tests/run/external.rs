@@ -1,4 +1,4 @@
-//! Devices that the tool does not start; and testbeds with other frames: PCP, IPv6.
+//! Devices that the tool does not start, and testbeds with other frames: PCP, IPv6.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,8 @@ impl External {
     pub fn new(lab: &mut Lab) -> Self {
         let (tester, dut) = (lab.namespace("tester"), lab.namespace("dut"));
         for name in [&tester, &dut] {
-            // No neighbour discovery between the frames that are counted; a kernel without IPv6 has none anyway.
+            // Neighbour discovery must not mix with the counted frames; a kernel without IPv6 has
+            // none anyway.
             let quiet = || {
                 drop(fs::write(
                     "/proc/sys/net/ipv6/conf/default/disable_ipv6",
@@ -43,16 +44,19 @@ impl External {
         Self { tester, dut }
     }
 
-    /// A testbed file. `more` is at its top, where `hooks.x = ...` or `qos.x = ...` can stand.
+    /// Makes a testbed file. `more` stands at its top, for `hooks.x = ...` or `qos.x = ...`.
     pub fn testbed(&self, lossless: &str, more: &str) -> String {
         let tester = &self.tester;
         format!(
-            "name = \"external\"\n{more}dut.kind = \"external\"\nqos.dscp_map = \"dscp-mod-8\"\nqos.lossless = {lossless}\nfacts.watchdog = \"off\"\n\
-             ports.line_rate = \"1G\"\nports.tx = {{ interface = \"tx\", namespace = \"{tester}\" }}\nports.rx = {{ interface = \"rx\", namespace = \"{tester}\" }}\n"
+            "name = \"external\"\n{more}dut.kind = \"external\"\nqos.dscp_map = \"dscp-mod-8\"\n\
+             qos.lossless = {lossless}\nfacts.watchdog = \"off\"\nports.line_rate = \"1G\"\n\
+             ports.tx = {{ interface = \"tx\", namespace = \"{tester}\" }}\n\
+             ports.rx = {{ interface = \"rx\", namespace = \"{tester}\" }}\n"
         )
     }
 
-    /// Starts a simulated switch as the device; it takes frames when this returns. It ends with the lab.
+    /// Starts a simulated switch as the device. It takes frames when this returns, and ends with
+    /// the lab.
     pub fn start_dut(&self, lab: &mut Lab, arguments: &str) {
         let line = format!(
             "netns exec {} {PROGRAM} dut switch --port p0 --port p1 {arguments}",
@@ -83,7 +87,7 @@ pub fn measured(lab: &Lab) -> Vec<PfcEvidence> {
         .collect()
 }
 
-/// Every check passes, or could not be decided on a busy machine.
+/// Asserts that every check passes, or is inconclusive on a busy machine.
 fn assert_good(ended: &Outcome) {
     let report = ended.report();
     assert_eq!(
@@ -115,19 +119,22 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
         return;
     };
     let external = External::new(&mut lab);
-    // Restarts the switch with the priorities asked for, and returns when it is ready.
+    // Restarts the switch with the requested priorities, and returns when it is ready.
     let configure = lab.file(
         "configure",
         &format!(
             "cd {}\n[ ! -e pid ] || kill $(cat pid)\n: > dut\n\
-             ip netns exec {} {PROGRAM} dut switch --port p0 --port p1 --lossless $VALIDATOR_LOSSLESS < /dev/null > dut 2>&1 &\n\
-             echo $! > pid\nuntil grep -q ready dut; do kill -0 $! || exit 7; done\necho lossless $VALIDATOR_LOSSLESS\n",
+             ip netns exec {} {PROGRAM} dut switch --port p0 --port p1 \
+             --lossless $VALIDATOR_LOSSLESS < /dev/null > dut 2>&1 &\n\
+             echo $! > pid\nuntil grep -q ready dut; do kill -0 $! || exit 7; done\n\
+             echo lossless $VALIDATOR_LOSSLESS\n",
             lab.path("").display(),
             external.dut,
         ),
     );
     let hooks = format!(
-        "hooks.configure = \"sh {configure}\"\nhooks.counters = \"echo counted; echo aside >&2; exit 5\"\n"
+        "hooks.configure = \"sh {configure}\"\n\
+         hooks.counters = \"echo counted; echo aside >&2; exit 5\"\n"
     );
     let testbed = lab.file("testbed.toml", &external.testbed("[3]", &hooks));
     let plan = lab.file(
@@ -172,7 +179,7 @@ fn root_an_external_device_is_configured_by_a_hook_and_its_counters_are_kept() {
             ]
         );
     }
-    // Only a DUT whose lossless priority is the storm's stops for it.
+    // The DUT sends PFC only if its lossless priority is the storm's.
     assert!(
         measured
             .iter()
@@ -271,7 +278,8 @@ fn root_priorities_by_pcp() {
     ));
     assert_good(&Outcome::of(run.wait_with_output().unwrap()));
     let measured = &measured(&lab)[0];
-    // Alive: frames of every priority were taken for what their tag says, and the paused one is known by it alone.
+    // Alive: frames of every priority were classified by their tag, which alone tells the paused
+    // one.
     for flow in &measured.plan.flows {
         assert_eq!(flow.pcp, Some(flow.priority));
         let received = measured.received(flow.id, Phase::Baseline).unwrap();
@@ -317,7 +325,8 @@ fn root_ipv6() {
         "plan.toml",
         &plan("200ms", &[("pause-single-lossless", "lossless = [3]")]),
     );
-    let addresses = "--set testbed.addresses.source_ip=2001:db8::1 --set testbed.addresses.destination_ip=2001:db8::2";
+    let addresses = "--set testbed.addresses.source_ip=2001:db8::1 \
+                     --set testbed.addresses.destination_ip=2001:db8::2";
     let testbed = of_repository("configs/testbeds/sim.toml");
     let run = lab.start(&format!(
         "--testbed {testbed} --plan {plan} --format json {addresses}"
@@ -327,7 +336,8 @@ fn root_ipv6() {
     assert!(measured.received(0, Phase::Baseline).unwrap().frames > 0);
 }
 
-/// A veth whose other end does GRO takes frames of XDP, and so the fast sender: the cases are its own test as much as `sendmmsg`'s.
+/// A veth whose other end does GRO accepts frames from XDP, and so supports the fast sender. The
+/// cases test it as they test `sendmmsg`.
 #[test]
 fn root_live_frames_serve_the_cases() {
     let test = "root_live_frames_serve_the_cases";

@@ -1,4 +1,5 @@
-//! The simulated switch on real frames: without a fault nothing fails, and with one exactly its checks do.
+//! The simulated switch on real frames: without a fault no check fails, and with a fault exactly
+//! its checks do.
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use crate::lab::{Lab, cases_of, of_repository};
 use crate::outcome::set;
 use crate::settle;
 
-/// Runs a switch with `fault` until each of `expected` has failed; those of `possible` may fail, and nothing else.
+/// Runs a switch with `fault` until each of `expected` has failed. Those of `possible` may fail,
+/// and no others.
 fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
     let Some(lab) = Lab::new(test) else { return };
     let testbed = of_repository("configs/testbeds/sim.toml");
@@ -26,14 +28,15 @@ fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
     });
 }
 
-/// What the machine did to tester and simulated DUT, to tell a wrong verdict's reason.
+/// Disturbances of the tester and the simulated DUT by the machine, to explain a wrong verdict.
 fn hindrances(out: &Path) -> String {
     let mut text = String::new();
     for case in report::read_evidence(out).unwrap().cases {
         for measured in case.repetitions.iter().filter_map(Repetition::pfc) {
             let dut = measured.dut.as_ref().unwrap();
             text += &format!(
-                "{} {}: sender stalls {:?}, octets after XOFF {:?}, DUT stalls {:?}, drops {:?}, XOFF {:?}\n",
+                "{} {}: sender stalls {:?}, octets after XOFF {:?}, DUT stalls {:?}, drops {:?}, \
+                 XOFF {:?}\n",
                 case.case,
                 measured.plan.name,
                 measured.sender.stalls,
@@ -48,7 +51,10 @@ fn hindrances(out: &Path) -> String {
 }
 
 macro_rules! faults {
-    ($($test:ident: $fault:literal => [$($expected:literal),* $(,)?] $(or [$($possible:literal),*])?;)*) => {
+    ($(
+        $test:ident: $fault:literal => [$($expected:literal),* $(,)?]
+            $(or [$($possible:literal),*])?;
+    )*) => {
         $(#[test]
         fn $test() {
             expect(stringify!($test), $fault, &[$($expected),*], &[$($($possible),*)?]);
@@ -57,24 +63,37 @@ macro_rules! faults {
 }
 
 faults! {
-    root_ignores_pfc: "ignores-pfc" => ["single paused", "single response", "multi paused", "multi response"];
-    root_loses_held: "loses-held" => ["single delivered", "multi delivered", "lossy background", "global no-loss"];
+    root_ignores_pfc: "ignores-pfc" => [
+        "single paused", "single response", "multi paused", "multi response",
+    ];
+    root_loses_held: "loses-held" => [
+        "single delivered", "multi delivered", "lossy background", "global no-loss",
+    ];
     root_ignores_xon: "ignores-xon" => ["single xon", "multi xon"];
     root_obeys_pause: "obeys-pause" => ["global no-loss", "global throughput"];
-    // One in 20 is well beyond what a window and the throughput may lack.
+    // One in 20 is well above the tolerated shortfall of a window and of the throughput.
     root_drops_lossy: "drops=lossy:20" => [
-        "single background", "multi background", "lossy test-traffic", "lossy no-dip", "global no-loss", "global throughput",
+        "single background", "multi background", "lossy test-traffic", "lossy no-dip",
+        "global no-loss", "global throughput",
     ];
-    // What is missing in a window shows as latency too, and may be taken for the path's.
+    // A shortfall in a window also shows as latency, and may be attributed to the path.
     root_throttles: "throttles" => ["global throughput"] or ["lossy no-dip"];
     root_dips: "dips" => ["lossy no-dip", "global throughput"];
-    root_duplicates: "duplicates" => ["single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate"];
-    root_corrupts: "corrupts" => ["single no-corruption", "multi no-corruption", "lossy no-corruption", "global no-corruption"];
-    root_remarks: "remarks" => ["single no-remark", "multi no-remark", "lossy no-remark", "global no-remark"];
+    root_duplicates: "duplicates" => [
+        "single no-duplicate", "multi no-duplicate", "lossy no-duplicate", "global no-duplicate",
+    ];
+    root_corrupts: "corrupts" => [
+        "single no-corruption", "multi no-corruption", "lossy no-corruption",
+        "global no-corruption",
+    ];
+    root_remarks: "remarks" => [
+        "single no-remark", "multi no-remark", "lossy no-remark", "global no-remark",
+    ];
     // The storm's frames for lossy priorities come out as if the DUT paused them.
     root_forwards_control: "forwards-control" => [
-        "single no-mac-control-forwarded", "multi no-mac-control-forwarded", "lossy no-mac-control-forwarded",
-        "global no-mac-control-forwarded", "lossy no-pfc-on-lossy",
+        "single no-mac-control-forwarded", "multi no-mac-control-forwarded",
+        "lossy no-mac-control-forwarded", "global no-mac-control-forwarded",
+        "lossy no-pfc-on-lossy",
     ];
 }
 

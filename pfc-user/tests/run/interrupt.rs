@@ -1,4 +1,4 @@
-//! Runs that end before their time: signals, killed processes, an interface that vanishes.
+//! Runs that end early: signals, killed processes, a vanishing interface.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -16,7 +16,8 @@ const MINUTE: &[(&str, &str)] = &[
     ("pause-lossy", "lossless = [3]"),
 ];
 
-/// A run whose traffic would last a minute is sent these signals, as a terminal does: to its whole process group.
+/// Sends these signals to a run whose traffic would last a minute, to its whole process group as a
+/// terminal does.
 fn interrupted_by(test: &str, signals: &[Signal]) {
     let Some(lab) = Lab::new(test) else { return };
     let plan = lab.file("plan.toml", &plan("1min", MINUTE));
@@ -135,7 +136,8 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
     assert_eq!(case["verdict"], "error");
     assert_eq!(
         case["reason"],
-        "lossless 3: the simulated DUT ended (signal: 9 (SIGKILL)) before the repetition did; its messages are above"
+        "lossless 3: the simulated DUT ended (signal: 9 (SIGKILL)) before the repetition did; its \
+         messages are above"
     );
     let next = report.case("pause-lossy")["verdict"].as_str().unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Where a test runs the program: a folder, named network namespaces, and a look at what is left behind.
+//! Environment of a test's program: a folder, named network namespaces, and a check for leftovers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ use crate::common;
 use crate::outcome::{Outcome, word_of};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
-/// Longest wait for what comes at once unless something is broken.
+/// Upper bound of waits for immediate events; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Marks every process that a test starts, and what these start.
+/// Marks every process started by a test, directly or indirectly.
 const MARK: &str = "VALIDATOR_TEST_LAB";
-/// One at a time: they would take each other's CPU.
+/// One lab at a time: several would compete for the CPU.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Dropping it ends its processes and removes its namespaces.
@@ -36,14 +36,14 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// `None` where `test` cannot be run, which is noted.
+    /// Returns `None` and reports a skip if `test` cannot run.
     pub fn new(test: &str) -> Option<Self> {
         if !common::need_root(test) || !common::need_tool(test, "ip") {
             return None;
         }
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
-        // For the tests that are somebody else.
+        // For tests that run as another user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mark = format!("{}-{test}", std::process::id());
         Some(Self {
@@ -61,19 +61,19 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// Writes a file; its path as an argument.
+    /// Writes a file and returns its path as an argument.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         fs::write(&path, text).unwrap();
         path.display().to_string()
     }
 
-    /// The directory for `--out`, which is not there yet.
+    /// The directory for `--out`, which does not exist yet.
     pub fn out(&self) -> PathBuf {
         self.path("out")
     }
 
-    /// `validator` with these arguments, separated by spaces.
+    /// Makes a command of `validator` with these arguments, separated by spaces.
     pub fn validator(&self, arguments: &str) -> Command {
         self.command(PROGRAM, arguments)
     }
@@ -92,7 +92,8 @@ impl Lab {
         Outcome::of(self.validator(arguments).output().unwrap())
     }
 
-    /// Starts `validator run` with results in [`Lab::out`], in a process group of its own as a shell would.
+    /// Starts `validator run` with results in [`Lab::out`], in a process group of its own as a
+    /// shell would.
     pub fn start(&self, arguments: &str) -> Child {
         use std::os::unix::process::CommandExt;
         let mut command =
@@ -105,7 +106,7 @@ impl Lab {
             .unwrap()
     }
 
-    /// Makes a network namespace with a name; its full name.
+    /// Makes a named network namespace and returns its full name.
     pub fn namespace(&mut self, name: &str) -> String {
         let name = format!("validator-{}-{name}", std::process::id());
         ip(&format!("netns add {name}"));
@@ -113,12 +114,13 @@ impl Lab {
         name
     }
 
-    /// Has `child` end with the lab.
+    /// Makes `child` end with the lab.
     pub fn keep(&mut self, child: Child) {
         self.children.push(child);
     }
 
-    /// Processes that this test has started, also indirectly: number and command line.
+    /// Process id and command line of the processes that this test has started, directly or
+    /// indirectly.
     pub fn processes(&self) -> Vec<(i32, String)> {
         let mark = format!("{MARK}={}", self.mark);
         let numbers = fs::read_dir("/proc")
@@ -138,7 +140,7 @@ impl Lab {
         .collect()
     }
 
-    /// The simulated DUT that a run has started.
+    /// Process id of the simulated DUT that a run has started.
     pub fn dut(&self) -> Option<i32> {
         self.processes()
             .into_iter()
@@ -146,7 +148,8 @@ impl Lab {
             .map(|(number, _)| number)
     }
 
-    /// Waits for a simulated DUT that has got some data at its port 0 after the storm began at its port 1; its number.
+    /// Waits until a simulated DUT has received data at its port 0 after the storm began at its
+    /// port 1. Returns its process id.
     pub fn wait_for_data_in_the_storm(&self) -> i32 {
         let mut before = None;
         let mut found = None;
@@ -157,7 +160,8 @@ impl Lab {
                 return false;
             };
             found = Some(dut);
-            // Some come later than the storm's first three frames: no pause frame comes before, and in the lead no data.
+            // Data after the storm's first three frames: earlier ones are not pause frames, and the
+            // lead has no data.
             if before.is_none() && storm >= 3 {
                 before = Some(data);
             }
@@ -166,8 +170,8 @@ impl Lab {
         found.unwrap()
     }
 
-    /// What a run changes on the host is as it was: no process, no interface, no entry in the journal, and no program on
-    /// the interfaces of the test's own namespaces.
+    /// Asserts that a run has restored the host: no process, no interface, no entry in the journal,
+    /// and no program on the interfaces of the test's own namespaces.
     pub fn assert_nothing_is_left(&self) {
         wait_until("the end of all processes", || self.processes().is_empty());
         assert_eq!(links(), self.links, "interfaces of the host");
@@ -197,7 +201,7 @@ impl Drop for Lab {
     }
 }
 
-/// What `ip` says; it has to succeed.
+/// Returns the output of `ip`, which must succeed.
 pub fn ip(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))
@@ -211,7 +215,7 @@ pub fn ip(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Names of the interfaces of this process's namespace.
+/// Names of the interfaces in this process's namespace.
 fn links() -> BTreeSet<String> {
     Namespace::current()
         .and_then(|here| {
@@ -226,7 +230,7 @@ fn links() -> BTreeSet<String> {
         .unwrap()
 }
 
-/// What the program would put back after it was killed.
+/// Entries by which the program would restore settings after it was killed.
 fn journal() -> BTreeSet<PathBuf> {
     fs::read_dir(common::journal())
         .into_iter()
@@ -236,7 +240,7 @@ fn journal() -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Frames that have come in at ports p0 and p1 of a process's namespace.
+/// Frames received at ports p0 and p1 in a process's namespace.
 fn frames_into(process: i32) -> Option<[u64; 2]> {
     let table = fs::read_to_string(format!("/proc/{process}/net/dev")).ok()?;
     let of = |port: &str| {
@@ -248,7 +252,7 @@ fn frames_into(process: i32) -> Option<[u64; 2]> {
     Some([of("p0")?, of("p1")?])
 }
 
-/// The kernel tells nobody of these events: looked at again and again.
+/// Polls: the kernel does not report these events.
 pub fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !reached() {
@@ -257,7 +261,7 @@ pub fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// A file of the repository.
+/// Path of a file in the repository.
 pub fn of_repository(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -267,10 +271,11 @@ pub fn of_repository(path: &str) -> String {
         .to_string()
 }
 
-/// A short plan: these durations, and these cases with their repetitions.
+/// A short plan with these durations and these cases with their repetitions.
 pub fn plan(traffic: &str, cases: &[(&str, &str)]) -> String {
     let mut text = format!(
-        "name = \"short\"\n[durations]\nbaseline = \"150ms\"\nlead = \"100ms\"\ntraffic = \"{traffic}\"\ntail = \"100ms\"\nresume = \"150ms\"\ndrain_max = \"500ms\"\n"
+        "name = \"short\"\n[durations]\nbaseline = \"150ms\"\nlead = \"100ms\"\n\
+         traffic = \"{traffic}\"\ntail = \"100ms\"\nresume = \"150ms\"\ndrain_max = \"500ms\"\n"
     );
     for (case, repetition) in cases {
         text += &format!("[[case]]\nid = \"pfc.{case}\"\nrepetitions = [{{ {repetition} }}]\n");
@@ -278,10 +283,10 @@ pub fn plan(traffic: &str, cases: &[(&str, &str)]) -> String {
     text
 }
 
-/// All four cases, by one word each.
+/// All four cases, one word each.
 pub const CASES: [&str; 4] = ["single", "multi", "lossy", "global"];
 
-/// Those of the four cases that are named by one word, once each.
+/// The cases in these words, each once.
 pub fn cases_of(words: &[&str]) -> String {
     let all = [
         ("pause-single-lossless", "lossless = [3]"),

@@ -1,4 +1,5 @@
-//! Losses of the tester's own sender, in the middle of the traffic: no check is judged by what they may explain.
+//! Losses of the tester's own sender in the middle of the traffic: no check is judged by what they
+//! may explain.
 
 use std::fs;
 use std::process::Child;
@@ -14,14 +15,14 @@ use crate::lab::{Lab, ip, plan, wait_until};
 use crate::napi;
 use crate::outcome::{Outcome, set};
 
-/// What the sender says of frames that the port did not take.
+/// The sender's words for frames that the port did not take.
 const NOT_TAKEN: &str = "live frames the driver did not take";
-/// Frames that the port loses at the least.
+/// Least number of frames that the port loses.
 const LOST: u64 = 1000;
-/// The DUT's port that takes the frames.
+/// The DUT's port that receives the frames.
 const PORT: &str = "p0";
 
-/// A run with live frames through a Linux bridge, in the storm's data.
+/// A run with live frames through a Linux bridge, at the time of the storm's data.
 struct Disturbed {
     external: External,
     run: Child,
@@ -36,7 +37,7 @@ impl Disturbed {
         ));
         ip(&format!("-n {dut} link set dev bridge up"));
         for port in [PORT, "p1"] {
-            // A veth takes frames of XDP as long as its other end is up and has GRO.
+            // A veth accepts frames from XDP while its other end is up and has GRO.
             ip(&format!("netns exec {dut} ethtool -K {port} gro on"));
             ip(&format!("-n {dut} link set dev {port} master bridge"));
         }
@@ -55,7 +56,7 @@ impl Disturbed {
             let [data, storm] = dut
                 .run(|| [PORT, "p1"].map(|port| counter(port, RECEIVED)))
                 .unwrap();
-            // What the tester introduces itself by are two frames.
+            // The tester announces itself by two frames.
             if before.is_none() && storm > 5 {
                 before = Some(data);
             }
@@ -77,7 +78,7 @@ impl Disturbed {
 const RECEIVED: usize = 1;
 const TX_DROPPED: usize = 11;
 
-/// Of a port in the calling thread's network namespace.
+/// Reads a counter of a port in the calling thread's network namespace.
 fn counter(port: &str, column: usize) -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = table
@@ -102,7 +103,7 @@ fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
     };
     let mut disturbed = Disturbed::new(&mut lab);
     let (External { tester, dut }, run) = (&disturbed.external, &mut disturbed.run);
-    // Frames wait for a thread of the kernel, which has to wait for one of the test: its ring overflows.
+    // Frames wait for a kernel thread, which has to wait for one of the test: its ring overflows.
     Namespace::named(dut)
         .unwrap()
         .run(|| napi::receive_on(PORT, cpu))
@@ -139,7 +140,7 @@ fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
             .sum::<u64>(),
         measured.received.iter().map(|flow| flow.frames).sum(),
     ];
-    // A veth counts the same frames, which are told once.
+    // A veth counts the same frames twice; they are reported once.
     let of = |name: &str| {
         measured
             .accounting
@@ -164,7 +165,7 @@ fn root_live_frames_that_the_driver_does_not_take_leave_the_checks_undecided() {
             .any(|name| undecided.contains(&format!("{name} +{lost}"))),
         "{undecided}"
     );
-    // All that rests on frames that should have come.
+    // All checks that rest on frames that should have arrived.
     let open = report.checks("inconclusive");
     assert!(
         set(&["lossy test-traffic", "lossy background", "lossy no-dip"]).is_subset(&open),
@@ -178,7 +179,7 @@ fn root_live_frames_that_the_port_takes_no_more_end_the_case_with_the_reason() {
     let Some(mut lab) = Lab::new(test).filter(|_| common::need_tool(test, "ethtool")) else {
         return;
     };
-    // The port says so (NDO_XMIT), and the kernel hands it nothing more.
+    // The port reports it (NDO_XMIT), and the kernel hands it nothing more.
     let disturbed = Disturbed::new(&mut lab);
     ip(&format!(
         "netns exec {} ethtool -K {PORT} gro off",

@@ -1,4 +1,5 @@
-//! The program as its user runs it: on veths, with every kind of device under test, and with what goes wrong.
+//! The program as its user runs it: on veths, with every kind of device under test, and with
+//! failures.
 //!
 //! lane: frames
 //! lane: waiting: interrupt::root_a_killed_run, interrupt::root_sig

@@ -1,4 +1,4 @@
-//! What a run of the program came to.
+//! Outcome of a run of the program.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -7,7 +7,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-/// Exit code and what was printed.
+/// Exit code and output.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: Option<i32>,
@@ -26,7 +26,7 @@ impl Outcome {
         }
     }
 
-    /// Asserts that the program refused to begin, with this message and no result.
+    /// Asserts that the program refused to begin, with this message and without a result.
     pub fn assert_refused(&self, message: &str) {
         assert_eq!(
             (self.code, self.stdout.as_str(), self.stderr.trim_end()),
@@ -34,7 +34,7 @@ impl Outcome {
         );
     }
 
-    /// The result of `--format json`.
+    /// Parses the result of `--format json`.
     pub fn report(&self) -> Report {
         Report(
             serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}")),
@@ -60,7 +60,8 @@ impl Report {
             .unwrap_or_else(|| panic!("no case {id} in {}", self.0))
     }
 
-    /// All checks with that verdict in any repetition, as `single paused`: the case by one word, and the check.
+    /// All checks with that verdict in any repetition, such as `single paused`: the case's word,
+    /// and the check.
     pub fn checks(&self, verdict: &str) -> BTreeSet<String> {
         let wanted = |(_, _, found): &(String, String, String)| found == verdict;
         let name = |(case, check, _): (String, String, String)| {
@@ -77,7 +78,7 @@ impl Report {
             .collect()
     }
 
-    /// Case, `check [repetition]` and verdict of each.
+    /// Case, `check [repetition]` and verdict of each check.
     pub fn outcomes(&self) -> BTreeSet<(String, String, String)> {
         let list = |value: &Value| value.as_array().unwrap().clone();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -119,12 +120,12 @@ impl Report {
     }
 }
 
-/// `expected` as a set.
+/// Converts `expected` to a set.
 pub fn set(expected: &[&str]) -> BTreeSet<String> {
     expected.iter().map(|text| text.to_string()).collect()
 }
 
-/// The one word for a case: `single` of `pause-single-lossless`.
+/// The word for a case: `single` for `pause-single-lossless`.
 pub fn word_of(case: &str) -> &str {
     case.trim_start_matches("pause-").split('-').next().unwrap()
 }

@@ -1,4 +1,4 @@
-//! How frames are counted goes by how many a second are planned, and the report says so.
+//! The planned frame rate decides how frames are counted, and the report says so.
 
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::is_sampled;
@@ -10,7 +10,8 @@ use crate::outcome::Outcome;
 
 const FIGURE: &str = "accounting at this rate";
 
-/// Runs a case with frames of so many octets at that speed of the links; what it printed, and its evidence.
+/// Runs a case with frames of `length` octets at that speed of the links. Returns its outcome and
+/// its evidence.
 fn run(test: &str, line_rate: &str, length: usize) -> Option<(Outcome, PfcEvidence)> {
     let lab = Lab::new(test)?;
     let text = plan("150ms", &[("pause-lossy", "lossless = [3]")]);
@@ -25,12 +26,12 @@ fn run(test: &str, line_rate: &str, length: usize) -> Option<(Outcome, PfcEviden
     Some((ended, evidence))
 }
 
-/// Frames received, and of how many the checksum was verified: of those in the sample of one in `every` of what was sent, and of
-/// all these where nothing was lost.
+/// Returns the number of frames received, and the number of verified checksums. Verified are only
+/// frames in the sample of one in `every` sent, and all of these if nothing was lost.
 fn verified(evidence: &PfcEvidence, every: u64) -> (u64, u64) {
     let mut sum = (0, 0);
     for flow in &evidence.received {
-        // Sequence numbers go on from phase to phase.
+        // Sequence numbers continue from phase to phase.
         let mut phases: Vec<_> = evidence
             .sender
             .flows
@@ -78,7 +79,8 @@ fn root_at_a_low_rate_every_frame_has_its_time_and_its_checksum_verified() {
 fn root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so() {
     let name =
         "root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_says_so";
-    // 5 Gbit/s of frames of 71 octets are 6.6 million a second; whether the machine can send as many changes nothing here.
+    // 5 Gbit/s of frames of 71 octets are 6.6 million per second; the result does not depend on the
+    // machine's ability to send them.
     let Some((ended, evidence)) = run(name, "5G", 71) else {
         return;
     };
@@ -91,7 +93,7 @@ fn root_above_three_million_frames_a_second_a_sample_is_verified_and_the_report_
         frames > 0 && verified > 0 && verified < frames,
         "{verified} of {frames}"
     );
-    // The report is folded where lines are long.
+    // The report wraps long lines.
     let words: Vec<_> = ended.stdout.split_whitespace().collect();
     let said = format!(
         "{FIGURE} one reading of the clock for up to 8 frames, UDP checksum of one frame in 16"

@@ -1,4 +1,5 @@
-//! The RC case on real frames: the simulated requester behind a veth, with the XDP program as its silent responder.
+//! The RC case on real frames: the simulated requester behind a veth, and the XDP program as its
+//! silent responder.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,8 +10,8 @@ use serde_json::Value;
 use crate::lab::{Lab, of_repository};
 use crate::outcome::{Outcome, Report};
 
-/// A time-out of 134 ms: only a simulated DUT takes so short a one as it is asked for. A stall of the machine up to the twentieth of it
-/// leaves no doubt.
+/// A time-out of 134 ms, which only a simulated DUT follows exactly. A stall of the machine up to a
+/// twentieth of it leaves the verdict certain.
 const QUICK: &str =
     "name = \"quick\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 15 }]\n";
 
@@ -41,8 +42,10 @@ fn root_a_good_requester_passes_and_every_step_is_reported() {
     let Some(lab) = Lab::new("root_a_good_requester_passes_and_every_step_is_reported") else {
         return;
     };
-    let plan = "name = \"all\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [\n{ timeout = 16 }, { timeout = 16, retry_count = 0 }, \
-                { timeout = 16, retry_count = 7, path_mtu = 256 }, { timeout = 16, path_mtu = 4096 },\n]\n";
+    let plan = "name = \"all\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [\n\
+                { timeout = 16 }, { timeout = 16, retry_count = 0 }, \
+                { timeout = 16, retry_count = 7, path_mtu = 256 }, \
+                { timeout = 16, path_mtu = 4096 },\n]\n";
     let (ended, case) = run(&lab, plan, "");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(case["verdict"], "pass");
@@ -146,7 +149,8 @@ fn root_an_agent_that_cannot_be_used_is_named() {
     let namespace = lab.namespace("rc");
     let testbed = |agent: &str| {
         format!(
-            "name = \"t\"\n[rc]\ndut = \"agent\"\nagent = \"{agent}\"\naddress = \"198.18.16.1\"\napm = false\n\
+            "name = \"t\"\n[rc]\ndut = \"agent\"\nagent = \"{agent}\"\naddress = \"198.18.16.1\"\n\
+             apm = false\n\
              port = {{ interface = \"lo\", namespace = \"{namespace}\" }}\n"
         )
     };
@@ -169,7 +173,9 @@ fn root_an_agent_that_cannot_be_used_is_named() {
         &format!("netns exec {namespace} {}", crate::lab::PROGRAM),
     );
     agent.args(
-        "dut requester --interface lo --address 198.18.16.2 --peer-mac 02:00:00:00:00:01 --listen 127.0.0.1:0 --token-env".split(' '),
+        "dut requester --interface lo --address 198.18.16.2 --peer-mac 02:00:00:00:00:01 --listen \
+         127.0.0.1:0 --token-env"
+            .split(' '),
     );
     let mut agent = agent
         .env("VALIDATOR_TOKEN", "right")
@@ -213,13 +219,17 @@ fn root_ctrl_c_ends_the_rc_case_at_once() {
     let Some(lab) = Lab::new("root_ctrl_c_ends_the_rc_case_at_once") else {
         return;
     };
-    let plan =
-        lab.file("plan.toml", "name = \"slow\"\n[[case]]\nid = \"rc.c09-142-01\"\nqueue_pairs = [{ timeout = 22, retry_count = 7 }]\n");
+    let plan = lab.file(
+        "plan.toml",
+        "name = \"slow\"\n[[case]]\nid = \"rc.c09-142-01\"\n\
+         queue_pairs = [{ timeout = 22, retry_count = 7 }]\n",
+    );
     let run = lab.start(&format!(
         "--testbed {} --plan {plan}",
         of_repository("configs/testbeds/sim.toml")
     ));
-    // Sixteen seconds to the first retry: it waits when the simulated DUT is there.
+    // Sixteen seconds pass before the first retry: the run is waiting once the simulated DUT
+    // exists.
     crate::lab::wait_until("a simulated requester", || {
         lab.processes()
             .iter()

@@ -1,4 +1,4 @@
-//! What a run leaves for people and programs, and what is made of it later.
+//! A run's reports for people and programs, and those made of its evidence later.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::common;
 use crate::lab::{CASES, Lab, cases_of, of_repository};
 use crate::outcome::{Outcome, Report};
 
-/// Class, name and verdict of each test case of a junit.xml, read without the crate that wrote it.
+/// Class, name and verdict of each test case in a junit.xml, read without the crate that wrote it.
 fn junit(out: &Path) -> BTreeSet<(String, String, String)> {
     let text = fs::read_to_string(out.join("junit.xml")).unwrap();
     let attribute = |element: &str, name: &str| {
@@ -78,7 +78,7 @@ fn root_all_reports_say_the_same_now_and_later() {
     if !common::need_tool("root_all_reports_say_the_same_now_and_later", "tshark") {
         return;
     }
-    // The corrupt frames, and some of the DUT's own doing; as many as were kept.
+    // The corrupt frames, and others caused by the DUT; as many as were kept.
     let evidence = report::read_evidence(&out).unwrap();
     let kept: usize = evidence
         .cases

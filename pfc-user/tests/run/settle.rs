@@ -1,4 +1,4 @@
-//! From verdicts on a machine that may stand still to a statement on the fault.
+//! Decides about a fault by repeated runs on a machine that may stall.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,15 @@ use crate::lab::CASES;
 use crate::outcome::{Outcome, set};
 use crate::witness::Witness;
 
-/// What was left undecided is tried again; a wrong verdict never is.
+/// Inconclusive checks are tried again; a wrong verdict never is.
 const ATTEMPTS: usize = 4;
 
-/// Has `run` measure the cases of what is still open, by one word each, until every check of `expected` has failed in one of
-/// the attempts. In none may a check fail that is neither of these nor `possible`, nor pass one that has to fail. `run` also
-/// says what it knows of the machine's part in it, for the message.
+/// Makes `run` measure the cases of the open checks, one word each, until every check of `expected`
+/// has failed in some attempt. In no attempt may another check fail that is not in `possible`, or
+/// an expected one pass. `run` also returns the machine's disturbances, for messages.
 ///
-/// What is open at the end is noted as undecided where the machine was seen to stand still in the last attempt, and panics otherwise.
+/// Checks still open at the end are reported as undecided if the machine stalled in the last
+/// attempt; otherwise this panics.
 pub fn until_all_fail(
     test: &str,
     expected: &[&str],
@@ -25,7 +26,7 @@ pub fn until_all_fail(
     let mut open = set(expected);
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        // At first all four: nothing else may fail.
+        // First all four cases: no other check may fail.
         let cases: BTreeSet<&str> = match last {
             None => BTreeSet::from(CASES),
             Some(_) => open
@@ -73,7 +74,7 @@ pub fn until_all_fail(
     common::undecided(test, &format!("{open:?}: {stillness}"));
 }
 
-/// Checks that a device which stands still may fail: it comes late, or what it holds is too much.
+/// Checks that a stalling device may fail: it is late, or holds too much.
 const BY_STANDING_STILL: [&str; 12] = [
     "paused",
     "background",
@@ -89,9 +90,10 @@ const BY_STANDING_STILL: [&str; 12] = [
     "no-pfc-on-lossy",
 ];
 
-/// Has `run` measure a good device that is a process of this machine, and of whose stalls the program knows nothing: what such a
-/// stall loses or delays is the device's. Returns the first outcome in which nothing fails. `None`, noted as undecided, where in every
-/// attempt something failed that standing still explains, no check did so in all of them, and the machine was seen to stand still in each.
+/// Makes `run` measure a good device that is a process of this machine and whose stalls the program
+/// cannot see: what such a stall loses or delays counts as the device's. Returns the first outcome
+/// without a failure. Returns `None`, reported as undecided, if each attempt had failures that
+/// stalls explain, no check failed in all of them, and the machine stalled in each.
 pub fn until_none_fails(test: &str, mut run: impl FnMut() -> Outcome) -> Option<Outcome> {
     let mut always: Option<BTreeSet<String>> = None;
     let mut last = String::new();

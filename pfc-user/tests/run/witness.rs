@@ -1,7 +1,7 @@
-//! A witness of the machine, which knows nothing of the program: how long did a CPU stand still?
+//! A witness of the machine, independent of the program: it measures how long a CPU stood still.
 //!
-//! A check of real frames on a machine that stands still is rightly `inconclusive`. A test that meets this verdict where it
-//! expected another may believe it only if this witness saw the reason as well.
+//! A check on real frames is rightly `inconclusive` on a machine that stalls. A test that expected
+//! another verdict may accept this one only if the witness saw the reason too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,20 +11,21 @@ use std::time::Duration;
 
 use validator::driver::kernel::{clock, realtime};
 
-/// Between two looks at the clock, in nanoseconds.
+/// Sampling period in nanoseconds.
 const PERIOD: u64 = 1_000_000;
-/// Lateness from which on it counts, in nanoseconds: the tightest bound of any check, that of the background's latency.
+/// Lateness that counts, in nanoseconds: the tightest bound of any check, that of the background's
+/// latency.
 const LATE: u64 = 500_000;
-/// Above all that the program starts: what keeps this thread waiting keeps every one of them waiting.
+/// Above all that the program starts: whatever delays this thread delays every one of them.
 const PRIORITY: i32 = 90;
 
-/// Looks on while it lives, on every CPU.
+/// Samples on every CPU while it lives.
 pub struct Witness {
     done: Arc<AtomicBool>,
     watchers: Vec<JoinHandle<Stillness>>,
 }
 
-/// What a CPU that never came back in time cost.
+/// Time lost by a CPU that did not return in time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stillness {
     watched: Duration,
@@ -50,7 +51,7 @@ impl Witness {
         Self { done, watchers }
     }
 
-    /// The CPU that fared worst.
+    /// Returns the result of the CPU that fared worst.
     pub fn end(self) -> Stillness {
         self.done.store(true, Ordering::Relaxed);
         let seen = self
@@ -81,8 +82,8 @@ fn watch(done: &AtomicBool) -> Stillness {
 }
 
 impl Stillness {
-    /// Whether it explains that a run could not decide: a thousandth of the time, or one stall longer than the burst that
-    /// a flow may catch up with.
+    /// True if it explains an inconclusive run: a thousandth of the time, or one stall longer than
+    /// the burst with which a flow may catch up.
     pub fn explains(&self) -> bool {
         self.stalled * 1000 > self.watched || self.longest > Duration::from_millis(4)
     }

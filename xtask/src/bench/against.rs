@@ -1,20 +1,21 @@
-//! An earlier run's figures beside these. Ratios carry from one machine, and from one hour, to another; times do not.
+//! Compares an earlier run's figures with these. Ratios are comparable between machines and times
+//! of day; times are not.
 
 use super::Results;
 use super::figure::Figure;
 use super::table::{aligned, number};
 
-/// A figure of both runs: by how much it changed.
+/// A figure of both runs, and by how much it changed.
 #[derive(Debug, PartialEq)]
 struct Change<'a> {
     now: &'a Figure,
     before: &'a Figure,
-    /// Of the ratios where both have one, else of the medians.
+    /// Change of the ratio if both have one, otherwise of the median.
     factor: f64,
     of_ratios: bool,
 }
 
-/// The figures that both runs have, and those that only one has.
+/// Compares the figures of both runs, and lists those that only one of them has.
 pub fn table(file: &str, before: &Results, now: &Results) -> String {
     let rows: Vec<[String; 5]> = changes(before, now).iter().map(row).collect();
     let mut out = format!(
@@ -35,7 +36,7 @@ pub fn table(file: &str, before: &Results, now: &Results) -> String {
         &rows,
     ));
     for (word, some, others) in [("only then", before, now), ("only now", now, before)] {
-        // Of a benchmark that was not run in one of the two there is nothing to say.
+        // Leaves out benchmarks that only one of the runs executed.
         let in_both = |figure: &&Figure| {
             others
                 .figures
@@ -66,7 +67,7 @@ fn changes<'a>(before: &'a Results, now: &'a Results) -> Vec<Change<'a>> {
         .collect()
 }
 
-/// None where units or peers differ, or there is nothing to divide by.
+/// `None` if units or baselines differ, or if the divisor is 0.
 fn change<'a>(before: &'a Figure, now: &'a Figure) -> Option<Change<'a>> {
     let (new, old, of_ratios) = match (now.ratio, before.ratio) {
         (Some(new), Some(old)) if now.beside == before.beside => (new, old, true),

@@ -1,6 +1,8 @@
-//! Figures of benchmarks that criterion ran, from the files that it leaves: one folder `new` for each, with its samples.
+//! Figures of criterion's benchmarks, from the files that it leaves: a folder `new` for each, with
+//! its samples.
 //!
-//! A group called `codec beside copy` has a benchmark `copy`, to which the others of the group are put in relation.
+//! A group called `codec beside copy` has a benchmark `copy`, the baseline for the ratios of the
+//! others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ struct Sample {
     times: Vec<f64>,
 }
 
-/// All below `folder`, as figures of `bench`; none where criterion was not used.
+/// Reads all figures below `folder` as those of `bench`; none if criterion was not used.
 pub fn figures(bench: &str, folder: &Path) -> Result<Vec<Figure>> {
     let mut found = Vec::new();
     for folder in measured(folder)? {
@@ -92,7 +94,7 @@ impl Benchmark {
             .map_or(&self.group_id, |(group, _)| group)
     }
 
-    /// Its name in the group, with its parameter where it has one.
+    /// Name within the group, with its parameter if it has one.
     fn function(&self) -> String {
         [&self.function_id, &self.value_str]
             .into_iter()
@@ -103,7 +105,7 @@ impl Benchmark {
     }
 }
 
-/// The folders with samples, in the order of their names.
+/// The folders with samples, sorted by name.
 fn measured(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -140,7 +142,8 @@ mod tests {
         let folder = folder.join(group).join(function).join("new");
         fs::create_dir_all(&folder).unwrap();
         let benchmark = format!(
-            r#"{{"group_id":"{group}","function_id":"{function}","value_str":null,"throughput":null}}"#
+            r#"{{"group_id":"{group}","function_id":"{function}","value_str":null,
+                "throughput":null}}"#
         );
         fs::write(folder.join("benchmark.json"), benchmark).unwrap();
         fs::write(

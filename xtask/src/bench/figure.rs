@@ -1,9 +1,11 @@
-//! What a benchmark says of itself, one JSON object a line: a figure, or what it skipped and why.
+//! Output of a benchmark, one JSON object per line: a figure, or what was skipped and why.
 //!
 //! ```json
-//! {"bench":"program","name":"classify","unit":"ns","median":8.1,"min":8.0,"max":9.2,"ratio":1.35,"beside":"drop"}
+//! {"bench":"program","name":"classify","unit":"ns","median":8.1,"min":8.0,"max":9.2}
 //! {"bench":"wire","name":"trafgen","skipped":"not installed (package netsniff-ng)"}
 //! ```
+//!
+//! A ratio to another figure of the run adds `"ratio":1.35,"beside":"drop"`.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,14 +14,14 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-/// A measured figure: the median of repeats, and between which they lay.
+/// A measured figure: the median of repeats and their range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// The benchmark that gave it.
+    /// The benchmark that measured it.
     pub bench: String,
-    /// What was measured; not twice in a benchmark.
+    /// Name; unique within the benchmark.
     pub name: String,
-    /// Such as `ns`, `Mpps` or `%`.
+    /// Unit, such as `ns`, `Mpps` or `%`.
     pub unit: String,
     pub median: f64,
     pub min: f64,
@@ -31,17 +33,17 @@ pub struct Figure {
     pub ratio_min: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_max: Option<f64>,
-    /// What the ratio is to.
+    /// The figure that the ratio refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
 }
 
-/// Something that could not be measured here.
+/// A measurement that is impossible here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     pub bench: String,
     pub name: String,
-    /// Why.
+    /// Reason.
     pub skipped: String,
 }
 
@@ -52,7 +54,7 @@ pub enum Line {
     Figure(Figure),
 }
 
-/// The lines of a file; none where there is no file.
+/// Reads the lines of a file; none if the file does not exist.
 pub fn read(file: &Path) -> Result<Vec<Line>> {
     match fs::read_to_string(file) {
         Ok(text) => parse(&text).with_context(|| file.display().to_string()),
@@ -79,7 +81,7 @@ fn parse_line(line: &str) -> Result<Line> {
     Ok(parsed)
 }
 
-/// Median, least and greatest of values that there are.
+/// Returns median, least and greatest of `values`; `None` if there are none.
 pub fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -115,11 +117,15 @@ pub mod tests {
 
     #[test]
     fn lines_are_figures_or_skips() {
-        let text = r#"{"bench":"program","name":"classify","unit":"ns","median":8.5,"min":8,"max":9.25,"ratio":1.5,"beside":"drop"}
-
-{"bench":"storm","name":"gap","unit":"us","median":14,"min":13,"max":90}
-{"bench":"wire","name":"trafgen","skipped":"not installed"}
-"#;
+        let text = concat!(
+            r#"{"bench":"program","name":"classify","unit":"ns","median":8.5,"min":8,"max":9.25,"#,
+            r#""ratio":1.5,"beside":"drop"}"#,
+            "\n\n",
+            r#"{"bench":"storm","name":"gap","unit":"us","median":14,"min":13,"max":90}"#,
+            "\n",
+            r#"{"bench":"wire","name":"trafgen","skipped":"not installed"}"#,
+            "\n",
+        );
         let classify = Figure {
             min: 8.0,
             max: 9.25,

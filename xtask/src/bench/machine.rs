@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine on which the figures were measured.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::step;
 /// Share of the CPUs in use above which figures are noisy.
 const BUSY: f64 = 0.1;
 
-/// The machine, the sources and the hour. What cannot be found out is `unknown`.
+/// The machine, the sources and the time. Unknown values are `unknown`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
@@ -21,19 +21,19 @@ pub struct Machine {
     pub virtualised: String,
     pub governor: String,
     pub kernel: String,
-    /// Mitigations that are in force, by vulnerability.
+    /// Active mitigations, by vulnerability.
     pub mitigations: Vec<String>,
     pub rustc: String,
     pub commit: String,
     pub date: String,
-    /// Processes that ran or wanted to over the last minute, before anything was built.
+    /// Load average over the last minute, taken before the build.
     pub load: f64,
-    /// Share of the CPUs' time that was in use in the second before the first benchmark.
+    /// Share of the CPUs' time in use in the second before the first benchmark.
     pub busy: f64,
 }
 
 impl Machine {
-    /// Asks for everything that does not change while the benchmarks run.
+    /// Collects everything that does not change while the benchmarks run.
     pub fn describe(root: &Path) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         Self {
@@ -56,14 +56,14 @@ impl Machine {
         }
     }
 
-    /// How busy the machine is now.
+    /// Measures the current load.
     pub fn measure_load(&mut self) {
         let before = cpu_time(&read("/proc/stat"));
         thread::sleep(Duration::from_secs(1));
         self.busy = busy(before, cpu_time(&read("/proc/stat")));
     }
 
-    /// Why the figures may mislead.
+    /// Lists the reasons why the figures may mislead.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.busy > BUSY {
@@ -87,7 +87,7 @@ impl Machine {
         warnings
     }
 
-    /// What times depend on.
+    /// Lists the facts on which times depend.
     pub fn hardware(&self) -> (&str, usize, &str) {
         (&self.cpu, self.cpus, &self.virtualised)
     }
@@ -124,7 +124,8 @@ impl fmt::Display for Machine {
         writeln!(f, "  commit {commit}, {rustc}, {date}")?;
         write!(
             f,
-            "  load average {load} before the build, CPUs {:.0} % in use before the first benchmark",
+            "  load average {load} before the build, CPUs {:.0} % in use before the first \
+             benchmark",
             busy * 100.0
         )
     }
@@ -134,7 +135,7 @@ fn read(file: &str) -> String {
     fs::read_to_string(file).unwrap_or_default()
 }
 
-/// What the command prints, where it does.
+/// Output of a command; `None` if it fails.
 fn said(command: &mut Command) -> Option<String> {
     let said = command.output().ok()?;
     Some(String::from_utf8_lossy(&said.stdout).trim().to_owned()).filter(|said| !said.is_empty())
@@ -160,7 +161,7 @@ fn cpu_model(cpuinfo: &str) -> String {
     )
 }
 
-/// For machines without systemd: the CPU says that there is one, and not which.
+/// For machines without systemd: the CPU shows that there is a hypervisor, but not which.
 fn hypervisor(cpuinfo: &str) -> String {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     match flags.map(|flags| {
@@ -206,7 +207,7 @@ fn commit(root: &Path) -> String {
     }
 }
 
-/// The first field of /proc/loadavg.
+/// Parses the first field of /proc/loadavg.
 fn load(loadavg: &str) -> f64 {
     loadavg
         .split_ascii_whitespace()
@@ -215,7 +216,8 @@ fn load(loadavg: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Time of all CPUs since boot, and of that the idle one, in ticks: the first line of /proc/stat.
+/// Parses the first line of /proc/stat: time of all CPUs since boot, and the idle part of it, in
+/// ticks.
 fn cpu_time(stat: &str) -> (u64, u64) {
     let ticks: Vec<u64> = stat
         .lines()
@@ -225,7 +227,8 @@ fn cpu_time(stat: &str) -> (u64, u64) {
         .skip(1)
         .flat_map(str::parse)
         .collect();
-    // user nice system idle iowait irq softirq steal; guest time is in user and nice already.
+    // Fields: user nice system idle iowait irq softirq steal. Guest time is in user and nice
+    // already.
     let idle = ticks.iter().skip(3).take(2).sum();
     (ticks.iter().take(8).sum(), idle)
 }

@@ -1,11 +1,11 @@
-//! The closing table.
+//! The table at the end.
 
 use std::fmt::Write;
 
 use super::Results;
 use super::figure::Figure;
 
-/// The machine, all figures, and what was skipped or failed.
+/// Renders the machine, all figures, and what was skipped or failed.
 pub fn of(results: &Results) -> String {
     let mut out = format!("==> figures\n{}\n", results.machine);
     let rows: Vec<[String; 5]> = results.figures.iter().map(row).collect();
@@ -68,7 +68,7 @@ fn ratio(figure: &Figure) -> String {
     format!("{}{spread}{beside}", number(ratio))
 }
 
-/// Three significant digits, or all those before the point.
+/// Three significant digits, or all digits before the point.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 | 100.0.. => 0,
@@ -81,7 +81,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Columns as wide as their widest field; the last one as it is.
+/// Pads columns to their widest field, except the last one.
 pub fn aligned<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
     let length = |text: &str| text.chars().count();
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! The benchmarks of the workspace, as cargo knows them.
+//! The benchmarks of the workspace, from cargo's metadata.
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +21,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// All `[[bench]]` targets, in the order of packages and names.
+/// All `[[bench]]` targets, sorted by package and name.
 pub fn find(root: &Path) -> Result<Vec<Target>> {
     let metadata = step::output(
         step::cargo()
@@ -49,7 +49,8 @@ fn of_metadata(metadata: &Value) -> Vec<Target> {
     found
 }
 
-/// Those called `names`; all where none is named. An error that lists what there is where a name is unknown.
+/// Selects the targets called `names`, or all if `names` is empty. The error for an unknown name
+/// lists the known ones.
 pub fn select(targets: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
     if let Some(unknown) = names
         .iter()
@@ -67,7 +68,7 @@ pub fn select(targets: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
         .collect())
 }
 
-/// The command that builds them and runs none.
+/// Returns the command that builds them without running any.
 pub fn build(targets: &[Target]) -> Command {
     let mut cargo = step::cargo();
     cargo.args(["bench", "--no-run"]);
@@ -96,7 +97,8 @@ mod tests {
     #[test]
     fn benches_are_found_among_all_targets() {
         let metadata = serde_json::json!({"packages": [
-            {"name": "pfc-user", "targets": [{"kind": ["lib"], "name": "validator"}, {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "host"}]},
+            {"name": "pfc-user", "targets": [{"kind": ["lib"], "name": "validator"},
+             {"kind": ["bench"], "name": "wire"}, {"kind": ["bench"], "name": "host"}]},
             {"name": "ib-mad", "targets": [{"kind": ["bench"], "name": "codec"}]},
         ]});
         assert_eq!(
@@ -131,7 +133,10 @@ mod tests {
             target("pfc-user", "wire"),
         ]));
         assert!(
-            command.ends_with("bench --no-run --package ib-mad --package pfc-user --bench codec --bench host --bench wire"),
+            command.ends_with(
+                "bench --no-run --package ib-mad --package pfc-user --bench codec --bench host \
+                 --bench wire"
+            ),
             "{command}"
         );
     }

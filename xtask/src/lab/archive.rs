@@ -1,5 +1,5 @@
 //! Debian's archive beside the machine's own packages: a private apt root with further suites, for
-//! kernels and a QEMU that the machine's release does not have. Nothing of it is installed.
+//! kernels and a QEMU that the machine's release does not have. Nothing from it is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::step::{self, step};
 use crate::{setup, toolchain};
 
-/// Keys of all of Debian's releases, from the package debian-archive-keyring.
+/// Keys of all Debian releases, from the package debian-archive-keyring.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Suites of the archive that the labs take packages from: 5.10, 6.1 and 6.12, QEMU with igb, and
-/// the newest kernel.
+/// Suites from which the labs take packages: 5.10, 6.1 and 6.12, QEMU with igb, and the newest
+/// kernel.
 const SUITES: [&str; 4] = [
     "bullseye",
     "bookworm",
@@ -29,7 +29,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Makes the root, and gets the lists of packages where there are none yet.
+    /// Makes the root, and downloads the lists of packages if there are none.
     pub fn open() -> Result<Self> {
         for tool in ["apt-get", "apt-cache", "dpkg"] {
             if !setup::in_path(tool) {
@@ -56,7 +56,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Gets the lists of packages anew. A suite that has left the archive costs its kernel alone.
+    /// Updates the lists of packages. If a suite has left the archive, only its kernel is lost.
     pub fn update(&self) -> Result<()> {
         step("lists of Debian's packages, for the labs", || {
             step::run(self.apt("apt-get").args(["-qq", "update"])).or_else(|error| {
@@ -66,8 +66,8 @@ impl Archive {
         })
     }
 
-    /// Name of the package whose name starts so, goes on with a version and ends with `-amd64`, of
-    /// the highest version.
+    /// Finds the package with the highest version among those named `prefix`, a version and
+    /// `-amd64`.
     pub fn newest(&self, prefix: &str) -> Result<String> {
         let mut search = self.apt("apt-cache");
         search.args(["pkgnames", prefix]);
@@ -76,7 +76,7 @@ impl Archive {
             .with_context(|| format!("no suite of Debian has a package {prefix}*-amd64"))
     }
 
-    /// Packages that `package` depends on and whose names start so.
+    /// Packages that `package` depends on and whose names start with `prefix`.
     pub fn depends(&self, package: &str, prefix: &str) -> Result<Vec<String>> {
         let listed = step::output(self.apt("apt-cache").args(["depends", package]))?;
         let names = listed
@@ -88,9 +88,9 @@ impl Archive {
             .collect())
     }
 
-    /// What has to be unpacked beside the machine's own packages to run `packages`, which themselves
-    /// are always among it. One line a package, with name, version, size and hash; without asking
-    /// the network. `suite`: preferred to others.
+    /// Resolves what has to be unpacked beside the machine's own packages to run `packages`, which
+    /// are themselves included. Returns one line per package with name, version, size and hash;
+    /// uses no network. `suite` is preferred to others.
     pub fn closure(&self, packages: &[&str], suite: Option<&str>) -> Result<String> {
         let mut simulate = self.apt("apt-get");
         simulate.args(["-s", "--no-install-recommends", "--reinstall", "install"]);
@@ -101,12 +101,12 @@ impl Archive {
         self.exactly(&to_install(&simulated).collect::<Vec<_>>())
     }
 
-    /// The same for these packages alone; `NAME=VERSION` or `NAME`.
+    /// Returns the same lines for these packages only, each given as `NAME=VERSION` or `NAME`.
     pub fn exactly<S: AsRef<str>>(&self, packages: &[S]) -> Result<String> {
         let mut download = self.apt("apt-get");
         download.args(["-qq", "download", "--print-uris"]);
         let uris = step::output(download.args(packages.iter().map(AsRef::as_ref)))?;
-        // Where they come from is apt's business.
+        // The URI is apt's business.
         let mut lines: Vec<&str> = uris
             .lines()
             .filter_map(|line| Some(line.split_once(' ')?.1))
@@ -115,7 +115,7 @@ impl Archive {
         Ok(lines.join("\n"))
     }
 
-    /// Downloads such packages and unpacks them below `folder`.
+    /// Downloads the packages of such lines and unpacks them below `folder`.
     pub fn unpack(&self, wanted: &str, folder: &Path) -> Result<()> {
         let archives = folder.join("archives");
         fs::create_dir_all(&archives).with_context(|| cannot_write(folder))?;
@@ -130,7 +130,7 @@ impl Archive {
         Ok(fs::remove_dir_all(&archives)?)
     }
 
-    /// A command of apt in this root. Packages of the machine count as installed.
+    /// Makes an apt command in this root. Packages of the machine count as installed.
     fn apt(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let at = |name: &str| self.folder.join(name).display().to_string();
@@ -139,7 +139,7 @@ impl Archive {
             "Dir::Etc::sourceparts=/dev/null".to_owned(),
             format!("Dir::State::lists={}", at("lists")),
             format!("Dir::Cache={}", at("cache")),
-            // Lists and archives go where only root may write.
+            // Lists and archives lie in folders that only root may write.
             "APT::Sandbox::User=root".to_owned(),
             "Acquire::Languages=none".to_owned(),
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
@@ -150,7 +150,7 @@ impl Archive {
     }
 }
 
-/// An error's words on a place in the cache.
+/// Error message for a place in the cache.
 pub fn cannot_write(path: &Path) -> String {
     format!(
         "cannot write to {}; VALIDATOR_CACHE names another folder",
@@ -158,11 +158,11 @@ pub fn cannot_write(path: &Path) -> String {
     )
 }
 
-/// The private root's list of sources, on the servers that the machine's own name.
+/// The private root's list of sources, on the servers of the machine's own list.
 fn sources() -> Result<String> {
     let known = index_targets()?;
     let known = if known.is_empty() {
-        // apt knows of an archive whose it is when it has its lists.
+        // apt knows an archive's label only from its lists.
         step::run(Command::new("apt-get").args(["-q", "update"]))?;
         index_targets()?
     } else {
@@ -211,8 +211,8 @@ fn sources_of(targets: &str) -> Option<String> {
     Some(lines.concat())
 }
 
-/// The name with the highest numbers behind `prefix`, of those that are a prefix, a version and
-/// `-amd64`.
+/// Of the names that are `prefix`, a version and `-amd64`, returns the one with the highest
+/// version.
 fn newest_of<'a>(names: impl Iterator<Item = &'a str>, prefix: &str) -> Option<String> {
     let version = |name: &str| -> Option<Vec<u32>> {
         let version = name.strip_prefix(prefix)?.strip_suffix("-amd64")?;
@@ -229,7 +229,7 @@ fn newest_of<'a>(names: impl Iterator<Item = &'a str>, prefix: &str) -> Option<S
         .map(|(_, name)| name.to_owned())
 }
 
-/// What a simulated installation would add or install anew, as `NAME=VERSION`.
+/// Packages that a simulated installation would install or reinstall, as `NAME=VERSION`.
 fn to_install(simulated: &str) -> impl Iterator<Item = String> {
     simulated.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
@@ -238,7 +238,8 @@ fn to_install(simulated: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// `NAME=VERSION` of a line that starts with the archive's name, such as `seabios_1.16.2-1_all.deb`.
+/// Parses `NAME=VERSION` from a line that starts with the archive's name, such as
+/// `seabios_1.16.2-1_all.deb`.
 fn pinned(line: &str) -> Option<String> {
     let mut parts = line.split(' ').next()?.split('_');
     let (name, version) = (parts.next()?, parts.next()?);

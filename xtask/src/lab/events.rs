@@ -1,4 +1,4 @@
-//! What the lab waits for, in one queue.
+//! The events that the lab waits for, in one queue.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::ExitStatus;
@@ -10,21 +10,21 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event {
     /// A line of the guest's console.
     Line(String),
-    /// There is no more of it: the guest has ended.
+    /// The end of the console: the guest has ended.
     ConsoleClosed,
-    /// Somebody wants us to end.
+    /// This process received a signal.
     Signal(i32),
     /// The validator has ended.
     Ended(ExitStatus),
 }
 
-/// Makes events of SIGINT and SIGTERM, as long as anybody takes them: what was made has to be taken away first. Programs that are
-/// started from now on get them as ever.
+/// Turns SIGINT and SIGTERM into events while there is a receiver, so that the lab can clean up
+/// first. Programs started from now on receive the signals as usual.
 pub fn send_signals(events: Sender<Event>) -> Result<()> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).context("SIGINT and SIGTERM cannot be handled")?;
@@ -39,7 +39,7 @@ pub fn send_signals(events: Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Sends the lines of a console, until it ends.
+/// Sends the lines of a console until it ends.
 pub fn send_lines(console: impl Read + Send + 'static, events: Sender<Event>) {
     thread::spawn(move || {
         for line in BufReader::new(console).split(b'\n').map_while(Result::ok) {
@@ -48,7 +48,7 @@ pub fn send_lines(console: impl Read + Send + 'static, events: Sender<Event>) {
                 return;
             }
         }
-        // Nobody may listen any more, which is well.
+        // There may be no receiver left, which is fine.
         let _ = events.send(Event::ConsoleClosed);
     });
 }

@@ -13,7 +13,7 @@ use super::initrd::FAILED;
 use super::packages::Tree;
 use crate::step;
 
-/// Lines of the console that are shown when it does not come up.
+/// Lines of the console shown when the guest does not come up.
 const SHOWN: usize = 20;
 
 /// The guest's clock.
@@ -21,12 +21,12 @@ const SHOWN: usize = 20;
 pub enum Clock {
     /// The host's.
     Real,
-    /// Virtual time, in which an instruction takes a nanosecond and waiting takes none: what the
-    /// guest measures does not depend on how busy the host is.
+    /// Virtual time: an instruction takes a nanosecond and waiting takes none. The guest's
+    /// measurements do not depend on the host's load.
     Virtual,
 }
 
-/// A machine to be started.
+/// The machine to start.
 pub struct Machine<'a> {
     pub tools: &'a Tree,
     pub kernel: &'a Tree,
@@ -35,22 +35,22 @@ pub struct Machine<'a> {
     pub cpus: u32,
     /// Mebibytes of memory.
     pub memory: u32,
-    /// Arguments of QEMU for devices and what they are linked to.
+    /// QEMU arguments for the devices and their links.
     pub devices: Vec<String>,
 }
 
-/// A running QEMU. Dropping it ends it: nothing of the guest is on a disk.
+/// A running QEMU. Dropping it ends it; nothing of the guest is on a disk.
 pub struct Guest {
     qemu: Child,
     console: Vec<String>,
 }
 
 impl Guest {
-    /// Starts it in the thread's network namespace.
+    /// Starts it in the network namespace of the calling thread.
     pub fn start(machine: &Machine<'_>, events: Sender<Event>) -> Result<Self> {
         let mut qemu = machine.command()?;
         qemu.stdin(Stdio::null()).stdout(Stdio::piped());
-        // Not in the terminal's group: Ctrl-C ends what runs next to it first.
+        // Outside the terminal's process group: Ctrl-C ends what runs beside the guest first.
         qemu.process_group(0);
         let mut child = qemu
             .spawn()
@@ -62,8 +62,8 @@ impl Guest {
         })
     }
 
-    /// Waits for a line of the console that begins so, for `limit` at most: what takes longer hangs.
-    /// Shows lines to `heard`.
+    /// Waits at most `limit` for a line of the console that begins with `start`. Passes every line
+    /// to `heard`.
     pub fn wait_for(
         &mut self,
         start: &str,
@@ -108,12 +108,12 @@ impl Guest {
         }
     }
 
-    /// Keeps a line of the console.
+    /// Records a line of the console.
     pub fn heard(&mut self, line: String) {
         self.console.push(line);
     }
 
-    /// The end of what the console said.
+    /// The last lines of the console.
     pub fn last_lines(&self) -> String {
         let from = self.console.len().saturating_sub(SHOWN);
         let lines = self.console[from..]
@@ -133,7 +133,7 @@ impl Drop for Guest {
 
 impl Machine<'_> {
     fn command(&self) -> Result<Command> {
-        // QEMU ends with this thread even if that is killed.
+        // QEMU ends with this thread even if the thread is killed.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "--"]);
         qemu.arg(self.tools.program("qemu-system-x86_64")?);
@@ -155,7 +155,7 @@ impl Machine<'_> {
             "-machine",
             "q35",
         ]);
-        // KVM hangs where it is nested and half supported; TCG is the same everywhere.
+        // KVM hangs if it is nested and half supported; TCG is the same everywhere.
         match self.clock {
             Clock::Real => qemu.args(["-accel", "tcg"]),
             Clock::Virtual => qemu.args([
@@ -172,7 +172,7 @@ impl Machine<'_> {
             .arg(self.kernel.image()?.0)
             .arg("-initrd")
             .arg(self.initrd);
-        // On a busy host the timer check panics now and then, and the clock falls back to hpet.
+        // On a busy host the timer check sometimes panics, and the clock falls back to hpet.
         let quirks = "no_timer_check tsc=reliable mitigations=off net.ifnames=0";
         qemu.args(["-append", &format!("console=ttyS0 panic=-1 quiet {quirks}")]);
         qemu.args(&self.devices);

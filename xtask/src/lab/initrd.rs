@@ -1,4 +1,4 @@
-//! A guest's files: all in its initial RAM disk, as it has no other.
+//! A guest's files: all are in its initial RAM disk, as it has no other disk.
 
 use std::fs;
 use std::io::Write;
@@ -12,16 +12,17 @@ use super::modules;
 use super::packages::{Tree, needed_libraries};
 use crate::step;
 
-/// Beginning of the guest's line on what went wrong.
+/// Start of the line by which the guest reports a failure.
 pub const FAILED: &str = "lab: failed: ";
 
-/// Busybox's shell prefers applets of its own to programs in PATH, so that those of iproute2 are
-/// named in full.
+/// Busybox's shell prefers its own applets to programs in PATH, so iproute2's programs are called
+/// by their full path.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/tools:/bin LD_LIBRARY_PATH=/lib HOME=/root
 fail() { echo "lab: failed: $*"; poweroff -f; }
-mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev || fail "mount"
+mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev ||
+    fail "mount"
 mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run || fail "mount tmpfs"
 mount -t bpf bpf /sys/fs/bpf || fail "mount bpf"
 while read -r module; do insmod "/modules/$module" || fail "insmod $module"; done < /modules/order
@@ -31,7 +32,7 @@ $ip link set lo up
 poweroff -f
 "#;
 
-/// Files of an initial RAM disk that is being put together.
+/// Files of an initial RAM disk being assembled.
 pub struct Initrd<'a> {
     root: PathBuf,
     packed: PathBuf,
@@ -39,8 +40,8 @@ pub struct Initrd<'a> {
 }
 
 impl<'a> Initrd<'a> {
-    /// Begins one below `folder`: with busybox, iproute2, these modules of `kernel`, and `script`,
-    /// which the guest's shell runs when its modules are loaded.
+    /// Starts one below `folder`, with busybox, iproute2, these modules of `kernel`, and `script`,
+    /// which the guest's shell runs once the modules are loaded.
     pub fn begin(
         folder: &Path,
         tools: &'a Tree,
@@ -65,7 +66,7 @@ impl<'a> Initrd<'a> {
         ] {
             fs::create_dir_all(files.root.join(folder))?;
         }
-        // The loader and libibverbs look where Debian has libraries.
+        // The loader and libibverbs look in Debian's folder of libraries.
         symlink("/lib", files.root.join("lib/x86_64-linux-gnu"))?;
         files.copy(&tools.program("busybox")?, "bin/busybox")?;
         files.program(&tools.program("ip")?, "tools/ip")?;
@@ -73,7 +74,7 @@ impl<'a> Initrd<'a> {
         Ok(files)
     }
 
-    /// Adds a file of that content.
+    /// Adds a file with these contents.
     pub fn write(&mut self, to: &str, content: &[u8], mode: u32) -> Result<()> {
         let path = self.root.join(to);
         let write = fs::create_dir_all(path.parent().expect("below the root"))
@@ -116,12 +117,12 @@ impl<'a> Initrd<'a> {
         symlink(to, &path).with_context(|| format!("cannot make {}", path.display()))
     }
 
-    /// Adds a program with the libraries that it needs.
+    /// Adds a program with its libraries.
     pub fn program(&mut self, from: &Path, to: &str) -> Result<()> {
         self.copy(from, to)?;
         for library in needed_libraries(from, self.tools)? {
             let name = library.file_name().expect("a file").to_string_lossy();
-            // The loader's place is in every program.
+            // The path of the loader is part of every program.
             let folder = if name.starts_with("ld-linux") {
                 "lib64"
             } else {
@@ -135,7 +136,8 @@ impl<'a> Initrd<'a> {
         Ok(())
     }
 
-    /// The same without symbols, which nobody reads in a guest: they are most of what we build.
+    /// Adds a program without its symbols: they are most of its size, and nobody reads them in a
+    /// guest.
     pub fn stripped(&mut self, from: &Path, to: &str) -> Result<()> {
         self.program(from, to)?;
         step::run(Command::new("strip").arg(self.root.join(to)))
@@ -156,7 +158,8 @@ impl<'a> Initrd<'a> {
         self.write("modules/order", list.as_bytes(), 0o644)
     }
 
-    /// Makes an archive as the kernel takes it, uncompressed: to unpack takes longer than to load.
+    /// Makes an archive in the kernel's format, uncompressed: unpacking would take longer than
+    /// loading.
     pub fn pack(self) -> Result<PathBuf> {
         let mut names = Vec::new();
         list(&self.root, &self.root, &mut names)?;
@@ -182,7 +185,7 @@ impl<'a> Initrd<'a> {
     }
 }
 
-/// Lists folders before what is in them.
+/// Lists folders before their contents.
 fn list(root: &Path, folder: &Path, names: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -19,23 +19,23 @@ use crate::step::step;
 pub struct KernelLab {
     #[command(flatten)]
     setup: setup::Install,
-    /// Boot this one alone
+    /// Boot only this kernel
     #[arg(long)]
     kernel: Option<Kernel>,
 }
 
-/// Kernels that the programs have to work on, and one that is too old.
+/// Kernels on which the programs have to work, and one that is too old.
 const ROWS: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::Newest];
 /// Test programs that the guest runs.
 const PROGRAMS: [&str; 4] = ["traffic_live", "xdp", "watch", "responder"];
 const MODULES: [&str; 4] = ["veth", "sch_ingress", "cls_bpf", "act_mirred"];
-/// A kernel takes a minute or two; several times as long where others keep the machine busy.
+/// A kernel takes a minute or two; several times as long on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
-/// Mebibytes: the initial RAM disk is unpacked into half of it at most.
+/// Mebibytes: the initial RAM disk is unpacked into at most half of it.
 const MEMORY: u32 = 1024;
 
-/// Every program is loaded, and counts as the host does. No step depends on time, so the guest has
-/// the host's clock: counting instructions makes the verifier take ten times as long.
+/// Every program is loaded and counts as the host does. No step depends on time, so the guest uses
+/// the host's clock: counting instructions makes the verifier ten times slower.
 const COUNTS: &str = r#"
 export VALIDATOR_FRAMES=3000 VALIDATOR_SKIPS=/tmp/skips RUST_BACKTRACE=0
 cd /tmp
@@ -66,7 +66,7 @@ for log in /tmp/validator-verifier-*; do [ -e "$log" ] && tail -n 40 "$log"; don
 echo "lab: done"
 "#;
 
-/// A repetition of each family ends in a verdict, in virtual time.
+/// One repetition of each family ends in a verdict, in virtual time.
 const VERDICTS: &str = r#"
 cd /tmp
 sim="--testbed /configs/testbeds/sim.toml"
@@ -78,7 +78,7 @@ for log in /tmp/validator-verifier-*; do [ -e "$log" ] && tail -n 40 "$log"; don
 echo "lab: done"
 "#;
 
-/// One line, which names what the kernel lacks.
+/// One line that names what the kernel lacks.
 const REFUSES: &str = r#"
 says_what_is_missing() {
     /tools/validator watch lo > /tmp/said 2>&1 && return 1
@@ -97,7 +97,7 @@ pub fn run(root: &Path, options: &KernelLab) -> Result<ExitCode> {
     test(root, &rows)
 }
 
-/// Boots these in turn. `target/release/validator` is up to date by then.
+/// Boots these in turn. `target/release/validator` must be up to date.
 pub fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
     let archive = Archive::open()?;
     let tools = Tree::tools(&archive)?;
@@ -105,7 +105,7 @@ pub fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
     for kernel in rows {
         let tree = match Tree::kernel(&archive, *kernel) {
             Ok(tree) => tree,
-            // The archive may drop the one and not have the other yet.
+            // The archive may have dropped one and not have the other yet.
             Err(error) if !kernel.is_of_the_range() => {
                 println!("==> Linux {kernel} is left out: {error:#}");
                 continue;
@@ -135,7 +135,7 @@ pub fn test(root: &Path, rows: &[Kernel]) -> Result<ExitCode> {
     })
 }
 
-/// A kernel and all that its guests are made of.
+/// A kernel and everything that its guests are made of.
 struct Lab<'a> {
     root: &'a Path,
     tools: &'a Tree,
@@ -153,7 +153,7 @@ impl Lab<'_> {
         Ok(all)
     }
 
-    /// Boots once, for one script.
+    /// Boots once with one script.
     fn boot(
         &self,
         name: &str,

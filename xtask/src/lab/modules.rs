@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::packages::Tree;
 
-/// Modules that some guest of the labs loads.
+/// Modules that any guest of the labs loads.
 pub const ALL: [&str; 16] = [
     "virtio_pci",
     "virtio_net",
@@ -29,8 +29,8 @@ pub const ALL: [&str; 16] = [
     "rdma_rxe",
 ];
 
-/// The files of these modules and of what they need, in an order in which they can be loaded. What is
-/// in no file is built into the kernel.
+/// Returns the files of these modules and their dependencies in loading order. A module without a
+/// file is built into the kernel.
 pub fn needed(tree: &Tree, names: &[&str]) -> Result<Vec<PathBuf>> {
     let found = all(tree)?;
     let mut order = Vec::new();
@@ -40,7 +40,7 @@ pub fn needed(tree: &Tree, names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(order)
 }
 
-/// Removes all that no guest loads.
+/// Removes the modules that no guest loads.
 pub fn prune(tree: &Tree) -> Result<()> {
     let needed = needed(tree, &ALL)?;
     for path in all(tree)?
@@ -58,7 +58,7 @@ fn all(tree: &Tree) -> Result<HashMap<String, PathBuf>> {
     Ok(found)
 }
 
-/// Modules by the names that they go by when they are loaded.
+/// Finds modules by the names used to load them.
 fn find_modules(folder: &Path, found: &mut HashMap<String, PathBuf>) -> Result<()> {
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
@@ -77,7 +77,7 @@ fn find_modules(folder: &Path, found: &mut HashMap<String, PathBuf>) -> Result<(
     Ok(())
 }
 
-/// Adds a module after those that it needs. What is in none of the files is built into the kernel.
+/// Appends a module after its dependencies. A module without a file is built into the kernel.
 fn load_order(
     name: &str,
     found: &HashMap<String, PathBuf>,
@@ -96,7 +96,7 @@ fn load_order(
     Ok(())
 }
 
-/// What is in a module. Newer kernels have them compressed.
+/// Reads a module; newer kernels have them compressed.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     if path.extension().is_some_and(|extension| extension == "xz") {
         let output = Command::new("xz")
@@ -112,7 +112,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The names in the module's `depends=`.
+/// Parses the names in the module's `depends=`.
 fn depends(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {

@@ -1,5 +1,5 @@
-//! The link between the tester and the guest: a tap in a network namespace that has no name, and that goes, with all that is in it,
-//! when the last process in it has ended, however it ended.
+//! The link between the tester and the guest: a tap in a network namespace without a name. The
+//! namespace and all in it disappear when its last process ends, for whatever reason.
 
 use std::process::Command;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::step;
 pub const TAP: &str = "tap0";
 /// Its MAC address.
 pub const HOST_MAC: &str = "02:00:00:00:16:01";
-/// The guest's.
+/// The guest's MAC address.
 pub const GUEST_MAC: &str = "02:00:00:00:16:02";
 
 /// The two ends' addresses.
@@ -23,7 +23,7 @@ pub struct Pair {
     pub prefix: u8,
 }
 
-/// Of the blocks for benchmarks (RFC 2544, RFC 5180), which are routed nowhere.
+/// From the blocks for benchmarks (RFC 2544, RFC 5180), which are not routed anywhere.
 pub const ADDRESSES: [Pair; 2] = [
     Pair {
         host: "198.18.16.1",
@@ -37,7 +37,7 @@ pub const ADDRESSES: [Pair; 2] = [
     },
 ];
 
-/// The guest's network card, as arguments of QEMU.
+/// QEMU arguments of the guest's network card.
 pub fn devices() -> Vec<String> {
     let netdev = format!("tap,id=net,ifname={TAP},script=no,downscript=no");
     let device = format!("virtio-net-pci,netdev=net,mac={GUEST_MAC},romfile=");
@@ -46,7 +46,7 @@ pub fn devices() -> Vec<String> {
         .to_vec()
 }
 
-/// Settings of the guest's shell for its end of the link.
+/// Variables of the guest's shell for its end of the link.
 pub fn settings(mtu: u16) -> String {
     let pairs = ADDRESSES.map(|pair| format!("{}/{},{}", pair.guest, pair.prefix, pair.host));
     format!(
@@ -55,7 +55,7 @@ pub fn settings(mtu: u16) -> String {
     )
 }
 
-/// Does `work` on a thread that is in such a namespace, as what it starts is.
+/// Runs `work` on a thread in such a namespace; programs that it starts are in it too.
 pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {

@@ -1,5 +1,5 @@
 //! `cargo xtask lab nic`: tester, simulated switch and pairs of network cards in one guest with
-//! virtual time, QEMU hubs as cables.
+//! virtual time; QEMU hubs are the cables.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,13 +20,13 @@ use crate::step::step;
 pub struct NicLab {
     #[command(flatten)]
     setup: setup::Install,
-    /// Models of the tester's ports; all unless given
+    /// Models of the tester's ports (default: all)
     #[arg(long, value_enum)]
     model: Vec<Model>,
-    /// Kernels of the guest; 6.1 and 6.12 unless given
+    /// Kernels of the guest (default: 6.1 and 6.12)
     #[arg(long, value_enum)]
     kernel: Vec<Kernel>,
-    /// One repetition of each model, as `cargo xtask test` runs it, instead of four
+    /// One repetition per model, as in `cargo xtask test`, instead of four
     #[arg(long)]
     quick: bool,
 }
@@ -41,7 +41,7 @@ pub enum Model {
     E1000,
 }
 
-/// Pairs of model and kernel that have the tool work differently.
+/// Models that exercise different paths of the tool.
 const FULL: [Model; 5] = [
     Model::VirtioNet,
     Model::Igb,
@@ -50,13 +50,13 @@ const FULL: [Model; 5] = [
     Model::E1000,
 ];
 const KERNELS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
-/// The part of `cargo xtask test`: a driver that takes its link down when a program is attached.
+/// Part of `cargo xtask test`: a driver that takes its link down when a program is attached.
 const QUICK: (Model, Kernel) = (Model::Igb, Kernel::V6_12);
 
-/// A repetition takes up to a minute; several times as long where others keep the machine busy.
+/// A repetition takes up to a minute; several times as long on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 const MEMORY: u32 = 1024;
-/// Modules of the switch's ports, and of the cable that stands in its place at first.
+/// Modules of the switch's ports, and of the cable that replaces the switch at first.
 const COMMON_MODULES: [&str; 5] = [
     "virtio_pci",
     "virtio_net",
@@ -64,28 +64,28 @@ const COMMON_MODULES: [&str; 5] = [
     "cls_matchall",
     "act_mirred",
 ];
-/// Addresses of the tester's ports and of the switch's; the last octet is the number of the port.
+/// MAC addresses of the tester's ports and the switch's; the last octet is the port's number.
 const TESTER_MAC: &str = "52:54:00:00:00:0";
 const SWITCH_MAC: &str = "52:54:00:00:01:0";
 
-/// Differences of a model as a port of the tester.
+/// Properties of a model as a port of the tester.
 struct Port {
     /// Name of the device in QEMU, and of its driver in Linux.
     device: &'static str,
     driver: &'static str,
     /// Kernel modules of the driver.
     modules: &'static [&'static str],
-    /// Table `ports` and `limits` of the testbed.
+    /// Tables `ports` and `limits` of the testbed.
     line_rate: Option<&'static str>,
     load: &'static str,
-    /// Obeys 802.3x until it is told not to.
+    /// Obeys 802.3x by default.
     pauses: bool,
     max_response: &'static str,
 }
 
 impl Model {
     fn port(self) -> Port {
-        // A real link's speed is 1 Gbit/s here, of which an emulated machine bears a tenth.
+        // The real link's speed is 1 Gbit/s; an emulated machine manages a tenth of it.
         let gigabit = Port {
             device: "",
             driver: "",
@@ -96,7 +96,7 @@ impl Model {
             max_response: "2ms",
         };
         match self {
-            // Knows no speed, so that the testbed names one that the machine bears.
+            // Knows no speed, so the testbed names one that the machine manages.
             Self::VirtioNet => Port {
                 device: "virtio-net-pci",
                 driver: "virtio_net",
@@ -118,7 +118,7 @@ impl Model {
                 modules: &["vmxnet3"],
                 ..gigabit
             },
-            // Moderates its interrupts: 1.4 ms of latency were seen.
+            // Moderates its interrupts: latencies of 1.4 ms were observed.
             Self::E1000e => Port {
                 device: "e1000e",
                 driver: "e1000e",
@@ -138,7 +138,7 @@ impl Model {
         }
     }
 
-    /// The tester's two ports and the switch's, cabled by hubs, as arguments of QEMU.
+    /// QEMU arguments of the tester's two ports and the switch's, cabled by hubs.
     fn devices(self) -> Vec<String> {
         let mut arguments = Vec::new();
         for number in 0..2 {
@@ -150,7 +150,7 @@ impl Model {
                     "{device},netdev={id},mac={mac}{number},romfile={bus}"
                 ));
             };
-            // igb may be a multi-function device and wants a slot of its own behind a root port.
+            // igb may be a multi-function device and needs a slot of its own behind a root port.
             let bus = if self == Self::Igb {
                 format!(",bus=rp{number}")
             } else {
@@ -185,7 +185,7 @@ impl Model {
     }
 }
 
-/// Interfaces are named in the order of their modules, so that they are renamed by their address.
+/// Interfaces are numbered in the order of their modules, so they are renamed by their address.
 const SCRIPT: &str = r#"
 cd /tmp
 echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6
@@ -225,7 +225,8 @@ if [ -n "$PAUSE" ]; then
 fi
 step "check --fix on $DRIVER, cabled" checks --fix
 for port in d0 d1; do /tools/tc qdisc del dev $port clsact; $ip link set $port promisc off; done
-/tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 > /tmp/switch 2>&1 &
+/tools/validator dut switch --port d0 --port d1 --line-rate "$RATE" --lossless 3,4 \
+    > /tmp/switch 2>&1 &
 until grep -q ready /tmp/switch; do
     kill -0 $! 2>/dev/null || { cat /tmp/switch; fail "the simulated switch"; }
     usleep 10000
@@ -285,7 +286,7 @@ pub fn run(root: &Path, options: &NicLab) -> Result<ExitCode> {
     )
 }
 
-/// The part of `cargo xtask test`; `target/release/validator` is up to date by then.
+/// Part of `cargo xtask test`; `target/release/validator` must be up to date.
 pub fn test_one(root: &Path) -> Result<ExitCode> {
     test(root, &[QUICK], "nic-quick")
 }

@@ -1,5 +1,5 @@
-//! Debian packages that are unpacked into the cache, and not installed: QEMU's package is in the way
-//! of others that a machine may have, and the kernels are for guests alone.
+//! Debian packages that are unpacked into the cache instead of being installed: QEMU's package
+//! conflicts with others that a machine may have, and the kernels are for guests only.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +12,8 @@ use super::modules;
 use crate::step::{self, step};
 use crate::toolchain;
 
-/// Programs that run the guests or run in them. Also where the machine has them: the guest gets
-/// these, and files of different versions do not mix.
+/// Programs that run the guests or run in them. They are unpacked even if the machine has them: the
+/// guest uses these, and files of different versions do not mix.
 const TOOLS: [&str; 9] = [
     "qemu-system-x86",
     "qemu-system-common",
@@ -29,7 +29,7 @@ const TOOLS: [&str; 9] = [
 /// Kernels that the labs boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kernel {
-    /// Debian 11's, older than the programs need
+    /// Debian 11's, older than the programs require
     #[value(name = "5.10")]
     V5_10,
     /// Debian 12's, the oldest of the range
@@ -38,17 +38,17 @@ pub enum Kernel {
     /// Debian 13's, and Debian 12's second one
     #[value(name = "6.12")]
     V6_12,
-    /// The newest that Debian has packages of
+    /// The newest one that Debian has packages of
     Newest,
 }
 
 impl Kernel {
-    /// Whether the programs have to work on it: users' releases have it.
+    /// True if the programs have to work on it: users' releases have it.
     pub fn is_of_the_range(self) -> bool {
         matches!(self, Self::V6_1 | Self::V6_12)
     }
 
-    /// Beginning of the package's name.
+    /// Start of the package's name.
     fn prefix(self) -> &'static str {
         match self {
             Self::V5_10 => "linux-image-5.10.",
@@ -70,14 +70,14 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// A folder in the cache with packages unpacked in it.
+/// A folder in the cache with unpacked packages.
 pub struct Tree(PathBuf);
 
 impl Tree {
     /// QEMU and the programs of the guests.
     pub fn tools(archive: &Archive) -> Result<Self> {
         let wanted = || {
-            // igb came with QEMU 8.0; Debian 12 has a newer one than its own in its backports.
+            // igb arrived in QEMU 8.0; Debian 12 has a newer QEMU in its backports.
             let backports = archive.exactly(&["qemu-system-x86/bookworm-backports"]);
             let own = step::output(Command::new("dpkg").args(["--print-architecture"]));
             let suite = (backports.is_ok() && own.is_ok() && is_release("12"))
@@ -92,19 +92,19 @@ impl Tree {
         let wanted = || {
             let image = archive.newest(kernel.prefix())?;
             let mut packages = vec![image.clone()];
-            // Newer ones have the files in packages of their own.
+            // Newer ones split the files into packages of their own.
             for part in ["linux-binary-", "linux-modules-"] {
                 packages.extend(archive.depends(&image, part)?);
             }
             archive.exactly(&packages)
         };
-        // Four fifths of it all are modules that nobody loads. Another choice of them is another tree.
+        // Four fifths of the size are modules that nobody loads. Another selection is another tree.
         let kept = hash(&modules::ALL.join(",")) as u16;
         let name = format!("kernel-{kernel}-{kept:04x}");
         Self::prepare(archive, &name, wanted, modules::prune)
     }
 
-    /// Unpacks what is not there yet in the versions that apt knows.
+    /// Unpacks the packages in the versions that apt knows, if they are not there yet.
     fn prepare(
         archive: &Archive,
         name: &str,
@@ -131,7 +131,8 @@ impl Tree {
         })
     }
 
-    /// Named by names, versions and hashes of the packages, so that new ones are unpacked elsewhere.
+    /// Names the tree by names, versions and hashes of the packages, so that new ones are unpacked
+    /// elsewhere.
     fn of(name: &str, packages: &str) -> Self {
         Self(toolchain::cache().join(format!("lab-{name}-{:016x}", hash(packages))))
     }
@@ -142,7 +143,7 @@ impl Tree {
         packages: &str,
         finish: impl Fn(&Self) -> Result<()>,
     ) -> Result<()> {
-        // Another run may do the same. One that was killed leaves its own, which the next clears.
+        // Another run may do the same. The folder of a killed run is removed by the next.
         let work = self.0.with_extension(format!("{}.part", process::id()));
         clear_abandoned(&self.0)?;
         fs::create_dir_all(&work).with_context(|| cannot_write(&work))?;
@@ -150,19 +151,19 @@ impl Tree {
         finish(&Self(work.clone()))?;
         fs::write(work.join("packages"), packages)?;
         if fs::rename(&work, &self.0).is_err() {
-            // Another run was faster, or else there is nothing.
+            // Another run was faster, or there is a real error.
             fs::remove_dir_all(&work)?;
             fs::metadata(&self.0).with_context(|| format!("cannot make {}", self.0.display()))?;
         }
         Ok(())
     }
 
-    /// A file in it.
+    /// Path of a file in the tree.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.0.join(relative)
     }
 
-    /// A program, in the folder where this release of Debian has it.
+    /// Path of a program, in the folder that this release of Debian uses.
     pub fn program(&self, name: &str) -> Result<PathBuf> {
         let folders = ["usr/bin", "bin", "usr/sbin", "sbin"];
         let mut places = folders.iter().map(|folder| self.0.join(folder).join(name));
@@ -203,7 +204,7 @@ impl Tree {
         bail!("{} has no kernel", self.advice())
     }
 
-    /// As `LD_LIBRARY_PATH`: its libraries, before those of the machine.
+    /// Value of `LD_LIBRARY_PATH`: the tree's libraries, before those of the machine.
     pub fn libraries(&self) -> String {
         let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
         folders
@@ -217,7 +218,7 @@ impl Tree {
     }
 }
 
-/// Removes what killed runs left of the same tree: their process is gone.
+/// Removes leftovers of killed runs of the same tree: their process is gone.
 fn clear_abandoned(tree: &Path) -> Result<()> {
     let parent = tree.parent().context("a folder in the cache")?;
     fs::create_dir_all(parent).with_context(|| cannot_write(parent))?;
@@ -241,21 +242,21 @@ fn clear_abandoned(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether this machine runs that release of Debian.
+/// True if this machine runs that release of Debian.
 fn is_release(version: &str) -> bool {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let is = |line: &str| text.lines().any(|found| found == line);
     is("ID=debian") && is(&format!("VERSION_ID=\"{version}\""))
 }
 
-/// FNV-1a: the standard library's may change with its version.
+/// FNV-1a: the standard library's hash may change with its version.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The machine's libraries that `program` needs, and `tree`'s where it has them.
+/// Libraries that `program` needs: the tree's if it has them, otherwise the machine's.
 pub fn needed_libraries(program: &Path, tree: &Tree) -> Result<Vec<PathBuf>> {
     let mut ldd = Command::new("ldd");
     ldd.arg(program).env("LD_LIBRARY_PATH", tree.libraries());
@@ -268,7 +269,7 @@ pub fn needed_libraries(program: &Path, tree: &Tree) -> Result<Vec<PathBuf>> {
     })
 }
 
-/// Reads what ldd prints; the kernel's own page is no file.
+/// Parses the output of ldd; the vDSO is not a file.
 fn listed_libraries(listed: &str) -> Option<Vec<PathBuf>> {
     let files = listed
         .lines()
@@ -305,7 +306,7 @@ mod tests {
     fn a_killed_run_leaves_nothing_for_good() {
         let cache = tempfile::tempdir().unwrap();
         let tree = cache.path().join("lab-tools-00");
-        // No process has a number above the kernel's limit, 2^22.
+        // No process id exceeds the kernel's limit, 2^22.
         let (dead, alive) = (
             "lab-tools-00.4194305.part",
             format!("lab-tools-00.{}.part", process::id()),

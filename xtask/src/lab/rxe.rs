@@ -28,10 +28,11 @@ use crate::step::{self, step};
 pub struct Rxe {
     #[command(flatten)]
     setup: setup::Install,
-    /// MTU of the link; rxe makes of it the largest path MTU that fits, with 1500 that is 1024
+    /// MTU of the link; rxe uses the largest path MTU that fits: with 1500 that is 1024
     #[arg(long, default_value_t = MTU, value_parser = clap::value_parser!(u16).range(1280..=9000))]
     mtu: u16,
-    /// Passed on to `validator run`, such as --out DIR; or with --exec, the program to run instead, and its arguments
+    /// Passed on to `validator run`, such as --out DIR; with --exec, the program to run instead and
+    /// its arguments
     #[arg(last = true)]
     arguments: Vec<String>,
     /// Run another program than the validator next to the guest, such as a shell
@@ -41,16 +42,16 @@ pub struct Rxe {
 
 /// The agent's port in the guest.
 const AGENT_PORT: u16 = 18515;
-/// Beginning of what `validator agent` says when testers can connect.
+/// Start of the line that `validator agent` prints when testers can connect.
 const READY: &str = "ready: ";
-/// It takes 10 s; five times as long where others keep the machine busy. What takes longer hangs.
+/// Booting takes 10 s; five times as long on a busy machine. Beyond this limit the guest hangs.
 const BOOT: Duration = Duration::from_secs(180);
 /// Enough for the path MTU 4096.
 const MTU: u16 = 4500;
 /// The lab's own testbed.
 const TESTBED: &str = "configs/testbeds/rxe.toml";
 
-/// Ends with the validator's own exit code.
+/// Returns the validator's own exit code.
 pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
     if options.exec && options.arguments.is_empty() {
         bail!("--exec needs a program: cargo xtask lab rxe --exec -- PROGRAM [ARGUMENTS]");
@@ -68,7 +69,7 @@ pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
             lab.validate(&options.arguments)
         }
     })?;
-    // As a shell says it.
+    // As a shell reports it.
     let code = status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal));
@@ -77,10 +78,11 @@ pub fn run(root: &Path, options: &Rxe) -> Result<ExitCode> {
         .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Plans; for each the exit code that the validator gives rdma_rxe, and the checks that fail.
+/// Plans, each with the exit code that the validator returns for rdma_rxe, and the checks that
+/// fail.
 const EXPECTED: [(&str, i32, &[&str]); 2] = [
     ("configs/plans/rxe.toml", 0, &[]),
-    // It goes on after the eighth request, and never completes.
+    // rdma_rxe goes on after the eighth request, and never completes.
     (
         "configs/plans/rxe-endless.toml",
         1,
@@ -88,7 +90,8 @@ const EXPECTED: [(&str, i32, &[&str]); 2] = [
     ),
 ];
 
-/// Runs the plans in one boot, and ends with a line like libtest's. `target/release/validator` is up to date by then.
+/// Runs the plans in one boot, and ends with a line like libtest's. `target/release/validator` must
+/// be up to date.
 pub fn test(root: &Path) -> Result<ExitCode> {
     let wrong = with_guest(root, MTU, |lab| {
         let mut wrong = Vec::new();
@@ -100,7 +103,8 @@ pub fn test(root: &Path) -> Result<ExitCode> {
             let failed = failed_checks(&out)?;
             if status.code() != Some(expected) || failed != failing {
                 wrong.push(format!(
-                    "{plan} on rdma_rxe: expected exit code {expected} and failed checks {failing:?}, found {status} and {failed:?}"
+                    "{plan} on rdma_rxe: expected exit code {expected} and failed checks \
+                     {failing:?}, found {status} and {failed:?}"
                 ));
             }
         }
@@ -122,7 +126,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     })
 }
 
-/// Checks of the first case in a `report.json` that failed, in the order of their table.
+/// Failed checks of the first case in a `report.json`, in the order of their table.
 fn failed_checks(out: &Path) -> Result<Vec<String>> {
     let path = out.join("report.json");
     let text =
@@ -138,11 +142,12 @@ fn failed_checks(out: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Why the lab cannot be run here, if it cannot.
+/// Fails with the reason if the lab cannot run here.
 pub fn check_machine() -> Result<()> {
     if !step::is_root() {
         bail!(
-            "the lab needs root: it makes a network namespace and a tap; run it with sudo or as root"
+            "the lab needs root: it makes a network namespace and a tap; run it with sudo or as \
+             root"
         );
     }
     if !cfg!(target_arch = "x86_64") {
@@ -150,13 +155,14 @@ pub fn check_machine() -> Result<()> {
     }
     if !Path::new("/dev/net/tun").exists() {
         bail!(
-            "there is no /dev/net/tun, which the link to the guest needs: `modprobe tun`, or allow the container to use it"
+            "there is no /dev/net/tun, which the link to the guest needs: `modprobe tun`, or allow \
+             the container to use it"
         );
     }
     Ok(())
 }
 
-/// A guest whose agent is ready, and what can be run next to it.
+/// A guest whose agent is ready, for programs that run beside it.
 pub struct Lab<'a> {
     root: &'a Path,
     token: String,
@@ -165,7 +171,8 @@ pub struct Lab<'a> {
     sender: Sender<Event>,
 }
 
-/// Prepares and boots the guest, does `work`, and takes all away again. Group [`Group::Lab`] is installed by then.
+/// Prepares and boots the guest, does `work`, and removes everything. Group [`Group::Lab`] must be
+/// installed.
 pub fn with_guest<T: Send>(
     root: &Path,
     mtu: u16,
@@ -208,7 +215,7 @@ pub fn with_guest<T: Send>(
     })
 }
 
-/// The agent on rxe, on a link whose other end is the host's tap.
+/// Runs the agent on rxe, over a link whose other end is the host's tap.
 const SCRIPT: &str = r#"
 . /settings
 $ip link set eth0 mtu "$MTU" up || fail "no eth0"
@@ -216,14 +223,15 @@ for pair in $PAIRS; do
     own=${pair%,*} prefix=${own#*/} peer=${pair#*,}
     case $own in *:*) nodad=nodad ;; *) nodad= ;; esac
     $ip address add "$own" dev eth0 $nodad || fail "address $own"
-    $ip neighbour replace "$peer" lladdr "$PEER_MAC" dev eth0 nud permanent || fail "neighbour $peer"
+    $ip neighbour replace "$peer" lladdr "$PEER_MAC" dev eth0 nud permanent ||
+        fail "neighbour $peer"
 done
 /tools/rdma link add rxe0 type rxe netdev eth0 || fail "rdma link add"
 export VALIDATOR_TOKEN="$TOKEN"
 /tools/validator agent --listen "0.0.0.0:$PORT" --device rxe0
 fail "the agent ended with $?"
 "#;
-/// rdma_rxe takes the ICRC from `crc32`, by name.
+/// rdma_rxe requests the ICRC from `crc32` by name.
 const MODULES: [&str; 5] = [
     "virtio_pci",
     "virtio_net",
@@ -247,7 +255,7 @@ fn make_initrd(
     initrd.write("settings", settings.as_bytes(), 0o600)?;
     initrd.program(validator, "tools/validator")?;
     initrd.program(&tools.program("rdma")?, "tools/rdma")?;
-    // libibverbs looks for the provider in a folder that is built into it.
+    // The folder in which libibverbs looks for the provider is compiled in.
     let providers = "usr/lib/x86_64-linux-gnu/libibverbs";
     let provider = tools.starting(providers, "librxe-")?;
     let name = provider.file_name().expect("a file").to_string_lossy();
@@ -264,9 +272,10 @@ fn build_agent(root: &Path) -> Result<PathBuf> {
     Ok(root.join("target/lab/build/debug/validator"))
 }
 
-/// Builds the validator with verbs, for the guest. In a folder of its own, so that it does not take the place of the one without.
+/// Returns the command that builds the validator with verbs for the guest. It has a folder of its
+/// own, so that it does not replace the build without verbs.
 pub fn agent_build(root: &Path) -> Command {
-    // Not optimised: it is no packet path, and this is built from clean in half the time.
+    // Not optimised: it is not in the packet path, and a clean build takes half the time.
     let mut cargo = step::cargo();
     cargo.args([
         "build",
@@ -299,7 +308,7 @@ fn random_token() -> Result<String> {
 }
 
 impl Lab<'_> {
-    /// `validator run` with the lab's testbed, unless `arguments` name another.
+    /// Runs `validator run` with the lab's testbed, unless `arguments` name another.
     pub fn validate(&mut self, arguments: &[String]) -> Result<ExitStatus> {
         let mut validator = Command::new(self.root.join("target/release/validator"));
         validator.arg("run");
@@ -315,7 +324,7 @@ impl Lab<'_> {
     /// Runs a program in the namespace of the tap, with the agent's token in VALIDATOR_TOKEN.
     pub fn run(&mut self, command: &Command) -> Result<ExitStatus> {
         println!("==> {}", step::show(command));
-        // Nor does it stay if this process is killed.
+        // The program ends with this process, even if that is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
@@ -339,7 +348,8 @@ impl Lab<'_> {
             match self.events.recv().context("nothing is left to wait for")? {
                 Event::Line(line) => self.guest.heard(line),
                 Event::ConsoleClosed => guest_ended = true,
-                // Ctrl-C reaches the whole group of the terminal, SIGTERM this process alone. It ends in its own way.
+                // Ctrl-C reaches the terminal's whole process group, SIGTERM only this process. The
+                // program ends in its own way.
                 Event::Signal(SIGTERM) => {
                     kill(pid, Signal::SIGTERM).context("cannot end what runs next to the guest")?
                 }

@@ -1,4 +1,4 @@
-//! A guest that works through a script and ends: which steps it did, and how they ended.
+//! A guest that works through a script and ends: the steps it did, and how they ended.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -10,8 +10,8 @@ use super::events;
 use super::guest::{Guest, Machine};
 use crate::step;
 
-/// Shell functions of the scripts. `step NAME COMMAND ...` runs a command that has to end with 0,
-/// `ends CODE NAME COMMAND ...` one that has to end with that code.
+/// Shell functions of the scripts. `step NAME COMMAND ...` runs a command that must return 0, `ends
+/// CODE NAME COMMAND ...` one that must return that code.
 pub const FUNCTIONS: &str = r#"
 ends() { expected=$1 name=$2; shift 2; echo "lab: begins $name"; "$@" 2>&1; found=$?
     echo "lab: ended $found $expected $(cut -d' ' -f1 /proc/uptime) $name"; }
@@ -19,15 +19,15 @@ step() { ends 0 "$@"; }
 "#;
 /// Last line of a script.
 pub const DONE: &str = "lab: done";
-/// Beginning of a line that tells of a test that was skipped, which no script expects.
+/// Start of a line that reports a skipped test, which no script expects.
 const SKIPPED: &str = "lab: skipped ";
-/// Beginning of a line of a table that a script prints.
+/// Start of a line with a row of the table.
 const ROW: &str = "lab: row ";
 
 /// Outcome of a script.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    /// Steps that ended as they had to.
+    /// Steps that ended as required.
     pub passed: usize,
     /// One line per failed step.
     pub failed: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Appends what another guest did.
+    /// Appends another guest's transcript.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed.extend(other.failed);
@@ -62,8 +62,8 @@ impl Transcript {
     }
 }
 
-/// Boots the machine and shows what its script prints, for `limit` at most. A guest that ends
-/// before its last line is a failed step of its own.
+/// Boots the machine and shows the output of its script, for at most `limit`. A guest that ends
+/// before its last line counts as a failed step.
 pub fn run(machine: &Machine<'_>, limit: Duration) -> Result<Transcript> {
     let (sender, events) = mpsc::channel();
     events::send_signals(sender.clone())?;
@@ -81,7 +81,7 @@ pub fn run(machine: &Machine<'_>, limit: Duration) -> Result<Transcript> {
     Ok(transcript)
 }
 
-/// Prints the failures and a closing line as libtest's; an error if there are any.
+/// Prints the failures and a closing line like libtest's. Fails if there are any.
 pub fn close(passed: usize, failed: &[String]) -> Result<()> {
     for line in failed {
         println!("failed: {line}");
@@ -97,7 +97,7 @@ pub fn close(passed: usize, failed: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The executables of test programs of pfc-user, by name: built if they are not.
+/// Returns the test executables of pfc-user by name, and builds them first if necessary.
 pub fn test_programs(root: &Path, names: &[&str]) -> Result<Vec<std::path::PathBuf>> {
     let mut cargo = step::cargo();
     cargo.args(["test", "--package", "pfc-user", "--release", "--no-run"]);

@@ -1,5 +1,5 @@
-//! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, on a fresh Debian that is
-//! made of packages, in a chroot. The kernel is this machine's.
+//! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, in a chroot with a fresh
+//! Debian made of packages. The kernel is this machine's.
 
 mod chroot;
 mod debian;
@@ -19,7 +19,7 @@ use crate::step::{self, step};
 pub struct Userspace {
     #[command(flatten)]
     setup: setup::Install,
-    /// The release of Debian; without it, one after the other
+    /// The release of Debian (default: all, one after the other)
     #[arg(long, value_enum)]
     suite: Option<Suite>,
     /// Run another command than setup and demo on the (first) fresh Debian, such as bash
@@ -27,17 +27,17 @@ pub struct Userspace {
     command: Vec<String>,
 }
 
-/// What a newcomer types first; docs/getting-started.md says the same.
+/// A newcomer's first commands, as in docs/getting-started.md.
 const FIRST: [&str; 2] = [
     "apt-get update",
     "apt-get install --no-install-recommends ca-certificates cargo-web git",
 ];
-/// Setup is killed at these lines, in turn: dpkg is unpacking the largest package, and cargo has
-/// come to the linker itself.
+/// Setup is killed at each of these lines: while dpkg unpacks the largest package, and when cargo
+/// compiles the linker itself.
 const KILLED_AT: [&str; 2] = ["Unpacking rust-web-src ", "Compiling bpf-linker "];
-/// The validator's exit code for what could not be judged, as on a busy machine.
+/// The validator's exit code for an inconclusive run, as on a busy machine.
 const INCONCLUSIVE: i32 = 3;
-/// So often the demo is asked, as long as that is its answer.
+/// Number of attempts at an inconclusive demo.
 const TRIES: usize = 3;
 
 /// Ends with a line like libtest's, or with the exit code of the other command.
@@ -86,7 +86,7 @@ fn newcomer(chroot: &Chroot, name: &str, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// After each kill another call goes on; in the end nothing is missing.
+/// After each kill the next call continues; in the end nothing is missing.
 fn setup_goes_on(chroot: &Chroot) -> Result<Outcome> {
     for line in KILLED_AT {
         step(&format!("cargo xtask setup, killed at `{line}`"), || {
@@ -98,7 +98,7 @@ fn setup_goes_on(chroot: &Chroot) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Stalls of a busy machine come and go, and the second time everything is built.
+/// Stalls of a busy machine come and go, and at the second attempt everything is built already.
 fn demo(chroot: &Chroot) -> Result<Outcome> {
     let demo = "cargo xtask demo --plan smoke";
     for _ in 0..TRIES {
@@ -112,7 +112,8 @@ fn demo(chroot: &Chroot) -> Result<Outcome> {
     Ok(Outcome::Ignored)
 }
 
-/// Starts what is added to it in mount and process namespaces of its own. All in them ends with us.
+/// Starts the program appended to it in mount and process namespaces of its own. Everything in them
+/// ends with this process.
 fn bound() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", "unshare"]);
@@ -122,7 +123,7 @@ fn bound() -> Command {
 
 enum Outcome {
     Passed,
-    /// It could not be judged.
+    /// Inconclusive.
     Ignored,
 }
 

@@ -12,24 +12,24 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 use super::super::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Response};
 
-/// How long a client has to take a response.
+/// Time limit for a client to take a response.
 const WRITE: Duration = Duration::from_secs(5);
-/// How long a connection that was ended by a failure is kept for the client to read it.
+/// How long a connection ended by a failure stays open for the client to read it.
 const LINGER: Duration = Duration::from_secs(1);
-/// A peer whose host says nothing is probed after so many seconds, that often, so many times.
+/// Keepalive: seconds of silence before the first probe, seconds between probes, number of probes.
 const KEEPALIVE: (u32, u32, u32) = (10, 5, 3);
 
-/// Why a connection ends.
+/// Reason for the end of a connection.
 #[derive(Debug)]
 pub enum Ending {
-    /// The client has gone, or can no longer be reached.
+    /// The client has gone or is out of reach.
     Gone,
-    /// It is told why, and disconnected.
+    /// The client is told the reason and disconnected.
     Refused(Failure),
 }
 
 impl Ending {
-    /// For a client that does not keep to the protocol.
+    /// For a client that breaks the protocol.
     pub fn request(message: impl Into<String>) -> Self {
         Self::Refused(Failure::new(FailureKind::Request, message))
     }
@@ -41,7 +41,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sees to it that a peer is found dead when its host is.
+    /// Enables keepalive, so that a peer counts as dead once its host is.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         let (idle, interval, count) = KEEPALIVE;
         stream.set_nodelay(true)?;
@@ -49,7 +49,7 @@ impl Connection {
         setsockopt(&stream, sockopt::TcpKeepIdle, &idle)?;
         setsockopt(&stream, sockopt::TcpKeepInterval, &interval)?;
         setsockopt(&stream, sockopt::TcpKeepCount, &count)?;
-        // What was sent and is not acknowledged stops the probes (RFC 5482, 4).
+        // Unacknowledged data stops the probes (RFC 5482, 4).
         setsockopt(
             &stream,
             sockopt::TcpUserTimeout,
@@ -62,7 +62,7 @@ impl Connection {
         Ok(Self { frames })
     }
 
-    /// The next request.
+    /// Receives the next request.
     pub async fn receive(&mut self, within: Duration) -> Result<Request, Ending> {
         let message = match timeout(within, self.frames.next()).await {
             Ok(Some(Ok(message))) => message,
@@ -78,7 +78,7 @@ impl Connection {
             .map_err(|error| Ending::request(format!("a message that is no request: {error}")))
     }
 
-    /// Waits, while a request is dealt with, for the connection's end.
+    /// Waits for the connection's end while a request is being handled.
     pub async fn ended(&mut self) -> Ending {
         match self.frames.next().await {
             Some(Ok(_)) => Ending::request("a request before the last one was answered"),
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// Answers.
+    /// Sends a response.
     pub async fn send(&mut self, response: &Response) -> Result<(), Ending> {
         let message = serde_json::to_vec(response).map_err(|_| Ending::Gone)?;
         if message.len() > MAX_MESSAGE {
@@ -101,8 +101,9 @@ impl Connection {
         }
     }
 
-    /// Says why and disconnects, in such a way that the client can read it: a socket that is closed with octets unread is reset, and
-    /// takes what is on its way with it (RFC 1122, 4.2.2.13).
+    /// Sends the reason and disconnects in such a way that the client can read it: closing a socket
+    /// with unread octets resets the connection and discards what is on its way (RFC 1122,
+    /// 4.2.2.13).
     pub async fn refuse(mut self, failure: Failure) {
         if self.send(&Response::Failed(failure)).await.is_err() {
             return;
@@ -114,7 +115,7 @@ impl Connection {
             while stream.read(&mut rest).await? > 0 {}
             io::Result::Ok(())
         };
-        // Whatever comes of it, the connection is dropped.
+        // The connection is dropped in any case.
         let _ = timeout(LINGER, drained).await;
     }
 }

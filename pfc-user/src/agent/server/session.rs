@@ -1,4 +1,4 @@
-//! What a client may ask when.
+//! The conversation with a client: which request is allowed when.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::connection::{Connection, Ending};
 use super::worker::Job;
 use crate::agent::protocol::{Device, Failure, FailureKind, Request, Response, VERSION};
 
-/// How long a client has for its `Hello`.
+/// Time limit for a client's `Hello`.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How long a client waits for the one before it, which may just have closed its connection.
+/// How long a client waits for its predecessor, which may just have closed its connection.
 const HANDOVER: Duration = Duration::from_secs(1);
 
-/// What sessions share.
+/// State shared by the sessions.
 #[derive(Clone)]
 pub struct Session {
-    /// Whoever locks it has the backend.
+    /// Its lock owner has the backend.
     pub jobs: Arc<Mutex<Sender<Job>>>,
-    /// Whom to serve.
+    /// Options of the server.
     pub options: Arc<ServerOptions>,
 }
 
-/// The backend, for one client; given back when dropped.
+/// The backend, owned by one client; released when dropped.
 struct Owned(OwnedMutexGuard<Sender<Job>>);
 
 impl Owned {
     async fn start(&self) -> Result<Device, Ending> {
         let (reply, answer) = oneshot::channel();
-        // Its thread is there as long as this one: else the server ends.
+        // Its thread outlives this one; otherwise the server ends.
         let _ = self.0.send(Job::Start { reply });
         answer
             .await
@@ -56,7 +56,7 @@ impl Drop for Owned {
 }
 
 impl Session {
-    /// Deals with a client until it goes.
+    /// Serves a client until it goes.
     pub async fn run(self, mut connection: Connection) {
         let Err(ending) = self.converse(&mut connection).await;
         if let Ending::Refused(failure) = ending {
@@ -99,14 +99,15 @@ impl Session {
         };
         if version != VERSION {
             let message = format!(
-                "the tester speaks version {version} of the protocol, the agent {VERSION}: use the same release for both"
+                "the tester speaks version {version} of the protocol, the agent {VERSION}: use the \
+                 same release for both"
             );
             return Err(Failure::new(FailureKind::Version, message));
         }
         let Some(expected) = &self.options.token else {
             return Ok(());
         };
-        // Only the length can be told from the time that it takes.
+        // Constant time: the duration reveals only the token's length.
         if token.is_some_and(|token| token.as_bytes().ct_eq(expected.as_bytes()).into()) {
             return Ok(());
         }

@@ -10,28 +10,29 @@ use crate::agent::protocol::{
     Completion, Device, Failure, FailureKind, MAX_WAIT, Request, Response,
 };
 
-/// A wait is made of such pieces: a backend cannot be woken, and a client that goes is to be noticed between two of them.
+/// A wait is split into pieces of this length: a backend cannot be woken, and a client's departure
+/// is noticed between two of them.
 const PIECE: Duration = Duration::from_millis(100);
 
-/// What the thread is told. Who no longer waits for a reply has dropped its other end.
+/// Orders to the thread. A client that no longer waits for a reply has dropped the other end.
 pub enum Job {
-    /// A client has come.
+    /// A client has arrived.
     Start {
-        /// Its adapter.
+        /// Replies with its adapter.
         reply: oneshot::Sender<Result<Device, Failure>>,
     },
-    /// It asks.
+    /// The client sends a request.
     Ask {
-        /// What.
+        /// The request.
         request: Request,
-        /// What comes of it.
+        /// Replies with the response.
         reply: oneshot::Sender<Response>,
     },
-    /// It has gone.
+    /// The client has gone.
     End,
 }
 
-/// Works until nobody can send jobs any more.
+/// Works until all senders of jobs are gone.
 pub fn run(mut make: impl FnMut() -> Result<Box<dyn Backend>, Failure>, jobs: &Receiver<Job>) {
     let mut client = None;
     for job in jobs {
@@ -100,7 +101,7 @@ impl Client {
             }
             Request::Query => self.backend.query().map(Response::QueuePair),
             Request::Close => {
-                // Whether or not it could be closed in good order, there is none afterwards.
+                // Even if closing fails, there is no channel afterwards.
                 self.open = false;
                 self.backend.close().map(|()| Response::Closed)
             }
@@ -126,7 +127,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if self.open {
-            // Nobody is left to tell; dropping the backend gives the rest back.
+            // No one is left to report to; dropping the backend releases the rest.
             let _ = self.backend.close();
         }
     }
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
     use crate::agent::protocol::{Channel, OpenChannel, QueuePair, Read};
 
-    /// Counts what it is polled for, and finds nothing.
+    /// Counts its polls and finds nothing.
     struct Silent(Arc<AtomicU32>);
 
     impl Backend for Silent {

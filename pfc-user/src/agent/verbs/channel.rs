@@ -28,27 +28,29 @@ use crate::agent::protocol::{
     Completion, Failure, FailureKind, OpenChannel, QueuePair, Read, State,
 };
 
-/// Requests that may wait in the send queue: the case's own, and the one that is to be flushed after it.
+/// Requests that fit into the send queue: the case's own, and the one that is flushed after it.
 const SEND_QUEUE: u32 = 4;
-/// As many hops as hosts commonly allow.
+/// The usual default of hosts.
 const HOP_LIMIT: u8 = 64;
-/// Never wait for a responder that is not ready to become ready: try again without end (table 45). No such NAK is ever sent here.
+/// Retries without end if the responder is not ready (RNR NAK, table 45). The tester never sends
+/// that NAK.
 const RNR_RETRY: u8 = 7;
-/// The code of 0.64 ms; nothing is ever received.
+/// Code of 0.64 ms; nothing is ever received.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// In the order in which they have to go.
+/// Fields in the order in which they have to be dropped.
 pub struct Open {
     queue_pair: BasicQueuePair,
     region: Arc<MemoryRegion>,
-    /// What is read goes here, and is not looked at. Written by the adapter, as long as `region` is there.
+    /// Target of the READs; its contents are not read. The adapter may write to it while `region`
+    /// exists.
     buffer: Vec<u8>,
     completions: Arc<BasicCompletionQueue>,
     events: Arc<CompletionChannel>,
 }
 
 impl Open {
-    /// Makes the queue pair and brings it to RTS. What was made before a failure is given back.
+    /// Makes the queue pair and brings it to RTS. A failure releases what was made before it.
     pub fn new(
         context: &Arc<DeviceContext>,
         number: u8,
@@ -66,7 +68,8 @@ impl Open {
             .alloc_pd()
             .map_err(|error| verbs("allocate a protection domain", &error))?;
         let mut buffer = vec![0; usize::from(wanted.path_mtu)];
-        // SAFETY: the buffer is on the heap, is neither resized nor read, and is dropped after the region.
+        // SAFETY: the buffer is on the heap, is neither resized nor read, and is dropped after the
+        // region.
         let region = unsafe {
             domain.reg_mr(
                 buffer.as_mut_ptr() as usize,
@@ -171,7 +174,7 @@ impl Open {
 
     fn modify(&mut self, to: &str, attributes: &QueuePairAttribute) -> Result<(), Failure> {
         self.queue_pair.modify(attributes).map_err(|error| {
-            // The kernel resolves the remote's MAC address on the way to RTR.
+            // The kernel resolves the remote's MAC address in the transition to RTR.
             let unresolved = [Errno::ETIMEDOUT, Errno::EHOSTUNREACH, Errno::ENETUNREACH];
             let kind = match errno(&error).map(Errno::from_raw) {
                 Some(code) if unresolved.contains(&code) => FailureKind::Neighbour,
@@ -207,7 +210,7 @@ impl Open {
         let request = send
             .construct_wr(read.work_request, WorkRequestFlags::Signaled)
             .setup_read(read.r_key, read.address);
-        // SAFETY: the region is registered and as long as that, and stays until the queue pair has gone.
+        // SAFETY: the region is registered, at least as long, and outlives the queue pair.
         unsafe {
             request.setup_sge(
                 self.region.lkey(),
@@ -219,18 +222,18 @@ impl Open {
             .map_err(|error| verbs("post an RDMA READ", &error))
     }
 
-    /// Takes what is there, or else waits for the queue's event.
+    /// Takes the completions there are, or waits for the queue's event.
     pub fn poll(&mut self, wait: Duration) -> Result<Vec<Completion>, Failure> {
         let until = Instant::now() + wait;
         loop {
-            // Before the queue is looked at: "none" is said of the whole wait.
+            // Computed before the queue is read, so that an empty result covers the whole wait.
             let left = until.saturating_duration_since(Instant::now());
             let taken = self.take()?;
             if !taken.is_empty() {
                 return Ok(taken);
             }
             self.ask_for_event()?;
-            // One that came before the event was asked for raises none.
+            // A completion that came before the event was requested raises none.
             let taken = self.take()?;
             if !taken.is_empty() || left.is_zero() {
                 return Ok(taken);
@@ -254,7 +257,7 @@ impl Open {
     }
 
     fn ask_for_event(&self) -> Result<(), Failure> {
-        // SAFETY: the queue is there as long as `self`.
+        // SAFETY: the queue lives as long as `self`.
         let code = unsafe { ibv_req_notify_cq(self.completions.cq().as_ptr(), 0) };
         if code == 0 {
             Ok(())
@@ -266,11 +269,11 @@ impl Open {
         }
     }
 
-    /// Waits for an event, at most so long, and takes it.
+    /// Waits at most `time` for an event and takes it.
     fn wait(&self, time: Duration) -> Result<(), Failure> {
-        // SAFETY: the channel, and its descriptor, are there as long as `self`.
+        // SAFETY: the channel and its descriptor live as long as `self`.
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.events.as_raw_fd()) };
-        // Rounded up: a time-out of less than a millisecond would be none at all.
+        // Rounded up: a time-out below a millisecond would become 0.
         let milliseconds = time.as_micros().div_ceil(1000);
         let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         match nix::poll::poll(
@@ -282,7 +285,7 @@ impl Open {
             Err(error) => return Err(verbs("wait for a completion", &error)),
         }
         let (mut queue, mut context) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the channel is there as long as `self`, and has this one queue.
+        // SAFETY: the channel lives as long as `self`, and has this one queue.
         let code = unsafe {
             ibv_get_cq_event(
                 self.events.comp_channel().as_ptr(),
@@ -296,7 +299,7 @@ impl Open {
                 &io::Error::last_os_error(),
             ));
         }
-        // SAFETY: the event that was just taken from this queue; the queue cannot be destroyed before.
+        // SAFETY: the event was just taken from this queue, which cannot be destroyed before.
         unsafe { ibv_ack_cq_events(self.completions.cq().as_ptr(), 1) };
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Which port, and which of its addresses.
+//! Choice of the port and of its address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub struct Port {
     pub active_mtu: Mtu,
 }
 
-/// An address of the port, as the GID table has it.
+/// An address of the port in the GID table.
 pub struct Source {
     pub index: u8,
     pub address: IpAddr,
 }
 
-/// That port, or else the first, which must be Ethernet and active.
+/// Finds port `wanted`, by default the first suitable one. It must be Ethernet and active.
 pub fn find(context: &Arc<DeviceContext>, ports: u8, wanted: Option<u8>) -> Result<Port, Failure> {
     let name = context.name();
     let mut seen = Vec::new();
@@ -57,8 +57,8 @@ pub fn find(context: &Arc<DeviceContext>, ports: u8, wanted: Option<u8>) -> Resu
     )))
 }
 
-/// The RoCEv2 address of the port with that index, or else the one that the kernel sends from to `remote`; where that is of another
-/// adapter, the first of the same family and scope.
+/// Finds the port's RoCEv2 address at `index`. By default it is the one from which the kernel sends
+/// to `remote`; if that belongs to another adapter, the first of the same family and scope.
 pub fn source(
     context: &Arc<DeviceContext>,
     port: u8,
@@ -92,7 +92,8 @@ pub fn source(
             };
             let which = index.map_or_else(String::new, |index| format!(" at index {index}"));
             let message = format!(
-                "expected a RoCEv2 GID of {name}{which} with an {family} address to reach {remote} from, found {found}"
+                "expected a RoCEv2 GID of {name}{which} with an {family} address to reach {remote} \
+                 from, found {found}"
             );
             Err(Failure::new(FailureKind::NoDevice, message))
         }
@@ -110,7 +111,7 @@ fn choose(addresses: &[IpAddr], remote: IpAddr, sent_from: Option<IpAddr>) -> Op
     })
 }
 
-/// IPv4, IPv6 link-local, or IPv6 of any other scope.
+/// Distinguishes IPv4, IPv6 link-local, and IPv6 of any other scope.
 fn scope(address: IpAddr) -> (bool, bool) {
     match address {
         IpAddr::V4(_) => (true, false),
@@ -118,7 +119,7 @@ fn scope(address: IpAddr) -> (bool, bool) {
     }
 }
 
-/// The address that the kernel would send from. To connect a datagram socket sends nothing.
+/// Returns the address that the kernel would send from. Connecting a datagram socket sends nothing.
 fn sent_from(remote: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = if remote.is_ipv4() {
         Ipv4Addr::UNSPECIFIED.into()
@@ -134,7 +135,7 @@ fn address(gid: Gid) -> IpAddr {
     IpAddr::V6(gid.into()).to_canonical()
 }
 
-/// The GID of an address: IPv4 is mapped into IPv6 (A17.4.2).
+/// Converts an address to a GID: IPv4 is mapped into IPv6 (A17.4.2).
 pub fn gid(address: IpAddr) -> Gid {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().into(),
@@ -153,7 +154,7 @@ pub fn octets(mtu: Mtu) -> u16 {
     }
 }
 
-/// The path MTU of so many octets, if it is one.
+/// Converts a number of octets to a path MTU, if it is one.
 pub fn mtu(octets: u16) -> Option<Mtu> {
     [
         Mtu::Mtu256,

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use super::process::RequesterOptions;
 use crate::fault::requester::Fault;
 
-/// Environment variable with the token where no other is named; `validator agent` reads the same.
+/// Default environment variable of the token; `validator agent` reads the same one.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
 
-/// An RC requester, simulated on an interface of the current network namespace. It sends RDMA READ requests over RoCEv2 as a tester
-/// asks that speaks the protocol of `validator agent`.
+/// An RC requester, simulated on an interface of the current network namespace. It speaks the
+/// protocol of `validator agent` and sends RDMA READ requests over RoCEv2 when a tester asks.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct RequesterArgs {
@@ -22,13 +22,14 @@ pub struct RequesterArgs {
     /// MAC address of the tester, or of the router to it.
     #[arg(long, value_name = "MAC", value_parser = mac)]
     peer_mac: Mac,
-    /// Where the tester connects to; port 0 is any that is free.
+    /// Address for testers to connect to; port 0 takes any free port.
     #[arg(long, value_name = "IP:PORT")]
     listen: SocketAddr,
-    /// Ask for the token in this environment variable (VALIDATOR_TOKEN unless named); required beyond loopback.
+    /// Require the token in this environment variable (default VALIDATOR_TOKEN); necessary beyond
+    /// loopback.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = TOKEN_VARIABLE)]
     token_env: Option<String>,
-    /// Do something wrong; may be given several times.
+    /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<Fault>,
 }
@@ -36,7 +37,7 @@ pub struct RequesterArgs {
 type Mac = [u8; 6];
 
 impl RequesterArgs {
-    /// The options of the process.
+    /// Converts the arguments to options.
     pub fn into_options(self) -> RequesterOptions {
         let Self {
             interface,
@@ -58,7 +59,7 @@ impl RequesterArgs {
 }
 
 fn mac(text: &str) -> Result<Mac, String> {
-    // from_str_radix would take a sign.
+    // from_str_radix would accept a sign.
     let is_octet =
         |text: &str| text.len() == 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     let octet = |text: &str| u8::from_str_radix(text, 16).ok().filter(|_| is_octet(text));
@@ -135,7 +136,8 @@ mod tests {
     fn wrong_values_say_what_was_expected() {
         let mac = |found: &str| {
             format!(
-                "expected the MAC address of one interface such as 02:00:00:00:00:01, found {found:?}"
+                "expected the MAC address of one interface such as 02:00:00:00:00:01, found \
+                 {found:?}"
             )
         };
         for (flags, message) in [

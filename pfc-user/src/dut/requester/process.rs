@@ -1,4 +1,5 @@
-//! Puts the model on an interface of the current network namespace, and serves the agent's protocol.
+//! Connects the model to an interface of the current network namespace, and serves the agent's
+//! protocol.
 
 use std::env;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
@@ -26,7 +27,8 @@ use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 use crate::fault::requester::Fault;
 
-/// Octets of an interface's MTU that no payload gets: the longest headers, GRH, UDP, BTH, XRCETH and AtomicETH, and the ICRC.
+/// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
+/// and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
 /// Options of the process.
@@ -36,30 +38,30 @@ pub struct RequesterOptions {
     pub interface: String,
     /// The adapter's address.
     pub address: IpAddr,
-    /// Where its frames go.
+    /// Destination MAC address of its frames.
     pub peer_mac: [u8; 6],
-    /// Where the tester connects to.
+    /// Address for testers to connect to.
     pub listen: SocketAddr,
-    /// Environment variable with the token that the tester must know.
+    /// Environment variable with the token that testers must present.
     pub token_env: Option<String>,
     /// Faults in force.
     pub faults: Vec<Fault>,
 }
 
-/// The model, which the port's thread and the agent's share.
+/// The model, shared by the port's thread and the agent's.
 struct Shared {
     model: Mutex<Model>,
-    /// There may be completions.
+    /// Signalled when there may be completions.
     completed: Condvar,
     /// Wakes the port's thread.
     wake: PipeWriter,
-    /// The port's thread is to end.
+    /// Tells the port's thread to end.
     over: AtomicBool,
 }
 
 impl Shared {
     fn model(&self) -> MutexGuard<'_, Model> {
-        // A panic elsewhere ends the process by itself.
+        // A panic elsewhere ends the process anyway.
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +71,7 @@ impl Shared {
     }
 }
 
-/// The model as a client's backend.
+/// The model as the backend of a client.
 struct Handle(Arc<Shared>);
 
 impl Backend for Handle {
@@ -91,7 +93,7 @@ impl Backend for Handle {
         let start = Instant::now();
         let mut model = self.0.model();
         loop {
-            // Before the model is looked at: "none" is said of the whole wait.
+            // Computed before the model is read, so that an empty result covers the whole wait.
             let left = wait.saturating_sub(start.elapsed());
             let completions = model.completions(clock::now());
             if !completions.is_empty() || left.is_zero() {
@@ -122,14 +124,15 @@ impl Drop for Handle {
     }
 }
 
-/// The port's frames, counted.
+/// Counters of the port's frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     sent: u64,
     refused: u64,
 }
 
-/// Moves frames between the model and the interface until one of `stop` has an event, or it is over otherwise.
+/// Moves frames between the model and the interface until one of `stop` has an event or
+/// `shared.over` is set.
 fn serve_port(
     shared: &Shared,
     socket: &PacketSocket,
@@ -147,7 +150,8 @@ fn serve_port(
             for Received { frame, .. } in received.drain(..) {
                 model.receive(clock::now(), &frame);
             }
-            // The model takes the time at which there are no more for the one at which they have left.
+            // The model takes the time of the call that returns no more frames for the time they
+            // left.
             while let Some(frame) = model.poll_transmit(clock::now()) {
                 match socket.send(&[&frame]) {
                     (0, _) => counters.refused += 1,
@@ -184,16 +188,18 @@ fn serve_port(
     }
 }
 
-/// Keeps the kernel from answering the tester's frames with ICMP's port unreachable: what comes to this socket is left there.
+/// Keeps the kernel from answering the tester's frames with ICMP port unreachable. Datagrams to
+/// this socket are never read.
 fn take_port(address: IpAddr) -> Result<Option<UdpSocket>> {
     match UdpSocket::bind((address, UDP_PORT)) {
         Ok(socket) => Ok(Some(socket)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             bail!(
-                "UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with that address, end it or choose another"
+                "UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with \
+                 that address, end it or choose another"
             )
         }
-        // Where the address is not the host's own, its kernel answers nothing.
+        // If the address is not the host's own, its kernel answers nothing.
         Err(_) => Ok(None),
     }
 }
@@ -229,10 +235,12 @@ fn active_mtu(interface: &str) -> Result<u16> {
     })
 }
 
-/// Runs until one of `stop` has an event. `ready` is called with its address when clients can connect.
+/// Runs until one of `stop` has an event. Calls `ready` with its address as soon as clients can
+/// connect.
 ///
 /// # Errors
-/// When the interface or an address cannot be used. Frames that the kernel refuses to send are no error: they are counted.
+/// Fails if the interface or an address cannot be used. Frames that the kernel refuses to send are
+/// counted, not an error.
 fn run(
     options: RequesterOptions,
     stop: &[PollFd<'_>],
@@ -304,7 +312,7 @@ fn serve(
         let port = thread::Builder::new()
             .name("port".into())
             .spawn_scoped(scope, || {
-                // However it ends, so does the server.
+                // Its end, for whatever reason, ends the server.
                 let _running = running;
                 realtime::enter_fifo(realtime::DUT);
                 serve_port(shared, socket, woken, stop)
@@ -330,10 +338,11 @@ fn serve(
     })
 }
 
-/// `validator dut requester`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says on `stdout` what it sent.
-/// A line `ready: ADDRESS` comes first, when clients can connect.
+/// `validator dut requester`: writes a line `ready: ADDRESS` to `stdout` as soon as clients can
+/// connect. Runs until SIGTERM, SIGINT or, if `stdin` is a pipe, its end; then reports how much it
+/// sent.
 ///
-/// Signals are blocked for the calling thread: it should be the only one of its process.
+/// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: RequesterArgs, stdin: impl AsFd, mut stdout: impl Write) -> Result<()> {
     let stop = Stop::install(stdin.as_fd())?;
     let Counters { sent, refused } = run(args.into_options(), &stop.events(), |address| {

@@ -10,25 +10,31 @@ use super::process::SmaOptions;
 
 /// Name of the tester's node, for SIM_HOST.
 pub const TESTER: &str = "Hca1";
-/// LID of the tester's node, which is where traps go.
+/// LID of the tester's node, the destination of traps.
 const TESTER_LID: Lid = Lid(1);
 /// GUIDs, locally administered.
 const TESTER_GUID: u64 = 0x0200_0000_0000_0100;
 const DUT_GUID: u64 = 0x0200_0000_0000_0200;
 
-/// A subnet management agent, simulated: port 1 of the tester's node Hca1 (LID 1) is linked with port 1 of the node Dut.
-/// It speaks ibsim's protocol on abstract sockets, so that infiniband-diags and opensm work with it under libumad2sim.
+/// A subnet management agent, simulated: port 1 of the tester's node Hca1 (LID 1) is linked with
+/// port 1 of the node Dut. It speaks ibsim's protocol on abstract sockets, so that infiniband-diags
+/// and opensm work with it under libumad2sim.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SmaArgs {
-    /// Name of the server, for IBSIM_SOCKNAME; no two may run with the same in a network namespace.
+    /// Name of the server, for IBSIM_SOCKNAME; unique within a network namespace.
     #[arg(long, value_name = "NAME")]
     socket: String,
-    /// Kind of DUT.
+    /// Kind of the DUT.
     #[arg(long, value_enum, default_value_t)]
     node: Node,
     /// External ports of a switch.
-    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = RangedU64ValueParser::<u8>::new().range(1..=254))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 4,
+        value_parser = RangedU64ValueParser::<u8>::new().range(1..=254)
+    )]
     ports: u8,
     /// SwitchInfo:LinearFDBCap.
     #[arg(long, value_name = "ENTRIES", default_value_t = 0)]
@@ -36,28 +42,48 @@ pub struct SmaArgs {
     /// SwitchInfo:RandomFDBCap.
     #[arg(long, value_name = "ENTRIES", default_value_t = 1024)]
     random_fdb_cap: u16,
-    /// M_Key that the DUT has from the start, such as 0x1122334455667788; 0 is none.
+    /// M_Key of the DUT from the start, such as 0x1122334455667788; 0 is none.
     #[arg(long, value_name = "KEY", default_value = "0", value_parser = m_key)]
     m_key: MKey,
     /// M_KeyProtectBits.
-    #[arg(long, value_name = "0 to 3", default_value_t = 0, value_parser = RangedU64ValueParser::<u8>::new().range(0..=3))]
+    #[arg(
+        long,
+        value_name = "0 to 3",
+        default_value_t = 0,
+        value_parser = RangedU64ValueParser::<u8>::new().range(0..=3)
+    )]
     protect_bits: u8,
-    /// M_KeyLeasePeriod; 0 never ends.
+    /// M_KeyLeasePeriod; 0 means that the lease never ends.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     lease: u16,
     /// RespTimeValue: the DUT answers within 4.096 us * 2^n.
-    #[arg(long, value_name = "n", default_value_t = 8, value_parser = RangedU64ValueParser::<u8>::new().range(0..=31))]
+    #[arg(
+        long,
+        value_name = "n",
+        default_value_t = 8,
+        value_parser = RangedU64ValueParser::<u8>::new().range(0..=31)
+    )]
     response_time_value: u8,
     /// SubnetTimeOut: 4.096 us * 2^n.
-    #[arg(long, value_name = "n", default_value_t = 8, value_parser = RangedU64ValueParser::<u8>::new().range(0..=31))]
+    #[arg(
+        long,
+        value_name = "n",
+        default_value_t = 8,
+        value_parser = RangedU64ValueParser::<u8>::new().range(0..=31)
+    )]
     subnet_timeout: u8,
     /// State of the link.
     #[arg(long, value_enum, default_value_t)]
     port_state: State,
     /// LID of the DUT; 1 is the tester's.
-    #[arg(long, value_name = "LID", default_value_t = 2, value_parser = RangedU64ValueParser::<u16>::new().range(2..=0xbfff))]
+    #[arg(
+        long,
+        value_name = "LID",
+        default_value_t = 2,
+        value_parser = RangedU64ValueParser::<u16>::new().range(2..=0xbfff)
+    )]
     lid: u16,
-    /// Do something wrong; may be given several times.
+    /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<Fault>,
 }
@@ -74,11 +100,11 @@ enum Node {
 /// PortState, by number.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum State {
-    /// No link: nothing is answered.
+    /// No link: no answers.
     Down = 1,
-    /// Link, and only SMPs pass.
+    /// The link is up, and only SMPs pass.
     Initialized,
-    /// Ready for the SM's last word.
+    /// Waits for the SM to make it active.
     Armed,
     /// All packets pass.
     #[default]
@@ -86,7 +112,7 @@ enum State {
 }
 
 impl SmaArgs {
-    /// The options of the process.
+    /// Converts the arguments to options.
     pub fn into_options(self) -> SmaOptions {
         let dut = NodeConfig {
             kind: match self.node {
@@ -184,8 +210,9 @@ mod tests {
 
     #[test]
     fn everything_can_be_set() {
-        let line = "sma --socket t --node ca --ports 9 --linear-fdb-cap 5 --random-fdb-cap 6 --m-key 0x1122334455667788 --protect-bits 2 \
-                    --lease 7 --response-time-value 18 --subnet-timeout 19 --port-state armed --lid 300 --fault twice --fault busy=2";
+        let line = "sma --socket t --node ca --ports 9 --linear-fdb-cap 5 --random-fdb-cap 6 \
+                    --m-key 0x1122334455667788 --protect-bits 2 --lease 7 --response-time-value 18 \
+                    --subnet-timeout 19 --port-state armed --lid 300 --fault twice --fault busy=2";
         let SmaOptions {
             tester,
             dut,
@@ -209,7 +236,7 @@ mod tests {
         };
         assert_eq!(dut, expected);
         assert_eq!(faults, [Fault::Twice, Fault::Busy(2)]);
-        // The key is the DUT's alone.
+        // Only the DUT has the key.
         assert_eq!(
             (
                 tester.m_key,

@@ -19,8 +19,8 @@ use thiserror::Error;
 use super::args::{SmaArgs, TESTER};
 use crate::dut::stop::Stop;
 
-/// A packet that is due so soon goes at once: the kernel's timers are no finer (timer slack, 50 us), and to sleep for it would
-/// make it later still.
+/// A packet due within this time goes at once: the kernel's timers are no finer (timer slack, 50
+/// us), and sleeping would make it later still.
 const AT_ONCE: Duration = Duration::from_micros(50);
 
 /// Options of the process.
@@ -36,21 +36,22 @@ pub struct SmaOptions {
     pub faults: Vec<Fault>,
 }
 
-/// Why an agent could not run.
+/// Error of running the agent.
 #[derive(Debug, Error)]
 pub enum ProcessError {
-    /// The server could not be started.
+    /// The server could not start.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The kernel refused what it had granted before.
+    /// A system call failed while serving.
     #[error("the agent could not go on: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Serves until one of `stop` has an event. `ready` is called when clients can connect.
+/// Serves until one of `stop` has an event. Calls `ready` as soon as clients can connect.
 ///
 /// # Errors
-/// When the server's name is taken, or its sockets fail. What clients send wrong is no error: it is counted.
+/// Fails if the server's name is taken or its sockets fail. Malformed packets of clients are
+/// counted, not an error.
 pub fn run(
     options: &SmaOptions,
     stop: &[PollFd<'_>],
@@ -85,13 +86,13 @@ pub fn run(
     }
 }
 
-/// A packet for the tester: the client that caused it, who sends it, and its octets.
+/// A packet for the tester: the client that caused it, the sender, and the octets.
 type Due = (ClientId, Lid, Vec<u8>);
 
 struct Process {
     fabric: Fabric,
     epoch: Instant,
-    /// Packets that have not been delivered yet; those of the same time in the order of their number.
+    /// Packets not delivered yet, by time; those of the same time by their number.
     due: BTreeMap<(Time, u64), Due>,
     next: u64,
 }
@@ -123,7 +124,7 @@ impl Process {
         }
     }
 
-    /// Hands over what is due; the time until there is more.
+    /// Delivers the packets that are due. Returns the time until the next one.
     fn deliver(&mut self, server: &mut Server) -> Option<Duration> {
         loop {
             let first = self.due.first_entry()?;
@@ -137,7 +138,8 @@ impl Process {
     }
 }
 
-/// Where a packet comes from: a response from where its request went to, a trap from the LID that it names (13.4.8.2).
+/// Returns the sender of a packet: for a response the destination of its request, for a trap the
+/// LID that it names (13.4.8.2).
 fn source(to: Lid, octets: &[u8]) -> Lid {
     match Smp::parse(octets) {
         Ok(smp) if smp.method() == Method::TRAP => {
@@ -166,20 +168,22 @@ impl Host for Process {
     }
 }
 
-/// `validator dut sma`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says on `stdout` what it ignored.
-/// A line that begins with `ready` comes first, when clients can connect.
+/// `validator dut sma`: writes a line that begins with `ready` to `stdout` as soon as clients can
+/// connect. Runs until SIGTERM, SIGINT or, if `stdin` is a pipe, its end; then reports what it
+/// ignored.
 ///
-/// Signals are blocked for the calling thread: it should be the only one of its process.
+/// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
     let options = args.into_options();
     let stop = Stop::install(stdin.as_fd())?;
     let Counters { ignored, dropped } = run(&options, &stop.events(), || {
         let name = &options.socket;
-        // Where Debian has it.
+        // Its place in Debian.
         let shim = format!("/usr/lib/{ARCH}-linux-gnu/umad2sim/libumad2sim.so");
         writeln!(
             stdout,
-            "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo 0,1"
+            "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo \
+             0,1"
         )?;
         stdout.flush()
     })?;

@@ -12,35 +12,35 @@ use crate::quantity::{octets, rate};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SwitchArgs {
-    /// Interface of a port; to be given twice.
+    /// Interface of a port; must be given twice.
     #[arg(long = "port", value_name = "IFACE", num_args = 1, required = true)]
     ports: Vec<String>,
     /// Emulated speed of the ports, such as 2.5G.
     #[arg(long, value_name = "RATE", default_value = "1G", value_parser = rate)]
     line_rate: LineRate,
-    /// Lossless priorities, such as 3,4; none unless given.
+    /// Lossless priorities, such as 3,4; none by default.
     #[arg(long, value_name = "PRIORITY", value_delimiter = ',', value_parser = priority)]
     lossless: Vec<Priority>,
-    /// The field that tells a frame's priority: dscp or pcp.
+    /// The field that determines a frame's priority: dscp or pcp.
     #[arg(long, value_name = "FIELD", default_value = "dscp", value_parser = trust)]
     trust: Trust,
-    /// Priorities of the 64 DSCPs, separated by commas; DSCP mod 8 unless given.
+    /// Priorities of the 64 DSCPs, separated by commas; DSCP mod 8 by default.
     #[arg(long, value_name = "PRIORITIES", value_parser = dscp_map)]
     dscp_map: Option<DscpMap>,
-    /// Octets held of a lossless priority above which XOFF is sent, such as 512KiB, which is the
-    /// default.
+    /// Fill level of a lossless priority in octets above which XOFF is sent, such as 512KiB, which
+    /// is the default.
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xoff: Option<u64>,
-    /// Octets at or below which XON is sent (256 KiB unless given).
+    /// Fill level in octets at or below which XON is sent (default 256 KiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     xon: Option<u64>,
-    /// Octets taken on top of XOFF's (1 MiB unless given).
+    /// Headroom in octets beyond XOFF (default 1 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     headroom: Option<u64>,
-    /// Octets held of a lossy priority (4 MiB unless given).
+    /// Queue of a lossy priority in octets (default 4 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     lossy_queue: Option<u64>,
-    /// Do something wrong; may be given several times.
+    /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<Fault>,
 }
@@ -50,7 +50,7 @@ pub struct SwitchArgs {
 struct DscpMap([Priority; Dscp::COUNT]);
 
 impl SwitchArgs {
-    /// The options of the process; an error unless there are two ports.
+    /// Converts the arguments to options. Fails unless there are two ports.
     pub fn into_options(self) -> anyhow::Result<SwitchOptions> {
         let ports = self.ports.try_into().map_err(|ports: Vec<_>| {
             anyhow::anyhow!("--port must be given twice, found {}", ports.len())
@@ -135,8 +135,8 @@ mod tests {
             .collect::<Vec<_>>()
             .join(",");
         let line = format!(
-            "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} --xoff 9KiB --xon 8 --headroom 7B \
-             --lossy-queue 6 --fault leaks=5 --fault dips"
+            "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
+             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --fault leaks=5 --fault dips"
         );
         let options = options(&line).unwrap();
         let mut expected = SwitchConfig::new(

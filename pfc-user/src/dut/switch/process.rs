@@ -1,4 +1,4 @@
-//! Puts the model on two interfaces of the current network namespace.
+//! Connects the model to two interfaces of the current network namespace.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -21,18 +21,21 @@ use crate::evidence::pfc::{DutReport, Stall};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// Time from one round to the next under load: frames are read and sent in batches, and leave so much later at most.
+/// Time between rounds under load. Frames are read and sent in batches, so they leave at most this
+/// much late.
 const ROUND: Nanos = 100_000;
-/// The least sleep of a process that keeps up: at real-time priority it must not keep its CPU for good.
+/// Shortest sleep of a process that keeps up: at real-time priority it must not keep its CPU for
+/// good.
 const MIN_SLEEP: Nanos = 20_000;
-/// Time for the kernel to begin to stamp frames: it does so from a work queue and tells nobody (`net_enable_timestamp`).
-/// Until then the time of a frame is the time at which it is read, and PFC would not be acted on when it came.
+/// Time for the kernel to start stamping frames: it does so from a work queue, without notice
+/// (`net_enable_timestamp`). Until then a frame's time is the time at which it is read, and PFC
+/// would be acted on late.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How long a frame is offered again that the kernel had no room for.
+/// How long a frame is offered again while the kernel has no room for it.
 const PATIENCE: Nanos = 10_000_000;
-/// Frames handed to the kernel at once.
+/// Frames handed to the kernel at a time.
 const SEND_BATCH: usize = 64;
-/// Stalls listed one by one; what comes then makes the last one longer.
+/// Most stalls listed one by one; further ones prolong the last.
 const MAX_STALLS: usize = 10_000;
 
 /// Options of the process.
@@ -46,12 +49,13 @@ pub struct SwitchOptions {
     pub faults: Vec<Fault>,
 }
 
-/// Why a switch could not run.
+/// Error of running a switch.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     /// A port's interface cannot be used.
     #[error(
-        "cannot use {interface} as a port: {source}; expected an Ethernet interface of this network namespace, and CAP_NET_RAW with CAP_NET_ADMIN"
+        "cannot use {interface} as a port: {source}; expected an Ethernet interface of this \
+         network namespace, and CAP_NET_RAW with CAP_NET_ADMIN"
     )]
     Port {
         /// Interface.
@@ -62,18 +66,19 @@ pub enum ProcessError {
     /// Both ports are the same.
     #[error("{0} is given as both ports: expected two interfaces")]
     SamePort(String),
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The kernel refused what it had granted before.
+    /// A system call failed while running.
     #[error("the switch could not go on: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Runs a switch until one of `stop` has an event. `ready` is called when both ports take frames.
+/// Runs a switch until one of `stop` has an event. Calls `ready` as soon as both ports take frames.
 ///
 /// # Errors
-/// When a port cannot be opened or fails. Frames that the kernel refuses to send are no error: they are in the report.
+/// Fails if a port cannot be opened or fails. Frames that the kernel refuses to send are counted in
+/// the report, not an error.
 pub fn run(
     options: &SwitchOptions,
     stop: &[PollFd<'_>],
@@ -129,16 +134,16 @@ pub fn run(
     }
 }
 
-/// How a round ends.
+/// The sleep between two rounds.
 #[derive(Clone, Copy, Debug)]
 struct Sleep {
-    /// When to wake up at the latest.
+    /// Latest time to wake up.
     until: Option<Nanos>,
-    /// Also wake up when a frame comes.
+    /// Also wake up when a frame arrives.
     for_frames: bool,
 }
 
-/// A frame that has come in: when, at which port.
+/// A received frame: time of arrival, port, octets.
 type Arrived = (Nanos, usize, Vec<u8>);
 
 struct Process<'a> {
@@ -146,8 +151,9 @@ struct Process<'a> {
     sockets: &'a [PacketSocket; 2],
     batch: Batch,
     received: Vec<Received>,
-    /// When the ports were ready, then when the last frame came in, by port: what comes later counts as come no earlier, for
-    /// the reading of the two clocks is not exact and must not change the order of a port's frames.
+    /// Per port: the time when it was ready, then that of its last frame. Later frames never count
+    /// as earlier: reading the two clocks is inexact and must not change the order of a port's
+    /// frames.
     latest: [Nanos; 2],
     /// Frames for the switch, by time.
     arrived: VecDeque<Arrived>,
@@ -193,15 +199,15 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Reads what has come in, and puts it in the order of its time. Returns the time up to which everything is known:
-    /// `begun`, when the round began, or that of the last frame read where more may be waiting.
+    /// Reads the frames received and sorts them by time. Returns the time up to which all are
+    /// known: `begun`, when the round began, or that of the last frame read if more may be waiting.
     fn receive(&mut self, begun: Nanos) -> io::Result<Nanos> {
         let ahead = realtime_ahead();
         let mut known = begun;
         for port in [0, 1] {
             let more = self.sockets[port].receive(&mut self.batch, &mut self.received)?;
             self.report.received[port] += self.received.len() as u64;
-            // A clock that was set while a frame waited must not put it into the future.
+            // If the clock was set while a frame waited, the frame must not lie in the future.
             let now = clock::now();
             for Received { realtime, frame } in self.received.drain(..) {
                 self.latest[port] = realtime
@@ -218,7 +224,7 @@ impl<'a> Process<'a> {
         Ok(known)
     }
 
-    /// When the round should have begun.
+    /// Returns when the round should have begun.
     fn due(&self, sleep: Sleep, asleep_since: Nanos) -> Nanos {
         let frame = self
             .arrived
@@ -233,12 +239,12 @@ impl<'a> Process<'a> {
             .unwrap_or(Nanos::MAX)
     }
 
-    /// Lets everything happen up to `known`, and sends what has left by then. What came in later waits for the next round:
-    /// something of the other port that came in earlier may not have been read yet.
+    /// Runs the model up to `known` and sends what has left by then. Later frames wait for the next
+    /// round: an earlier one of the other port may not have been read yet.
     fn serve(&mut self, known: Nanos, begun: Nanos) -> Sleep {
         let mut idle = self.arrived.is_empty();
         while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= known) {
-            // The kernel itself may hand a frame over late.
+            // The kernel itself may deliver a frame late.
             note_stall(&mut self.report.stalls, at, self.switch.now());
             self.switch.ingress(port, at, frame);
         }
@@ -315,7 +321,7 @@ impl<'a> Process<'a> {
     }
 }
 
-/// Takes down that the process should have done something at `from` and did it at `to`, if that is a stall.
+/// Records a stall if what was due at `from` happened at `to`, too much later.
 fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
     if to.saturating_sub(from) <= Stall::ABOVE {
         return;
@@ -332,8 +338,8 @@ fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
     }
 }
 
-/// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: the best of a few readings, for one that is interrupted between
-/// the clocks is off by half of the interruption.
+/// Measures how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. Takes the best of a few readings:
+/// an interruption between the clocks falsifies one by half its length.
 fn realtime_ahead() -> Nanos {
     let read = |_| {
         let before = clock::now();
@@ -349,14 +355,15 @@ fn realtime_ahead() -> Nanos {
     (0..3).map(read).min().map_or(0, |(_, ahead)| ahead)
 }
 
-/// `validator dut switch`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then prints the [`DutReport`]
-/// to `stdout` as a line of JSON. A line `{"ready":true}` comes first, when the ports take frames.
+/// `validator dut switch`: writes a line `{"ready":true}` to `stdout` as soon as the ports take
+/// frames. Runs until SIGTERM, SIGINT or, if `stdin` is a pipe, its end; then prints the
+/// [`DutReport`] as a line of JSON.
 ///
-/// Signals are blocked for the calling thread: it should be the only one of its process.
+/// Signals are blocked for the calling thread, which should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
     let options = args.into_options()?;
     let stop = Stop::install(stdin.as_fd())?;
-    // Where neither is allowed it is late more often, which its report tells.
+    // If neither is allowed, the switch is late more often; its report shows it.
     realtime::last_cpu().map(realtime::pin);
     realtime::enter_fifo(realtime::DUT);
     let report = run(&options, &stop.events(), || {

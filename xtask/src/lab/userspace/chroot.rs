@@ -1,4 +1,4 @@
-//! A fresh Debian in a folder, with the workspace in it, and commands on it.
+//! A fresh Debian in a folder with the workspace in it, and commands that run there.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,9 +13,9 @@ use super::debian::{self, Apt, Suite};
 use crate::step::{self, step};
 use crate::toolchain;
 
-/// Where the workspace is on the fresh Debian.
+/// Path of the workspace on the fresh Debian.
 const WORKSPACE: &str = "/root/validator";
-/// Mounts what a machine has, in namespaces that end with the command however that ends.
+/// Mounts what a machine has, in namespaces that end with the command, for whatever reason it ends.
 const ENTER: &str = r#"
     mount --rbind /sys "$0/sys"
     mount --rbind /dev "$0/dev"
@@ -25,11 +25,11 @@ const ENTER: &str = r#"
 
 pub struct Chroot {
     folder: PathBuf,
-    /// In it.
+    /// Path in the chroot.
     workspace: &'static str,
 }
 
-/// Does `work` on a fresh Debian, and removes it, unless the work fails.
+/// Runs `work` on a fresh Debian. The chroot is removed unless the work fails.
 pub fn with<T>(root: &Path, suite: Suite, work: impl FnOnce(&Chroot) -> Result<T>) -> Result<T> {
     let parent = toolchain::cache();
     fs::create_dir_all(&parent).with_context(|| {
@@ -54,7 +54,7 @@ pub fn with<T>(root: &Path, suite: Suite, work: impl FnOnce(&Chroot) -> Result<T
     step::blame_disk(done, &[&parent])
 }
 
-/// One call at a time has the folder.
+/// Locks the folder: one call at a time may use it.
 fn hold(path: &Path) -> Result<File> {
     let lock = || -> io::Result<File> {
         let file = File::create(path)?;
@@ -70,7 +70,7 @@ fn hold(path: &Path) -> Result<File> {
     lock().with_context(|| format!("cannot lock {}", path.display()))
 }
 
-/// A command line without quotes, as words.
+/// Splits a command line without quotes into words.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
@@ -101,7 +101,7 @@ impl Chroot {
         Ok(line.split("MB").next().unwrap_or_default().to_owned())
     }
 
-    /// Whatever may be mounted in it is left alone.
+    /// Removes the folder, but nothing that may be mounted in it.
     fn remove(&self) -> Result<()> {
         step::run(
             Command::new("rm")
@@ -110,7 +110,7 @@ impl Chroot {
         )
     }
 
-    /// Name resolution, mirrors, certificates and cargo's registry are those of this machine.
+    /// Copies name resolution, mirrors, certificates and cargo's registry from this machine.
     fn connect(&self, apt: &Apt) -> io::Result<()> {
         let etc = self.folder.join("etc");
         fs::write(etc.join("apt/sources.list"), apt.sources.join("\n") + "\n")?;
@@ -139,7 +139,7 @@ impl Chroot {
         Ok(())
     }
 
-    /// As it is in the working tree, without what is built.
+    /// Copies the working tree without build results.
     fn copy_workspace(&self, root: &Path) -> Result<()> {
         let mut list = Command::new("git");
         list.arg("-c")
@@ -170,7 +170,7 @@ impl Chroot {
             .with_context(|| format!("cannot run {}", step::show(&command)))
     }
 
-    /// Runs a command line under its own headline; it has to succeed.
+    /// Runs a command line under its own headline. Fails if the command does.
     pub fn must(&self, line: &str) -> Result<()> {
         step(line, || {
             let status = self.run(&words(line))?;
@@ -181,7 +181,8 @@ impl Chroot {
         })
     }
 
-    /// Runs a command, and kills it with all that it has started when it prints a line with `mark`.
+    /// Runs a command, and kills it with everything that it has started when it prints a line with
+    /// `mark`.
     pub fn kill_at(&self, words: &[String], mark: &str) -> Result<()> {
         let mut command = self.command(words);
         let shown = words.join(" ");
@@ -193,7 +194,7 @@ impl Chroot {
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot run {shown}"))?;
-        // It has the pipe's other end, and there would be no end of the output.
+        // It holds the other end of the pipe; kept open, the output would never end.
         drop(command);
         let mut killed = false;
         for line in BufReader::new(output).split(b'\n') {
@@ -204,7 +205,7 @@ impl Chroot {
                 child.kill()?;
             }
         }
-        // Whoever could print has ended by now.
+        // Every process that could print has ended.
         let status = child.wait()?;
         if !killed {
             bail!("expected a line with `{mark}`, found none; `{shown}` ended with {status}");
@@ -223,7 +224,7 @@ impl Chroot {
 
 type Variable = (OsString, OsString);
 
-/// A login's, and how this machine reaches its registry.
+/// Variables of a login, and those by which this machine reaches its registry.
 fn environment(vars: impl Iterator<Item = Variable>) -> impl Iterator<Item = Variable> {
     const OWN: [(&str, &str); 3] = [
         (
@@ -242,7 +243,7 @@ fn environment(vars: impl Iterator<Item = Variable>) -> impl Iterator<Item = Var
     let is_passed_on = |name: &str| {
         name == "TERM"
             || name.to_lowercase().ends_with("_proxy")
-            // The certificates are where Debian has them.
+            // The certificates lie at Debian's own path.
             || (PASSED_ON.iter().any(|start| name.starts_with(start))
                 && name != "CARGO_HTTP_CAINFO")
     };
@@ -298,7 +299,7 @@ mod tests {
         let before = mounts();
         let script = "test $$ = 1; sleep 1000 & echo ready; wait";
         let command = ["sh", "-euc", script].map(str::to_owned);
-        // It returns when nobody has its output any more, which the sleeping one would keep.
+        // It returns only when no process holds its output; a surviving `sleep` would.
         chroot.kill_at(&command, "ready").unwrap();
         assert_eq!(mounts(), before);
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::step::{self, step};
 use crate::toolchain;
 
-/// A release that is tried.
+/// A release under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Suite {
     /// Debian 12
@@ -28,13 +28,13 @@ impl Suite {
         }
     }
 
-    /// A path in the cache for what belongs to it.
+    /// Path in the cache for files of this release.
     pub fn path(self, suffix: &str) -> PathBuf {
         toolchain::cache().join(format!("userspace-{}{suffix}", self.name()))
     }
 }
 
-/// What apt is told on the fresh Debian.
+/// apt's configuration on the fresh Debian.
 pub struct Apt {
     /// Lines of `sources.list`.
     pub sources: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// As this machine's, for another release.
+    /// Copies this machine's, for another release.
     pub fn of_this_machine(suite: Suite) -> Result<Self> {
         let targets = step::output(Command::new("apt-get").args([
             "indextargets",
@@ -67,7 +67,7 @@ impl Apt {
     }
 }
 
-/// The archive, made where it is not there yet. What it has of old packages, apt brings up to date.
+/// Returns the archive, and makes it if it is missing. apt later upgrades its old packages.
 pub fn base(suite: Suite, apt: &Apt) -> Result<PathBuf> {
     let archive = suite.path(".tar");
     if archive.is_file() {
@@ -99,7 +99,8 @@ fn label(target: &str) -> &str {
     target.split(' ').next().unwrap_or_default()
 }
 
-/// From lines `LABEL SITE`, for the mirrors of Debian itself and of its security updates.
+/// Makes the sources from lines `LABEL SITE`: the mirrors of Debian itself and of its security
+/// updates.
 fn sources(targets: &str, suite: Suite) -> Option<Vec<String>> {
     let site = |wanted| {
         let mut of_label = targets.lines().filter(|target| label(target) == wanted);
@@ -114,8 +115,8 @@ fn sources(targets: &str, suite: Suite) -> Option<Vec<String>> {
     ])
 }
 
-/// How to reach mirrors, and what to think of their dates: of what `apt-config dump` prints, what
-/// is set.
+/// Selects the settings in the output of `apt-config dump` that say how to reach mirrors and
+/// whether to trust their dates. Empty ones are left out.
 fn options(configuration: &str) -> impl Iterator<Item = &str> {
     const PASSED_ON: [&str; 4] = [
         "Acquire::http:",
