@@ -1,5 +1,5 @@
-//! Time to read a packet, change its attribute and write it out, beside a plain copy of its 256 octets, by criterion:
-//! `cargo bench -p ib-mad --bench codec`.
+//! Measures reading a packet, changing its attribute and writing it out, beside a plain copy of its
+//! 256 octets, with criterion: `cargo bench -p ib-mad --bench codec`.
 
 use std::env;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use ib_mad::mad::{AttributeId, LENGTH, Lid, Method, Tid};
 use ib_mad::smp::{Route, Smp};
 
 fn main() {
-    // As `cargo xtask bench --quick` asks.
+    // Set by `cargo xtask bench --quick`.
     let quick = env::var_os("VALIDATOR_BENCH_QUICK").is_some();
     let milliseconds = |quickly, else_| Duration::from_millis(if quick { quickly } else { else_ });
     let mut criterion = Criterion::default()
@@ -29,7 +29,7 @@ fn main() {
     let wire = *smp.octets();
     let mut out = [0; LENGTH];
 
-    // The name says to `cargo xtask bench` what the others stand beside.
+    // By this name `cargo xtask bench` finds the baseline of the other figures.
     let mut group = criterion.benchmark_group("codec beside copy");
     group.bench_function("copy", |bencher| {
         bencher.iter(|| {

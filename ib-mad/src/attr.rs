@@ -1,6 +1,6 @@
-//! Attributes: 64 octets with accessors for every field. One table an attribute, with offsets and widths in bits as the
-//! specification's own tables have them: bit 0 is the most significant bit of the first octet. Values that the specification does
-//! not know are kept, and so are reserved bits.
+//! Attributes: 64 octets with an accessor for every field. Each attribute is one table of offsets
+//! and widths in bits, as in the specification's own tables: bit 0 is the most significant bit of
+//! the first octet. Reserved bits and values unknown to the specification are kept.
 
 pub mod capability;
 mod field;
@@ -30,13 +30,13 @@ use crate::smp::{DATA, Smp};
 pub trait Attribute: Sized {
     /// Its id.
     const ID: AttributeId;
-    /// From the 64 octets of an SMP.
+    /// Reads the 64 octets of an SMP's data.
     fn from_data(data: [u8; DATA]) -> Self;
     /// The 64 octets.
     fn data(&self) -> &[u8; DATA];
 }
 
-/// An SMP that carries another attribute.
+/// Another attribute than the one asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{expected} expected, found {found}")]
 pub struct OtherAttribute {
@@ -47,7 +47,7 @@ pub struct OtherAttribute {
 }
 
 impl Smp {
-    /// The attribute, typed.
+    /// Decodes the attribute.
     pub fn decode<A: Attribute>(&self) -> Result<A, OtherAttribute> {
         if self.attribute() != A::ID {
             return Err(OtherAttribute {
@@ -58,7 +58,7 @@ impl Smp {
         Ok(A::from_data(*self.data()))
     }
 
-    /// Puts an attribute in. Id and modifier are the caller's affair.
+    /// Writes an attribute into the packet. The caller sets id and modifier.
     pub fn encode<A: Attribute>(&mut self, attribute: &A) {
         *self.data_mut() = *attribute.data();
     }

@@ -1,4 +1,4 @@
-//! What all management datagrams have in common: the header (13.4.3), methods, status and attribute ids.
+//! The header common to all management datagrams (13.4.3), methods, status and attribute ids.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ pub const CLASS_SUBN_LID: u8 = 0x01;
 /// Management class of directed-route subnet management.
 pub const CLASS_SUBN_DIRECTED: u8 = 0x81;
 
-/// Octets that are no MAD of the kind expected.
+/// Octets that are not a MAD of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MadError {
-    /// Not as long as a MAD.
+    /// The length is not that of a MAD.
     #[error("a MAD has {LENGTH} octets, found {0}")]
     Length(usize),
     /// Another base version than 1.
@@ -24,7 +24,7 @@ pub enum MadError {
     Class(u8),
 }
 
-/// Method of a MAD (13.4.5): bit 7 tells a response.
+/// Method of a MAD (13.4.5): bit 7 marks a response.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Method(pub u8);
 
@@ -33,11 +33,11 @@ impl Method {
     pub const GET: Self = Self(0x01);
     /// Changes an attribute.
     pub const SET: Self = Self(0x02);
-    /// Sends what is not answered; not for subnet management.
+    /// Sends data without a response; not for subnet management.
     pub const SEND: Self = Self(0x03);
-    /// Notifies; is not answered.
+    /// Notifies without a response.
     pub const TRAP: Self = Self(0x05);
-    /// Passes a trap on to a subscriber; not for subnet management.
+    /// Forwards a trap to a subscriber; not for subnet management.
     pub const REPORT: Self = Self(0x06);
     /// Stops the repetition of a trap.
     pub const TRAP_REPRESS: Self = Self(0x07);
@@ -46,7 +46,7 @@ impl Method {
     /// Answers Report.
     pub const REPORT_RESP: Self = Self(0x86);
 
-    /// Whether bit 7 is set.
+    /// True if bit 7 is set.
     pub const fn is_response(self) -> bool {
         self.0 & 0x80 != 0
     }
@@ -79,25 +79,25 @@ impl fmt::Debug for Method {
 pub struct Status(u16);
 
 impl Status {
-    /// Done.
+    /// Success.
     pub const OK: Self = Self(0);
-    /// Busy: the MAD was discarded, and may be sent again.
+    /// Busy: the MAD was discarded and may be sent again.
     pub const BUSY: Self = Self(0x0001);
     /// Code 1: base or class version, or their combination, not supported.
     pub const BAD_VERSION: Self = Self(0x0004);
     /// Code 2: method not supported.
     pub const UNSUPPORTED_METHOD: Self = Self(0x0008);
-    /// Code 3: method and attribute do not go together.
+    /// Code 3: method not supported for this attribute.
     pub const UNSUPPORTED_METHOD_ATTRIBUTE: Self = Self(0x000c);
     /// Code 7: a field of the attribute or the modifier is invalid.
     pub const INVALID_FIELD: Self = Self(0x001c);
 
-    /// From the 16 bits of the header; the direction bit (D, bit 15) is left out.
+    /// Takes the 16 bits of the header and drops the direction bit (D, bit 15).
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits & 0x7fff)
     }
 
-    /// As it stands in the header.
+    /// Returns the bits as in the header.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -107,7 +107,7 @@ impl Status {
         (self.0 >> 2 & 0x7) as u8
     }
 
-    /// Bit 0.
+    /// True if bit 0 is set.
     pub const fn is_busy(self) -> bool {
         self.0 & 1 != 0
     }
@@ -130,7 +130,7 @@ impl fmt::Debug for Status {
 pub struct AttributeId(pub u16);
 
 impl AttributeId {
-    /// What a trap tells.
+    /// Contents of a trap.
     pub const NOTICE: Self = Self(0x0002);
     /// A node's name.
     pub const NODE_DESCRIPTION: Self = Self(0x0010);
@@ -147,7 +147,8 @@ impl AttributeId {
     /// 16 entries of a switch's random forwarding table.
     pub const RANDOM_FORWARDING_TABLE: Self = Self(0x001a);
 
-    /// Its name in the specification, where this library knows it.
+    /// Returns the name in the specification; `None` for an attribute that this library does not
+    /// know.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NOTICE => "Notice",
@@ -178,7 +179,7 @@ impl fmt::Debug for AttributeId {
     }
 }
 
-/// Transaction id: equal in a request and its response.
+/// Transaction id; a request and its response have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Tid(pub u64);
 
@@ -217,7 +218,7 @@ impl fmt::Debug for MKey {
 pub struct Lid(pub u16);
 
 impl Lid {
-    /// The permissive LID: whoever gets the packet is meant.
+    /// The permissive LID: every port accepts it.
     pub const PERMISSIVE: Self = Self(0xffff);
 }
 

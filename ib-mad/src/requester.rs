@@ -1,4 +1,4 @@
-//! Requests and their answers: TIDs matched, nothing sent twice, and everything that came besides recorded.
+//! Requests and their responses: matches TIDs, sends nothing twice, and records all other packets.
 
 use std::time::Duration;
 
@@ -6,66 +6,68 @@ use crate::mad::{Lid, MadError, Method, Tid};
 use crate::smp::{Route, Smp};
 use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
 
-/// Packets that were waiting when a wait ended, of which so many are looked at: the tester may have been late, not they. A bound,
-/// because a flood of packets must not prolong the wait for ever.
+/// Packets already waiting at the deadline are still looked at, up to this number: the tester may
+/// have read them late. The bound keeps a flood of packets from prolonging the wait for ever.
 const LAST_LOOK: usize = 64;
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly every outcome is an answer"
 )]
 pub enum Outcome {
-    /// The first GetResp of its class with its TID, in time. Whether its attribute, status and data are right is not looked at.
+    /// The first GetResp of the request's class and TID, in time. Its attribute, status and data
+    /// are not checked.
     Answered {
-        /// When it came.
+        /// When it arrived.
         at: Time,
         /// The response.
         smp: Smp,
     },
-    /// None came in time.
+    /// No response in time.
     TimedOut,
-    /// It has not been sent.
+    /// The request was not sent.
     NotSent(SendError),
 }
 
-/// A request and what became of it.
+/// A request and its outcome.
 #[derive(Debug)]
 pub struct Exchange {
     /// The request as it was sent.
     pub request: Smp,
     /// When it was sent.
     pub sent: Time,
-    /// When the wait for its answer ended, at the latest.
+    /// When the wait for its response ends, at the latest.
     pub deadline: Time,
-    /// What became of it.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
-/// A packet that is the answer to no request under way.
+/// A packet that answers no request under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// When it came.
+    /// When it arrived.
     pub at: Time,
-    /// What it is.
+    /// Kind.
     pub kind: StrayKind,
-    /// Its octets.
+    /// The octets.
     pub octets: Vec<u8>,
 }
 
-/// What a stray packet is.
+/// Kind of a stray packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrayKind {
-    /// The first response to this earlier request, after its time.
+    /// The first response to this earlier request, after its deadline.
     Late(Tid),
-    /// One more response to this request.
+    /// A further response to this request.
     Duplicate(Tid),
-    /// A response to no request of ours: one whose TID was never ours, or of another class, or not GetResp.
+    /// A response to no request of ours: of a TID that was never ours, of another class, or not
+    /// GetResp.
     Foreign(Tid),
-    /// A trap, or a request of another.
+    /// A trap, or another node's request.
     Unsolicited(Method),
-    /// No SMP, such as one that has been cut off: it answers nothing, whatever TID it has.
+    /// Not an SMP, for example a truncated one. It answers nothing, whatever its TID.
     Malformed(MadError),
 }
 
@@ -85,8 +87,8 @@ pub struct Requester<T> {
 }
 
 impl<T: Transport> Requester<T> {
-    /// `first` is the TID of the first request; the following count on from there. Only the low 32 bits of a TID are ours: Linux'
-    /// umad writes the others.
+    /// Makes a requester whose first request has the TID `first`; the following ones count up. Only
+    /// the low 32 bits of a TID are ours: Linux' umad writes the upper ones.
     pub fn new(transport: T, first: u32) -> Self {
         Self {
             transport,
@@ -101,7 +103,7 @@ impl<T: Transport> Requester<T> {
         &mut self.transport
     }
 
-    /// Gives `request` the next TID, sends it and waits at most `wait` for its answer.
+    /// Gives `request` the next TID, sends it and waits at most `wait` for its response.
     pub fn exchange(
         &mut self,
         mut request: Smp,
@@ -140,17 +142,17 @@ impl<T: Transport> Requester<T> {
         })
     }
 
-    /// Records what comes until `deadline`.
+    /// Records what arrives until `deadline`.
     pub fn listen(&mut self, deadline: Time) -> Result<(), ReceiveError> {
         self.await_answer(None, deadline).map(drop)
     }
 
-    /// What came besides the answers since this was last asked.
+    /// Returns the strays recorded since the last call.
     pub fn take_strays(&mut self) -> Vec<Stray> {
         std::mem::take(&mut self.strays)
     }
 
-    /// The answer to `awaited`, with the time when it came.
+    /// Waits for the response to `awaited` and returns it with its arrival time.
     fn await_answer(
         &mut self,
         awaited: Option<Tid>,
@@ -168,13 +170,14 @@ impl<T: Transport> Requester<T> {
         Ok(None)
     }
 
-    /// The packet, if it is the first answer to `awaited`; anything else is a stray.
+    /// Returns the packet if it is the first response to `awaited`; records anything else as a
+    /// stray.
     fn sort(&mut self, awaited: Option<Tid>, at: Time, octets: Vec<u8>) -> Option<Smp> {
         let kind = match Smp::parse(&octets) {
             Err(error) => StrayKind::Malformed(error),
             Ok(smp) if !smp.method().is_response() => StrayKind::Unsolicited(smp.method()),
             Ok(smp) => {
-                // The upper half may be the kernel's, or ibsim's.
+                // The kernel or ibsim may have written the upper half.
                 let is_answer = |sent: &&mut Sent| {
                     sent.tid.0 as u32 == smp.tid().0 as u32
                         && sent.directed == smp.is_directed()

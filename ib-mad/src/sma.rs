@@ -1,5 +1,6 @@
-//! A model of a subnet management agent, and of the smallest fabric: a tester and one device under test. No I/O, and time as an
-//! argument: [`crate::transport::simulated`] gives it a clock of its own, and a server of ibsim's sockets the real one.
+//! A model of a subnet management agent, and of the smallest fabric: a tester and one device under
+//! test. The model does no I/O and takes time as an argument: [`crate::transport::simulated`] gives
+//! it a clock of its own, a server of ibsim's sockets the real one.
 
 mod attributes;
 mod fabric;

@@ -25,38 +25,40 @@ pub const DATA: usize = 64;
 /// Most hops of a directed route.
 pub const MAX_HOPS: usize = 63;
 
-/// How a request finds its way.
+/// Routing of a request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Route {
-    /// By the forwarding tables.
+    /// By LID, through the forwarding tables.
     Lid(Lid),
-    /// Port by port.
+    /// By directed route, port by port.
     Directed(Path),
 }
 
-/// A directed route: the egress port of each hop; none for the node itself. Written as `0,1,3`, as infiniband-diags has it.
+/// A directed route: the egress port of each hop. The node itself has no hops. Written as in
+/// infiniband-diags: `0,1,3`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct Path(Vec<u8>);
 
-/// A text that is no path.
+/// Error of parsing a path.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PathError {
     /// Not of the form `0,1,3`.
     #[error(
-        "expected `0`, and the egress port (1 to 254) of each hop after it, such as 0,1,3; found {0:?}"
+        "expected `0` and after it the egress port (1 to 254) of each hop, such as 0,1,3; \
+         found {0:?}"
     )]
     Form(String),
-    /// More hops than a packet has room for.
+    /// More hops than a packet can hold.
     #[error("expected at most {MAX_HOPS} hops, found {0}")]
     TooLong(usize),
 }
 
 impl Path {
-    /// From the egress ports of the hops.
+    /// Makes a path from the egress ports of its hops.
     pub fn new(ports: Vec<u8>) -> Result<Self, PathError> {
         match ports.len() {
             0..=MAX_HOPS => Ok(Self(ports)),
@@ -122,7 +124,7 @@ impl fmt::Display for Route {
 pub struct Smp([u8; LENGTH]);
 
 impl Smp {
-    /// A request without data, M_Key and TID.
+    /// Makes a request without data, M_Key and TID.
     pub fn request(method: Method, attribute: AttributeId, modifier: u32, route: &Route) -> Self {
         let mut smp = Self([0; LENGTH]);
         smp.0[0] = 1;
@@ -135,7 +137,7 @@ impl Smp {
             Route::Directed(path) => {
                 smp.0[1] = CLASS_SUBN_DIRECTED;
                 smp.0[7] = path.0.len() as u8;
-                // No part of the way is LID-routed (14.2.2).
+                // No part of the route is LID-routed (14.2.2).
                 smp.put(32, Lid::PERMISSIVE.0.to_be_bytes());
                 smp.put(34, Lid::PERMISSIVE.0.to_be_bytes());
                 smp.0[129..129 + path.0.len()].copy_from_slice(&path.0);
@@ -144,7 +146,7 @@ impl Smp {
         smp
     }
 
-    /// From the octets of a packet; an error unless they are an SMP of base version 1.
+    /// Parses a packet. Returns an error unless it is an SMP of base version 1.
     pub fn parse(octets: &[u8]) -> Result<Self, MadError> {
         let octets: &[u8; LENGTH] = octets
             .try_into()
@@ -161,7 +163,7 @@ impl Smp {
         &self.0
     }
 
-    /// All octets, to be changed: what they then mean is the caller's affair.
+    /// Mutable access to all octets. The caller answers for their meaning.
     pub fn octets_mut(&mut self) -> &mut [u8; LENGTH] {
         &mut self.0
     }
@@ -174,13 +176,13 @@ impl Smp {
         self.0[at..at + N].copy_from_slice(&octets);
     }
 
-    /// Whether the class is 0x81.
+    /// True if the class is 0x81.
     pub fn is_directed(&self) -> bool {
         self.0[1] == CLASS_SUBN_DIRECTED
     }
 
-    /// Class version; 1 is the only one, for both classes. [`Smp::parse`] lets others pass, since they are to be answered with
-    /// [`Status::BAD_VERSION`].
+    /// Class version; 1 is the only one for both classes. [`Smp::parse`] accepts others, because an
+    /// agent answers them with [`Status::BAD_VERSION`].
     pub fn class_version(&self) -> u8 {
         self.0[2]
     }
@@ -195,51 +197,56 @@ impl Smp {
         Status::from_bits(u16::from_be_bytes(self.array(4)))
     }
 
-    /// Whether the direction bit of a directed-route SMP is set: it is on its way back.
+    /// True if the direction bit of a directed-route SMP is set: it is on its way back.
     pub fn is_returning(&self) -> bool {
         self.is_directed() && self.0[4] & 0x80 != 0
     }
 
-    /// Hop pointer and hop count of a directed-route SMP. They are taken as they come: either can be more than [`MAX_HOPS`].
+    /// Hop pointer and hop count of a directed-route SMP. They are not checked: either can exceed
+    /// [`MAX_HOPS`].
     pub fn hops(&self) -> (u8, u8) {
         (self.0[6], self.0[7])
     }
 
-    /// DrSLID of a directed-route SMP: where its directed route begins, or the permissive LID if no LID-routed part is before it.
+    /// DrSLID of a directed-route SMP: the LID at which the directed route begins. It is the
+    /// permissive LID if no LID-routed part precedes it.
     pub fn dr_slid(&self) -> Lid {
         Lid(u16::from_be_bytes(self.array(32)))
     }
 
-    /// DrDLID of a directed-route SMP: where a LID-routed part after the directed route leads to, or the permissive LID.
+    /// DrDLID of a directed-route SMP: the destination of the LID-routed part after the directed
+    /// route, or the permissive LID if there is none.
     pub fn dr_dlid(&self) -> Lid {
         Lid(u16::from_be_bytes(self.array(34)))
     }
 
-    /// Initial path of a directed-route SMP: egress ports on the way there; element 0 is not used.
+    /// Initial path of a directed-route SMP: egress ports on the way there; element 0 is unused.
     pub fn initial_path(&self) -> &[u8; 64] {
         self.0[128..192].try_into().expect("64 octets")
     }
 
-    /// Return path of a directed-route SMP: egress ports on the way back, element 1 the one next to the requester; element 0 is not
-    /// used.
+    /// Return path of a directed-route SMP: egress ports on the way back. Element 1 is the one next
+    /// to the requester; element 0 is unused.
     pub fn return_path(&self) -> &[u8; 64] {
         self.0[192..].try_into().expect("64 octets")
     }
 
-    /// Return path, to be changed.
+    /// Mutable access to the return path.
     pub fn return_path_mut(&mut self) -> &mut [u8; 64] {
         (&mut self.0[192..]).try_into().expect("64 octets")
     }
 
-    /// The directed route there; `None` of a LID-routed SMP, and if the hop count is more than [`MAX_HOPS`].
+    /// The initial path as a route; `None` for a LID-routed SMP and if the hop count exceeds
+    /// [`MAX_HOPS`].
     pub fn path(&self) -> Option<Path> {
         let hops = usize::from(self.0[7]);
         (self.is_directed() && hops <= MAX_HOPS)
             .then(|| Path(self.initial_path()[1..=hops].to_vec()))
     }
 
-    /// The response to this request (13.4.5): GetResp with `status`, D set if the route is directed, and all else, the attribute
-    /// with it, as in the request. The hop pointer is left to what sends it on its way (14.2.2.4).
+    /// Makes the response to this request (13.4.5): GetResp with `status`, and D set if the route
+    /// is directed. All else, including the attribute, is copied from the request. The sender sets
+    /// the hop pointer (14.2.2.4).
     pub fn response(&self, status: Status) -> Self {
         let mut response = self.clone();
         response.set_method(Method::GET_RESP);
@@ -273,7 +280,7 @@ impl Smp {
         self.0[64..128].try_into().expect("64 octets")
     }
 
-    /// The attribute, to be changed.
+    /// Mutable access to the attribute.
     pub fn data_mut(&mut self) -> &mut [u8; DATA] {
         (&mut self.0[64..128]).try_into().expect("64 octets")
     }
@@ -288,7 +295,7 @@ impl Smp {
         self.put(24, m_key.0.to_be_bytes());
     }
 
-    /// Sets the status; the direction bit stays.
+    /// Sets the status; the direction bit is kept.
     pub fn set_status(&mut self, status: Status) {
         let direction = self.0[4] & 0x80;
         self.put(4, status.bits().to_be_bytes());
@@ -306,7 +313,7 @@ impl Smp {
         self.put(20, modifier.to_be_bytes());
     }
 
-    /// Sets the direction bit of a directed-route SMP; it has no meaning in others, and stays.
+    /// Sets the direction bit of a directed-route SMP; other SMPs have none and stay unchanged.
     pub fn set_returning(&mut self, returning: bool) {
         if self.is_directed() {
             self.0[4] = self.0[4] & 0x7f | if returning { 0x80 } else { 0 };

@@ -1,4 +1,4 @@
-//! What sends and receives MADs.
+//! Transports of MADs.
 
 #[cfg(all(feature = "host", target_os = "linux"))]
 pub mod ibsim;
@@ -17,19 +17,19 @@ use std::time::Duration;
 use crate::mad::Lid;
 use crate::smp::Smp;
 
-/// A time: since an epoch of the transport's own, and never running backwards.
+/// Time since an epoch of the transport's own; it never runs backwards.
 pub type Time = Duration;
 
-/// Octets that came in.
+/// Octets received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// When.
+    /// When they arrived.
     pub at: Time,
-    /// As they came; not even their length has been looked at.
+    /// Unchecked octets; even their length may be wrong.
     pub octets: Vec<u8>,
 }
 
-/// A packet that could not be sent: nothing of it is on the wire.
+/// A packet could not be sent; nothing of it is on the wire.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The system refused it.
@@ -37,20 +37,21 @@ pub enum SendError {
     System {
         /// Name of the transport.
         transport: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The transport took it and said later that it had not been sent (umad: a status other than a time-out).
+    /// The transport accepted the packet and reported later that it had not been sent (umad: a
+    /// status other than a time-out).
     #[error("{transport} did not send it: status {status}")]
     Status {
         /// Name of the transport.
         transport: String,
-        /// As it was given.
+        /// Status reported.
         status: u32,
     },
 }
 
-/// No packet can be received any more, or not now.
+/// Receiving failed or was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The device or the peer is gone, or the system failed.
@@ -58,36 +59,37 @@ pub enum ReceiveError {
     System {
         /// Name of the transport.
         transport: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A request that was taken has not been sent.
+    /// A request accepted earlier was not sent.
     #[error(transparent)]
     NotSent(#[from] SendError),
-    /// What [`Transport::set_wake`] was given became readable.
+    /// The descriptor given to [`Transport::set_wake`] became readable.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// A way to a port of the fabric. Nothing is ever sent again by a transport.
+/// Access to a port of the fabric. A transport never sends a packet twice.
 pub trait Transport {
-    /// What it is, for people: `umad mlx5_0 port 1`.
+    /// Name for people: `umad mlx5_0 port 1`.
     fn name(&self) -> String;
 
-    /// The time.
+    /// Current time.
     fn now(&self) -> Time;
 
-    /// Sends `smp`; `to` is looked at where it is LID-routed. `wait` says for how long an answer is of use: some transports pass
-    /// on answers only in that time, and only those that match.
+    /// Sends `smp`, to `to` if it is LID-routed. `wait` is how long a response is of use: some
+    /// transports deliver responses only within that time, and only matching ones.
     fn send(&mut self, smp: &Smp, to: Lid, wait: Duration) -> Result<(), SendError>;
 
-    /// The next packet, whatever it is; `None` at `deadline`.
+    /// Returns the next packet of any kind; `None` at `deadline`.
     fn receive(&mut self, deadline: Time) -> Result<Option<Received>, ReceiveError>;
 
-    /// Whether answers that match no request under way are passed on. Linux' umad drops them in the kernel.
+    /// True if responses that match no request under way are delivered. Linux' umad drops them in
+    /// the kernel.
     fn shows_unmatched(&self) -> bool;
 
-    /// Ends every wait while `wake` can be read; `None` ends that.
+    /// Ends every wait while `wake` is readable; `None` removes it.
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>);
 }

@@ -1,4 +1,4 @@
-//! What the codec says of wrong use, and the parts of attributes that are no plain fields.
+//! Errors of the codec, and the parts of attributes that are not plain fields.
 
 use ib_mad::attr::{
     Attribute, BadMKey, EntryError, LinearForwardingTable, NodeDescription, NodeInfo, NodeType,
@@ -76,7 +76,7 @@ fn values_that_the_specification_does_not_know_are_kept() {
     let mut port = PortInfo::default();
     port.set_port_state(PortState::Unknown(9)).unwrap();
     assert_eq!(port.port_state(), PortState::Unknown(9));
-    // An unknown one that is known after all is read as what it is.
+    // `Unknown` with a known value reads back as the known state.
     port.set_port_state(PortState::Unknown(4)).unwrap();
     assert_eq!(port.port_state(), PortState::Active);
     let mut notice = Notice::default();

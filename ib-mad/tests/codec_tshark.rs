@@ -1,4 +1,4 @@
-//! Attributes of random octets beside what tshark decodes of them.
+//! Compares attributes of random octets with what tshark decodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,10 +15,11 @@ use ib_mad::smp::{Path, Route, Smp};
 mod codec_common;
 use codec_common::{Random, need_tool};
 
-/// Packets of each kind.
+/// Number of packets of each kind.
 const PACKETS: usize = 100;
 
-/// A pcap file of raw IP packets: SMPs in RoCEv2, of which tshark decodes the MAD where the destination QP is 0.
+/// Makes a pcap file of raw IP packets: SMPs in RoCEv2. tshark decodes the MAD if the destination
+/// QP is 0.
 fn pcap(smps: &[Smp]) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 101] {
@@ -45,7 +46,7 @@ fn pcap(smps: &[Smp]) -> Vec<u8> {
     out
 }
 
-/// Names of tshark's fields that begin with `prefix`.
+/// Returns the names of tshark's fields that begin with `prefix`.
 fn known(prefix: &str) -> BTreeSet<String> {
     let output = Command::new("tshark")
         .args(["-G", "fields"])
@@ -68,7 +69,7 @@ fn known(prefix: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// For each packet and each of `names`, the texts of tshark's fields.
+/// Returns the texts of tshark's fields, for each packet and each of `names`.
 fn decode(test: &str, smps: &[Smp], names: &[String]) -> Vec<Vec<Vec<String>>> {
     let path: PathBuf = env::temp_dir().join(format!("ib-mad-{test}-{}.pcap", process::id()));
     fs::write(&path, pcap(smps)).unwrap();
@@ -112,7 +113,7 @@ fn number(text: &str) -> u64 {
         .unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// Responses with `data`, LID-routed and directed in turn.
+/// Makes responses with `data`, alternately LID-routed and directed.
 fn responses<A: Attribute>(method: Method, data: impl Iterator<Item = [u8; 64]>) -> Vec<Smp> {
     let routes = [
         Route::Lid(Lid(2)),
@@ -127,7 +128,7 @@ fn responses<A: Attribute>(method: Method, data: impl Iterator<Item = [u8; 64]>)
         .collect()
 }
 
-/// tshark's name of a field under `prefix`.
+/// Converts a field's name to tshark's, under `prefix`.
 fn theirs(prefix: &str, field: &str) -> String {
     match field {
         "GidPrefix" => format!("{prefix}guid"),
@@ -136,7 +137,8 @@ fn theirs(prefix: &str, field: &str) -> String {
     }
 }
 
-/// Every field that both know is equal; `only_ours` are all of ours that tshark does not know.
+/// Asserts that every field known to both is equal, and that `only_ours` are all those unknown to
+/// tshark.
 fn compare(
     test: &str,
     prefix: &str,
@@ -456,8 +458,9 @@ fn tshark_headers() {
     if !need_tool("tshark_headers", "tshark") {
         return;
     }
-    // Not smpdirected.d: tshark 4.0.17 declares it as 64 bits wide with the mask 0x8000, and shows 0 for a status of 0x8000 (direction
-    // bit set, as smpquery prints it). mad.status has the same 16 bits.
+    // Not smpdirected.d: tshark 4.0.17 declares it 64 bits wide with the mask 0x8000, and shows 0
+    // for a status of 0x8000 (direction bit set, as smpquery prints it). mad.status has the same 16
+    // bits.
     let names = [
         "mad.method",
         "mad.status",

@@ -1,4 +1,5 @@
-//! Packets of infiniband-diags, opensm and ibsim beside what smpquery and smpdump print of them: see golden/README.md.
+//! Compares packets of infiniband-diags, opensm and ibsim with the output of smpquery and smpdump:
+//! see golden/README.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -119,7 +120,7 @@ fn responses_have_the_header_that_ibsim_gives_them() {
             (path.is_some(), path.is_some()),
             "{name}"
         );
-        // The hop pointer has gone back to 0 when the response is there.
+        // The hop pointer is back at 0 when the response arrives.
         let ours = request.response(Status::OK);
         assert_eq!(ours.octets()[..64], theirs.octets()[..64], "{name}");
     }
@@ -132,7 +133,7 @@ fn responses_have_the_header_that_ibsim_gives_them() {
     assert_eq!(two_hops.return_path()[1..3], [1, 3]);
 }
 
-/// smpquery's name of a field, and the specification's.
+/// smpquery's name of each field, and the specification's.
 const NAMES: &[(&str, &str)] = &[
     ("BaseVers", "BaseVersion"),
     ("ClassVers", "ClassVersion"),
@@ -194,7 +195,7 @@ const NAMES: &[(&str, &str)] = &[
     ("RoundTrip", "LinkRoundTripLatency"),
 ];
 
-/// What smpquery prints as words (libibmad/dump.c), for the values that are in the files.
+/// Values that smpquery prints as words (libibmad/dump.c), as far as the files have them.
 fn words(text: &str) -> u64 {
     match text {
         "Channel Adapter" => 1,
@@ -212,7 +213,7 @@ fn words(text: &str) -> u64 {
     }
 }
 
-/// The fields of the attribute of `name` that `smpquery` has, each equal to what it printed.
+/// Asserts that each field of the attribute of `name` that smpquery prints has the value printed.
 fn compare(name: &str, fields: impl Iterator<Item = FieldValue>, wanted: usize) {
     let fields: BTreeMap<&str, u64> = fields.map(|field| (field.name, field.value)).collect();
     let mut seen = 0;
@@ -223,7 +224,7 @@ fn compare(name: &str, fields: impl Iterator<Item = FieldValue>, wanted: usize) 
         let (key, text) = line
             .split_once(':')
             .unwrap_or_else(|| panic!("{name}: {line:?}"));
-        // SwitchInfo's and PortInfo's filters have names that overlap.
+        // The filters of SwitchInfo and PortInfo have overlapping names.
         let direct = fields.contains_key(key).then_some(key);
         let field = direct.or_else(|| {
             NAMES
@@ -269,7 +270,7 @@ fn fields_are_what_smpquery_printed() {
     }
 }
 
-/// Those few that a reader can check with the text at hand, by the typed getters.
+/// A few fields, by their typed getters; a reader can check them against the text.
 #[test]
 fn getters_are_what_smpquery_printed() {
     let node: NodeInfo = response("node-info-lid");

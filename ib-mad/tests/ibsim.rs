@@ -1,4 +1,5 @@
-//! ibsim's protocol between our client and our server, and what the server makes of others that do not keep to it.
+//! ibsim's protocol between our client and our server, and the server's handling of peers that
+//! break it.
 
 use std::io::{PipeWriter, Write, pipe};
 use std::os::fd::AsFd;
@@ -16,10 +17,10 @@ use ib_mad::transport::ibsim::{BindError, ConnectError, Counters, Host, IbsimTra
 use ib_mad::transport::{ReceiveError, SendError, Transport};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Nothing here takes so long unless it is wrong.
+/// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The tester's node and a switch, with the server's name.
+/// The server's node: the tester's, linked to a switch.
 struct Node(Fabric);
 
 impl Node {
@@ -67,7 +68,7 @@ impl Host for Node {
     }
 }
 
-/// A server in a thread of its own, which ends when this is dropped.
+/// A server in a thread of its own; it ends when this is dropped.
 struct Running {
     name: String,
     stop: Option<PipeWriter>,
@@ -121,7 +122,7 @@ impl Running {
         SocketAddr::from_abstract_name(format!("{}:{socket}\0", self.name)).unwrap()
     }
 
-    /// A control socket of a client with this number, made by hand.
+    /// Binds a control socket of a client with this number by hand.
     fn control(&self, id: u32) -> UnixDatagram {
         let socket = UnixDatagram::bind_addr(&self.address(&format!("ctl{id}"))).unwrap();
         socket.connect_addr(&self.address("ctl")).unwrap();
@@ -130,7 +131,7 @@ impl Running {
     }
 }
 
-/// A control datagram.
+/// Makes a control datagram.
 fn control(slot: u32, kind: u32, data: &[u8]) -> [u8; 80] {
     let mut octets = [0; 80];
     for (at, number) in [
@@ -155,7 +156,7 @@ fn connect(id: u32, node: &str) -> [u8; 80] {
     control(0, CONNECT, &info)
 }
 
-/// Kind and slot of the answer.
+/// Returns kind and slot of the answer.
 fn ask(socket: &UnixDatagram, question: &[u8]) -> (u32, u32) {
     socket.send(question).unwrap();
     let mut answer = [0; 81];
@@ -168,7 +169,7 @@ fn route() -> Route {
     Route::Directed("0,1".parse().unwrap())
 }
 
-/// GUID of a node, as it says.
+/// Asks a node for its GUID.
 fn guid(transport: IbsimTransport, route: &Route) -> u64 {
     let mut requester = Requester::new(transport, 5);
     let exchange = requester
@@ -207,7 +208,7 @@ fn a_trap_comes_to_the_client_that_takes_traps() {
     let server = Running::start("trap");
     let mut transport = server.connect().unwrap();
     assert!(transport.receives_traps());
-    // A Set without the M_Key is not answered: its trap comes instead.
+    // A Set without the M_Key is not answered; its trap arrives instead.
     let set = Smp::request(Method::SET, AttributeId::PORT_INFO, 0, &route());
     transport.send(&set, Lid::PERMISSIVE, PATIENCE).unwrap();
     let received = transport
@@ -239,7 +240,7 @@ fn each_client_gets_its_own_answers() {
         assert_eq!(Smp::parse(&received.octets).unwrap().tid().0, number as u64);
         assert_eq!(client.receive(client.now()).unwrap(), None);
     }
-    // Disconnected when it is dropped: there is room again.
+    // Dropping a client disconnects it and frees its slot.
     clients.pop();
     clients.push(server.connect().unwrap());
 }
@@ -285,14 +286,15 @@ fn what_is_not_of_the_protocol_is_ignored_and_counted() {
     for octets in junk {
         socket.send(octets).unwrap();
     }
-    // Refused rather than ignored: an answer has to go somewhere. Another's number, no client yet, no such slot.
+    // Refused rather than ignored, because an answer has to go somewhere: another client's number,
+    // no client yet, no such slot.
     assert_eq!(ask(&socket, &connect(2, "")).0, 0);
     assert_eq!(ask(&socket, &control(0, DISCONNECT, &[])).0, 0);
     assert_eq!(ask(&socket, &control(u32::MAX, 7, &[])).0, 0);
     assert_eq!(ask(&socket, &connect(1, "Nowhere")).0, 0);
 
     let transport = server.connect().unwrap();
-    // Not the client's socket, and not of a MAD's length.
+    // From a socket that is not the client's, and not of a MAD's length.
     let stranger = UnixDatagram::unbound().unwrap();
     stranger
         .send_to_addr(&[0; 288], &server.address("out0"))
@@ -300,7 +302,7 @@ fn what_is_not_of_the_protocol_is_ignored_and_counted() {
     stranger
         .send_to_addr(&[0; 287], &server.address("out0"))
         .unwrap();
-    // Not a client's to end.
+    // A client cannot end another one.
     assert_eq!(ask(&socket, &control(0, DISCONNECT, &[])).0, 0);
     assert_eq!(guid(transport, &route()), 0x0200_0000_0000_0200);
     assert_eq!(
@@ -317,7 +319,8 @@ fn a_client_that_does_not_read_loses_its_packets_and_keeps_no_other_waiting() {
     let server = Running::start("deaf");
     let mut deaf = server.connect().unwrap();
     let smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &route());
-    // More than the server's socket may have on their way (SO_SNDBUF; a packet takes more of it than its 288 octets), twice.
+    // Twice as much as the server's socket can have on its way (SO_SNDBUF; a packet takes more of
+    // it than its 288 octets).
     let room: usize = std::fs::read_to_string("/proc/sys/net/core/wmem_default")
         .unwrap()
         .trim()
@@ -343,15 +346,17 @@ fn errors_of_connecting_say_what_to_do() {
     let none = IbsimTransport::connect("ib-mad-no-such-server", "Hca1", PATIENCE).unwrap_err();
     assert_eq!(
         none.to_string(),
-        "no ibsim server is called \"ib-mad-no-such-server\": start `IBSIM_SOCKNAME=ib-mad-no-such-server ibsim -s NETFILE`, or `validator dut \
-         sma --socket ib-mad-no-such-server`, in this network namespace"
+        "no ibsim server is called \"ib-mad-no-such-server\": start \
+         `IBSIM_SOCKNAME=ib-mad-no-such-server ibsim -s NETFILE`, or `validator dut sma --socket \
+         ib-mad-no-such-server`, in this network namespace"
     );
     let server = Running::start("errors");
     let no_node = IbsimTransport::connect(&server.name, "Hca2", PATIENCE).unwrap_err();
     assert_eq!(
         no_node.to_string(),
         format!(
-            "the fabric of ibsim server {:?} has no node \"Hca2\": name one that it has, such as \"Hca1\"",
+            "the fabric of ibsim server {:?} has no node \"Hca2\": name one that it has, such \
+             as \"Hca1\"",
             server.name
         )
     );
@@ -396,10 +401,13 @@ fn a_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let mute = UnixDatagram::bind_addr(&address).unwrap();
     let error = IbsimTransport::connect(&name, "Hca1", Duration::from_millis(20)).unwrap_err();
     assert!(
-        matches!(&error, ConnectError::TimedOut { timeout, .. } if *timeout == Duration::from_millis(20)),
+        matches!(
+            &error,
+            ConnectError::TimedOut { timeout, .. } if *timeout == Duration::from_millis(20)
+        ),
         "{error}"
     );
-    // And one that answers something else is told apart.
+    // An answer outside the protocol is another error.
     let asked = thread::spawn(move || {
         let mut octets = [0; 80];
         // The first is the question above.

@@ -1,4 +1,4 @@
-//! Our client with ibsim itself.
+//! Our client with stock ibsim.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::{ConnectError, IbsimTransport};
 
-/// Nothing here takes so long unless it is wrong.
+/// Upper bound of any wait; exceeding it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A switch with two adapters.
@@ -28,7 +28,7 @@ Hca 1 \"Hca2\"
 [1] \"Dut\"[2]
 ";
 
-/// Whether ibsim is installed; where not, `test` is noted as skipped, as the tests of `pfc-user` do.
+/// True if ibsim is installed. Otherwise reports `test` as skipped, as the tests of `pfc-user` do.
 fn need_ibsim(test: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path)
@@ -86,7 +86,7 @@ impl Ibsim {
             .unwrap()
     }
 
-    /// It says so before it makes its sockets.
+    /// ibsim reports that it is ready before it makes its sockets.
     fn wait_until_ready(&mut self) {
         let mut lines = BufReader::new(self.process.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("Network simulator ready")));
@@ -192,7 +192,7 @@ fn ibsim_routes_by_a_lid_that_was_given_to_a_port() {
     }
     let ibsim = Ibsim::start("lid");
     let mut requester = ibsim.requester();
-    // ibsim routes to a port whose state is Active, from one that has a LID.
+    // ibsim routes only to a port in state Active, and only from one that has a LID.
     for (route, lid) in [("0", 1), ("0,1", 2)] {
         let route = path(route);
         let mut info: PortInfo = get(&mut requester, AttributeId::PORT_INFO, 0, &route)
@@ -225,7 +225,7 @@ fn ibsim_tells_an_unknown_node_and_a_client_too_many() {
     let clients: Vec<_> = (0..10)
         .map(|_| IbsimTransport::connect(&ibsim.name, "Hca1", PATIENCE).unwrap())
         .collect();
-    // Only the first is a subnet manager.
+    // Only the first client is a subnet manager.
     assert_eq!(
         clients
             .iter()

@@ -1,4 +1,4 @@
-//! Octets from outside: whatever they are, they are read or refused, and nothing panics.
+//! Octets from outside: any octets are either read or refused, and nothing panics.
 
 use ib_mad::mad::LENGTH;
 
@@ -52,7 +52,7 @@ fn every_packet_of_random_octets_is_kept() {
             octets[7] %= 64;
         }
         if round % 8 < 2 {
-            // Trap 256, which has details of its own.
+            // Trap 256, which has its own DataDetails.
             octets[64] |= 0x80;
             (octets[68], octets[69]) = (1, 0);
         }

@@ -1,4 +1,5 @@
-//! What the requester makes of packets, with a transport that follows a script and has a clock of its own.
+//! The requester's handling of packets, with a transport that follows a script and has a clock of
+//! its own.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,10 +13,10 @@ use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What is wrong with an answer.
+/// Defect of a response.
 type Change = fn(&mut Smp);
 
-/// What one request leads to: packets, with their times after it.
+/// Consequence of one request: packets, with their times after it.
 type Reaction = Box<dyn FnOnce(&Smp) -> Result<Vec<(u64, Vec<u8>)>, SendError>>;
 
 struct Scripted {
@@ -106,7 +107,7 @@ fn get(requester: &mut Requester<Scripted>) -> Exchange {
         .unwrap()
 }
 
-/// GetResp to `request`, after something has been done to it.
+/// Makes a GetResp to `request` and applies `change`.
 fn answer(request: &Smp, change: impl FnOnce(&mut Smp)) -> Vec<u8> {
     let mut answer = request.clone();
     answer.set_method(Method::GET_RESP);
@@ -124,7 +125,7 @@ fn answers(after: &'static [u64]) -> Reaction {
     })
 }
 
-/// The answer that `change` has been done to, and nothing else.
+/// Answers with one response, altered by `change`.
 fn changed(change: Change) -> Reaction {
     Box::new(move |request| Ok(vec![(1, answer(request, change))]))
 }
@@ -381,7 +382,7 @@ fn what_was_not_sent_is_told_apart_from_a_time_out() {
 
 #[test]
 fn a_flood_of_packets_prolongs_no_wait() {
-    /// Has always another packet, and always later.
+    /// Always has another, later packet.
     struct Flood(Time);
     impl Transport for Flood {
         fn name(&self) -> String {

@@ -1,4 +1,4 @@
-//! Octets of any number and value as a packet.
+//! Parses arbitrary octets as a packet.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ mod exercise;
 
 fuzz_target!(|octets: &[u8]| {
     exercise::exercise(octets);
-    // Most octets are no packet: as much again with the header of one.
+    // Most inputs are not packets: the same octets are tried again with the header of one.
     let mut packet = [0; 256];
     packet.iter_mut().zip(octets).for_each(|(to, from)| *to = *from);
     packet[0] = 1;

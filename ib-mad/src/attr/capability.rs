@@ -11,29 +11,29 @@ macro_rules! bits {
 /// CapabilityMask.
 pub mod mask {
     bits! { u32:
-        /// There is a subnet manager at the port.
+        /// A subnet manager runs at the port.
         IS_SM = 1;
-        /// Notice can be read.
+        /// Notice can be read with Get.
         IS_NOTICE_SUPPORTED = 2;
-        /// Traps are sent.
+        /// The port sends traps.
         IS_TRAP_SUPPORTED = 3;
-        /// Inter-packet delays for more than the rates of the specification.
+        /// Inter-packet delays beyond those of the specified rates.
         IS_OPTIONAL_IPD_SUPPORTED = 4;
         /// Automatic path migration.
         IS_AUTOMATIC_MIGRATION_SUPPORTED = 5;
         /// SLtoVLMappingTable.
         IS_SL_MAPPING_SUPPORTED = 6;
-        /// The M_Key outlasts a loss of power.
+        /// The M_Key survives a loss of power.
         IS_M_KEY_NVRAM = 7;
-        /// The P_Keys outlast a loss of power.
+        /// The P_Keys survive a loss of power.
         IS_P_KEY_NVRAM = 8;
         /// LedInfo.
         IS_LED_INFO_SUPPORTED = 9;
-        /// The subnet manager at the port is switched off.
+        /// The subnet manager at the port is disabled.
         IS_SM_DISABLED = 10;
         /// NodeInfo:SystemImageGUID is set.
         IS_SYSTEM_IMAGE_GUID_SUPPORTED = 11;
-        /// Trap 259, for a bad P_Key at an external port of a switch.
+        /// Trap 259: bad P_Key at an external port of a switch.
         IS_P_KEY_SWITCH_EXTERNAL_PORT_TRAP_SUPPORTED = 12;
         /// The LinkSpeedExt fields.
         IS_EXTENDED_SPEEDS_SUPPORTED = 14;
@@ -47,9 +47,9 @@ pub mod mask {
         IS_REINIT_SUPPORTED = 18;
         /// Device management.
         IS_DEVICE_MANAGEMENT_SUPPORTED = 19;
-        /// Management classes of the vendor.
+        /// Management classes of vendors.
         IS_VENDOR_CLASS_SUPPORTED = 20;
-        /// Traps can be sent along the way of a directed route.
+        /// Traps can follow a directed route.
         IS_DR_NOTICE_SUPPORTED = 21;
         /// Trap 144 at a change of CapabilityMask.
         IS_CAPABILITY_MASK_NOTICE_SUPPORTED = 22;

@@ -14,7 +14,7 @@ pub struct FieldError {
     pub field: &'static str,
     /// Width in bits.
     pub width: u32,
-    /// What did not fit.
+    /// Value that does not fit.
     pub value: u64,
 }
 
@@ -31,13 +31,13 @@ pub struct FieldValue {
     pub value: u64,
 }
 
-/// What a field can be typed as.
+/// A type that a field can have.
 pub trait Field: Copy {
-    /// Width in bits of the widest field that this holds.
+    /// Width in bits of the widest field that this type holds.
     const BITS: u32;
-    /// From the value of its bits, of which there are at most [`Self::BITS`].
+    /// Converts from the field's bits, at most [`Self::BITS`] of them.
     fn from_bits(bits: u64) -> Self;
-    /// To the value of its bits.
+    /// Converts to the field's bits.
     fn into_bits(self) -> u64;
 }
 
@@ -81,7 +81,7 @@ impl Field for bool {
     }
 }
 
-/// Whether a field is in an attribute of so many octets, and its type holds it.
+/// True if the field lies within an attribute of `octets` octets and its type holds it.
 pub(crate) const fn is_possible<F: Field>(offset: u32, width: u32, octets: usize) -> bool {
     0 < width && width <= F::BITS && (offset + width) as usize <= 8 * octets
 }
@@ -96,7 +96,7 @@ pub(crate) fn get(data: &[u8], offset: u32, width: u32) -> u64 {
     (octets >> after) as u64 & (u64::MAX >> (64 - width))
 }
 
-/// Sets those bits to `value`, of which more are ignored.
+/// Sets those bits to the low bits of `value`.
 pub(crate) fn set(data: &mut [u8], offset: u32, width: u32, value: u64) {
     let (first, last) = ((offset / 8) as usize, ((offset + width - 1) / 8) as usize);
     let after = 8 * (last as u32 + 1) - (offset + width);
@@ -107,7 +107,7 @@ pub(crate) fn set(data: &mut [u8], offset: u32, width: u32, value: u64) {
     }
 }
 
-/// Sets those bits to `value`; an error if it has more.
+/// Sets those bits to `value`. Returns an error if the value is wider.
 pub(crate) fn try_set(
     data: &mut [u8],
     (attribute, field): (AttributeId, &'static str),
@@ -126,25 +126,30 @@ pub(crate) fn try_set(
     Ok(())
 }
 
-/// One accessor pair, for the properties that every field has.
+/// One accessor pair, for the property tests of all fields.
 #[cfg(test)]
 pub(crate) struct Accessor<T> {
     pub name: &'static str,
     pub offset: u32,
     pub width: u32,
-    /// Gives the setter's result.
+    /// Calls the setter and returns its result.
     pub set: fn(&mut T, u64) -> Result<(), FieldError>,
-    /// The value as the field's type has it, which may be narrower than 64 bits.
+    /// Converts a value to the field's type, which may be narrower than 64 bits, and back.
     pub typed: fn(u64) -> u64,
     pub get: fn(&T) -> u64,
 }
 
-/// Defines a table of fields over octets: `getter, setter: Type = "NameInTheSpecification" @ offset, width;`, in bits.
+/// Defines a table of fields over octets: `getter, setter: Type = "NameInTheSpecification" @
+/// offset, width;`. Offset and width are in bits.
 macro_rules! fields {
     (
         $(#[$doc:meta])*
         $name:ident [$octets:expr] of $id:expr;
-        $( $(#[$field_doc:meta])* $getter:ident, $setter:ident: $type:ty = $spec:literal @ $offset:literal, $width:literal; )*
+        $(
+            $(#[$field_doc:meta])*
+            $getter:ident, $setter:ident: $type:ty =
+                $spec:literal @ $offset:literal, $width:literal;
+        )*
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,10 +169,13 @@ macro_rules! fields {
         )*
 
         impl $name {
-            /// Name, offset and width of every field, with its value here, in the order of the offsets.
+            /// Iterates over all fields in the order of their offsets, with name, offset, width and
+            /// value.
             pub fn fields(&self) -> impl Iterator<Item = $crate::attr::FieldValue> + '_ {
-                [$( ($spec, $offset, $width), )*].into_iter().map(|(name, offset, width)| $crate::attr::FieldValue {
-                    name, offset, width, value: $crate::attr::field::get(&self.0, offset, width),
+                let data = &self.0;
+                [$( ($spec, $offset, $width), )*].into_iter().map(|(name, offset, width)| {
+                    let value = $crate::attr::field::get(data, offset, width);
+                    $crate::attr::FieldValue { name, offset, width, value }
                 })
             }
 
@@ -175,13 +183,15 @@ macro_rules! fields {
                 $(#[$field_doc])*
                 #[doc = concat!("\n\n", $spec, ", at bit ", $offset, ", width ", $width, ".")]
                 pub fn $getter(&self) -> $type {
-                    $crate::attr::Field::from_bits($crate::attr::field::get(&self.0, $offset, $width))
+                    let bits = $crate::attr::field::get(&self.0, $offset, $width);
+                    $crate::attr::Field::from_bits(bits)
                 }
 
-                #[doc = concat!("Sets ", $spec, "; an error unless the value fits its width, ", $width, ".")]
+                #[doc = concat!("Sets ", $spec, "; fails if the value exceeds ", $width, " bits.")]
                 pub fn $setter(&mut self, value: $type) -> Result<(), $crate::attr::FieldError> {
                     let value = $crate::attr::Field::into_bits(value);
-                    $crate::attr::field::try_set(&mut self.0, ($id, $spec), ($offset, $width), value)
+                    let place = ($offset, $width);
+                    $crate::attr::field::try_set(&mut self.0, ($id, $spec), place, value)
                 }
             )*
 
@@ -191,8 +201,13 @@ macro_rules! fields {
                     name: $spec,
                     offset: $offset,
                     width: $width,
-                    set: |attribute, value| attribute.$setter($crate::attr::Field::from_bits(value)),
-                    typed: |value| $crate::attr::Field::into_bits(<$type as $crate::attr::Field>::from_bits(value)),
+                    set: |attribute, value| {
+                        attribute.$setter($crate::attr::Field::from_bits(value))
+                    },
+                    typed: |value| {
+                        let typed = <$type as $crate::attr::Field>::from_bits(value);
+                        $crate::attr::Field::into_bits(typed)
+                    },
                     get: |attribute| $crate::attr::Field::into_bits(attribute.$getter()),
                 }, )*]
             }
@@ -207,7 +222,7 @@ macro_rules! fields {
 }
 pub(super) use fields;
 
-/// Makes an attribute of a newtype of its 64 octets.
+/// Implements `Attribute` for a newtype of 64 octets.
 macro_rules! attribute {
     ($name:ident = $id:expr) => {
         impl $crate::attr::Attribute for $name {

@@ -4,7 +4,8 @@ use super::field::attribute;
 use crate::mad::{AttributeId, Lid};
 use crate::smp::DATA;
 
-/// The egress ports of 64 successive LIDs; 255 is none. The modifier is the number of the block, 0 to 767.
+/// The egress ports of 64 successive LIDs; 255 means no port. The modifier is the block's number, 0
+/// to 767.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearForwardingTable([u8; DATA]);
 
@@ -14,12 +15,12 @@ impl LinearForwardingTable {
     /// Entries of a block.
     pub const ENTRIES: usize = DATA;
 
-    /// A block with these entries.
+    /// Makes a block of these entries.
     pub const fn new(ports: [u8; Self::ENTRIES]) -> Self {
         Self(ports)
     }
 
-    /// Block and index in it of the entry of `lid`.
+    /// Returns the block of `lid`'s entry and the index in that block.
     pub const fn position(lid: Lid) -> (u32, usize) {
         (
             lid.0 as u32 / Self::ENTRIES as u32,
@@ -32,7 +33,7 @@ impl LinearForwardingTable {
         &self.0
     }
 
-    /// The entries, to be changed.
+    /// Mutable access to the entries.
     pub const fn ports_mut(&mut self) -> &mut [u8; Self::ENTRIES] {
         &mut self.0
     }

@@ -19,7 +19,7 @@ attribute!(NodeDescription = AttributeId::NODE_DESCRIPTION);
 pub struct TextTooLong(pub usize);
 
 impl NodeDescription {
-    /// From a text of at most 64 octets.
+    /// Makes one from a text of at most 64 octets.
     pub fn new(text: &str) -> Result<Self, TextTooLong> {
         let mut data = [0; DATA];
         data.get_mut(..text.len())
@@ -28,8 +28,8 @@ impl NodeDescription {
         Ok(Self(data))
     }
 
-    /// The octets before the first zero as a text. What is not UTF-8 is replaced; [`Attribute::data`](super::Attribute::data) has
-    /// the octets as they came.
+    /// Returns the octets before the first zero as text. Octets that are not UTF-8 are replaced;
+    /// [`Attribute::data`](super::Attribute::data) has the original ones.
     pub fn text(&self) -> Cow<'_, str> {
         let end = self.0.iter().position(|octet| *octet == 0).unwrap_or(DATA);
         String::from_utf8_lossy(&self.0[..end])

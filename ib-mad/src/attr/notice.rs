@@ -1,29 +1,32 @@
-//! Notice (13.4.8.2), and what it says of traps of subnet management (14.2.5.1).
+//! Notice (13.4.8.2), and its contents in traps of subnet management (14.2.5.1).
 
 use super::field::{Field, attribute, fields};
 use crate::mad::{AttributeId, MKey, Method};
 use crate::smp::DATA;
 
 attribute! {
-    /// What a trap tells. In subnet management it ends with DataDetails: IssuerGID is for subnet administration only.
+    /// Contents of a trap. In subnet management the attribute ends with DataDetails: IssuerGID is
+    /// for subnet administration only.
     Notice = AttributeId::NOTICE;
-    /// Whether the specification defines it, and not a vendor.
+    /// True if the specification defines the notice, false if a vendor does.
     is_generic, set_is_generic: bool = "IsGeneric" @ 0, 1;
-    /// How much it matters.
+    /// Severity.
     notice_type, set_notice_type: NoticeType = "Type" @ 1, 7;
-    /// Generic: kind of node, 1 channel adapter, 2 switch, 3 router, 4 class manager. Else: the vendor's OUI.
-    producer_type_or_vendor_id, set_producer_type_or_vendor_id: u32 = "ProducerType/VendorID" @ 8, 24;
-    /// Generic: number of the trap. Else: the device, as its vendor numbers it.
+    /// Generic notice: kind of node, 1 channel adapter, 2 switch, 3 router, 4 class manager.
+    /// Vendor's notice: the vendor's OUI.
+    producer_type_or_vendor_id, set_producer_type_or_vendor_id: u32 =
+        "ProducerType/VendorID" @ 8, 24;
+    /// Generic notice: number of the trap. Vendor's notice: the device, numbered by its vendor.
     trap_number_or_device_id, set_trap_number_or_device_id: u16 = "TrapNumber/DeviceID" @ 32, 16;
-    /// LID of the port that it comes from.
+    /// LID of the port that issued the notice.
     issuer_lid, set_issuer_lid: u16 = "IssuerLID" @ 48, 16;
-    /// For notices that are read: changes with each.
+    /// For notices that are read with Get: changes with each.
     notice_toggle, set_notice_toggle: bool = "NoticeToggle" @ 64, 1;
-    /// For notices that are read: number of those not read yet.
+    /// For notices that are read with Get: number of those not yet read.
     notice_count, set_notice_count: u16 = "NoticeCount" @ 65, 15;
 }
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeType {
     /// 0.
@@ -36,7 +39,7 @@ pub enum NoticeType {
     SubnetManagement,
     /// 4.
     Informational,
-    /// 0x7f: there is no notice to be read.
+    /// 0x7f: there is no notice to read.
     Empty,
     /// Not in the specification.
     Unknown(u8),
@@ -70,7 +73,7 @@ impl Field for NoticeType {
     }
 }
 
-/// Who defines a notice.
+/// Definer of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeSource {
     /// The specification.
@@ -96,7 +99,7 @@ impl Notice {
     /// Octets of DataDetails.
     pub const DETAILS: usize = DATA - DETAILS;
 
-    /// Who defines it.
+    /// Returns who defines the notice.
     pub fn source(&self) -> NoticeSource {
         let (producer_type, trap_number) = (
             self.producer_type_or_vendor_id(),
@@ -115,7 +118,7 @@ impl Notice {
         }
     }
 
-    /// Number of the trap, unless a vendor defines it.
+    /// Number of the trap; `None` for a vendor's notice.
     pub fn trap_number(&self) -> Option<u16> {
         self.is_generic().then(|| self.trap_number_or_device_id())
     }
@@ -125,17 +128,18 @@ impl Notice {
         self.0[DETAILS..].try_into().expect("54 octets")
     }
 
-    /// DataDetails, to be changed.
+    /// Mutable access to DataDetails.
     pub fn data_details_mut(&mut self) -> &mut [u8; Self::DETAILS] {
         (&mut self.0[DETAILS..]).try_into().expect("54 octets")
     }
 
-    /// DataDetails of trap 256; `None` for another notice.
+    /// DataDetails of trap 256; `None` for any other notice.
     pub fn bad_m_key(&self) -> Option<BadMKey> {
         (self.trap_number() == Some(BadMKey::TRAP_NUMBER)).then(|| BadMKey(*self.data_details()))
     }
 
-    /// Makes it a notice of trap 256: IsGeneric, Type, TrapNumber and DataDetails. Producer and issuer are the caller's affair.
+    /// Makes this a notice of trap 256: sets IsGeneric, Type, TrapNumber and DataDetails. The
+    /// caller sets producer and issuer.
     pub fn set_bad_m_key(&mut self, details: &BadMKey) -> Result<(), super::FieldError> {
         self.set_is_generic(true)?;
         self.set_notice_type(NoticeType::Security)?;
@@ -146,25 +150,26 @@ impl Notice {
 }
 
 fields! {
-    /// DataDetails of trap 256: an SMP with a wrong M_Key came in. Offsets are those in DataDetails.
+    /// DataDetails of trap 256: an SMP arrived with a wrong M_Key. Offsets count from the start of
+    /// DataDetails.
     BadMKey [Notice::DETAILS] of AttributeId::NOTICE;
-    /// LID of the port that it came to.
+    /// LID of the requester.
     lid, set_lid: u16 = "LIDADDR" @ 16, 16;
-    /// DrSLID of a directed-route SMP; 0 of another.
+    /// DrSLID of a directed-route SMP; 0 otherwise.
     dr_slid, set_dr_slid: u16 = "DRSLID" @ 32, 16;
-    /// Its method.
+    /// The SMP's method.
     method, set_method: Method = "METHOD" @ 48, 8;
-    /// Its attribute id.
+    /// The SMP's attribute id.
     attribute, set_attribute: AttributeId = "ATTRIBUTEID" @ 64, 16;
-    /// Its attribute modifier.
+    /// The SMP's attribute modifier.
     modifier, set_modifier: u32 = "ATTRIBUTEMODIFIER" @ 80, 32;
-    /// Its M_Key.
+    /// The SMP's M_Key.
     m_key, set_m_key: MKey = "MKEY" @ 112, 64;
-    /// Whether it was a directed-route SMP.
+    /// True for a directed-route SMP.
     dr_notice, set_dr_notice: bool = "DRNotice" @ 184, 1;
-    /// Whether its return path is longer than the octets there are for it here.
+    /// True if the return path has more hops than DRNoticeReturnPath has octets.
     dr_path_truncated, set_dr_path_truncated: bool = "DRPathTruncated" @ 185, 1;
-    /// Number of octets of DRNoticeReturnPath that are of use.
+    /// Number of octets of DRNoticeReturnPath that are in use.
     dr_hop_count, set_dr_hop_count: u8 = "DRHopCount" @ 186, 6;
 }
 
@@ -177,7 +182,7 @@ impl BadMKey {
     /// Octets of DRNoticeReturnPath.
     pub const RETURN_PATH: usize = Notice::DETAILS - RETURN_PATH;
 
-    /// All of DataDetails.
+    /// All octets of DataDetails.
     pub fn octets(&self) -> &[u8; Notice::DETAILS] {
         &self.0
     }
@@ -187,7 +192,7 @@ impl BadMKey {
         self.0[RETURN_PATH..].try_into().expect("30 octets")
     }
 
-    /// DRNoticeReturnPath, to be changed.
+    /// Mutable access to DRNoticeReturnPath.
     pub fn dr_notice_return_path_mut(&mut self) -> &mut [u8; Self::RETURN_PATH] {
         (&mut self.0[RETURN_PATH..]).try_into().expect("30 octets")
     }

@@ -1,9 +1,10 @@
-//! What every field of every table has to be: set and read back, alone, and without harm for any other bit.
+//! Properties of every field of every table: a field is set and read back alone, and no other bit
+//! changes.
 
 use super::field::{Accessor, get};
 use super::*;
 
-/// Octets without pattern (xorshift64*), the same in every run.
+/// Pseudo-random octets (xorshift64*), the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -119,7 +120,7 @@ fn bad_m_key() {
     check(&BadMKey::accessors(), from, BadMKey::octets);
 }
 
-/// A field of every width at every offset, beside the definition: bit by bit.
+/// A field of every width at every offset, compared with the definition bit by bit.
 #[test]
 fn get_and_set_of_any_width_at_any_offset() {
     let mut random = Random(1);

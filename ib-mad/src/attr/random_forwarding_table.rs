@@ -6,7 +6,7 @@ use super::field::{FieldError, attribute, get, set, try_set};
 use crate::mad::AttributeId;
 use crate::smp::DATA;
 
-/// 16 entries of LID and egress port. The modifier is the number of the block, 0 to 3071.
+/// 16 entries of LID and egress port. The modifier is the block's number, 0 to 3071.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RandomForwardingTable([u8; DATA]);
 
@@ -17,9 +17,9 @@ attribute!(RandomForwardingTable = AttributeId::RANDOM_FORWARDING_TABLE);
 pub struct RandomForwardingEntry {
     /// Base LID; bits 0 to 15.
     pub lid: u16,
-    /// Whether the entry means anything; bit 16.
+    /// True if the entry is in use; bit 16.
     pub valid: bool,
-    /// Number of low LID bits that are not looked at; bits 17 to 19.
+    /// LID mask control: number of low LID bits that are ignored; bits 17 to 19.
     pub lmc: u8,
     /// Egress port; bits 24 to 31. Bits 20 to 23 are reserved.
     pub port: u8,
@@ -28,10 +28,10 @@ pub struct RandomForwardingEntry {
 /// An entry that cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// There is no such entry.
+    /// The block has no such entry.
     #[error("RandomForwardingTable has entries 0 to 15 in a block, found {0}")]
     Index(usize),
-    /// A field of it does not fit.
+    /// A value does not fit its field.
     #[error(transparent)]
     Field(#[from] FieldError),
 }
@@ -52,7 +52,7 @@ impl RandomForwardingTable {
         }
     }
 
-    /// An entry, of 16.
+    /// Returns entry `index`; `None` from 16 on.
     pub fn entry(&self, index: usize) -> Option<RandomForwardingEntry> {
         (index < Self::ENTRIES).then(|| self.at(index))
     }
@@ -62,7 +62,7 @@ impl RandomForwardingTable {
         std::array::from_fn(|index| self.at(index))
     }
 
-    /// Sets an entry; its reserved bits stay.
+    /// Sets an entry; its reserved bits are kept.
     pub fn set_entry(
         &mut self,
         index: usize,

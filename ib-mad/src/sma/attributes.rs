@@ -1,4 +1,4 @@
-//! The attributes of every node, as one answers them.
+//! How a node answers Get and Set of the attributes that every node has.
 
 use super::fault::Fault;
 use super::node::{NodeKind, Reply, Sma};
@@ -39,7 +39,7 @@ impl Sma {
     pub(super) fn node_description(&self, smp: &Smp) -> Reply {
         let mut data = [0; DATA];
         let text = self.config.description.as_bytes();
-        // A longer one is cut where a character ends.
+        // A longer description is cut at the end of a character.
         let length = self.config.description.floor_char_boundary(DATA);
         data[..length].copy_from_slice(&text[..length]);
         Reply {
@@ -48,7 +48,7 @@ impl Sma {
         }
     }
 
-    /// The notice of the last trap; a Set takes it away (13.4.10).
+    /// Returns the notice of the last trap; a Set clears it (13.4.10).
     pub(super) fn last_notice(&mut self, smp: &Smp) -> Reply {
         if smp.method() == Method::SET {
             self.notice = Notice::default();
@@ -59,11 +59,12 @@ impl Sma {
         }
     }
 
-    /// One entry, the default partition's, which every port is in and which nothing changes. A subnet manager needs it.
+    /// Returns one entry: the default partition, to which every port belongs. It cannot be changed.
+    /// Subnet managers read it.
     pub(super) fn p_key_table(&self, smp: &Smp) -> Reply {
         let mut data = [0; DATA];
         data[..2].copy_from_slice(&[0xff, 0xff]);
-        // The modifier has the port above, the block of 32 entries below.
+        // The upper half of the modifier is the port, the lower half the block of 32 entries.
         let (port, block) = (smp.modifier() >> 16, smp.modifier() & 0xffff);
         let is_there = block == 0 && port <= self.external_ports().into();
         if !is_there || smp.method() == Method::SET && *smp.data() != data {
@@ -78,7 +79,7 @@ impl Sma {
         }
     }
 
-    /// `None` where a fault keeps it silent.
+    /// Answers Get and Set of PortInfo; `None` if a fault suppresses the response.
     pub(super) fn port_info(&mut self, ingress: u8, smp: &Smp) -> Option<Reply> {
         let Some(number) = self.port_number(ingress, smp.modifier()) else {
             return Some(Reply {
@@ -127,7 +128,7 @@ impl Sma {
         })
     }
 
-    /// The port that a modifier of PortInfo means.
+    /// Returns the index of the port that a modifier of PortInfo names.
     fn port_number(&self, ingress: u8, modifier: u32) -> Option<usize> {
         let number = match (modifier, self.config.kind) {
             (0, NodeKind::ChannelAdapter) => ingress.into(),
@@ -138,7 +139,8 @@ impl Sma {
             .then_some(number)
     }
 
-    /// M_Key, protect bits, lease and violations of a switch are those of port 0 (14.2.4); its other ports show none.
+    /// M_Key, protect bits, lease and violations of a switch belong to port 0 (14.2.4); its other
+    /// ports show none.
     fn build_port_info(
         &self,
         number: usize,
@@ -156,7 +158,7 @@ impl Sma {
         Ok(info)
     }
 
-    /// Whether a fault keeps it silent on a Get with `key` that it should answer.
+    /// True if a fault suppresses the response to a Get with `key` that the node should answer.
     fn refuses(&self, key: MKey) -> bool {
         let protection = &self.protection;
         if protection.key == MKey(0) {
@@ -172,7 +174,7 @@ impl Sma {
         }
     }
 
-    /// Whether a Get with `key` is shown no M_Key.
+    /// True if the response to a Get with `key` hides the M_Key.
     fn hides_key(&self, key: MKey) -> bool {
         let hides = match self.protection.bits {
             0 => self.has(Fault::HidesKey),
@@ -204,7 +206,7 @@ impl Sma {
     }
 }
 
-/// The status of an answer to a Get of an attribute that has no modifier.
+/// Status of the response to a Get of an attribute that has no modifier.
 fn without_modifier(smp: &Smp) -> Status {
     if smp.modifier() == 0 {
         Status::OK

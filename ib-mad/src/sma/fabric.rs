@@ -6,7 +6,7 @@ use crate::mad::{Lid, Method};
 use crate::smp::Smp;
 use crate::transport::Time;
 
-/// The port of either node that the link is at.
+/// Number of the linked port on both nodes.
 const LINKED: u8 = 1;
 
 /// A packet that reaches the tester.
@@ -35,8 +35,8 @@ enum End {
 }
 
 impl Fabric {
-    /// The tester sends `smp` at `now`, to `to` if it is LID-routed; everything that will come back to it because of that. A
-    /// packet that finds no way is lost.
+    /// Sends `smp` from the tester at `now`, to `to` if it is LID-routed. Returns every packet that
+    /// comes back because of it. A packet without a route is lost.
     pub fn send(&mut self, now: Time, smp: &Smp, to: Lid) -> Vec<Delivery> {
         let Some((end, smp, from)) = self.route(smp, to) else {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Fabric {
         {
             other.set_port_state(LINKED, state);
         }
-        // What the DUT says goes back by the link, if that is still up.
+        // The DUT's packets return over the link, if it is still up.
         if end == End::Dut && !self.link_is_up() {
             return Vec::new();
         }
@@ -74,7 +74,8 @@ impl Fabric {
         })
     }
 
-    /// Whom `smp` reaches, what has become of it on the way, and the LID that it comes from.
+    /// Finds the node that `smp` reaches. Returns it with the packet as it arrives and the LID it
+    /// comes from.
     fn route(&self, smp: &Smp, to: Lid) -> Option<(End, Smp, Lid)> {
         let mut smp = smp.clone();
         if !smp.is_directed() {
@@ -82,7 +83,7 @@ impl Fabric {
             let (end, _) = ends.into_iter().find(|(_, node)| node.has_lid(to))?;
             return Some((end, smp, self.tester.lid()));
         }
-        // No part of the way is LID-routed.
+        // Routes with a LID-routed part are not supported.
         let permissive = smp.dr_slid() == Lid::PERMISSIVE && smp.dr_dlid() == Lid::PERMISSIVE;
         let end = match (smp.hops(), smp.initial_path()[1]) {
             _ if smp.is_returning() || !permissive => return None,
@@ -90,8 +91,8 @@ impl Fabric {
             ((0, 1), LINKED) => End::Dut,
             _ => return None,
         };
-        // Each node notes by which port the packet came. The hop pointer is counted up on the way there and down to 0 again on the
-        // way back (14.2.2); no agent looks at it.
+        // Each node notes the port at which the packet arrived. The hop pointer counts up on the
+        // way there and down to 0 on the way back (14.2.2); no agent looks at it.
         if end == End::Dut {
             smp.return_path_mut()[1] = LINKED;
         }

@@ -14,12 +14,12 @@ use crate::mad::{
 use crate::smp::{DATA, Route, Smp};
 use crate::transport::Time;
 
-/// Time from a request to its answer: the shortest that RespTimeValue can promise.
+/// Time from a request to its response: the shortest that RespTimeValue can promise.
 const PROMPT: Duration = Duration::from_nanos(4096);
-/// Octets of an answer that is cut off.
+/// Octets of a truncated response.
 const TRUNCATED: usize = 200;
 
-/// What kind of node it is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Channel adapter with one port.
@@ -28,20 +28,21 @@ pub enum NodeKind {
     Switch(u8),
 }
 
-/// A node as it is switched on.
+/// Configuration of a node at power-on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// Kind.
     pub kind: NodeKind,
     /// NodeDescription.
     pub description: String,
-    /// NodeGUID; the ports' follow from it.
+    /// NodeGUID; the port GUIDs follow from it.
     pub guid: u64,
-    /// LID of its port (of port 0 for a switch).
+    /// LID of the node's port (of port 0 for a switch).
     pub lid: Lid,
-    /// MasterSMLID: where traps go; 0 sends none.
+    /// MasterSMLID: the destination of traps; 0 sends none.
     pub master_sm_lid: Lid,
-    /// PortState of port 1, and of port 0 of a switch: 1 Down to 4 Active. All other ports are Down: they have no link.
+    /// PortState of port 1, and of port 0 of a switch: 1 (Down) to 4 (Active). All other ports have
+    /// no link and are Down.
     pub port_state: u8,
     /// SwitchInfo:LinearFDBCap.
     pub linear_fdb_cap: u16,
@@ -62,11 +63,11 @@ pub struct NodeConfig {
 /// A packet that a node sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// How long after what caused it.
+    /// Delay after the packet that caused it.
     pub after: Duration,
-    /// Where to, if LID-routed.
+    /// Destination, if LID-routed.
     pub to: Lid,
-    /// Octets; fewer than a MAD's where a fault cuts them off.
+    /// Octets; fewer than a MAD's if a fault truncates them.
     pub octets: Vec<u8>,
 }
 
@@ -75,18 +76,18 @@ pub struct Outgoing {
 pub struct Sma {
     pub(super) config: NodeConfig,
     faults: Vec<Fault>,
-    /// By number; port 0 of a channel adapter is never used.
+    /// Indexed by port number; port 0 of a channel adapter is unused.
     pub(super) ports: Vec<Port>,
     pub(super) protection: Protection,
     switch: Option<Switch>,
-    /// That of the last trap.
+    /// Notice of the last trap.
     pub(super) notice: Notice,
     traps: u32,
-    /// No trap goes out before (o14-2).
+    /// Earliest time of the next trap (o14-2).
     next_trap: Time,
-    /// Requests that came in so far.
+    /// Number of requests received so far.
     requests: u64,
-    /// The first M_Key that was set and is not 0.
+    /// The first nonzero M_Key that was set.
     pub(super) first_key: Option<MKey>,
 }
 
@@ -97,7 +98,7 @@ pub(super) struct Reply {
 }
 
 impl Sma {
-    /// A node that has just been switched on.
+    /// Makes a node that has just been switched on.
     pub fn new(config: NodeConfig, faults: Vec<Fault>) -> Self {
         let random_cap = if faults.contains(&Fault::NoRandomFdb) {
             0
@@ -128,34 +129,35 @@ impl Sma {
         node
     }
 
-    /// What it was switched on with.
+    /// Returns the configuration at power-on.
     pub fn config(&self) -> &NodeConfig {
         &self.config
     }
 
-    /// Its LID as it is now.
+    /// Returns the node's current LID.
     pub fn lid(&self) -> Lid {
         self.ports[self.managed_port()].lid()
     }
 
-    /// Whether `lid` is one of its LIDs: its port has 2^LMC of them.
+    /// True if `lid` is one of the node's 2^LMC LIDs.
     pub fn has_lid(&self, lid: Lid) -> bool {
         self.ports[self.managed_port()].has_lid(lid)
     }
 
-    /// PortState of its port `number`; `None` where it has no such port.
+    /// PortState of port `number`; `None` if there is no such port.
     pub fn port_state(&self, number: u8) -> Option<PortState> {
         self.ports.get(usize::from(number)).map(Port::state)
     }
 
-    /// Changes the PortState of its port `number`, as what happens on a link does.
+    /// Changes the PortState of port `number`, as an event on its link does.
     pub fn set_port_state(&mut self, number: u8, state: PortState) {
         if let Some(port) = self.ports.get_mut(usize::from(number)) {
             port.set_state(state);
         }
     }
 
-    /// The node gets `smp`, which is for it, by its external port `port` at `now`, from `from`; what it sends in return.
+    /// Handles `smp`, addressed to this node, from `from`, received at external port `port` at
+    /// `now`. Returns the packets that the node sends in return.
     pub fn receive(&mut self, now: Time, port: u8, from: Lid, smp: &Smp) -> Vec<Outgoing> {
         let method = smp.method();
         let class = smp.octets()[1];
@@ -195,7 +197,7 @@ impl Sma {
         self.faults.contains(&fault)
     }
 
-    /// Number of the port that has LID and M_Key.
+    /// Number of the port that has the LID and the M_Key.
     pub(super) fn managed_port(&self) -> usize {
         usize::from(self.switch.is_none())
     }
@@ -256,19 +258,20 @@ impl Sma {
         }
     }
 
-    /// Trap 256 to the master SM, if there is one.
+    /// Sends trap 256 to the master SM, if there is one.
     fn trap(&mut self, now: Time, from: Lid, smp: &Smp, outgoing: &mut Vec<Outgoing>) {
         let port = &self.ports[self.managed_port()];
         let info = port.info();
         self.notice = notice::bad_m_key(self.config.kind, port.lid(), from, smp);
         let to = Lid(info.master_sm_lid());
-        // Only a port that is Active sends traps (o14-3.2.1), and the next not before the subnet's time-out has passed (o14-2).
+        // Only an Active port sends traps (o14-3.2.1). The next one has to wait for the subnet's
+        // time-out (o14-2).
         if to == Lid(0) || port.state() != PortState::Active || now < self.next_trap {
             return;
         }
         self.next_trap = now + Duration::from_nanos(4096 << info.subnet_timeout());
         self.traps = self.traps.wrapping_add(1);
-        // Its M_Key is 0 (o14-1).
+        // The M_Key of a trap is 0 (o14-1).
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
         trap.encode(&self.notice);
@@ -279,7 +282,7 @@ impl Sma {
         });
     }
 
-    /// Puts the response to `smp` out, with what the faults make of it.
+    /// Sends the response to `smp`, altered by the faults.
     fn respond(&self, from: Lid, smp: &Smp, reply: Reply, outgoing: &mut Vec<Outgoing>) {
         let mut answer = smp.response(reply.status);
         *answer.data_mut() = reply.data;
@@ -312,7 +315,7 @@ impl Sma {
         ));
     }
 
-    /// Faults of LinearForwardingTable.
+    /// Applies the faults of LinearForwardingTable.
     fn spoil_table(&self, smp: &Smp, answer: &mut Smp) {
         let get = smp.method() == Method::GET;
         let code = |code: u8| Status::from_bits(u16::from(code) << 2);

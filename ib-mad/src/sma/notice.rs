@@ -5,14 +5,14 @@ use crate::attr::{BadMKey, FieldError, Notice};
 use crate::mad::Lid;
 use crate::smp::Smp;
 
-/// A bad M_Key: `smp` came from `from` to the node with LID `issuer`.
+/// Makes the notice of a bad M_Key: `smp` came from `from` to the node with LID `issuer`.
 pub(super) fn bad_m_key(kind: NodeKind, issuer: Lid, from: Lid, smp: &Smp) -> Notice {
     build(kind, issuer, from, smp).expect("each value fits its field")
 }
 
 fn build(kind: NodeKind, issuer: Lid, from: Lid, smp: &Smp) -> Result<Notice, FieldError> {
     let mut details = BadMKey::default();
-    // Whom the bad M_Key is from: the specification has it so, while Linux' qib gives its own LID.
+    // The specification wants the requester's LID here; Linux' qib writes its own.
     details.set_lid(from.0)?;
     details.set_method(smp.method())?;
     details.set_attribute(smp.attribute())?;

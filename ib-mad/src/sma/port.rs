@@ -1,4 +1,5 @@
-//! PortInfo of one port (14.2.5.6), save what the M_Key protects: [`super::protection`] has that.
+//! PortInfo of one port (14.2.5.6), except the fields of the M_Key, which are in
+//! [`super::protection`].
 
 use super::node::NodeConfig;
 use crate::attr::{Field, FieldError, PortInfo, PortState};
@@ -8,7 +9,7 @@ use crate::mad::Lid;
 const MULTICAST_LIDS: u16 = 0xc000;
 /// MTU of 4096 octets.
 const MTU_4096: u8 = 5;
-/// PortPhysicalState, and LinkDownDefaultState where both have it.
+/// PortPhysicalState; LinkDownDefaultState uses the same codes.
 const SLEEP: u8 = 1;
 const POLLING: u8 = 2;
 const DISABLED: u8 = 3;
@@ -18,11 +19,12 @@ const LINK_UP: u8 = 5;
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     info: PortInfo,
-    /// Whether it is an adapter's port or port 0 of a switch: those have what the switch's other ports have not.
+    /// True for an adapter's port and for port 0 of a switch: only these have LID, M_Key and the
+    /// like.
     managed: bool,
 }
 
-/// A Set that carries an invalid value; nothing of it is done.
+/// A Set with an invalid value; no part of it takes effect.
 #[derive(Debug)]
 pub(super) struct Invalid;
 
@@ -50,7 +52,7 @@ impl Port {
         Lid(self.info.lid())
     }
 
-    /// Whether `lid` is one of its LIDs.
+    /// True if `lid` is one of the port's LIDs.
     pub(super) fn has_lid(&self, lid: Lid) -> bool {
         let base = u32::from(self.info.lid());
         base != 0 && (base..base + (1 << self.info.lmc())).contains(&lid.0.into())
@@ -60,7 +62,7 @@ impl Port {
         self.info.port_state()
     }
 
-    /// The physical state follows.
+    /// Sets the state, and the physical state with it.
     pub(super) fn set_state(&mut self, state: PortState) {
         let physical = if state == PortState::Down {
             POLLING
@@ -77,7 +79,7 @@ impl Port {
         self.info.set_port_physical_state(physical).expect(fits);
     }
 
-    /// Does what a Set says, all of it or nothing.
+    /// Applies a Set completely or not at all.
     pub(super) fn set(&mut self, wanted: &PortInfo) -> Result<(), Invalid> {
         let mut next = self.clone();
         next.set_link(wanted)?;
@@ -145,14 +147,15 @@ impl Port {
         Ok(())
     }
 
-    /// The transitions that a Set may ask for (7.2.7). A physical state may be set only while the link is down or goes down with it.
+    /// Makes the transitions that a Set may ask for (7.2.7). A physical state may be set only while
+    /// the link is down or goes down with it.
     fn change_state(&mut self, state: PortState, physical: u8) -> Result<(), Invalid> {
         use PortState::{Active, Armed, Down, Initialized, NoChange};
         match (state, physical, self.state()) {
             (NoChange, 0, _) | (Armed, 0, Armed) | (Active, 0, Active) => {}
             (Armed, 0, Initialized) => self.set_state(Armed),
             (Active, 0, Armed) => self.set_state(Active),
-            // The link goes down and, as nothing keeps it there, is trained again at once.
+            // The link goes down. Nothing keeps it there, so it is trained again at once.
             (Down, 0, _) | (Down | NoChange, SLEEP | POLLING, _) => self.set_state(Initialized),
             (Down | NoChange, DISABLED, _) => self.set_states(Down, DISABLED),
             _ => return Err(Invalid),
@@ -174,7 +177,7 @@ fn defaults(config: &NodeConfig, managed: bool) -> Result<PortInfo, FieldError> 
         info.set_subnet_timeout(config.subnet_timeout & 0x1f)?;
         info.set_response_time_value(config.response_time_value & 0x1f)?;
     }
-    // 1x and 4x, of which 4x is in use; 2.5, 5 and 10 Gbit/s a lane, of which 10 is.
+    // Widths 1x and 4x, with 4x in use; speeds 2.5, 5 and 10 Gbit/s a lane, with 10 in use.
     info.set_link_width_supported(3)?;
     info.set_link_width_enabled(3)?;
     info.set_link_width_active(2)?;
@@ -194,7 +197,8 @@ fn defaults(config: &NodeConfig, managed: bool) -> Result<PortInfo, FieldError> 
     Ok(info)
 }
 
-/// A mask of enabled widths or speeds: 0 changes nothing, and `all` stands for what is supported.
+/// Returns the new mask of enabled widths or speeds: 0 changes nothing, and `all` stands for every
+/// supported one.
 fn choose(wanted: u8, all: u8, enabled: u8, supported: u8) -> Result<u8, Invalid> {
     match wanted {
         0 => Ok(enabled),
@@ -204,7 +208,7 @@ fn choose(wanted: u8, all: u8, enabled: u8, supported: u8) -> Result<u8, Invalid
     }
 }
 
-/// A LID that stays as it was may be 0: no SM has been here.
+/// Checks a LID that is set. It may stay 0: then no SM has configured the port yet.
 fn unicast(wanted: u16, before: u16) -> Result<u16, Invalid> {
     match wanted {
         _ if wanted == before => Ok(wanted),

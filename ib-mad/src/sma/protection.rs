@@ -1,4 +1,5 @@
-//! What the M_Key protects (14.2.4). Where the specification leaves a choice, this does as Linux' qib and hfi1 do (`check_mkey`).
+//! Protection by the M_Key (14.2.4). Where the specification leaves a choice, the model follows
+//! Linux' qib and hfi1 (`check_mkey`).
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub(super) struct Protection {
     pub(super) bits: u8,
     pub(super) lease_period: u16,
     pub(super) violations: u16,
-    /// When the lease timer, if it runs, expires.
+    /// When the lease timer expires; `None` while it is stopped.
     expires: Option<Time>,
 }
 
@@ -29,7 +30,7 @@ impl Protection {
         }
     }
 
-    /// An expired lease ends the protection; the key stays (14.2.4.4).
+    /// Ends the protection once the lease has expired; the key stays (14.2.4.4).
     pub(super) fn expire(&mut self, now: Time) {
         if self.expires.is_some_and(|expires| now >= expires) {
             self.expires = None;
@@ -37,7 +38,7 @@ impl Protection {
         }
     }
 
-    /// Whether `smp` may pass. A violation counts `weight`, which is 1 for a node without faults.
+    /// True if `smp` may pass. A violation counts `weight`, which is 1 for a node without faults.
     pub(super) fn check(&mut self, now: Time, smp: &Smp, weight: u16) -> bool {
         self.expire(now);
         if !matches!(
@@ -60,7 +61,7 @@ impl Protection {
         false
     }
 
-    /// Whether a request with `key` passes at all protect bits.
+    /// True if a request with `key` passes at all protect bits.
     pub(super) fn is_valid(&self, key: MKey) -> bool {
         self.key == MKey(0) || self.key == key
     }

@@ -1,4 +1,5 @@
-//! What only a switch has: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.10) and RandomForwardingTable (14.2.5.11).
+//! Attributes that only a switch has: SwitchInfo (14.2.5.4), LinearForwardingTable (14.2.5.10) and
+//! RandomForwardingTable (14.2.5.11).
 
 use super::node::Reply;
 use super::port::Invalid;
@@ -47,7 +48,7 @@ impl Switch {
         }
     }
 
-    /// SwitchInfo with what may be set.
+    /// Returns SwitchInfo with the writable fields of `wanted`.
     fn changed(&self, wanted: &SwitchInfo) -> Result<SwitchInfo, Invalid> {
         let mut info = self.info;
         let top = usize::from(wanted.linear_fdb_top());
@@ -60,7 +61,7 @@ impl Switch {
         info.set_default_multicast_not_primary_port(wanted.default_multicast_not_primary_port())?;
         info.set_life_time_value(wanted.life_time_value())?;
         if wanted.port_state_change() {
-            // Writing it clears it.
+            // Writing 1 clears it.
             info.set_port_state_change(false)?;
         }
         Ok(info)
@@ -86,8 +87,8 @@ fn defaults(linear_cap: u16, random_cap: u16) -> Result<SwitchInfo, FieldError> 
     Ok(info)
 }
 
-/// The block of `table` that the modifier names. There is none beyond the table's capacity, which leaves a table of capacity 0
-/// without any: an invalid modifier.
+/// Reads or writes the block of `table` that the modifier names. A block beyond the table's
+/// capacity is an invalid modifier; a table of capacity 0 has no block at all.
 fn block(table: &mut [u8], smp: &Smp) -> Reply {
     let start = usize::try_from(smp.modifier())
         .ok()

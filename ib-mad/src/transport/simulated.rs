@@ -1,4 +1,4 @@
-//! A fabric in memory with a clock of its own: a wait takes no time.
+//! A fabric in memory with a clock of its own: waiting takes no real time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,32 +11,33 @@ use crate::mad::Lid;
 use crate::sma::{Delivery, Fabric};
 use crate::smp::Smp;
 
-/// What becomes of a packet that is sent.
+/// Fate of a packet that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The fabric gets it.
+    /// It reaches the fabric.
     Pass,
-    /// It is lost on its way, and nobody is told.
+    /// It is lost without notice.
     Lose,
     /// The transport refuses it.
     Refuse,
 }
 
-/// Decides what becomes of each packet.
+/// Decides the fate of each packet.
 type OnSend = Box<dyn FnMut(&Smp) -> Fate + Send>;
 
-/// The tester's port of a simulated fabric. Its clock starts at 0 and moves only in [`Transport::receive`].
+/// The tester's port of a simulated fabric. Its clock starts at 0 and moves only in
+/// [`Transport::receive`].
 pub struct Simulated {
     fabric: Fabric,
     now: Time,
-    /// On their way to the tester, in order of time.
+    /// Packets on their way to the tester, ordered by time.
     deliveries: VecDeque<Delivery>,
     on_send: Option<OnSend>,
     wake: Wake,
 }
 
 impl Simulated {
-    /// With nothing on its way.
+    /// Makes a transport with no packet under way.
     pub fn new(fabric: Fabric) -> Self {
         Self {
             fabric,
@@ -52,12 +53,12 @@ impl Simulated {
         &self.fabric
     }
 
-    /// The fabric, to be changed in the middle of a test.
+    /// The fabric, for changes in the middle of a test.
     pub fn fabric_mut(&mut self) -> &mut Fabric {
         &mut self.fabric
     }
 
-    /// From now on `decide` is asked what becomes of each packet that is sent.
+    /// Lets `decide` choose the fate of each packet sent from now on.
     pub fn on_send(&mut self, decide: OnSend) {
         self.on_send = Some(decide);
     }
@@ -93,7 +94,7 @@ impl Transport for Simulated {
         {
             Fate::Pass => {
                 for delivery in self.fabric.send(self.now, smp, to) {
-                    // After those of the same time: what was sent first arrives first.
+                    // After those of the same time: packets arrive in the order they were sent.
                     let at = self
                         .deliveries
                         .partition_point(|other| other.at <= delivery.at);

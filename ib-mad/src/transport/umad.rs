@@ -1,13 +1,17 @@
 //! Linux' umad: a port of a real adapter.
 //!
-//! Spoken by its ioctls and its read and write, not by libibumad: the kernel keeps this interface stable (ABI version 5), no C
-//! library is needed where the tool runs, and a static build stays possible.
+//! It uses the driver's ioctls, reads and writes directly instead of libibumad: the kernel keeps
+//! this interface stable (ABI version 5), the tool needs no C library at run time, and a static
+//! build stays possible.
 //!
-//! What the kernel does (drivers/infiniband/core/user_mad.c and mad.c):
-//! - it writes the upper 32 bits of a request's TID, and passes on only responses whose TID matches a request under way;
-//! - it gives a request back with status 110 (ETIMEDOUT) when its time is over, without a word about any other failure;
-//! - it refuses a TID that is under way already (EINVAL), and sends again by itself unless told not to;
-//! - it gives traps to one agent of a port: to none but the first that asks for them.
+//! Behaviour of the kernel (drivers/infiniband/core/user_mad.c and mad.c):
+//! - It writes the upper 32 bits of a request's TID, and delivers only responses whose TID matches
+//!   a request under way.
+//! - It returns a request with status 110 (ETIMEDOUT) when its time is over, and reports no other
+//!   failure.
+//! - It refuses a TID that is already under way (EINVAL), and repeats requests by itself unless
+//!   told not to.
+//! - It delivers traps to one agent of a port only: the first that asks for them.
 
 mod abi;
 mod discover;
@@ -30,22 +34,26 @@ use super::{ReceiveError, Received, SendError, Time, Transport};
 use crate::mad::{CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, Lid, Method};
 use crate::smp::Smp;
 
-/// Where the files of the ports are.
+/// Folder of the ports' device files.
 const DEVICES: &str = "/dev/infiniband";
-/// By how much the kernel waits longer than it is asked to here: it counts in ticks, of 10 ms at most, and may begin within one.
+/// Added to the time-out given to the kernel: it counts in ticks of at most 10 ms and may start
+/// within one.
 const TICK_MS: u32 = 10;
 /// Largest packet of any port (Omni-Path).
 const MAX_MAD: usize = 2048;
 
-/// Why a port cannot be used. Nothing has been sent.
+/// Error of opening a port; nothing has been sent.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No such adapter.
-    #[error("there is no RDMA device {device:?}: {}", listed(.there, "nothing is there; load the adapter's driver"))]
+    #[error(
+        "there is no RDMA device {device:?}: {}",
+        listed(.there, "nothing is there; load the adapter's driver")
+    )]
     NoDevice {
         /// The device asked for.
         device: String,
-        /// Those that are there.
+        /// The devices that exist.
         there: Vec<String>,
     },
     /// The adapter has no such port.
@@ -55,19 +63,20 @@ pub enum OpenError {
         device: String,
         /// The port asked for.
         port: u8,
-        /// Those that are there.
+        /// The ports that exist.
         there: Vec<String>,
     },
     /// RoCE and iWARP have no subnet management.
     #[error(
-        "port {port} of {device} has link layer {found}, and only InfiniBand has subnet management packets: choose another port, or set this one to InfiniBand"
+        "port {port} of {device} has link layer {found}, and only InfiniBand has subnet management \
+         packets: choose another port, or set this one to InfiniBand"
     )]
     LinkLayer {
         /// Device.
         device: String,
         /// Port.
         port: u8,
-        /// Its link layer, as sysfs has it.
+        /// Its link layer in sysfs.
         found: String,
     },
     /// The kernel offers no umad for the port.
@@ -80,35 +89,43 @@ pub enum OpenError {
         /// Port.
         port: u8,
     },
-    /// Another interface than this module knows.
+    /// The kernel's interface has another version than this module supports.
     #[error(
         "umad has ABI version {found}, and this tool knows version {}: use a kernel that has it",
         abi::VERSION
     )]
     Abi {
-        /// As sysfs has it.
+        /// Version in sysfs.
         found: String,
     },
-    /// The file may not be opened.
-    #[error("{} may not be opened: run as root, or as a member of the group that owns it (`ls -l` shows it, often rdma)", .file.display())]
+    /// The process may not open the file.
+    #[error(
+        "{} may not be opened: run as root, or as a member of the group that owns it (`ls -l` \
+         shows it, often rdma)",
+        .file.display()
+    )]
     Permission {
         /// The file.
         file: PathBuf,
     },
-    /// The file is not there, although sysfs says so.
-    #[error("{} does not exist, although sysfs has it: udev makes it, and a container has to be given it", .file.display())]
+    /// The file does not exist, although sysfs names it.
+    #[error(
+        "{} does not exist, although sysfs has it: udev makes it, and a container has to be given \
+         it",
+        .file.display()
+    )]
     NoFile {
         /// The file.
         file: PathBuf,
     },
-    /// The kernel would not have an agent for the class.
+    /// The kernel refused an agent for the class.
     #[error("{}: no agent for management class {class:#04x}: {source}", .file.display())]
     Agent {
         /// The file.
         file: PathBuf,
         /// Management class.
         class: u8,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The system failed.
@@ -116,12 +133,12 @@ pub enum OpenError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// What could be chosen instead.
+/// Names the choices there are.
 fn listed(there: &[String], none: &str) -> String {
     if there.is_empty() {
         none.to_owned()
@@ -130,7 +147,8 @@ fn listed(there: &[String], none: &str) -> String {
     }
 }
 
-/// Registers the agents for LID-routed and directed-route packets, and says whether the first gets traps; in an error the class.
+/// Registers the agents for LID-routed and directed-route packets. Returns them, and true if the
+/// first one receives traps. An error names the class.
 fn agents(
     mut register: impl FnMut(RegRequest) -> Result<u32, Errno>,
 ) -> Result<([u32; 2], bool), (u8, Errno)> {
@@ -138,7 +156,8 @@ fn agents(
         register(RegRequest::new(class, methods)).map_err(|error| (class, error))
     };
     let (lid_routed, receives_traps) = match agent(CLASS_SUBN_LID, &[Method::TRAP]) {
-        // Another agent of this port, a subnet manager's, has the traps; answers come all the same.
+        // Another agent on this port, a subnet manager's, receives the traps; responses arrive all
+        // the same.
         Err((_, Errno::EINVAL)) => (agent(CLASS_SUBN_LID, &[])?, false),
         other => (other?, true),
     };
@@ -148,7 +167,7 @@ fn agents(
     ))
 }
 
-/// What is under way in the kernel.
+/// A request that the kernel holds.
 #[derive(Debug)]
 struct UnderWay {
     tid: u32,
@@ -169,7 +188,7 @@ pub struct UmadTransport {
 }
 
 impl UmadTransport {
-    /// Opens `port` of `device`; `sysfs` is `/sys`.
+    /// Opens `port` of `device`; `sysfs` is normally `/sys`.
     pub fn open(device: &str, port: u8, sysfs: &Path) -> Result<Self, OpenError> {
         let path = Path::new(DEVICES).join(discover::umad(device, port, sysfs)?);
         let file = OpenOptions::new()
@@ -185,7 +204,7 @@ impl UmadTransport {
                 source,
             },
         })?;
-        // Has to come first, and makes the header as long as it is here.
+        // Must come first: it sets the length of the header to the one used here.
         abi::enable_pkey(file.as_raw_fd()).map_err(|error| OpenError::System {
             path: path.clone(),
             source: error.into(),
@@ -204,7 +223,7 @@ impl UmadTransport {
         ))
     }
 
-    /// `file` has been opened and has these agents.
+    /// Takes an open file on which these agents are registered.
     fn new(
         file: File,
         name: String,
@@ -222,7 +241,7 @@ impl UmadTransport {
         }
     }
 
-    /// Whether traps come in. They do not where a subnet manager runs on this port: it has them.
+    /// True if traps are delivered. A subnet manager on this port takes them all.
     pub fn receives_traps(&self) -> bool {
         self.receives_traps
     }
@@ -234,7 +253,8 @@ impl UmadTransport {
         }
     }
 
-    /// What became of a request that the kernel gives back; `None` if it is one of earlier, whose wait is over.
+    /// Returns the fate of a request that the kernel returned; `None` for an earlier one whose wait
+    /// is over.
     fn given_back(&mut self, status: u32, octets: &[u8]) -> Option<Result<(), ReceiveError>> {
         let tid = octets
             .get(12..16)
@@ -269,7 +289,7 @@ impl Transport for UmadTransport {
         } else {
             (self.lid_routed, to)
         };
-        // With 0 the kernel would take no answer at all.
+        // With 0 the kernel would accept no response at all.
         let timeout_ms = u32::try_from(wait.as_micros().div_ceil(1000))
             .unwrap_or(u32::MAX)
             .saturating_add(TICK_MS);
@@ -328,7 +348,7 @@ impl Transport for UmadTransport {
                     }));
                 }
                 status => match self.given_back(status, octets) {
-                    // The kernel passes on no answer to it any more.
+                    // The kernel delivers no response to it any more.
                     Some(Ok(())) => return Ok(None),
                     Some(Err(error)) => return Err(error),
                     None => {}

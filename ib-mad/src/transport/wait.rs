@@ -1,4 +1,4 @@
-//! Waiting for a file descriptor, with a clock and a second descriptor that ends every wait.
+//! Waits for a file descriptor, with a clock and a second descriptor that ends every wait.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,14 +10,14 @@ use nix::sys::time::TimeSpec;
 
 use super::{ReceiveError, Time};
 
-/// Longest single wait, so that no deadline is too far off for the system call.
+/// Longest single wait; the system call cannot take any deadline.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// A clock, and what may end a wait early.
+/// A clock, and a descriptor that ends waits early.
 #[derive(Debug)]
 pub(super) struct Waiter {
     epoch: Instant,
-    /// Ends every wait while it can be read.
+    /// Ends every wait while it is readable.
     pub(super) wake: Option<OwnedFd>,
 }
 
@@ -33,7 +33,8 @@ impl Waiter {
         self.epoch.elapsed()
     }
 
-    /// Whether `fd` can be read before `deadline` is over; where that has passed already, whether it can be read now.
+    /// True if `fd` becomes readable before `deadline`; after `deadline`, true if it is readable
+    /// now.
     pub(super) fn readable(
         &self,
         fd: BorrowedFd,
@@ -47,7 +48,7 @@ impl Waiter {
                 Ok(Some(Ready { readable: true, .. })) => return Ok(true),
                 Ok(None) if left <= LONGEST => return Ok(false),
                 Ok(None) | Err(Errno::EINTR) => {}
-                // What can never be read again would end every wait at once.
+                // A descriptor in error would end every wait at once.
                 Ok(Some(_)) => {
                     return Err(ReceiveError::System {
                         transport: transport(),
@@ -64,7 +65,7 @@ impl Waiter {
         }
     }
 
-    /// What is ready within `timeout`, if anything is.
+    /// Returns what becomes ready within `timeout`; `None` if nothing does.
     fn poll(&self, fd: BorrowedFd, timeout: Duration) -> Result<Option<Ready>, Errno> {
         let mut fds = vec![PollFd::new(fd, PollFlags::POLLIN)];
         fds.extend(
@@ -91,7 +92,7 @@ struct Ready {
     woken: bool,
 }
 
-/// Whether a read from a non-blocking descriptor only has to be tried again.
+/// True if a read from a non-blocking descriptor just has to be tried again.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! A descriptor that ends waits; on systems without the transports of a host there is none.
+//! A descriptor that ends waits. Systems without the host's transports have none.
 
 #[cfg(all(feature = "host", target_os = "linux"))]
 pub(super) use self::host::Wake;
@@ -11,12 +11,12 @@ mod host {
 
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-    /// Ends waits while its descriptor can be read.
+    /// Ends waits while its descriptor is readable.
     #[derive(Default)]
     pub(in super::super) struct Wake(pub(in super::super) Option<OwnedFd>);
 
     impl Wake {
-        /// True if the descriptor can be read now.
+        /// True if the descriptor is readable now.
         pub(in super::super) fn is_up(&self) -> bool {
             let Some(fd) = &self.0 else { return false };
             let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
@@ -32,7 +32,7 @@ mod none {
     pub(in super::super) struct Wake;
 
     impl Wake {
-        /// Never.
+        /// Always false.
         pub(in super::super) fn is_up(&self) -> bool {
             false
         }

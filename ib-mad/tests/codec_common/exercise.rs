@@ -1,4 +1,4 @@
-//! Everything that the codec does with octets from outside.
+//! Exercises the whole codec with octets from outside.
 
 use ib_mad::attr::{
     Attribute, LinearForwardingTable, NodeDescription, NodeInfo, Notice, PortInfo,
@@ -7,7 +7,7 @@ use ib_mad::attr::{
 use ib_mad::mad::{LENGTH, Status};
 use ib_mad::smp::{MAX_HOPS, Route, Smp};
 
-/// Takes `octets` for a packet, and asserts what holds for any. The packet, if it is one.
+/// Parses `octets` as a packet and asserts what holds for any. Returns the packet, if it is one.
 pub fn exercise(octets: &[u8]) -> Option<Smp> {
     let smp = match Smp::parse(octets) {
         Ok(smp) => smp,

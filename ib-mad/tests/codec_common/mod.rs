@@ -1,18 +1,18 @@
-//! What tests of the codec have in common.
+//! Shared by the codec's tests.
 
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Whether `tool` is in `PATH`; where not, `test` is noted as skipped: in the file named by `VALIDATOR_SKIPS`, which
-/// `cargo xtask test` counts, or on the output.
+/// True if `tool` is in `PATH`. Otherwise reports `test` as skipped, in the file named by
+/// `VALIDATOR_SKIPS`, which `cargo xtask test` counts, or on the output.
 pub fn need_tool(test: &str, tool: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).any(|folder| folder.join(tool).is_file());
     if !found {
         let line = format!("{test}: needs {tool}, which `cargo xtask setup` installs\n");
         match env::var_os("VALIDATOR_SKIPS") {
-            // One write in append mode, so that lines of tests in parallel do not mix.
+            // One write in append mode keeps the lines of parallel tests apart.
             Some(file) => OpenOptions::new()
                 .create(true)
                 .append(true)
@@ -27,11 +27,11 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
     found
 }
 
-/// Octets without pattern (xorshift64*), the same in every run.
+/// Pseudo-random octets (xorshift64*), the same in every run.
 pub struct Random(pub u64);
 
 impl Random {
-    /// 64 of its bits.
+    /// Returns 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -39,12 +39,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Some of its octets.
+    /// Returns `N` octets.
     pub fn octets<const N: usize>(&mut self) -> [u8; N] {
         std::array::from_fn(|_| (self.next() >> 56) as u8)
     }
 }
 
-// Each file of tests compiles this module anew, and few use all of it.
+// Each test file compiles this module anew, and few use all of it.
 const _: fn(&str, &str) -> bool = need_tool;
 const _: fn(&mut Random) -> [u8; 1] = Random::octets;

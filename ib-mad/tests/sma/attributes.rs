@@ -1,4 +1,4 @@
-//! Get and Set of each attribute, and the status of what cannot be answered.
+//! Get and Set of each attribute, and the status of requests that cannot be served.
 
 use ib_mad::attr::{
     Attribute, NodeDescription, NodeInfo, NodeType, PortInfo, PortState, SwitchInfo,
@@ -21,7 +21,7 @@ fn set(fabric: &mut Fabric, attribute: AttributeId, modifier: u32, data: [u8; DA
     ask(fabric, &smp)
 }
 
-/// Status of a Set of PortInfo with one change, and what a Get shows after it.
+/// Sends a Set of PortInfo with one change. Returns its status, and what a Get shows afterwards.
 fn change(
     fabric: &mut Fabric,
     number: u32,
@@ -208,7 +208,7 @@ fn without_a_linear_table_no_block_of_it_is_valid() {
 
 #[test]
 fn tables_keep_what_is_set_block_by_block_and_end_at_their_capacity() {
-    // Two blocks and a part of a third: 64 linear entries of an octet, 16 random ones of four.
+    // Two blocks and part of a third: 64 linear entries of one octet, 16 random ones of four.
     let mut fabric = fabric(
         NodeConfig {
             linear_fdb_cap: 160,
@@ -391,7 +391,7 @@ fn a_set_of_port_info_changes_what_may_be_set_and_nothing_else() {
     all(&mut expected);
     let (status, after) = change(&mut fabric, 0, |info| {
         all(info);
-        // Read-only.
+        // Read-only fields.
         info.set_capability_mask(u32::MAX).unwrap();
         info.set_local_port_number(9).unwrap();
         info.set_link_width_supported(9).unwrap();

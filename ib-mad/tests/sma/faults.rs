@@ -1,4 +1,5 @@
-//! Each fault changes exactly what it says: a script of requests, and what a node with the fault answers otherwise than a good one.
+//! Each fault changes exactly what it says. A script of requests shows the answers in which a node
+//! with the fault differs from a good one.
 
 use std::time::Duration;
 
@@ -9,12 +10,13 @@ use ib_mad::smp::Smp;
 
 use super::{fabric, request, set_port, switch};
 
-/// The M_Key that the script sets at each protect bits: 0, and then another.
+/// The M_Key that the script sets at each protect bits: first one after 0, then another.
 const KEYS: [MKey; 4] = [MKey(0xa), MKey(0xb), MKey(0xb), MKey(0xb)];
 const WRONG: MKey = MKey(0xc);
 const BLOCKS: [u32; 3] = [0, 500, 767];
 
-/// PortInfo that sets M_Key and protect bits, clears the violations and changes nothing else.
+/// Makes a PortInfo that sets M_Key and protect bits, clears the violations and changes nothing
+/// else.
 fn protection(key: MKey, bits: u8) -> PortInfo {
     let mut info = PortInfo::default();
     info.set_m_key(key).unwrap();
@@ -60,7 +62,7 @@ fn script() -> Vec<(String, Smp)> {
     steps
 }
 
-/// What each step brings. A second passes between steps.
+/// Runs the script and returns what each step brings. A second passes between steps.
 fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
     let dut = NodeConfig {
         master_sm_lid: Lid(0),
@@ -74,7 +76,7 @@ fn run(faults: &[Fault]) -> Vec<(String, Vec<Delivery>)> {
     script().into_iter().enumerate().map(send).collect()
 }
 
-/// A response in short. `sent` is when and with which TID its request was sent.
+/// Describes a response in short. `sent` is the time and TID of its request.
 fn describe(delivery: &Delivery, sent: (Duration, Tid)) -> String {
     let after = (delivery.at - sent.0).as_millis();
     let late = if after > 0 {
@@ -109,7 +111,8 @@ fn describe(delivery: &Delivery, sent: (Duration, Tid)) -> String {
     format!("{:#04x} {content}{tid}{late}", smp.status().bits())
 }
 
-/// The steps at which a node with `faults` answers otherwise than a good one, with what it answers.
+/// Returns the steps at which a node with `faults` answers differently from a good one, with its
+/// answers.
 fn differences(faults: &str) -> Vec<String> {
     let faults: Vec<Fault> = faults
         .split_whitespace()
@@ -329,11 +332,12 @@ fn a_lid_that_is_none_is_refused_and_all_else_is_done() {
 
 #[test]
 fn a_kept_key_locks_what_follows() {
-    // The reset is acknowledged with the key still there; after it only the key that the node has kept opens it.
+    // The reset is acknowledged with the key still there. After it, only the kept key opens the
+    // node.
     let found = differences("keeps-key");
     assert_eq!(found[0], "reset-0: 0x00 key a bits 0 violations 0");
     assert_eq!(found[1], "set-1: silence");
-    // The first key is taken, and any other acknowledged with none in its place.
+    // The first key is accepted. A Set of any other is acknowledged, and no key is set.
     let found = differences("one-key");
     assert_eq!(
         found[..3],
@@ -366,7 +370,7 @@ fn the_key_that_was_taken_first_is_taken_again() {
     assert_eq!(shown(MKey(5), MKey(0)), 5);
 }
 
-/// What a fault makes of the answers to some of the steps about the linear forwarding table.
+/// Returns how a fault changes the answers to some steps about the linear forwarding table.
 fn table(steps: &[&str], answer: impl Fn(u32) -> String) -> Vec<String> {
     steps
         .iter()
@@ -504,7 +508,7 @@ fn busy_and_lost_requests_are_not_acted_on() {
             "switch: 0x01 0x0012 0 zero",
         ],
     );
-    // The fourth request sets the key: with it lost, the following see none.
+    // The fourth request sets the key. It is refused as busy, so the following steps see no key.
     let found = differences("busy=4");
     assert_eq!(
         found[3..5],

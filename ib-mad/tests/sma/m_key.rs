@@ -13,19 +13,19 @@ const KEY: MKey = MKey(0x1122_3344_5566_7788);
 const OTHER: MKey = MKey(0x1122_3344_5566_7789);
 const NONE: MKey = MKey(0);
 
-/// What a request to a port with M_Key causes.
+/// Effect of a request to a port with an M_Key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
     /// An answer that shows this M_Key, and nothing else.
     Shown(MKey),
-    /// Neither answer nor trap nor violation.
+    /// No response, no trap and no violation.
     Ignored,
-    /// A violation and a trap, and no answer.
+    /// A violation and a trap, and no response.
     Violation,
 }
 use Seen::{Ignored, Shown, Violation};
 
-/// Rows: protect bits. Columns: the request's M_Key is right, another, 0.
+/// Rows: protect bits. Columns: the request's M_Key is right, wrong, 0.
 const GET: [[Seen; 3]; 4] = [
     [Shown(KEY), Shown(KEY), Shown(KEY)],
     [Shown(KEY), Shown(NONE), Shown(NONE)],
@@ -34,7 +34,7 @@ const GET: [[Seen; 3]; 4] = [
 ];
 const SET: [[Seen; 3]; 4] = [[Shown(KEY), Violation, Violation]; 4];
 const TRAP_REPRESS: [[Seen; 3]; 4] = [[Ignored, Violation, Violation]; 4];
-/// The same where no M_Key is set.
+/// The same if no M_Key is set.
 const UNPROTECTED: [(Method, Seen); 3] = [
     (Method::GET, Shown(NONE)),
     (Method::SET, Shown(NONE)),
@@ -157,7 +157,7 @@ fn ports_of_a_switch_are_protected_by_the_key_of_port_0_and_show_none() {
         (NONE, 0, 0)
     );
     assert_eq!(port(&mut fabric, 0, KEY).m_key_violations(), 4);
-    // Nor does a Set there change those of port 0.
+    // Nor does a Set there change port 0's.
     let mut wanted = to_set(external);
     wanted.set_m_key(OTHER).unwrap();
     wanted.set_m_key_protect_bits(1).unwrap();
@@ -205,7 +205,7 @@ fn violations_stay_at_their_greatest_value_and_are_cleared_by_0_alone() {
     }
 }
 
-/// Protect bits as a Get with the right key shows them at `now`, and which stops the timer.
+/// Returns the protect bits that a Get with the right key shows at `now`. The Get stops the timer.
 fn bits(fabric: &mut Fabric, now: Duration) -> u8 {
     let answer = &send(
         fabric,
@@ -248,7 +248,7 @@ const BEFORE: Duration = Duration::from_nanos(109_999_999_999);
 fn an_expired_lease_clears_the_protect_bits_and_keeps_the_key() {
     let mut fabric = leased(LEASE);
     violate(&mut fabric, START);
-    // A second violation does not start it again, and one before its end is still one.
+    // A second violation does not restart the timer. One just before its end still counts.
     violate(&mut fabric, BEFORE);
     let answer = &send(
         &mut fabric,

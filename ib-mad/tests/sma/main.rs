@@ -1,4 +1,5 @@
-//! The model of a subnet management agent: what it answers, when it is silent, what it counts, and what each fault changes.
+//! The model of a subnet management agent: its answers, its silence, its counters, and the effect
+//! of each fault.
 
 mod attributes;
 mod faults;
@@ -56,14 +57,14 @@ fn directed(path: &str) -> Route {
     Route::Directed(path.parse().unwrap())
 }
 
-/// A request with `key` to the DUT, by directed route.
+/// Makes a request with `key` to the DUT, by directed route.
 fn request(method: Method, attribute: AttributeId, modifier: u32, key: MKey) -> Smp {
     let mut smp = Smp::request(method, attribute, modifier, &directed("0,1"));
     smp.set_m_key(key);
     smp
 }
 
-/// A request with `key` and PortInfo as data.
+/// Makes a Set of PortInfo with `key`.
 fn set_port(modifier: u32, info: &PortInfo, key: MKey) -> Smp {
     let mut smp = request(Method::SET, AttributeId::PORT_INFO, modifier, key);
     smp.encode(info);
@@ -77,12 +78,12 @@ fn smps(deliveries: &[Delivery]) -> Vec<Smp> {
         .collect()
 }
 
-/// What comes back to the tester at `now`.
+/// Sends `smp` at `now` and returns what comes back to the tester.
 fn send(fabric: &mut Fabric, now: Duration, smp: &Smp) -> Vec<Smp> {
     smps(&fabric.send(now, smp, Lid::PERMISSIVE))
 }
 
-/// The one packet that comes back, which is the response to `smp`.
+/// Sends `smp` and returns the one packet that comes back, its response.
 fn ask(fabric: &mut Fabric, smp: &Smp) -> Smp {
     let [answer] = <[Smp; 1]>::try_from(send(fabric, Duration::ZERO, smp)).unwrap();
     assert_eq!(answer.method(), Method::GET_RESP);
@@ -94,7 +95,7 @@ fn get(fabric: &mut Fabric, attribute: AttributeId, modifier: u32) -> Smp {
     ask(fabric, &request(Method::GET, attribute, modifier, MKey(0)))
 }
 
-/// PortInfo `modifier`, as a Get with `key` shows it.
+/// Returns PortInfo `modifier` as shown to a Get with `key`.
 fn port(fabric: &mut Fabric, modifier: u32, key: MKey) -> PortInfo {
     let answer = ask(
         fabric,
@@ -104,7 +105,7 @@ fn port(fabric: &mut Fabric, modifier: u32, key: MKey) -> PortInfo {
     answer.decode().unwrap()
 }
 
-/// The same as a Set may say it: with both states as they are.
+/// Makes a valid Set of it: both states ask for no change.
 fn to_set(mut info: PortInfo) -> PortInfo {
     info.set_port_state(PortState::NoChange).unwrap();
     info.set_port_physical_state(0).unwrap();

@@ -1,4 +1,4 @@
-//! Any packet, in any state.
+//! Random packets in random states.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Random {
         choices[self.next() as usize % choices.len()]
     }
 
-    /// Mostly what an agent knows, and random octets for the rest.
+    /// Makes a packet of mostly known values, and random octets for the rest.
     fn smp(&mut self) -> Smp {
         let mut octets = [0; LENGTH];
         for chunk in octets.chunks_mut(8) {
@@ -58,7 +58,7 @@ impl Random {
         }
         octets[129] = self.of(&[1, 1, 1, 2]);
         if self.next().is_multiple_of(2) {
-            // A PortInfo that may be valid: a small key, a state that is kept, an MTU and LIDs.
+            // A PortInfo that may be valid: a small key, no change of state, an MTU and LIDs.
             octets[64..71].fill(0);
             octets[71] = self.of(&[0, 1, 2]);
             octets[80..84].copy_from_slice(&[0, 2, 0, 1]);
@@ -99,7 +99,7 @@ fn run(fabric: &mut Fabric, seed: u64) -> Vec<Vec<Delivery>> {
                 &smp,
                 random.of(&[DUT_LID, DUT_LID, Lid(1), Lid::PERMISSIVE]),
             );
-            // A link that was disabled would end the run.
+            // A disabled link would end the run.
             for node in [&mut fabric.tester, &mut fabric.dut] {
                 if node.port_state(1) == Some(PortState::Down) {
                     node.set_port_state(1, PortState::Active);

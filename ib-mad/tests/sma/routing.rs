@@ -1,4 +1,4 @@
-//! What finds its way between the tester and the DUT, and how it comes back.
+//! Routes between the tester and the DUT, and how responses come back.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ fn nothing_passes_a_link_that_is_down_and_smps_pass_any_other() {
             let mut fabric = fabric(switch(), &[]);
             end(&mut fabric).set_port_state(1, state);
             assert_eq!(reaches(&mut fabric), [answers; 2], "{state:?}");
-            // The tester reaches its own node all the same.
+            // The tester still reaches its own node.
             assert_eq!(
                 send(&mut fabric, Duration::ZERO, &node_info(&directed("0"))).len(),
                 1
@@ -181,7 +181,8 @@ fn nothing_passes_a_link_that_is_down_and_smps_pass_any_other() {
     );
 }
 
-/// A Set that changes the state of port 1 of the node at the end of `path`, and what came back.
+/// Sends a Set that changes the state of port 1 of the node at the end of `path`. Returns what came
+/// back.
 fn set_states(fabric: &mut Fabric, path: &str, state: PortState, physical: u8) -> Vec<Smp> {
     let mut smp = Smp::request(Method::GET, AttributeId::PORT_INFO, 1, &directed(path));
     let mut info: PortInfo = super::ask(fabric, &smp).decode().unwrap();

@@ -15,7 +15,7 @@ use ib_mad::transport::{ReceiveError, SendError, Transport};
 use super::{directed, fabric, request, switch};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long a node takes to answer.
+/// Time a node takes to answer.
 const PROMPT: Duration = Duration::from_nanos(4096);
 
 fn transport(faults: &[&str]) -> Simulated {
@@ -49,7 +49,7 @@ fn the_clock_starts_at_0_and_moves_to_the_next_packet_or_to_the_deadline() {
         (transport.receive(SECOND).unwrap(), transport.now()),
         (None, SECOND)
     );
-    // A deadline that has passed does not turn the clock back.
+    // A deadline in the past does not turn the clock back.
     assert_eq!(
         (transport.receive(PROMPT).unwrap(), transport.now()),
         (None, SECOND)
@@ -65,7 +65,7 @@ fn packets_come_in_order_of_time_and_then_of_sending() {
             .unwrap();
     }
     let late = Duration::from_millis(5) + PROMPT;
-    // Not before its time, not even by a nanosecond.
+    // Not a nanosecond before its time.
     assert_eq!(
         tids(&mut transport, late - Duration::from_nanos(1)),
         [(PROMPT, 2)]
@@ -113,9 +113,10 @@ fn packets_can_be_lost_and_refused() {
         .send(&numbered(1, "0,1"), Lid::PERMISSIVE, SECOND)
         .unwrap();
     let refused = transport.send(&numbered(2, "0,1"), Lid::PERMISSIVE, SECOND);
-    assert!(
-        matches!(refused, Err(SendError::System { ref transport, .. }) if transport == "simulated fabric")
-    );
+    assert!(matches!(
+        refused,
+        Err(SendError::System { ref transport, .. }) if transport == "simulated fabric"
+    ));
     transport
         .send(&numbered(3, "0,1"), Lid::PERMISSIVE, SECOND)
         .unwrap();

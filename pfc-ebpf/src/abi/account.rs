@@ -255,7 +255,8 @@ pub struct PortCounters {
     pub other: u64,
     /// Frames with a whole stamp of another run.
     pub foreign_run: u64,
-    /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]; counted in the others too.
+    /// MAC control frames, well-formed or not, whose source is [`Config::storm_source`]. They are
+    /// counted here alone.
     pub own_control: u64,
     /// 802.3x PAUSE.
     pub pause: ClassCounters,
@@ -307,6 +308,7 @@ impl PortCounters {
             + self.other
             + self.pfc.frames()
             + self.pause.frames()
+            + self.own_control
             + self.malformed.iter().sum::<u64>()
     }
 

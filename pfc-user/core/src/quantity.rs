@@ -1,4 +1,4 @@
-//! Quantities as people write them, in files and on the command line: `300ms`, `512KiB`, `2.5G`.
+//! Quantities as people write them in files and on the command line: `300ms`, `512KiB`, `2.5G`.
 
 use std::fmt;
 
@@ -58,7 +58,8 @@ const RATE: Kind = Kind {
 };
 
 impl Kind {
-    /// The number of smallest units in `text`; `None` unless that is a whole number below 2^64.
+    /// Parses `text` as a number of smallest units; `None` unless that is a whole number below
+    /// 2^64.
     fn parse(&self, text: &str) -> Option<u64> {
         let text = text.trim();
         let end = text
@@ -81,7 +82,7 @@ impl Kind {
         (scaled % scale == 0).then(|| u64::try_from(scaled / scale).ok())?
     }
 
-    /// `value` in the largest unit that it fills, exact.
+    /// Writes `value` exactly, in the largest unit that it fills.
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |(_, factor): &&(&str, u64)| value >= *factor && is_decimal(value, *factor);
         let (unit, factor) = *self.units.iter().rev().find(fits).unwrap_or(&self.units[0]);
@@ -99,7 +100,7 @@ impl Kind {
     }
 }
 
-/// Whether `value / factor` has at most six decimals.
+/// True if `value / factor` has at most six decimals.
 fn is_decimal(value: u64, factor: u64) -> bool {
     (u128::from(value) * 1_000_000).is_multiple_of(factor.into())
 }
@@ -167,13 +168,13 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
-/// Reads a value of the command line as one of a file.
+/// Parses a value of the command line like one of a file.
 pub fn value<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     let text: StrDeserializer<'a, Error> = text.into_deserializer();
     T::deserialize(text).map_err(|error: Error| error.to_string())
 }
 
-/// Reads a time with its unit, such as `300ms`; not 0.
+/// Parses a time with its unit, such as `300ms`; 0 is an error.
 pub fn time(text: &str) -> Result<Span, String> {
     match value(text)? {
         Span(0) => Err("expected a time above 0".to_owned()),
@@ -181,12 +182,12 @@ pub fn time(text: &str) -> Result<Span, String> {
     }
 }
 
-/// Reads a rate with its unit, such as `25G`.
+/// Parses a rate with its unit, such as `25G`.
 pub fn rate(text: &str) -> Result<LineRate, String> {
     value::<Rate>(text).map(|rate| rate.0)
 }
 
-/// Reads octets, such as `524288` or `512KiB`.
+/// Parses a number of octets, such as `524288` or `512KiB`.
 pub fn octets(text: &str) -> Result<u64, String> {
     value::<Octets>(text).map(|octets| octets.0)
 }

@@ -1,4 +1,4 @@
-//! Events and results in, one format a file.
+//! Reports of events and results, one format per file.
 
 pub mod json;
 pub mod junit;
@@ -22,7 +22,7 @@ pub use layout::colour;
 use crate::case::{CaseResult, Exit};
 use crate::evidence::{Evidence, SCHEMA};
 
-/// What a run recorded.
+/// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";
 /// The result for programs.
 pub const REPORT: &str = "report.json";
@@ -31,7 +31,7 @@ pub const JUNIT: &str = "junit.xml";
 /// Directory of the offending frames.
 pub const CAPTURES: &str = "captures";
 
-/// A report that cannot be written, or evidence that cannot be read.
+/// Error of writing a report or reading evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A file or directory that cannot be written.
@@ -39,50 +39,56 @@ pub enum ReportError {
     Unwritable {
         /// Path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// A directory without evidence.
-    #[error("{}: no {EVIDENCE} here; expected a directory that `validator run --out` wrote", .0.display())]
+    #[error(
+        "{}: no {EVIDENCE} here; expected a directory that `validator run --out` wrote",
+        .0.display()
+    )]
     NoEvidence(PathBuf),
     /// A file that cannot be read.
     #[error("{}: cannot be read: {error}", path.display())]
     Unreadable {
         /// Path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         error: io::Error,
     },
-    /// A file that ends early.
+    /// A truncated file.
     #[error("{}: cut short ({error}); copy it again from where it was written", path.display())]
     Truncated {
         /// Path.
         path: PathBuf,
-        /// Where.
+        /// Where the file ends.
         error: serde_json::Error,
     },
-    /// A file of another layout.
-    #[error("{}: layout {found} of validator {version}; this version reads layout {SCHEMA}", path.display())]
+    /// A file of another schema version.
+    #[error(
+        "{}: layout {found} of validator {version}; this version reads layout {SCHEMA}",
+        path.display()
+    )]
     Schema {
         /// Path.
         path: PathBuf,
-        /// Its layout.
+        /// Its schema version.
         found: u32,
         /// Version of the tool that wrote it.
         version: String,
     },
-    /// A file that is something else.
+    /// A file that is not evidence.
     #[error("{}: is no evidence of a run: {error}", path.display())]
     Malformed {
         /// Path.
         path: PathBuf,
-        /// Where, and what was expected.
+        /// Position, and what was expected there.
         error: serde_json::Error,
     },
 }
 
-/// Makes `dir` where it is missing, and sees that files can be made in it: before a run, so that what is measured is not lost
-/// for want of a place.
+/// Makes `dir` if it is missing, and checks that files can be created in it. Called before a run,
+/// so that its measurements are not lost for want of a directory.
 pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
     let attempt = dir.join(format!(".attempt.{}", process::id()));
     let made = fs::create_dir_all(dir)
@@ -94,7 +100,8 @@ pub fn make_directory(dir: &Path) -> Result<(), ReportError> {
     })
 }
 
-/// Writes the evidence and all reports into `dir`, which is made where it is missing. Each file appears whole or not at all.
+/// Writes the evidence and all reports into `dir`, which is made if missing. Each file appears
+/// completely or not at all.
 pub fn write(
     dir: &Path,
     evidence: &Evidence,
@@ -135,7 +142,7 @@ pub fn render(
 
 /// Reads the evidence in `dir`.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
-    /// What every layout has.
+    /// The fields that every schema version has.
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
@@ -176,7 +183,7 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     serde_json::from_str(&text).map_err(wrong)
 }
 
-/// Writes a file beside `path` and gives it its name when it is whole.
+/// Writes a file beside `path` and renames it once it is complete.
 fn atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -190,7 +197,7 @@ fn atomically(
         fs::rename(&temporary, path)
     });
     written.map_err(|error| {
-        // What is left of it helps nobody; the first error is the one to tell.
+        // An incomplete file is useless; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         ReportError::Unwritable {
             path: path.to_owned(),
@@ -199,7 +206,7 @@ fn atomically(
     })
 }
 
-/// Removes the captures of an earlier run, so that none is taken for one of this.
+/// Removes the captures of an earlier run, so that none is mistaken for one of this run.
 fn remove_captures(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     for entry in fs::read_dir(dir)? {

@@ -1,6 +1,6 @@
 //! RoCEv2 without any I/O: the invariant CRC of a packet, and the packets that the tester sends.
 //!
-//! How a packet is read is in [`pfc_ebpf::wire::roce`], which the XDP program shares.
+//! Reading packets is in [`pfc_ebpf::wire::roce`], which the XDP program shares.
 
 pub mod build;
 mod icrc;

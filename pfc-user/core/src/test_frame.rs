@@ -12,6 +12,8 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const PROTOCOL_UDP: u8 = 17;
 const ETHERNET_LENGTH: usize = 14;
 const TAG_LENGTH: usize = 4;
+const IPV4_LENGTH: usize = 20;
+const IPV6_LENGTH: usize = 40;
 const UDP_LENGTH: usize = 8;
 /// ECN-capable transport (RFC 3168), so that a congested DUT marks instead of dropping early.
 const ECT_1: u8 = 0b01;
@@ -79,87 +81,22 @@ pub struct FrameTemplate {
 }
 
 impl FrameTemplate {
-    /// The frame of `flow`: Ethernet, the VLAN tag if it has a PCP (VLAN ID 0: a priority tag), IP, UDP, room for the stamp,
-    /// and a pattern up to its length.
+    /// The frame of `flow`: Ethernet, the VLAN tag if it has a PCP (VLAN ID 0: a priority tag), IP, UDP,
+    /// room for the stamp, and a pattern up to its length.
     pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
         let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
-        let (ethertype, ip_length) = match addresses.source_ip {
-            IpAddr::V4(_) => (ETHERTYPE_IPV4, 20),
-            IpAddr::V6(_) => (ETHERTYPE_IPV6, 40),
+        let ip_length = match addresses.source_ip {
+            IpAddr::V4(_) => IPV4_LENGTH,
+            IpAddr::V6(_) => IPV6_LENGTH,
         };
         let udp_at = ip_at + ip_length;
         let stamp_at = udp_at + UDP_LENGTH;
-        let min = stamp_at + stamp::LEN;
-        let max = ip_at + usize::from(u16::MAX);
-        if flow.length < min {
-            return Err(FrameError::TooShort {
-                flow: flow.id,
-                min,
-                found: flow.length,
-            });
-        }
-        if flow.length > max {
-            return Err(FrameError::TooLong {
-                flow: flow.id,
-                max,
-                found: flow.length,
-            });
-        }
+        check_length(flow, stamp_at + stamp::LEN, ip_at + usize::from(u16::MAX))?;
 
         let mut octets = Vec::with_capacity(flow.length);
-        octets.extend(addresses.destination_mac);
-        octets.extend(addresses.source_mac);
-        if let Some(pcp) = flow.pcp {
-            octets.extend(ETHERTYPE_VLAN.to_be_bytes());
-            octets.extend((u16::from(pcp.get()) << 13).to_be_bytes());
-        }
-        octets.extend(ethertype.to_be_bytes());
-
-        let traffic_class = flow.dscp.get() << 2 | ECT_1;
-        let udp_length = (flow.length - udp_at) as u16;
-        let addresses_sum = match (addresses.source_ip, addresses.destination_ip) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                octets.extend([0x45, traffic_class]);
-                octets.extend(((flow.length - ip_at) as u16).to_be_bytes());
-                // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
-                octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
-                octets.extend(source.octets());
-                octets.extend(destination.octets());
-                let checksum = !fold(sum(&octets[ip_at..]));
-                octets[ip_at + 10..ip_at + 12].copy_from_slice(&checksum.to_be_bytes());
-                sum(&octets[ip_at + 12..])
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
-                octets.extend(udp_length.to_be_bytes());
-                octets.extend([PROTOCOL_UDP, HOPS]);
-                octets.extend(source.octets());
-                octets.extend(destination.octets());
-                sum(&octets[ip_at + 8..])
-            }
-            (source_ip, destination_ip) => {
-                return Err(FrameError::MixedVersions {
-                    source_ip,
-                    destination_ip,
-                });
-            }
-        };
-
-        octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
-        octets.extend(stamp::UDP_PORT.to_be_bytes());
-        octets.extend(udp_length.to_be_bytes());
-        octets.extend([0, 0]);
-        octets.resize(min, 0);
-        octets.extend((min..flow.length).map(|at| at as u8));
-        // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever the stamp, the
-        // checksum of the frame is the one without it.
-        let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(udp_length);
-        let checksum = match !fold(pseudo_header + sum(&octets[udp_at..])) {
-            // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
-            0 => 0xffff,
-            checksum => checksum,
-        };
-        octets[udp_at + 6..udp_at + 8].copy_from_slice(&checksum.to_be_bytes());
+        push_ethernet(&mut octets, flow, addresses);
+        let addresses_sum = push_ip(&mut octets, flow, addresses)?;
+        push_udp(&mut octets, flow, udp_at, addresses_sum);
         Ok(Self { octets, stamp_at })
     }
 
@@ -183,6 +120,88 @@ impl FrameTemplate {
     pub fn length(&self) -> usize {
         self.octets.len()
     }
+}
+
+fn check_length(flow: &FlowPlan, min: usize, max: usize) -> Result<(), FrameError> {
+    let (flow, found) = (flow.id, flow.length);
+    if found < min {
+        return Err(FrameError::TooShort { flow, min, found });
+    }
+    if found > max {
+        return Err(FrameError::TooLong { flow, max, found });
+    }
+    Ok(())
+}
+
+fn push_ethernet(octets: &mut Vec<u8>, flow: &FlowPlan, addresses: &Addresses) {
+    octets.extend(addresses.destination_mac);
+    octets.extend(addresses.source_mac);
+    if let Some(pcp) = flow.pcp {
+        octets.extend(ETHERTYPE_VLAN.to_be_bytes());
+        octets.extend((u16::from(pcp.get()) << 13).to_be_bytes());
+    }
+    let ethertype = match addresses.source_ip {
+        IpAddr::V4(_) => ETHERTYPE_IPV4,
+        IpAddr::V6(_) => ETHERTYPE_IPV6,
+    };
+    octets.extend(ethertype.to_be_bytes());
+}
+
+/// Appends the IP header; returns the sum of its addresses, for the pseudo-header of UDP.
+fn push_ip(
+    octets: &mut Vec<u8>,
+    flow: &FlowPlan,
+    addresses: &Addresses,
+) -> Result<u64, FrameError> {
+    let at = octets.len();
+    let traffic_class = flow.dscp.get() << 2 | ECT_1;
+    match (addresses.source_ip, addresses.destination_ip) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            octets.extend([0x45, traffic_class]);
+            octets.extend(((flow.length - at) as u16).to_be_bytes());
+            // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
+            octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+            octets.extend(source.octets());
+            octets.extend(destination.octets());
+            let checksum = !fold(sum(&octets[at..]));
+            octets[at + 10..at + 12].copy_from_slice(&checksum.to_be_bytes());
+            Ok(sum(&octets[at + 12..]))
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let payload = (flow.length - at - IPV6_LENGTH) as u16;
+            octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
+            octets.extend(payload.to_be_bytes());
+            octets.extend([PROTOCOL_UDP, HOPS]);
+            octets.extend(source.octets());
+            octets.extend(destination.octets());
+            Ok(sum(&octets[at + 8..]))
+        }
+        (source_ip, destination_ip) => Err(FrameError::MixedVersions {
+            source_ip,
+            destination_ip,
+        }),
+    }
+}
+
+/// Appends the UDP header, zeros for the stamp, and the pattern.
+fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64) {
+    let length = (flow.length - at) as u16;
+    octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
+    octets.extend(stamp::UDP_PORT.to_be_bytes());
+    octets.extend(length.to_be_bytes());
+    octets.extend([0, 0]);
+    let pattern = octets.len() + stamp::LEN;
+    octets.resize(pattern, 0);
+    octets.extend((pattern..flow.length).map(|at| at as u8));
+    // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever
+    // the stamp, the checksum of the frame is the one without it.
+    let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);
+    let checksum = match !fold(pseudo_header + sum(&octets[at..])) {
+        // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
+        0 => 0xffff,
+        checksum => checksum,
+    };
+    octets[at + 6..at + 8].copy_from_slice(&checksum.to_be_bytes());
 }
 
 fn sum(octets: &[u8]) -> u64 {

@@ -113,6 +113,7 @@ impl Accounting {
     fn control(&mut self, time: Nanos, frame: &[u8]) {
         if frame[6..12] == self.storm_mac {
             self.port.own_control += 1;
+            return;
         }
         let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         let count = |class: &mut ClassReceived, quanta: u16| {

@@ -714,9 +714,18 @@ fn root_the_testers_own_pause_frames_are_told_by_their_source() {
     let port = account.port().unwrap();
     assert_eq!(
         (port.own_control, port.pfc_frames, port.pause.xoff),
-        (2, 2, 1)
+        (2, 1, 0)
     );
-    assert_eq!(kinds(&mut account), [OffenceKind::OwnControl; 2]);
+    let rings = account.take_rings().unwrap();
+    let kinds: Vec<_> = rings.offences.iter().map(|offence| offence.kind).collect();
+    assert_eq!(kinds, [OffenceKind::OwnControl; 2]);
+    assert_eq!(rings.controls.len(), 1);
+    // Only the frame of the DUT pauses the sender, or is in the log.
+    let view = account.pause_view();
+    let paused: Vec<_> = (0..9)
+        .filter(|place| view.state(*place) != PauseState::default())
+        .collect();
+    assert_eq!(paused, [0]);
     // Also behind a tag that a device put before it, and to another address.
     let frame = MacControl::Pause { quanta: 1 }.emit(STORM_SOURCE);
     run(
@@ -732,7 +741,16 @@ fn root_the_testers_own_pause_frames_are_told_by_their_source() {
         ]
         .concat(),
     );
-    assert_eq!(account.port().unwrap().own_control, 4);
+    let port = account.port().unwrap();
+    assert_eq!(port.own_control, 4);
+    // That of another source is malformed: it has another address.
+    assert_eq!(
+        (
+            port.frames,
+            port.malformed.iter().map(|(_, count)| count).sum::<u64>()
+        ),
+        (6, 1)
+    );
 }
 
 /// A frame of each kind that cannot be read, with the action on it.

@@ -95,10 +95,10 @@ impl Model {
             }
             Class::Control(control) => self.control(&control, octets[6..12] == STORM_SOURCE),
             Class::Other => port.other += 1,
-            Class::Malformed(reason) => {
-                port.malformed[reason as usize] += 1;
-                port.own_control += (reason.is_control() && octets[6..12] == STORM_SOURCE) as u64;
+            Class::Malformed(reason) if reason.is_control() && octets[6..12] == STORM_SOURCE => {
+                port.own_control += 1
             }
+            Class::Malformed(reason) => port.malformed[reason as usize] += 1,
         }
         if frame.class.is_consumed() {
             DROP
@@ -136,7 +136,10 @@ impl Model {
     }
 
     fn control(&mut self, control: &MacControl, own: bool) {
-        self.port.own_control += own as u64;
+        if own {
+            self.port.own_control += 1;
+            return;
+        }
         match *control {
             MacControl::Pause { quanta } => add_class(&mut self.port.pause, quanta),
             MacControl::Pfc { vector, quanta } => {

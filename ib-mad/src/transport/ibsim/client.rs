@@ -12,60 +12,64 @@ use super::wire::{ClientInfo, Control, Datagram, Kind};
 use crate::mad::Lid;
 use crate::smp::Smp;
 
-/// How long a server that ends a connection may take for its answer.
+/// Longest wait for a server's answer when disconnecting.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Why a server of ibsim's protocol cannot be used.
+/// Error of connecting to a server of ibsim's protocol.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Names have to fit into the address of a socket.
+    /// The name does not fit into a socket's address.
     #[error("{0:?} cannot be the name of an ibsim server: at most 90 octets, none of them 0")]
     ServerName(String),
-    /// Names have to fit into a datagram.
+    /// The name does not fit into a datagram.
     #[error("{0:?} cannot be a node of ibsim: at most 31 octets, none of them 0")]
     NodeName(String),
-    /// Nothing has bound the server's address.
+    /// No server has bound the address.
     #[error(
-        "no ibsim server is called {server:?}: start `IBSIM_SOCKNAME={server} ibsim -s NETFILE`, or `validator dut sma --socket {server}`, \
-         in this network namespace"
+        "no ibsim server is called {server:?}: start `IBSIM_SOCKNAME={server} ibsim -s NETFILE`, \
+         or `validator dut sma --socket {server}`, in this network namespace"
     )]
     NoServer {
         /// Its name.
         server: String,
     },
-    /// The server takes clients, but not at this node.
+    /// The server accepts clients, but has no such node.
     #[error(
-        "the fabric of ibsim server {server:?} has no node {host:?}: name one that it has, such as {default:?}"
+        "the fabric of ibsim server {server:?} has no node {host:?}: name one that it has, such as \
+         {default:?}"
     )]
     NoNode {
         /// Its name.
         server: String,
         /// The node asked for.
         host: String,
-        /// The node that the server attaches clients to which name none.
+        /// The node given to clients that name none.
         default: String,
     },
-    /// The server takes no client.
+    /// The server accepts no further client.
     #[error(
-        "ibsim server {server:?} refuses a client: it has room for ten; end one of them, or start the server anew"
+        "ibsim server {server:?} refuses a client: it has room for ten; end one of them, or start \
+         the server anew"
     )]
     Refused {
         /// Its name.
         server: String,
     },
-    /// No answer.
+    /// The server did not answer.
     #[error(
-        "ibsim server {server:?} did not answer within {timeout:?}: is it stopped, or not started by `-s`?"
+        "ibsim server {server:?} did not answer within {timeout:?}: is it stopped, or not started \
+         by `-s`?"
     )]
     TimedOut {
         /// Its name.
         server: String,
-        /// How long it was waited for.
+        /// How long the client waited.
         timeout: Duration,
     },
-    /// The answer is none of this protocol.
+    /// The answer does not follow the protocol.
     #[error(
-        "ibsim server {server:?} gave an answer that is not of ibsim 0.10's protocol: use another server"
+        "ibsim server {server:?} gave an answer that is not of ibsim 0.10's protocol: use another \
+         server"
     )]
     Protocol {
         /// Its name.
@@ -76,12 +80,12 @@ pub enum ConnectError {
     System {
         /// Its name.
         server: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// A node of an ibsim fabric, which is connected until it is dropped.
+/// A node of an ibsim fabric; connected until it is dropped.
 #[derive(Debug)]
 pub struct IbsimTransport {
     control: ControlSocket,
@@ -93,7 +97,8 @@ pub struct IbsimTransport {
 }
 
 impl IbsimTransport {
-    /// Connects to the server `server` (IBSIM_SOCKNAME) as its node `host` (SIM_HOST); waits at most `timeout` for each answer.
+    /// Connects to the server `server` (IBSIM_SOCKNAME) as its node `host` (SIM_HOST). Waits at
+    /// most `timeout` for each answer.
     pub fn connect(server: &str, host: &str, timeout: Duration) -> Result<Self, ConnectError> {
         let system = |source| ConnectError::System {
             server: server.to_owned(),
@@ -116,13 +121,15 @@ impl IbsimTransport {
             server: server.to_owned(),
             timeout,
         };
-        // Traps go to a client that is a subnet manager. Of these stock ibsim takes one a node; without traps it works as well.
+        // Traps go to clients that are subnet managers. Stock ibsim accepts one such client per
+        // node; without traps the transport works as well.
         let attached = match control.attach(id, host, true)? {
             Some(info) => Some((info, true)),
             None => control.attach(id, host, false)?.map(|info| (info, false)),
         };
         let Some((info, receives_traps)) = attached else {
-            // A server refuses an unknown node and a client too many alike; one without a wish tells them apart.
+            // A server refuses an unknown node and an eleventh client alike; a request that names
+            // no node tells the two apart.
             let Some(info) = control.attach(id, "", false)? else {
                 return Err(ConnectError::Refused {
                     server: control.server,
@@ -152,13 +159,15 @@ impl IbsimTransport {
         Ok(connected)
     }
 
-    /// Whether traps come in. With ibsim itself they do not where a subnet manager has connected to the same node before.
+    /// True if traps are delivered. Stock ibsim delivers none if another subnet manager is
+    /// connected to the same node.
     pub fn receives_traps(&self) -> bool {
         self.receives_traps
     }
 }
 
-/// Sockets for control and data, with the client's number that is in their addresses.
+/// Binds the sockets for control and data. Returns them with the client's number in their
+/// addresses.
 fn bind(server: &str) -> Result<(UnixDatagram, UnixDatagram, u32), ConnectError> {
     let system = |source| ConnectError::System {
         server: server.to_owned(),
@@ -175,7 +184,8 @@ fn bind(server: &str) -> Result<(UnixDatagram, UnixDatagram, u32), ConnectError>
     if server.is_empty() || server.contains('\0') {
         return Err(ConnectError::ServerName(server.to_owned()));
     }
-    // Clients that load libumad2sim have their process id. Above those there are 2^31 / 2^22 numbers for each of ours.
+    // Clients that load libumad2sim use their process id. Above those, each of our processes has
+    // 2^31 / 2^22 numbers.
     const MOST_PROCESSES: u32 = 1 << 22;
     let process = std::process::id() % MOST_PROCESSES;
     for id in (1..512).map(|turn| turn * MOST_PROCESSES + process) {
@@ -196,7 +206,7 @@ struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Connects client `id` to the node `host`; `None` if that is refused.
+    /// Connects client `id` to the node `host`; `None` if the server refuses.
     fn attach(&self, id: u32, host: &str, is_sm: bool) -> Result<Option<ClientInfo>, ConnectError> {
         let mut connect = Control::new(0, Kind::Connect);
         let info = ClientInfo {
@@ -229,7 +239,7 @@ impl ControlSocket {
                 source,
             },
         };
-        // 0 would wait for ever.
+        // A time-out of 0 would wait for ever.
         let timeout = Some(self.timeout.max(Duration::from_micros(1)));
         self.socket
             .set_write_timeout(timeout)
@@ -251,7 +261,7 @@ impl ControlSocket {
 
 impl Drop for IbsimTransport {
     fn drop(&mut self) {
-        // A server that is gone, or does not answer, has nothing left to disconnect.
+        // A server that is gone or does not answer has nothing to disconnect.
         self.control.timeout = self.control.timeout.min(FAREWELL);
         let _ = self.control.ask(Control::new(self.slot, Kind::Disconnect));
     }
@@ -267,7 +277,7 @@ impl Transport for IbsimTransport {
     }
 
     fn send(&mut self, smp: &Smp, to: Lid, _wait: Duration) -> Result<(), SendError> {
-        // ibsim puts the node's LID for 0, but not in a directed route.
+        // ibsim replaces LID 0 by the node's LID, but not in a directed route.
         let (to, from) = if smp.is_directed() {
             (Lid::PERMISSIVE, Lid::PERMISSIVE)
         } else {

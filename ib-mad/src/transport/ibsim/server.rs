@@ -1,4 +1,5 @@
-//! The server's side, for a fabric with one node that clients attach to. It owns the sockets and is polled; it never waits.
+//! The server side, for a fabric with one node that clients attach to. The server owns the sockets
+//! and is polled; it never waits.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,20 +10,20 @@ use super::wire::{CONTROL_DATA, ClientInfo, Control, Datagram, Kind, array_at, u
 use crate::mad::{AttributeId, Lid, Method};
 use crate::smp::{DATA, Smp};
 
-/// Clients at a time, as ibsim has it: libumad2sim knows no more.
+/// Most clients at a time. It is ibsim's limit; libumad2sim cannot handle more.
 const SLOTS: usize = 10;
 /// Key of the default partition.
 const DEFAULT_PKEY: [u8; 2] = [0xff, 0xff];
-/// Most datagrams that are thrown away at once.
+/// Most datagrams discarded at once.
 const MAX_STALE: usize = 1000;
 
-/// Why a server could not be started.
+/// Error of starting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Names have to fit into the address of a socket.
+    /// The name does not fit into a socket's address.
     #[error("{0:?} cannot be the name of an ibsim server: 1 to 90 octets, none of them 0")]
     Name(String),
-    /// Another server has the name.
+    /// Another server has this name.
     #[error("an ibsim server is called {0:?} already: choose another name, or end that one")]
     InUse(String),
     /// The system failed.
@@ -30,7 +31,7 @@ pub enum BindError {
     System {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -40,11 +41,11 @@ pub trait Host {
     /// Its name (SIM_HOST).
     fn name(&self) -> &str;
 
-    /// One of its attributes as it stands; `None` where it has none.
+    /// Current value of one of its attributes; `None` if the node does not have it.
     fn attribute(&mut self, attribute: AttributeId, modifier: u32) -> Option<[u8; DATA]>;
 }
 
-/// A client, for as long as it is connected.
+/// A client while it is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientId {
     connection: u64,
@@ -55,18 +56,18 @@ pub struct ClientId {
 pub struct Packet {
     /// The client.
     pub client: ClientId,
-    /// Where to, if it is LID-routed.
+    /// Destination, if LID-routed.
     pub to: Lid,
     /// The packet.
     pub smp: Smp,
 }
 
-/// What came to nothing.
+/// Counters of discarded datagrams and packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams that are not of the protocol, not from a client, or no SMP.
+    /// Datagrams that break the protocol, come from strangers, or hold no SMP.
     pub ignored: u64,
-    /// Packets that their client had no room for.
+    /// Packets dropped because their client's queue was full.
     pub dropped: u64,
 }
 
@@ -90,7 +91,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with this name (IBSIM_SOCKNAME), in the network namespace of the calling thread.
+    /// Binds the sockets of a server with this name (IBSIM_SOCKNAME) in the network namespace of
+    /// the calling thread.
     pub fn bind(name: &str) -> Result<Self, BindError> {
         if name.is_empty() || name.contains('\0') {
             return Err(BindError::Name(name.to_owned()));
@@ -112,7 +114,7 @@ impl Server {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             name: name.to_owned(),
-            // Last, so that a client which finds it finds the others.
+            // Bound last: a client that finds this socket finds the others too.
             control: bind("ctl")?,
             data: data.try_into().expect("as many as there are slots"),
             clients: Default::default(),
@@ -121,7 +123,7 @@ impl Server {
         })
     }
 
-    /// The sockets to be waited for: [`Server::receive`] has something to do when one of them can be read.
+    /// The sockets to poll: [`Server::receive`] has work when one of them is readable.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let connected = self
             .data
@@ -133,13 +135,13 @@ impl Server {
             .chain(connected.map(|(socket, _)| socket.as_fd()))
     }
 
-    /// What came to nothing so far.
+    /// Returns the counters so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Serves what is waiting: at most one datagram a socket, so that no client keeps others waiting. The packets are appended
-    /// to `packets`.
+    /// Handles waiting datagrams, at most one per socket, so that no client starves another.
+    /// Packets are appended to `packets`.
     pub fn receive(&mut self, host: &mut impl Host, packets: &mut Vec<Packet>) -> io::Result<()> {
         let mut octets = [0; Control::LENGTH + 1];
         if let Some((length, from)) = receive(&self.control, &mut octets)? {
@@ -172,9 +174,10 @@ impl Server {
         Ok(())
     }
 
-    /// Hands over what comes from the fabric because of a packet of `client`: a response goes to it; a trap, or a request of
-    /// another node, goes to the clients that are subnet managers, as with ibsim. Others may not survive it: smpdump takes it for
-    /// its answer, and libumad2sim without an agent for its class crashes.
+    /// Delivers a packet of the fabric that a packet of `client` caused. A response goes to that
+    /// client. As with ibsim, a trap or another node's request goes to the clients that are subnet
+    /// managers. Others may fail on it: smpdump takes it for its response, and libumad2sim crashes
+    /// without an agent for its class.
     pub fn deliver(&mut self, client: ClientId, from: Lid, octets: &[u8]) {
         let datagram = Datagram {
             to: Lid(0),
@@ -206,7 +209,7 @@ impl Server {
         match self.data[slot].send_to_addr(datagram, &client.data) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.counters.dropped += 1,
-            // It has ended without a word.
+            // The client has ended without disconnecting.
             Err(_) => self.clients[slot] = None,
         }
     }
@@ -219,13 +222,13 @@ impl Server {
         if answer.is_none() {
             control.kind = Kind::Error;
         }
-        // A client that does not wait for the answer goes without.
+        // A client that does not wait for the answer does not get it.
         if self.control.send_to_addr(&control.octets(), from).is_err() {
             self.counters.dropped += 1;
         }
     }
 
-    /// Answers in `control`; `None` refuses.
+    /// Connects a client and writes the answer to `control`; `None` refuses.
     fn connect(
         &mut self,
         control: &mut Control,
@@ -244,7 +247,7 @@ impl Server {
         let data = address(&self.name, &format!("in{}", info.id)).ok()?;
         self.forget_the_vanished(&data);
         let slot = self.clients.iter().position(Option::is_none)?;
-        // What was sent to a former client's socket is not this one's.
+        // Discards datagrams sent to an earlier client's socket.
         for _ in 0..MAX_STALE {
             match receive(&self.data[slot], &mut [0; 1]) {
                 Ok(Some(_)) => self.counters.ignored += 1,
@@ -268,10 +271,12 @@ impl Server {
         Some(())
     }
 
-    /// Frees the slots of clients that ended without a word, and of one that had the address `data` before.
+    /// Frees the slots of clients that ended without disconnecting, and of an earlier client with
+    /// the address `data`.
     fn forget_the_vanished(&mut self, data: &SocketAddr) {
         for slot in &mut self.clients {
-            // A client takes datagrams from its own data socket alone: one that is there refuses the probe in another way (EPERM).
+            // A client accepts datagrams from its own data socket only: a living one refuses the
+            // probe with another error (EPERM).
             let is_gone = |client: &Client| {
                 let probe =
                     UnixDatagram::unbound().and_then(|probe| probe.connect_addr(&client.data));
@@ -286,7 +291,7 @@ impl Server {
         }
     }
 
-    /// Answers in `control`; `None` refuses.
+    /// Writes the answer to `control`; `None` refuses.
     fn answer(
         &mut self,
         control: &mut Control,
@@ -336,7 +341,7 @@ impl Server {
     }
 }
 
-/// The next datagram: its length, at most the room in `octets`, and who sent it.
+/// Returns the next datagram's length, cut to `octets`, and its sender.
 fn receive(socket: &UnixDatagram, octets: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
     match socket.recv_from(octets) {
         Ok(received) => Ok(Some(received)),

@@ -1,11 +1,11 @@
-//! The datagrams as octets.
+//! The datagrams' encoding.
 
 use crate::mad::{LENGTH, Lid};
 
 /// Octets of a control datagram's data.
 pub const CONTROL_DATA: usize = 64;
 
-/// What a control datagram asks for.
+/// Kind of a control datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In an answer: refused.
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By number.
+    /// Indexed by number.
     const ALL: [Self; 11] = [
         Self::Error,
         Self::Connect,
@@ -42,7 +42,7 @@ impl Kind {
 /// A control datagram: magic, slot, kind, length of the data, data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// The client's slot; of no meaning in Connect.
+    /// The client's slot; without meaning in Connect.
     pub slot: u32,
     pub kind: Kind,
     pub data: [u8; CONTROL_DATA],
@@ -60,7 +60,7 @@ impl Control {
         }
     }
 
-    /// `None` unless it is a control datagram of a kind that is known.
+    /// Returns `None` unless it is a control datagram of a known kind.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; Self::LENGTH] = octets.try_into().ok()?;
         if u32_at(octets, 0) != Self::MAGIC || u32_at(octets, 12) > CONTROL_DATA as u32 {
@@ -79,7 +79,7 @@ impl Control {
         octets[..4].copy_from_slice(&Self::MAGIC.to_ne_bytes());
         octets[4..8].copy_from_slice(&self.slot.to_ne_bytes());
         octets[8..12].copy_from_slice(&(self.kind as u32).to_ne_bytes());
-        // libumad2sim gives the length that the kind has; ibsim does not look at it.
+        // libumad2sim writes the length of the kind's data; ibsim ignores it.
         octets[12..16].copy_from_slice(&(CONTROL_DATA as u32).to_ne_bytes());
         octets[16..].copy_from_slice(&self.data);
         octets
@@ -89,17 +89,17 @@ impl Control {
 /// Data of Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// The client's own number, or in the answer its slot.
+    /// The client's own number; in the answer its slot.
     pub id: u32,
     pub qp: u32,
-    /// Whether requests to the node go to this client.
+    /// True if requests to the node go to this client.
     pub is_sm: bool,
-    /// Name of a node, empty for the server's choice. In the answer the node that it is.
+    /// Name of a node, empty for the server's choice. The answer names the chosen node.
     pub node: Vec<u8>,
 }
 
 impl ClientInfo {
-    /// Octets of a name, with a 0 at the end.
+    /// Octets of a name, including a zero at the end.
     pub const NAME: usize = 32;
 
     pub fn from_data(data: &[u8; CONTROL_DATA]) -> Self {
@@ -117,7 +117,7 @@ impl ClientInfo {
         }
     }
 
-    /// `None` where the name is too long.
+    /// Returns `None` if the name is too long.
     pub fn data(&self) -> Option<[u8; CONTROL_DATA]> {
         let mut data = [0; CONTROL_DATA];
         data[..4].copy_from_slice(&self.id.to_ne_bytes());
@@ -134,17 +134,19 @@ impl ClientInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     pub to: Lid,
-    /// 0 lets ibsim fill it in.
+    /// 0 makes ibsim fill it in.
     pub from: Lid,
-    /// At most [`LENGTH`].
+    /// At most [`LENGTH`] octets.
     pub mad: Vec<u8>,
 }
 
 impl Datagram {
-    /// Two LIDs, two QPs and a status of 4 octets each, 4 of filling, a length of 8 and the MAD.
+    /// Two LIDs, two QPs and a status of 4 octets each, 4 octets of padding, a length of 8 octets,
+    /// and the MAD.
     pub const LENGTH: usize = 32 + LENGTH;
 
-    /// `None` unless it is such a datagram. A length of more than the MAD's is what ibsim leaves in some answers; it is the MAD's.
+    /// Returns `None` unless it is such a datagram. ibsim leaves too large a length in some
+    /// answers; it is cut to that of a MAD.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; Self::LENGTH] = octets.try_into().ok()?;
         let length = u64::from_be_bytes(array_at(octets, 24)).min(LENGTH as u64) as usize;
@@ -158,7 +160,7 @@ impl Datagram {
 
     pub fn octets(&self) -> [u8; Self::LENGTH] {
         let mut octets = [0; Self::LENGTH];
-        // 16 bits in network order, taken as a number and kept in 32 bits of the machine's.
+        // 16 bits in network order, stored as a number in a 32-bit field in host order.
         octets[..4].copy_from_slice(&u32::from(self.to.0.to_be()).to_ne_bytes());
         octets[4..8].copy_from_slice(&u32::from(self.from.0.to_be()).to_ne_bytes());
         let mad = &self.mad[..self.mad.len().min(LENGTH)];
@@ -168,7 +170,7 @@ impl Datagram {
     }
 }
 
-/// Data of GetVendor: vendor, device, hardware version, filling, firmware version.
+/// Data of GetVendor: vendor, device, hardware version, padding, firmware version.
 pub fn vendor(vendor: u32, device: u32, hardware: u32) -> [u8; CONTROL_DATA] {
     const FIRMWARE: u64 = 1;
     let mut data = [0; CONTROL_DATA];
@@ -191,12 +193,13 @@ pub fn array_at<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    /// As `strace` has shown it of smpquery under libumad2sim of ibsim 0.10, process 3839, and of ibsim's answer.
+    /// Recorded with `strace`: smpquery under libumad2sim of ibsim 0.10, process 3839, and ibsim's
+    /// answer.
     const QUESTION: &[u8; 32] =
         b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\xff\x0e\0\0\0\0\0\0\0\0\0\0Hca1";
     const ANSWER: &[u8; 32] =
         b"\xef\xbe\xad\xde\0\0\0\0\x01\0\0\0,\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0Hca1";
-    /// The same of GetVendor: the data.
+    /// The data of GetVendor, recorded alike.
     const VENDOR: &[u8; 24] = b"\0\0\0\0\0\0\0\0\xa1\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0";
 
     fn padded(head: &[u8]) -> Vec<u8> {
@@ -216,7 +219,7 @@ mod tests {
             };
             assert_eq!(ClientInfo::from_data(&control.data), info);
             assert_eq!(info.data(), Some(control.data));
-            // But for the length.
+            // All but the length field is equal.
             let written = control.octets();
             assert_eq!(
                 (&written[..12], &written[16..]),
@@ -237,7 +240,7 @@ mod tests {
         let data = info(31).data().unwrap();
         assert_eq!(ClientInfo::from_data(&data), info(31));
         assert_eq!(info(32).data(), None);
-        // A peer need not keep to that.
+        // A peer may write a name without the zero at its end.
         assert_eq!(ClientInfo::from_data(&[b'n'; CONTROL_DATA]).node.len(), 32);
     }
 

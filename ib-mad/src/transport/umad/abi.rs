@@ -9,10 +9,12 @@ use crate::mad::{Lid, Method};
 
 /// IB_USER_MAD_ABI_VERSION.
 pub(super) const VERSION: u32 = 5;
-/// Status of a request that is given back unanswered: ETIMEDOUT, as every architecture but MIPS and its like has it.
+/// Status of a request returned unanswered: ETIMEDOUT, as all architectures but MIPS, SPARC, Alpha
+/// and PA-RISC have it.
 pub(super) const TIMED_OUT: u32 = Errno::ETIMEDOUT as u32;
 
-/// What this tool needs of `struct ib_user_mad_hdr`; the rest is 0: QP 0 without a key, service level 0, no GRH, no retries.
+/// The fields of `struct ib_user_mad_hdr` that this tool uses. The others are 0: QP 0 without a
+/// key, service level 0, no GRH, no retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) agent: u32,
@@ -47,7 +49,7 @@ impl Header {
 
 const LONG_BITS: usize = c_ulong::BITS as usize;
 
-/// `struct ib_user_mad_reg_req`, whose longs lie at multiples of 4 octets.
+/// `struct ib_user_mad_reg_req`, whose longs are aligned to 4 octets.
 #[repr(C, packed(4))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RegRequest {
@@ -61,7 +63,8 @@ pub(super) struct RegRequest {
 }
 
 impl RegRequest {
-    /// An agent of `class`, which gets answers to its requests, and packets of these methods besides.
+    /// Describes an agent of `class`. It receives the responses to its requests, and packets of
+    /// these methods.
     pub(super) fn new(class: u8, methods: &[Method]) -> Self {
         let mut method_mask = [0; 128 / LONG_BITS];
         for Method(method) in methods {
@@ -86,16 +89,16 @@ mod ioctl {
     nix::ioctl_none!(enable_pkey, MAGIC, 3);
 }
 
-/// Makes the header 64 octets long, with the index of a partition key.
+/// Makes the header 64 octets long, with the index of a P_Key.
 pub(super) fn enable_pkey(umad: RawFd) -> Result<(), Errno> {
-    // SAFETY: this request takes no argument, so that the kernel touches no memory of ours.
+    // SAFETY: this request takes no argument, so the kernel touches no memory of ours.
     unsafe { ioctl::enable_pkey(umad) }.map(drop)
 }
 
-/// Registers an agent; its number.
+/// Registers an agent and returns its number.
 pub(super) fn register(umad: RawFd, mut request: RegRequest) -> Result<u32, Errno> {
-    // SAFETY: the kernel reads and writes one `ib_user_mad_reg_req`, which `request` is (a test compares it with the header's),
-    // and keeps no pointer to it.
+    // SAFETY: the kernel reads and writes one `ib_user_mad_reg_req`, which `request` is (a test
+    // compares it with the header's), and keeps no pointer to it.
     unsafe { ioctl::register_agent(umad, &raw mut request) }.map(|_| request.id)
 }
 

@@ -1,4 +1,4 @@
-//! Which of the files `umadN` is the one of a port, and why none is.
+//! Finds the file `umadN` of a port, and says why there is none.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -8,14 +8,14 @@ use super::{OpenError, abi};
 /// Link layer of InfiniBand, in sysfs.
 const INFINIBAND: &str = "InfiniBand";
 
-/// Name of the file for `port` of `device`.
+/// Returns the name of the file for `port` of `device`.
 pub(super) fn umad(device: &str, port: u8, sysfs: &Path) -> Result<String, OpenError> {
     let (devices, umads) = (
         sysfs.join("class/infiniband"),
         sysfs.join("class/infiniband_mad"),
     );
     let there = names(&devices)?;
-    // A name with a slash in it is none of them, and leads nowhere.
+    // A name with a slash is never among them, so it cannot lead elsewhere.
     if !there.iter().any(|name| name == device) {
         return Err(OpenError::NoDevice {
             device: device.to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn umad(device: &str, port: u8, sysfs: &Path) -> Result<String, OpenE
     })
 }
 
-/// What is in a folder, in order; nothing where the folder is not.
+/// Lists the names in a folder, sorted; empty if the folder does not exist.
 fn names(folder: &Path) -> Result<Vec<String>, OpenError> {
     let failed = |source| OpenError::System {
         path: folder.to_owned(),
@@ -77,7 +77,7 @@ fn names(folder: &Path) -> Result<Vec<String>, OpenError> {
     Ok(names)
 }
 
-/// The text in a file.
+/// Reads a file's text.
 fn read(path: &PathBuf) -> Result<String, OpenError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),

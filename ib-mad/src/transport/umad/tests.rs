@@ -1,5 +1,5 @@
-//! What can be tested without an adapter: the ABI against the kernel's own header, sysfs as a made-up tree, and the transport
-//! with a socket in place of the file.
+//! Tests without an adapter: the ABI against the kernel's own header, sysfs as a made-up tree, and
+//! the transport with a socket in place of the file.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::smp::Route;
 
 const FOREVER: Duration = Duration::from_secs(600);
 
-/// Prints what `abi` has to agree with, each a line.
+/// Prints the values that `abi` must have, one per line.
 const ORACLE: &str = r#"
 #include <stddef.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ int main(void) {
     memset(&r, 0, sizeof r);
     r.method_mask[0] = 1ul << 5; r.mgmt_class = 0x81; r.mgmt_class_version = 1;
     print(&r, sizeof r);
-    printf("%lu %lu %u\n", (unsigned long)IB_USER_MAD_REGISTER_AGENT, (unsigned long)IB_USER_MAD_ENABLE_PKEY, IB_USER_MAD_ABI_VERSION);
+    printf("%lu %lu %u\n", (unsigned long)IB_USER_MAD_REGISTER_AGENT,
+           (unsigned long)IB_USER_MAD_ENABLE_PKEY, IB_USER_MAD_ABI_VERSION);
     return 0;
 }
 "#;
@@ -45,7 +46,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// What the compiled oracle prints; why there is none, where there is no compiler or no header.
+/// Returns the output of the compiled oracle, or why there is none: no compiler or no header.
 fn oracle(folder: &Path) -> Result<Vec<String>, String> {
     let program = folder.join("oracle");
     let gcc = Command::new("gcc")
@@ -74,7 +75,7 @@ fn oracle(folder: &Path) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// As the tests of `pfc-user` note it.
+/// Reports a skip in the same way as the tests of `pfc-user`.
 fn skip(test: &str, reason: &str) {
     let line = format!("{test}: {reason}\n");
     match std::env::var_os("VALIDATOR_SKIPS") {
@@ -117,7 +118,7 @@ fn the_abi_is_that_of_the_kernels_header() {
     );
 }
 
-/// A sysfs with files of these contents.
+/// Makes a sysfs of these files and contents.
 fn sysfs(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     for (path, content) in files {
@@ -129,7 +130,8 @@ fn sysfs(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Two adapters: `mlx5_0` with an InfiniBand and an Ethernet port, `hfi1_0`, whose umad is not there.
+/// Two adapters: `mlx5_0` with an InfiniBand and an Ethernet port, and `hfi1_0`, whose umad is
+/// missing.
 const TREE: [(&str, &str); 13] = [
     ("infiniband/mlx5_0/ports/1/link_layer", "InfiniBand"),
     ("infiniband/mlx5_0/ports/2/link_layer", "Ethernet"),
@@ -193,8 +195,8 @@ fn what_stands_in_the_way_is_named_with_what_to_do() {
             "mlx5_0",
             2,
             &tree,
-            "port 2 of mlx5_0 has link layer Ethernet, and only InfiniBand has subnet management packets: choose another port, or set \
-             this one to InfiniBand",
+            "port 2 of mlx5_0 has link layer Ethernet, and only InfiniBand has subnet management \
+             packets: choose another port, or set this one to InfiniBand",
         ),
         (
             "hfi1_0",
@@ -240,7 +242,8 @@ fn a_device_file_that_is_not_there_is_named() {
         UmadTransport::open("mlx5_0", 1, &sysfs)
             .unwrap_err()
             .to_string(),
-        "/dev/infiniband/umad4711 does not exist, although sysfs has it: udev makes it, and a container has to be given it"
+        "/dev/infiniband/umad4711 does not exist, although sysfs has it: udev makes it, and a \
+         container has to be given it"
     );
 }
 
@@ -270,14 +273,14 @@ fn a_subnet_manager_on_the_port_keeps_the_traps() {
             (0x81, 0)
         ]
     );
-    // No QP 0, as on Ethernet.
+    // QP 0 does not exist, as on Ethernet.
     assert_eq!(
         agents(|_| Err(Errno::EPROTONOSUPPORT)),
         Err((0x01, Errno::EPROTONOSUPPORT))
     );
 }
 
-/// A transport, and the kernel's end of the socket that stands for its file.
+/// Makes a transport, and the kernel's end of the socket that stands for its file.
 fn pair() -> (UmadTransport, OwnedFd) {
     let (file, kernel) = socketpair(
         AddressFamily::Unix,
@@ -300,7 +303,7 @@ fn directed() -> Route {
     Route::Directed("0,1".parse().unwrap())
 }
 
-/// Header and MAD of what has been written last.
+/// Reads the header and MAD written last.
 fn written(kernel: &OwnedFd) -> (Header, Smp) {
     let mut packet = [0; 1024];
     let length = recv(kernel.as_raw_fd(), &mut packet, MsgFlags::empty()).unwrap();
@@ -386,7 +389,7 @@ fn a_request_given_back_at_its_time_ends_the_wait_and_is_no_packet() {
     let mut requester = Requester::new(umad, 1);
     let mut header = request(&directed());
     header.set_tid(crate::mad::Tid(1));
-    // The kernel gives the first 24 octets back.
+    // The kernel returns the first 24 octets of the MAD.
     give(&kernel, abi::TIMED_OUT, &header.octets()[..24]);
     let exchange = requester
         .exchange(request(&directed()), &directed(), FOREVER)
@@ -458,7 +461,10 @@ fn a_header_cut_short_and_a_device_that_is_gone_are_errors() {
     drop(kernel);
     let error = umad.receive(FOREVER).unwrap_err();
     assert!(
-        matches!(&error, ReceiveError::System { source, .. } if source.raw_os_error() == Some(libc::ENODEV)),
+        matches!(
+            &error,
+            ReceiveError::System { source, .. } if source.raw_os_error() == Some(libc::ENODEV)
+        ),
         "{error}"
     );
 }

@@ -18,6 +18,9 @@ const WHOLE_LINK: usize = 8;
 /// where they are used: eight of them at once are more than there are registers.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacControl) {
+    if is_own(frame, packet) {
+        return forwarded(frame, port);
+    }
     let Some(pauses) = PAUSE.all() else { return };
     let place = record::place(port);
     let now = time::now();
@@ -71,13 +74,17 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
             }
         }
     }
-    if is_own(frame, packet) {
-        port.counters.own_control += 1;
-        record::offence(frame, now, port, OffenceKind::OwnControl, 0);
-    }
 }
 
-/// Whether the tester's own storm sent the frame.
+/// Counts and records a frame of the tester's own storm. Nothing else may notice it: a device that
+/// forwards the storm would stop the sender and have its pauses taken for the device's own.
+#[inline(always)]
+pub fn forwarded(frame: &Frame, port: &mut Port) {
+    port.counters.own_control += 1;
+    record::offence(frame, time::now(), port, OffenceKind::OwnControl, 0);
+}
+
+/// True if the tester's own storm sent the frame.
 #[inline(always)]
 pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
     // Eight octets, of which six are the address: what is no frame of a MAC has no more than those two behind it.

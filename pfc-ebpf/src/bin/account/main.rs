@@ -202,7 +202,9 @@ fn malformed(ctx: *mut xdp_md, config: &Config, port: &mut Port, reason: Malform
         length: packet.length(),
     };
     // A device may forward a pause frame behind a tag, or to another address.
-    port.counters.own_control += (reason.is_control() && control::is_own(&frame, &packet)) as u64;
+    if reason.is_control() && control::is_own(&frame, &packet) {
+        return control::forwarded(&frame, port);
+    }
     if let Some(count) = port.counters.malformed.get_mut(reason as usize) {
         *count += 1;
     }

@@ -1,5 +1,6 @@
-//! What tester and agent say to each other: JSON in frames of a 32-bit length (network order) and that many octets. The tester asks,
-//! the agent answers each request with one response; a request before that ends the connection.
+//! Protocol between tester and agent: JSON in frames of a 32-bit length (network order) and that
+//! many octets. The tester sends a request and the agent answers it with one response. A second
+//! request before the response ends the connection.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,33 +14,34 @@ pub const MAX_MESSAGE: usize = 64 << 10;
 /// Longest wait of a `Poll`.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// What the tester asks.
+/// A request of the tester.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub enum Request {
-    /// First of all.
+    /// Must be the first request.
     Hello {
         /// [`VERSION`] of the tester.
         version: u32,
-        /// The shared secret; `None` where none was given.
+        /// The shared secret, if the tester was given one.
         token: Option<String>,
     },
-    /// Make a queue pair and bring it to RTS, with a memory region for what is read. One at a time.
+    /// Makes a queue pair and brings it to RTS, with a memory region for the data read. There is at
+    /// most one at a time.
     Open(OpenChannel),
-    /// Post an RDMA READ.
+    /// Posts an RDMA READ.
     PostRead(Read),
-    /// Wait for completions of the send queue, and take those that are there.
+    /// Waits for completions of the send queue and takes those that are there.
     Poll {
         /// Longest wait in milliseconds, at most 10 000.
         wait_ms: u32,
     },
-    /// Read the queue pair's attributes.
+    /// Reads the queue pair's attributes.
     Query,
-    /// Give the queue pair and all that belongs to it back.
+    /// Releases the queue pair and all that belongs to it.
     Close,
 }
 
-/// What a queue pair is to be like.
+/// Parameters of a queue pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenChannel {
     /// Path MTU in octets.
@@ -59,10 +61,10 @@ pub struct OpenChannel {
 }
 
 impl OpenChannel {
-    /// Whether each value is one that a queue pair can have.
+    /// Checks that a queue pair can have each value.
     ///
     /// # Errors
-    /// A failure of kind `Request` that names the first which is none.
+    /// A failure of kind `Request` that names the first value out of range.
     pub fn check(&self) -> Result<(), Failure> {
         // A PSN and the number of a queue pair have 24 bits (9.2).
         let number =
@@ -104,7 +106,7 @@ impl OpenChannel {
 /// An RDMA READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Read {
-    /// Comes back in the completion.
+    /// Returned in the completion.
     pub work_request: u64,
     /// Remote address.
     pub address: u64,
@@ -114,31 +116,31 @@ pub struct Read {
     pub length: u32,
 }
 
-/// What the agent answers.
+/// A response of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Response {
-    /// To `Hello`.
+    /// Response to `Hello`.
     Welcome {
         /// [`VERSION`] of the agent.
         version: u32,
         /// The adapter.
         device: Device,
     },
-    /// To `Open`.
+    /// Response to `Open`.
     Opened(Channel),
-    /// To `PostRead`.
+    /// Response to `PostRead`.
     Posted,
-    /// To `Poll`.
+    /// Response to `Poll`.
     Completions {
-        /// In their order; empty if none came in time.
+        /// In the order of completion; empty if none came in time.
         completions: Vec<Completion>,
     },
-    /// To `Query`.
+    /// Response to `Query`.
     QueuePair(QueuePair),
-    /// To `Close`.
+    /// Response to `Close`.
     Closed,
-    /// To any: it could not be done.
+    /// Response to any request: it failed.
     Failed(Failure),
 }
 
@@ -147,11 +149,11 @@ pub enum Response {
 pub struct Device {
     /// Its name, such as `rxe0` or `mlx5_0`.
     pub name: String,
-    /// What is behind it: `verbs` or `simulated`.
+    /// Backend: `verbs` or `simulated`.
     pub backend: String,
-    /// Whether it says that it supports Automatic Path Migration.
+    /// Automatic Path Migration: true if the adapter reports support; `None` if unknown.
     pub apm: Option<bool>,
-    /// Largest path MTU of its port in octets, as it is now.
+    /// The port's active path MTU in octets.
     pub active_mtu: u16,
 }
 
@@ -173,13 +175,13 @@ pub struct QueuePair {
     pub state: State,
     /// Path MTU in octets.
     pub path_mtu: u16,
-    /// Retry count, as it was set. Verbs do not show the count that is left.
+    /// Retry count, as set. Verbs do not show the count that is left.
     pub retry_count: u8,
     /// Local ACK time-out.
     pub timeout: u8,
     /// Next PSN to send.
     pub psn: u32,
-    /// Retries that are left, where the DUT shows them.
+    /// Retries left, if the DUT shows them.
     pub retries_left: Option<u8>,
 }
 
@@ -200,7 +202,7 @@ pub enum State {
 /// A completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Which request.
+    /// The work request.
     pub work_request: u64,
     /// `ibv_wc_status`.
     pub status: u32,
@@ -208,18 +210,18 @@ pub struct Completion {
     pub vendor_error: u32,
 }
 
-/// Why something could not be done.
+/// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of failure.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// What was tried and what the system said.
+    /// The step that failed, and the system's error.
     pub message: String,
 }
 
 impl Failure {
-    /// One of a kind.
+    /// Makes a failure of this kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -228,15 +230,15 @@ impl Failure {
     }
 }
 
-/// Kinds of failure that the tester tells apart.
+/// Kinds of failure that the tester distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// Another [`VERSION`].
+    /// The versions differ.
     Version,
     /// Wrong or missing token.
     Token,
-    /// Not understood, or not now.
+    /// The request is malformed, or not allowed in this state.
     Request,
     /// There is no RDMA device, or no port of it is up.
     NoDevice,
@@ -244,6 +246,6 @@ pub enum FailureKind {
     Neighbour,
     /// The queue pair could not be brought to a state.
     State,
-    /// Anything else that verbs refused.
+    /// Any other error of verbs.
     Verbs,
 }

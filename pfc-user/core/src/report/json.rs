@@ -10,7 +10,7 @@ use super::storm::{self, Storm};
 use crate::case::{Assertion, CaseResult, Exit, Figure, StepResult, Verdict};
 use crate::evidence::{Evidence, Host, Testbed};
 
-/// Layout version of `report.json`.
+/// Schema version of `report.json`.
 pub const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ struct Report<'a> {
     seconds: f64,
     host: &'a Host,
     testbed: &'a Testbed,
-    /// What was found on the ports before the run.
+    /// Facts found on the ports before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preflight: Vec<preflight::Judged<'a>>,
     verdict: Verdict,

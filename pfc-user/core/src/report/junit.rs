@@ -1,4 +1,5 @@
-//! The result for CI systems: `junit.xml`, a test suite for each case, a test case for each check in each repetition.
+//! The result for CI systems: `junit.xml`, with a test suite per case and a test case per check and
+//! repetition.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     suite.add_property(Property::new("validator", &evidence.version));
     suite.add_property(Property::new("testbed", &evidence.testbed.name));
     suite.add_property(Property::new("kernel", &evidence.host.kernel));
-    // What is said of the case alone would be lost among the checks.
+    // A reason that concerns the whole case would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
         suite.add_test_case(test_case(
             &result.case,
@@ -74,7 +75,7 @@ fn test_case(
     case
 }
 
-/// The comparisons, one a line.
+/// The comparisons, one per line.
 fn description(check: &CheckResult) -> String {
     check
         .assertions

@@ -1,4 +1,4 @@
-//! Text for people: lines of at most 100 columns, and colour where it is wanted.
+//! Text for people: lines of at most 100 columns, with or without colour.
 
 use std::env;
 use std::io::IsTerminal;
@@ -8,12 +8,13 @@ use crate::case::Verdict;
 /// Columns of a line.
 const WIDTH: usize = 100;
 
-/// Whether to write colour to `stream`: a terminal, and the user has not set `NO_COLOR` (<https://no-color.org>).
+/// True if `stream` takes colour: it is a terminal, and `NO_COLOR` is unset or empty
+/// (<https://no-color.org>).
 pub fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Text in the colour of `verdict`.
+/// Returns `text` in the colour of `verdict`.
 pub fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
     let code = match verdict {
         Verdict::Pass => "32",
@@ -29,7 +30,8 @@ pub fn paint(text: &str, verdict: Verdict, colour: bool) -> String {
     }
 }
 
-/// Appends `text` broken at spaces; the first line begins with `label`, the others are indented as far.
+/// Appends `text` broken at spaces; the first line begins with `label`, the others are indented by
+/// its width.
 pub fn paragraph(out: &mut String, label: &str, text: &str) {
     let indent = label.chars().count();
     let mut column = indent;

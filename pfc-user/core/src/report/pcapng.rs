@@ -1,4 +1,5 @@
-//! The frames that a check rests on, for Wireshark: one capture for each repetition that has some.
+//! Captures for Wireshark of the frames that decided a check: one file for each repetition that has
+//! some.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,7 +20,7 @@ use crate::evidence::{Evidence, Repetition};
 /// Extension of the files.
 pub const EXTENSION: &str = "pcapng";
 
-/// The captures of a run: file name, and the repetition that the frames are from.
+/// The captures of a run: file name, and the repetition that holds the frames.
 pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
     let mut captures = Vec::new();
     for case in &evidence.cases {
@@ -39,7 +40,7 @@ pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
     captures
 }
 
-/// `name` with what needs quoting in a shell made a dash.
+/// Replaces the characters in `name` that a shell would need quoted by dashes.
 fn file_name(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric() && !"+.".contains(c));
     words
@@ -48,7 +49,8 @@ fn file_name(name: &str) -> String {
         .join("-")
 }
 
-/// Writes the offending frames of a repetition in the order of their arrival. Times are those of CLOCK_MONOTONIC.
+/// Writes the offending frames of a repetition in the order of arrival. Times are those of
+/// CLOCK_MONOTONIC.
 pub fn write(out: impl Write, evidence: &PfcEvidence) -> io::Result<()> {
     let section = SectionHeaderBlock {
         options: vec![SectionHeaderOption::Comment(Cow::Owned(format!(
@@ -105,7 +107,7 @@ fn frame(offence: &Offence) -> io::Result<EnhancedPacketBlock<'static>> {
     })
 }
 
-/// Why the frame was kept.
+/// Says why the frame was kept.
 fn comment(kind: OffenceKind) -> &'static str {
     match kind {
         OffenceKind::Duplicate => "duplicate: this sequence number had been received",

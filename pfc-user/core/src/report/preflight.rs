@@ -1,4 +1,4 @@
-//! What was found on the ports before a run: a table for people, and JSON.
+//! Facts found on the ports before a run: a table for people, and JSON.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use crate::evidence::Testbed;
 use crate::evidence::preflight::{Port, Preflight};
 use crate::preflight::{Item, State, judge, worst};
 
-/// Layout version of the JSON.
+/// Schema version of the JSON.
 pub const SCHEMA: u32 = 1;
 
-/// The exit code: 0 without a problem, 1 with one, 3 where something could not be told.
+/// Returns the exit code: 0 without a problem, 1 with one, 3 if something is unknown.
 pub fn exit(preflight: &Preflight) -> Exit {
     match worst(preflight) {
         State::Ok => Exit::Passed,
@@ -30,7 +30,7 @@ fn word(state: State) -> (&'static str, Verdict) {
     }
 }
 
-/// Where a port is, such as `tx: eth1 in network namespace lab`.
+/// Names a port's role and place, such as `tx: eth1 in network namespace lab`.
 fn title(port: &Port) -> String {
     let place = port.facts.namespace.as_ref().map_or(String::new(), |name| {
         format!(" in network namespace {name}")
@@ -38,7 +38,7 @@ fn title(port: &Port) -> String {
     format!("{}: {}{place}", port.role.word(), port.facts.interface)
 }
 
-/// The table.
+/// Renders the table.
 pub fn text(testbed: &Testbed, preflight: &Preflight, colour: bool) -> String {
     let mut out = format!("testbed {} ({})\n", testbed.name, testbed.dut);
     let judged = judge(preflight);
@@ -89,12 +89,12 @@ fn table_row(out: &mut String, item: &Item, width: usize, colour: bool) {
     );
     out.push_str(&row.replacen(word, &paint(word, verdict, colour), 1));
     if !item.mend.is_empty() {
-        // As one line, to be copied.
+        // Kept on one line, to be copied.
         out.push_str(&format!("  {:7}  {:width$}  -> {}\n", "", "", item.mend));
     }
 }
 
-/// What is no good, a line each: for notes and the report of a run.
+/// Lists the problems, one line each, for notes and the report of a run.
 pub fn shortfalls(preflight: &Preflight) -> Vec<String> {
     let lines = preflight
         .ports
@@ -122,7 +122,7 @@ pub fn shortfalls(preflight: &Preflight) -> Vec<String> {
     lines.collect()
 }
 
-/// A port with what is said of it.
+/// A port with its judgement.
 #[derive(Serialize)]
 pub(super) struct Judged<'a> {
     #[serde(flatten)]
@@ -140,7 +140,7 @@ pub(super) fn ports(preflight: &Preflight) -> Vec<Judged<'_>> {
         .collect()
 }
 
-/// The same as JSON.
+/// Writes the same facts as JSON.
 pub fn json(mut out: impl Write, testbed: &Testbed, preflight: &Preflight) -> io::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {

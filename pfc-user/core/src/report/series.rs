@@ -19,13 +19,13 @@ pub struct Series<'e> {
     pub priority: Priority,
     /// Width of a step in milliseconds.
     pub step_ms: u64,
-    /// Layer-1 Mbit/s that left the tester in each step, from the start of the repetition on.
+    /// Layer-1 Mbit/s sent by the tester in each step, from the start of the repetition.
     pub offered: Vec<f64>,
-    /// Layer-1 Mbit/s that arrived in each step.
+    /// Layer-1 Mbit/s received in each step.
     pub received: Vec<f64>,
 }
 
-/// The series of a case, by repetition and priority; only priorities with traffic.
+/// The series of a case, by repetition and priority; priorities without traffic are left out.
 pub fn of(case: &CaseEvidence) -> Vec<Series<'_>> {
     case.repetitions
         .iter()
@@ -39,7 +39,7 @@ fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
     let with_traffic =
         |priority: &Priority| e.plan.flows.iter().any(|flow| flow.priority == *priority);
     let all = Priority::all().filter(with_traffic).map(|priority| {
-        // All flows of a repetition have frames of one length.
+        // All frames of a repetition have one length.
         let bits = e
             .plan
             .flows
@@ -56,7 +56,7 @@ fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
                 .chunks(many)
                 .map(|step| (frames(step) as f64 * bits / seconds / 1e5).round() / 10.0)
                 .collect();
-            // The windows reach beyond the repetition's end.
+            // The windows extend beyond the end of the repetition.
             steps.truncate(
                 steps
                     .iter()

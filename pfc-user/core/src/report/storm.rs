@@ -6,30 +6,31 @@ use crate::evidence::pfc::{GapHistogram, PfcEvidence};
 use crate::evidence::{CaseEvidence, Repetition};
 use crate::plan::Nanos;
 
-/// The storm of one repetition. Lengths in nanoseconds; each quantile is a length that this share of the gaps is below.
+/// The storm of one repetition. Lengths are in nanoseconds. A quantile is the length below which
+/// that share of the gaps lies.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Storm<'e> {
     /// Repetition.
     pub repetition: &'e str,
-    /// How it was sent.
+    /// Sending method.
     pub method: &'e str,
-    /// Frames that left.
+    /// Frames sent.
     pub frames: u64,
-    /// Times that the kernel refused a frame.
+    /// Number of times the kernel refused a frame.
     pub refused: u64,
-    /// Time that one frame pauses for.
+    /// Pause time of one frame.
     pub pause_ns: Nanos,
-    /// Half of the gaps are below it; `None` where there are none.
+    /// Median of the gaps; `None` without gaps.
     pub p50_ns: Option<Nanos>,
-    /// 99 % of the gaps.
+    /// 99 % quantile of the gaps.
     pub p99_ns: Option<Nanos>,
-    /// 99.9 % of the gaps.
+    /// 99.9 % quantile of the gaps.
     pub p999_ns: Option<Nanos>,
     /// The largest gap.
     pub max_ns: Nanos,
-    /// Gaps above the shortest pause that the tolerances allow.
+    /// Number of gaps longer than the shortest pause that the tolerances allow.
     pub gaps_above: u64,
-    /// All gaps by their length.
+    /// Histogram of all gaps by length.
     pub histogram: &'e GapHistogram,
 }
 

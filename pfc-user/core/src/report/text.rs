@@ -4,7 +4,7 @@ use super::layout::{paint, paragraph};
 use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
 use crate::evidence::Evidence;
 
-/// Verdicts in the order in which they matter to a reader.
+/// Verdicts in the order of their interest to a reader.
 const ORDER: [Verdict; 6] = [
     Verdict::Fail,
     Verdict::Error,
@@ -14,7 +14,8 @@ const ORDER: [Verdict; 6] = [
     Verdict::NotApplicable,
 ];
 
-/// The summary of a run: each check with its counts, everything that did not pass with its reason, and the verdict.
+/// The summary of a run: the verdict, each check with its counts, and the reason of everything that
+/// did not pass.
 pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let mut out = String::new();
     let Evidence {
@@ -72,7 +73,7 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
     figures(out, result);
 }
 
-/// The assertions of the document, one a line.
+/// The assertions of the document, one per line.
 fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
     if result.assertions.is_empty() {
         return;
@@ -102,7 +103,7 @@ fn assertions(out: &mut String, result: &CaseResult, colour: bool) {
     }
 }
 
-/// Ids of a case's checks in the order of their table.
+/// Ids of a case's checks in the order of the case's table.
 fn check_ids(result: &CaseResult) -> Vec<&str> {
     let mut ids: Vec<&str> = Vec::new();
     for check in &result.checks {
@@ -113,7 +114,7 @@ fn check_ids(result: &CaseResult) -> Vec<&str> {
     ids
 }
 
-/// Such as `fail 1/8, pass 7/8`.
+/// Counts by verdict, such as `fail 1/8, pass 7/8`.
 fn counts(verdicts: &[Verdict], colour: bool) -> String {
     let of = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
     ORDER
@@ -130,14 +131,14 @@ fn counts(verdicts: &[Verdict], colour: bool) -> String {
         .join(", ")
 }
 
-/// Results that say the same of a check in several repetitions, or of several checks in one.
+/// Equal results of one check in several repetitions, or of several checks in one repetition.
 struct Group<'a> {
     first: &'a CheckResult,
     checks: Vec<&'a str>,
     repetitions: Vec<&'a str>,
 }
 
-/// What did not pass; what is the same is said once.
+/// Results other than pass; equal ones are grouped.
 fn groups(result: &CaseResult) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for check in ORDER.into_iter().flat_map(|verdict| {
@@ -203,7 +204,7 @@ fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
     }
 }
 
-/// What was compared, in a sentence.
+/// A comparison as a sentence.
 pub(super) fn sentence(assertion: &Assertion) -> String {
     format!(
         "{}: expected {}, found {}",
@@ -211,7 +212,7 @@ pub(super) fn sentence(assertion: &Assertion) -> String {
     )
 }
 
-/// The figures of one repetition: the first that has something to explain, else the first.
+/// Figures of one repetition: the first that has something to explain, or else the first of all.
 fn figures(out: &mut String, result: &CaseResult) {
     let troubled = result.checks.iter().find(|check| {
         matches!(
@@ -258,7 +259,7 @@ fn figures(out: &mut String, result: &CaseResult) {
     }
 }
 
-/// The last line: the verdict on the whole, and how many cases have which.
+/// The last line: the overall verdict, and the number of cases by verdict.
 fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();

@@ -1,4 +1,4 @@
-//! The answer to a READ request, for the positive control of the RC cases.
+//! The response to a READ request, for the positive control of the RC cases.
 
 use pfc_ebpf::wire::roce::{self, Bth, ICRC, Packet, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 use pfc_ebpf::wire::{Octets, ip, udp};
@@ -6,30 +6,31 @@ use thiserror::Error;
 
 use super::icrc;
 
-/// Octets of payload in one packet: the largest path MTU there is.
+/// Most octets of payload in a packet: the largest path MTU.
 const MAX_PAYLOAD: usize = 4096;
-/// ACK (9.7.5.1.1), end-to-end credits not in use.
+/// Syndrome of an ACK (9.7.5.1.1) without end-to-end credits.
 const ACK_NO_CREDITS: u8 = 0x1f;
-/// The responder's count of messages (9.7.7): the request is the first that it completes.
+/// The responder's message sequence number (9.7.7): the request is the first that it completes.
 const MESSAGES: u32 = 1;
 /// Octets of the ACK extended transport header.
 const AETH: usize = 4;
-/// Bit of the BTH that says in which state of path migration the sender is.
+/// Bit of the BTH with the sender's state of path migration.
 const MIGRATED: u8 = 0x40;
 /// Hops.
 const TIME_TO_LIVE: u8 = 64;
 /// Do not fragment.
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// Why a READ could not be answered.
+/// Reason why a READ cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ResponseError {
-    /// There is no READ request in the frame.
+    /// The frame holds no READ request.
     #[error(
-        "expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), found {0}"
+        "expected a frame with a whole RoCEv2 READ request (opcode {RC_READ_REQUEST:#04x}), \
+         found {0}"
     )]
     NoRequest(String),
-    /// The payload is not what was asked for.
+    /// The payload has another length than the request asks for.
     #[error("the READ asks for {asked} octets, found {found} to answer with")]
     Length {
         /// The DMA length of the request.
@@ -37,18 +38,19 @@ pub enum ResponseError {
         /// Octets at hand.
         found: usize,
     },
-    /// The payload does not fit a packet.
+    /// The payload does not fit into one packet.
     #[error(
-        "the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; READs of one packet alone are answered"
+        "the READ asks for {0} octets, more than the {MAX_PAYLOAD} of the largest packet; only \
+         READs of one packet are answered"
     )]
     TooLong(u32),
-    /// The queue pair is no number of 24 bits.
+    /// The queue pair's number exceeds 24 bits.
     #[error("queue pair {0:#x} is no number of 24 bits")]
     QueuePair(u32),
 }
 
-/// The frame that answers the READ request in the frame `request` with `payload`, to the requester's queue pair `queue_pair`,
-/// which a request does not tell.
+/// Builds the frame that answers the READ request in `request` with `payload`. The requester's
+/// queue pair is `queue_pair`; a request does not carry it.
 pub fn read_response(
     request: &[u8],
     queue_pair: u32,
@@ -82,8 +84,9 @@ pub fn read_response(
     let datagram = udp::LEN + transport.len() + ICRC;
     let mut frame = ethernet(request);
     frame.extend(internet(request, &packet.ip, datagram as u16));
-    // The source port tells flows apart on the way (A17.9.2), so that one for both directions is as good as any. A checksum of
-    // zero is what adapters send, over IPv6 too (RFC 6935): the ICRC covers more.
+    // The source port distinguishes flows in the network (A17.9.2), so both directions may use the
+    // same one. Adapters send a UDP checksum of zero, over IPv6 too (RFC 6935): the ICRC covers
+    // more.
     let source = &request[packet.ip.payload..][..2];
     frame.extend(
         [
@@ -102,13 +105,14 @@ pub fn read_response(
     Ok(frame)
 }
 
-/// Addresses the other way round; tags and EtherType as they are.
+/// Swaps the addresses; tags and EtherType are kept.
 fn ethernet(request: &[u8]) -> Vec<u8> {
     let payload = pfc_ebpf::wire::ethernet::parse(request).map_or(0, |header| header.payload);
     [&request[6..12], &request[..6], &request[12..payload]].concat()
 }
 
-/// The IP header of `length` octets: addresses the other way round, without options, of the request's traffic class.
+/// Makes an IP header of `length` octets with swapped addresses, no options, and the request's
+/// traffic class.
 fn internet(request: &[u8], ip: &ip::Header, length: u16) -> Vec<u8> {
     let (source, destination) =
         request[ip.addresses.at..][..ip.addresses.length].split_at(ip.addresses.length / 2);
@@ -134,7 +138,7 @@ fn internet(request: &[u8], ip: &ip::Header, length: u16) -> Vec<u8> {
     header
 }
 
-/// BTH, AETH and the payload, padded to a multiple of four octets.
+/// Makes BTH, AETH and the payload, padded to a multiple of four octets.
 fn transport(request: &[u8], packet: &Packet, queue_pair: u32, payload: &[u8]) -> Vec<u8> {
     let bth = &packet.bth;
     let padding = payload.len().wrapping_neg() % 4;

@@ -3,10 +3,10 @@
 use crc32fast::Hasher;
 use pfc_ebpf::wire::roce::{self, ICRC, Packet};
 
-/// In the place of the local route header, which RoCEv2 has not: all ones.
+/// All ones in place of the local route header, which RoCEv2 does not have.
 const NO_LOCAL_ROUTE: [u8; 8] = [0xff; 8];
 
-// Fields that change on the way count as ones: offsets into the headers.
+// Offsets of the header fields that may change on the way; they count as ones.
 const IPV4_TYPE_OF_SERVICE: usize = 1;
 const IPV4_TIME_TO_LIVE: usize = 8;
 const IPV4_CHECKSUM: usize = 10;
@@ -14,14 +14,14 @@ const IPV6_HOP_LIMIT: usize = 7;
 const UDP_CHECKSUM: usize = 6;
 const BTH_RESV8A: usize = 4;
 
-/// Octets from the beginning of the IP header to its addresses.
+/// Octets from the start of the IP header to its addresses.
 const IPV4_TO_ADDRESSES: usize = 12;
 const IPV6_TO_ADDRESSES: usize = 8;
 /// Source and destination address of IPv6.
 const IPV6_ADDRESSES: usize = 32;
 
-/// The CRC that the RoCEv2 packet in `frame` ought to have; `None` where there is no whole packet. Neither tags nor what
-/// Ethernet pads the frame with are part of it.
+/// Computes the CRC of the RoCEv2 packet in `frame`; `None` if the packet is incomplete. VLAN tags
+/// and Ethernet padding do not count.
 pub fn icrc(frame: &[u8]) -> Option<u32> {
     let packet = roce::parse(frame)?;
     let v6 = packet.ip.addresses.length == IPV6_ADDRESSES;
@@ -33,7 +33,7 @@ pub fn icrc(frame: &[u8]) -> Option<u32> {
         };
     let mut octets = frame[start..at(&packet)].to_vec();
     if v6 {
-        // Traffic class and flow label, all but the version.
+        // Traffic class and flow label; the version counts.
         octets[0] |= 0x0f;
         octets[1..4].fill(0xff);
         octets[IPV6_HOP_LIMIT] = 0xff;
@@ -50,22 +50,22 @@ pub fn icrc(frame: &[u8]) -> Option<u32> {
     Some(hasher.finalize())
 }
 
-/// The CRC that the RoCEv2 packet in `frame` has; `None` where there is no whole packet.
+/// Reads the CRC of the RoCEv2 packet in `frame`; `None` if the packet is incomplete.
 pub fn icrc_of(frame: &[u8]) -> Option<u32> {
     let packet = roce::parse(frame)?;
-    // As the FCS of Ethernet, least significant octet first.
+    // In the octet order of Ethernet's FCS: least significant octet first.
     frame[at(&packet)..]
         .first_chunk()
         .copied()
         .map(u32::from_le_bytes)
 }
 
-/// Whether the RoCEv2 packet in `frame` is as its sender made it; `None` where there is no whole packet.
+/// True if the CRC of the RoCEv2 packet in `frame` is right; `None` if the packet is incomplete.
 pub fn is_intact(frame: &[u8]) -> Option<bool> {
     Some(icrc(frame)? == icrc_of(frame)?)
 }
 
-/// Where the CRC stands.
+/// Returns the offset of the CRC.
 fn at(packet: &Packet) -> usize {
     packet.at + packet.length - ICRC
 }

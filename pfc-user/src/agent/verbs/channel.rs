@@ -15,7 +15,7 @@ use sideway::ibverbs::completion::{
     BasicCompletionQueue, CompletionChannel, CompletionQueue, GenericCompletionQueue,
     PollCompletionQueueError,
 };
-use sideway::ibverbs::device_context::DeviceContext;
+use sideway::ibverbs::device_context::{DeviceContext, Mtu};
 use sideway::ibverbs::memory_region::MemoryRegion;
 use sideway::ibverbs::queue_pair::{
     BasicQueuePair, PostSendGuard, QueuePair as _, QueuePairAttribute, QueuePairAttributeMask,
@@ -111,13 +111,28 @@ impl Open {
             events,
         };
 
+        open.to_init(number)?;
+        open.to_ready_to_receive(number, source, path_mtu, wanted)?;
+        open.to_ready_to_send(wanted)?;
+        Ok(open)
+    }
+
+    fn to_init(&mut self, number: u8) -> Result<(), Failure> {
         let mut init = QueuePairAttribute::new();
         init.setup_state(QueuePairState::Init)
             .setup_pkey_index(0)
             .setup_port(number)
             .setup_access_flags(AccessFlags::none());
-        open.modify("INIT", &init)?;
+        self.modify("INIT", &init)
+    }
 
+    fn to_ready_to_receive(
+        &mut self,
+        number: u8,
+        source: &Source,
+        path_mtu: Mtu,
+        wanted: &OpenChannel,
+    ) -> Result<(), Failure> {
         let mut path = AddressHandleAttribute::new();
         path.setup_port(number)
             .setup_grh(&port::gid(wanted.remote), 0, source.index, HOP_LIMIT, 0);
@@ -132,14 +147,14 @@ impl Open {
         receive
             .setup_max_dest_read_atomic(1)
             .setup_min_rnr_timer(MIN_RNR_TIMER);
-        open.modify(
-            &format!(
-                "RTR with the path from {} to {}",
-                source.address, wanted.remote
-            ),
-            &receive,
-        )?;
+        let path = format!(
+            "RTR with the path from {} to {}",
+            source.address, wanted.remote
+        );
+        self.modify(&path, &receive)
+    }
 
+    fn to_ready_to_send(&mut self, wanted: &OpenChannel) -> Result<(), Failure> {
         let mut send = QueuePairAttribute::new();
         send.setup_state(QueuePairState::ReadyToSend)
             .setup_sq_psn(wanted.psn)
@@ -147,14 +162,11 @@ impl Open {
         send.setup_timeout(wanted.timeout)
             .setup_retry_cnt(wanted.retry_count)
             .setup_rnr_retry(RNR_RETRY);
-        open.modify(
-            &format!(
-                "RTS with time-out {} and retry count {}",
-                wanted.timeout, wanted.retry_count
-            ),
-            &send,
-        )?;
-        Ok(open)
+        let retries = format!(
+            "RTS with time-out {} and retry count {}",
+            wanted.timeout, wanted.retry_count
+        );
+        self.modify(&retries, &send)
     }
 
     fn modify(&mut self, to: &str, attributes: &QueuePairAttribute) -> Result<(), Failure> {

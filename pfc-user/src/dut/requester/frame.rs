@@ -127,70 +127,70 @@ impl Path {
         if ethernet[..6] != self.mac {
             return None;
         }
-        let packet = match (
-            u16::from_be_bytes([ethernet[12], ethernet[13]]),
-            self.address,
-            self.peer,
-        ) {
+        let ethertype = u16::from_be_bytes([ethernet[12], ethernet[13]]);
+        let packet = self.ip_packet(ethertype, packet)?;
+        let udp = packet.get(ip_header(packet)..)?;
+        let (header, transport) = udp.split_at_checked(UDP)?;
+        let [port, length] = [2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
+        if port != ROCE_V2 || usize::from(length) != udp.len() {
+            return None;
+        }
+        let (covered, found) = packet.split_at_checked(packet.len().checked_sub(ICRC)?)?;
+        if icrc(covered).to_le_bytes() != found {
+            return None;
+        }
+        ReadResponse::read(transport)
+    }
+
+    /// The IP packet from the peer to this end, at the length that its header says.
+    fn ip_packet<'a>(&self, ethertype: u16, packet: &'a [u8]) -> Option<&'a [u8]> {
+        match (ethertype, self.address, self.peer) {
             (ETHERTYPE_IPV4, IpAddr::V4(own), IpAddr::V4(peer)) => {
                 let header = packet.first_chunk::<IPV4>()?;
-                // Options and fragments are not for RoCEv2; a wrong checksum is an IP layer's to discard.
+                // RoCEv2 has no options and no fragments; an IP layer discards a wrong checksum.
                 let plain = header[0] == 0x45
                     && header[6] & 0x3f == 0
                     && header[7] == 0
-                    && header[9] == PROTOCOL_UDP;
-                if !plain
-                    || sum(header) != 0xffff
-                    || header[12..16] != peer.octets()
-                    || header[16..] != own.octets()
-                {
-                    return None;
-                }
-                packet.get(..usize::from(u16::from_be_bytes([header[2], header[3]])))?
+                    && header[9] == PROTOCOL_UDP
+                    && sum(header) == 0xffff;
+                let ours = header[12..16] == peer.octets() && header[16..] == own.octets();
+                let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+                (plain && ours).then(|| packet.get(..length))?
             }
             (ETHERTYPE_IPV6, IpAddr::V6(own), IpAddr::V6(peer)) => {
                 let header = packet.first_chunk::<IPV6>()?;
                 let plain = header[0] >> 4 == 6 && header[6] == PROTOCOL_UDP;
-                if !plain || header[8..24] != peer.octets() || header[24..] != own.octets() {
-                    return None;
-                }
-                packet.get(..IPV6 + usize::from(u16::from_be_bytes([header[4], header[5]])))?
+                let ours = header[8..24] == peer.octets() && header[24..] == own.octets();
+                let payload = usize::from(u16::from_be_bytes([header[4], header[5]]));
+                (plain && ours).then(|| packet.get(..IPV6 + payload))?
             }
-            _ => return None,
-        };
-        let udp = packet.get(ip_header(packet)..)?;
-        let (header, transport) = udp.split_at_checked(UDP)?;
-        let [port, length] = [2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
-        if port != ROCE_V2
-            || usize::from(length) != udp.len()
-            || transport.len() < BTH + AETH + ICRC
-        {
-            return None;
+            _ => None,
         }
-        let (covered, found) = packet.split_at(packet.len() - ICRC);
-        if icrc(covered).to_le_bytes() != found {
-            return None;
-        }
+    }
+}
+
+impl ReadResponse {
+    /// Reads BTH, AETH and payload; `None` for anything but an RDMA READ response only with an ACK.
+    fn read(transport: &[u8]) -> Option<Self> {
+        let payload = transport.len().checked_sub(BTH + AETH + ICRC)?;
         let pad = usize::from(transport[1] >> 4 & 3);
         let version = transport[1] & 15;
         // Bit 15 tells a full member; the rest is the key (10.9).
         let partition = u16::from_be_bytes([transport[2], transport[3]]) | 0x8000;
         // Bits 6:5 of the syndrome: 0 is ACK (9.3.5).
         let ack = transport[BTH] & 0xe0 == 0;
-        if transport[0] != RDMA_READ_RESPONSE_ONLY
-            || version != 0
-            || partition != DEFAULT_PARTITION
-            || !ack
-        {
-            return None;
-        }
+        let wanted = transport[0] == RDMA_READ_RESPONSE_ONLY
+            && version == 0
+            && partition == DEFAULT_PARTITION
+            && ack;
         let number =
             |at| u32::from_be_bytes([0, transport[at], transport[at + 1], transport[at + 2]]);
-        Some(ReadResponse {
+        let response = Self {
             destination: number(5),
             psn: number(9),
-            length: (transport.len() - BTH - AETH - ICRC).checked_sub(pad)?,
-        })
+            length: payload.checked_sub(pad)?,
+        };
+        wanted.then_some(response)
     }
 }
 

@@ -215,6 +215,20 @@ fn token(options: &RequesterOptions) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
+/// The largest path MTU for which the interface has room.
+fn active_mtu(interface: &str) -> Result<u16> {
+    let mtu = link::state(&Namespace::current()?, interface)?.mtu;
+    let active_mtu = [4096, 2048, 1024, 512, 256]
+        .into_iter()
+        .find(|path_mtu| u32::from(*path_mtu) + HEADERS <= mtu);
+    active_mtu.with_context(|| {
+        format!(
+            "{interface} has MTU {mtu}, expected at least {}",
+            256 + HEADERS
+        )
+    })
+}
+
 /// Runs until one of `stop` has an event. `ready` is called with its address when clients can connect.
 ///
 /// # Errors
@@ -233,16 +247,7 @@ fn run(
         faults,
         ..
     } = options;
-    let mtu = link::state(&Namespace::current()?, &interface)?.mtu;
-    let active_mtu = [4096, 2048, 1024, 512, 256]
-        .into_iter()
-        .find(|path_mtu| u32::from(*path_mtu) + HEADERS <= mtu);
-    let active_mtu = active_mtu.with_context(|| {
-        format!(
-            "{interface} has MTU {mtu}, expected at least {}",
-            256 + HEADERS
-        )
-    })?;
+    let active_mtu = active_mtu(&interface)?;
     let socket = PacketSocket::open(&interface).with_context(|| {
         format!(
             "cannot use {interface}: expected an Ethernet interface, CAP_NET_RAW and CAP_NET_ADMIN"
@@ -270,6 +275,30 @@ fn run(
         wake,
         over: AtomicBool::new(false),
     });
+    let agent = Agent {
+        listener,
+        token,
+        ready: || ready(listens_on),
+    };
+    serve(&shared, &socket, woken, stop, agent)
+}
+
+/// The server's side: where it listens, and who is told.
+struct Agent<R> {
+    listener: TcpListener,
+    token: Option<String>,
+    ready: R,
+}
+
+/// Serves the port in a thread of its own and the agent's clients in this one, until `stop` or an
+/// error of either.
+fn serve(
+    shared: &Arc<Shared>,
+    socket: &PacketSocket,
+    woken: PipeReader,
+    stop: &[PollFd<'_>],
+    agent: Agent<impl FnOnce() -> io::Result<()>>,
+) -> Result<Counters> {
     let (running, ended) = oneshot::channel::<()>();
     thread::scope(|scope| {
         let port = thread::Builder::new()
@@ -278,23 +307,20 @@ fn run(
                 // However it ends, so does the server.
                 let _running = running;
                 realtime::enter_fifo(realtime::DUT);
-                serve_port(&shared, &socket, woken, stop)
+                serve_port(shared, socket, woken, stop)
             });
         let port = port.context("no thread for the port")?;
-        let make = || Ok(Box::new(Handle(Arc::clone(&shared))) as Box<dyn Backend>);
-        let served = ready(listens_on).map_err(Into::into).and_then(|()| {
-            server::serve(
-                listener,
-                ServerOptions {
-                    token,
-                    ..ServerOptions::default()
-                },
-                make,
-                async {
-                    let _ = ended.await;
-                },
-            )
-        });
+        let make = || Ok(Box::new(Handle(Arc::clone(shared))) as Box<dyn Backend>);
+        let options = ServerOptions {
+            token: agent.token,
+            ..ServerOptions::default()
+        };
+        let until = async {
+            let _ = ended.await;
+        };
+        let served = (agent.ready)()
+            .map_err(Into::into)
+            .and_then(|()| server::serve(agent.listener, options, make, until));
         shared.over.store(true, Ordering::Release);
         shared.wake();
         let counters = port
