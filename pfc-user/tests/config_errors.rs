@@ -2,7 +2,8 @@
 //! expected and what was found.
 //!
 //! `snapshots/config_errors` has the mistakes, each with its answer below it. What an entry leaves
-//! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to that
+//! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to
+//! that
 //! testbed, and `testbed` alone has no others.
 //!
 //! lane: computing

@@ -1,4 +1,5 @@
-//! Every mistake in a testbed's table `[mad]`, and in a plan of MAD cases, is answered before anything is sent.
+//! Every mistake in a testbed's table `[mad]`, and in a plan of MAD cases, is answered before
+//! anything is sent.
 //!
 //! lane: computing
 
@@ -81,7 +82,7 @@ fn mistakes_in_the_table_are_named() {
         ),
         (
             "transport = \"sim\"\npath = \"1,1\"",
-            "t.toml:4:8: mad.path: expected `0`, and the egress port (1 to 254) of each hop after it, such as 0,1,3; found \"1,1\"",
+            "t.toml:4:8: mad.path: expected `0` and after it the egress port (1 to 254) of each hop, such as 0,1,3; found \"1,1\"",
         ),
         (
             "transport = \"sim\"\nm_key_dut = \"0x0\"",

@@ -1,4 +1,5 @@
-//! Every mistake in a testbed's table `[rc]`, and in the queue pairs of a plan, is answered before anything is sent.
+//! Every mistake in a testbed's table `[rc]`, and in the queue pairs of a plan, is answered before
+//! anything is sent.
 //!
 //! lane: computing
 

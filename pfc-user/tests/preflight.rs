@@ -1,4 +1,5 @@
-//! What is said of recorded facts: a port of each known driver, as its users find it and as it should be.
+//! Preflight rules on recorded facts: a port of each known driver, as its users find it and as it
+//! should be.
 //!
 //! lane: computing
 
@@ -144,7 +145,8 @@ fn passive() -> SelfTest {
     }
 }
 
-/// A self-test with `seen` of its eight frames at the program, and the rise of one of the MAC's counters.
+/// A self-test with `seen` of its eight frames at the program, and the rise of one of the MAC's
+/// counters.
 fn done(xdp_mode: &str, seen: u64, mac: Option<u64>) -> SelfTest {
     SelfTest::Done {
         own_wire: false,

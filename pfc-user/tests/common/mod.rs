@@ -1,4 +1,4 @@
-//! What tests that need more than a plain user's machine have in common. A test that cannot run says so and why:
+//! Helpers of tests that need more than a plain user's machine. A test that cannot run says why:
 //!
 //! ```ignore
 //! if !common::need_root("root_frames_cross_a_veth") {
@@ -14,10 +14,12 @@ use std::{env, io};
 
 use validator::driver::kernel::realtime;
 
-/// The Python that Debian's packages, scapy among them, are installed for; another one may come first in `PATH`.
+/// The Python that Debian's packages, scapy among them, are installed for; another one may come
+/// first in `PATH`.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// Notes that `test` did not run. `cargo xtask test` counts and lists what is in the file named by `VALIDATOR_SKIPS`.
+/// Notes that `test` did not run. `cargo xtask test` counts and lists what is in the file named by
+/// `VALIDATOR_SKIPS`.
 pub fn skip(test: &str, reason: &str) {
     let line = format!("{test}: {reason}\n");
     match env::var_os("VALIDATOR_SKIPS") {
@@ -32,17 +34,19 @@ pub fn skip(test: &str, reason: &str) {
     }
 }
 
-/// Notes that `test` ran and could not decide, because of the machine and not of what it tests. What shows the former is `evidence`.
+/// Notes that `test` ran and could not decide, because of the machine and not of what it tests.
+/// What shows the former is `evidence`.
 pub fn undecided(test: &str, evidence: &str) {
     skip(test, &format!("undecided: {evidence}"));
 }
 
-/// Whether the test is run by root; where not, it is noted as skipped.
+/// True if the test is run by root; where not, it is noted as skipped.
 pub fn need_root(test: &str) -> bool {
     need(test, nix::unistd::geteuid().is_root(), "needs root")
 }
 
-/// True if `tool` is there: `scapy` or `jsonschema`, or a program in `PATH` or in the system's folders;
+/// True if `tool` is there: `scapy` or `jsonschema`, or a program in `PATH` or in the system's
+/// folders;
 /// where not, `test` is noted as skipped.
 pub fn need_tool(test: &str, tool: &str) -> bool {
     let found = if ["scapy", "jsonschema"].contains(&tool) {
@@ -57,7 +61,8 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
     )
 }
 
-/// The first and the last of the CPUs that the test may use; where there is one only, `test` is noted as skipped.
+/// The first and the last of the CPUs that the test may use; where there is one only, `test` is
+/// noted as skipped.
 pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
     let two = match realtime::allowed_cpus()[..] {
         [first, .., last] => Some([first, last]),
@@ -67,7 +72,8 @@ pub fn need_two_cpus(test: &str) -> Option<[usize; 2]> {
     two
 }
 
-/// Whether the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as skipped.
+/// True if the long tests are asked for (`cargo xtask test --full`); where not, `test` is noted as
+/// skipped.
 pub fn need_full(test: &str) -> bool {
     need(
         test,
@@ -76,7 +82,8 @@ pub fn need_full(test: &str) -> bool {
     )
 }
 
-/// Frames of a corpus: `usual`, or `long` where the long tests are asked for. `VALIDATOR_FRAMES` says
+/// Frames of a corpus: `usual`, or `long` where the long tests are asked for. `VALIDATOR_FRAMES`
+/// says
 /// otherwise: an emulated machine takes its time.
 pub fn corpus(usual: usize, long: usize) -> usize {
     if let Ok(count) = env::var("VALIDATOR_FRAMES") {
