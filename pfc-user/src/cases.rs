@@ -1,27 +1,18 @@
-//! The cases, by family; and what is decided on each from its evidence.
+//! The cases, by family; and the verdict on each from its evidence.
 
 mod finding;
+mod judge;
 pub mod mad;
+pub mod parameters;
 pub mod pfc;
 pub mod rc;
+mod registry;
 mod steps;
+
+pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
 use crate::evidence::{CaseEvidence, Evidence, Repetition};
-
-/// Every case, in the order of `validator list`.
-pub fn all() -> Vec<&'static Case> {
-    let pfc = pfc::CASES.iter().map(|case| &case.case);
-    let mad = mad::CASES.iter().map(|case| &case.case);
-    pfc.chain(mad)
-        .chain(rc::CASES.iter().map(|case| &case.case))
-        .collect()
-}
-
-/// The case of that id.
-pub fn find(id: &str) -> Option<&'static Case> {
-    all().into_iter().find(|case| case.id == id)
-}
 
 /// Judges everything that a run recorded.
 pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
@@ -30,46 +21,31 @@ pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
 
 /// Judges one case.
 pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
-    let mut result = CaseResult {
-        case: evidence.case.clone(),
-        verdict: Verdict::NotApplicable,
-        reason: String::new(),
-        checks: Vec::new(),
-        assertions: Vec::new(),
-        steps: Vec::new(),
-        figures: Vec::new(),
+    let Some(known) = find(&evidence.case) else {
+        return CaseResult {
+            verdict: Verdict::Error,
+            reason: format!("this version knows no case `{}`", evidence.case),
+            ..nothing(&evidence.case)
+        };
     };
-    let Some(case) = find(&evidence.case) else {
-        result.verdict = Verdict::Error;
-        result.reason = format!("this version knows no case `{}`", evidence.case);
-        return result;
-    };
+    let case = known.case();
+    let mut result = nothing(case.id);
     for repetition in &evidence.repetitions {
-        let judged = match repetition {
-            Repetition::Pfc(evidence) => pfc::judge(case, evidence),
-            Repetition::Mad(evidence) => mad::judge(case, evidence),
-            Repetition::Rc(evidence) => rc::judge(case, evidence),
+        let judged = match (known, repetition) {
+            (Known::Pfc(case), Repetition::Pfc(evidence)) => case.judge(evidence),
+            (Known::Mad(case), Repetition::Mad(evidence)) => case.judge(evidence),
+            (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
+            _ => {
+                result.reason = "the evidence is of another family of cases".into();
+                result.verdict = Verdict::Error;
+                return result;
+            }
         };
         result.checks.extend(judged.checks);
         result.steps.extend(judged.steps);
         result.figures.extend(judged.figures);
     }
-    for omitted in &evidence.omitted {
-        let verdict = if omitted.not_applicable {
-            Verdict::NotApplicable
-        } else {
-            Verdict::Inconclusive
-        };
-        result
-            .checks
-            .extend(case.checks.iter().map(|check| CheckResult {
-                check: check.id.into(),
-                repetition: omitted.name.clone(),
-                verdict,
-                reason: omitted.reason.clone(),
-                assertions: Vec::new(),
-            }));
-    }
+    result.checks.extend(omitted(case, evidence));
     result.assertions = case
         .assertions
         .iter()
@@ -84,30 +60,110 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     result
 }
 
-/// What the checks say of an assertion of the document.
+/// The result of a case of which nothing is known.
+fn nothing(case: &str) -> CaseResult {
+    CaseResult {
+        case: case.into(),
+        verdict: Verdict::NotApplicable,
+        reason: String::new(),
+        checks: Vec::new(),
+        assertions: Vec::new(),
+        steps: Vec::new(),
+        figures: Vec::new(),
+    }
+}
+
+/// A result for each check of each repetition that was not done.
+fn omitted(case: &Case, evidence: &CaseEvidence) -> Vec<CheckResult> {
+    let mut results = Vec::new();
+    for omitted in &evidence.omitted {
+        let verdict = if omitted.not_applicable {
+            Verdict::NotApplicable
+        } else {
+            Verdict::Inconclusive
+        };
+        results.extend(case.checks.iter().map(|check| CheckResult {
+            check: check.id.into(),
+            repetition: omitted.name.clone(),
+            verdict,
+            reason: omitted.reason.clone(),
+            assertions: Vec::new(),
+        }));
+    }
+    results
+}
+
+/// The verdict of the checks on an assertion of the document.
 fn of_document(assertion: &DocumentAssertion, checks: &[CheckResult]) -> AssertionResult {
-    let deciding = || {
-        checks.iter().filter(|result| {
+    let deciding: Vec<&CheckResult> = checks
+        .iter()
+        .filter(|result| {
             let about = assertion.repetitions.is_empty()
                 || assertion.repetitions.contains(&result.repetition.as_str());
             about && assertion.checks.contains(&result.check.as_str())
         })
+        .collect();
+    // A skipped check has not shown that its part of the assertion holds.
+    let verdict = |result: &&CheckResult| match result.verdict {
+        Verdict::Skipped => Verdict::Inconclusive,
+        verdict => verdict,
     };
     AssertionResult {
         id: assertion.id.into(),
-        verdict: match (assertion.checks, deciding().next()) {
+        verdict: match (assertion.checks, &deciding[..]) {
             ([], _) => None,
             // Nothing of it is known.
-            (_, None) => Some(Verdict::Inconclusive),
-            _ => Some(Verdict::of_parts(deciding().map(|result| result.verdict))),
+            (_, []) => Some(Verdict::Inconclusive),
+            _ => Some(Verdict::of_parts(deciding.iter().map(verdict))),
         },
         checks: assertion
             .checks
             .iter()
             .map(|check| check.to_string())
             .collect(),
-        comparisons: deciding()
+        comparisons: deciding
+            .iter()
             .flat_map(|result| result.assertions.clone())
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Fail, Inconclusive, NotApplicable, Pass, Skipped};
+
+    /// The verdict on an assertion that a check with these verdicts decides, one a repetition.
+    fn decided_by(verdicts: &[Verdict]) -> Option<Verdict> {
+        let assertion = DocumentAssertion {
+            id: "#1",
+            repetitions: &[],
+            checks: &["it-holds"],
+        };
+        let result = |verdict: &Verdict| CheckResult {
+            check: "it-holds".into(),
+            repetition: "one".into(),
+            verdict: *verdict,
+            reason: String::new(),
+            assertions: Vec::new(),
+        };
+        let checks: Vec<CheckResult> = verdicts.iter().map(result).collect();
+        of_document(&assertion, &checks).verdict
+    }
+
+    #[test]
+    fn an_assertion_passes_only_if_all_that_decides_it_passed_or_is_not_applicable() {
+        for (verdicts, expected) in [
+            (&[Pass, Pass][..], Pass),
+            (&[NotApplicable, Pass], Pass),
+            (&[NotApplicable], NotApplicable),
+            (&[Pass, Skipped], Inconclusive),
+            (&[Skipped], Inconclusive),
+            (&[Pass, Skipped, Fail], Fail),
+            (&[Pass, Inconclusive], Inconclusive),
+            (&[], Inconclusive),
+        ] {
+            assert_eq!(decided_by(verdicts), Some(expected), "{verdicts:?}");
+        }
     }
 }

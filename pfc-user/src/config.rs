@@ -13,9 +13,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-pub use plan::{
-    IntervalTooLong, Parameters, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm,
-};
+pub use plan::{IntervalTooLong, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
     Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
     RcTestbed, Sender, Testbed, Tolerances, XdpMode,
@@ -161,17 +159,17 @@ fn apply<'a>(
 fn select(cases: &[PlannedCase], ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
     if let Some(unknown) = ids
         .iter()
-        .find(|id| !cases.iter().any(|case| case.id == **id))
+        .find(|id| !cases.iter().any(|case| case.case().id == **id))
     {
-        let known: Vec<_> = cases.iter().map(|case| case.id.as_str()).collect();
+        let known: Vec<_> = cases.iter().map(|case| case.case().id).collect();
         return Err(ConfigError::Argument {
             argument: format!("--case {unknown}"),
-            problem: format!("unknown case; expected one of {}", known.join(", ")),
+            problem: format!("unknown case; {}", plan::expected(unknown, &known)),
         });
     }
     Ok(cases
         .iter()
-        .filter(|case| ids.contains(&case.id))
+        .filter(|case| ids.iter().any(|id| id == case.case().id))
         .cloned()
         .collect())
 }

@@ -140,11 +140,7 @@ fn dry_run(config: &Config) -> Result<Exit> {
     )?;
     for planned in run::plan(config, line_rate)? {
         for plan in &planned.repetitions {
-            write!(
-                out,
-                "\n{}",
-                report::dry_run::steps(planned.case, plan, &config.testbed, line_rate)
-            )?;
+            write!(out, "\n{}", run::dry_run(config, plan, line_rate))?;
         }
         for omitted in &planned.omitted {
             writeln!(

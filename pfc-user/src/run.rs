@@ -6,15 +6,12 @@ use anyhow::{Context, Result};
 use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
-use crate::cases::pfc::planning::{Ask, Surroundings};
-use crate::cases::{self, mad, pfc, rc};
+use crate::cases::pfc::planning::PortContext;
+use crate::cases::{self, PlannedCase, Task, mad, pfc, rc};
 use crate::check;
-use crate::config::{
-    Config, Dut, Parameters, PfcParameters, PfcTestbed, PlannedCase, PlannedRepetition,
-};
+use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
 use crate::driver::bringup::journal::Journal;
-use crate::driver::bringup::mad::{MachineJournal, MadPort};
 use crate::driver::bringup::rc::RcPort;
 use crate::driver::bringup::testbed::{self, Ports, Testbed, WINDOW};
 use crate::driver::kernel::clock;
@@ -22,7 +19,6 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
 use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
-use crate::plan::Repetition;
 use crate::report;
 
 /// A case with its repetitions planned.
@@ -30,23 +26,30 @@ pub struct Planned {
     /// The case.
     pub case: &'static Case,
     /// Those that can be done.
-    pub repetitions: Vec<Repetition>,
+    pub repetitions: Vec<Task>,
     /// Those that cannot.
     pub omitted: Vec<Omitted>,
 }
 
 impl Planned {
+    fn new(case: &'static Case, repetitions: Vec<Task>) -> Self {
+        Self {
+            case,
+            repetitions,
+            omitted: Vec::new(),
+        }
+    }
+
     /// Not applicable, because the testbed has nothing for it.
     fn without(case: &'static Case, table: &str) -> Self {
         let reason = format!("the testbed has no table [{table}], so nothing to try it on");
         Self {
-            case,
-            repetitions: Vec::new(),
             omitted: vec![Omitted {
                 name: "all".into(),
                 reason,
                 not_applicable: true,
             }],
+            ..Self::new(case, Vec::new())
         }
     }
 }
@@ -68,113 +71,79 @@ fn plan_case(
     line_rate: Option<LineRate>,
     planned: &PlannedCase,
 ) -> Result<Planned> {
-    let case =
-        cases::find(&planned.id).with_context(|| format!("no case is called {}", planned.id))?;
-    match &planned.parameters {
-        Parameters::Pfc(parameters) => match (&config.testbed.pfc, line_rate) {
-            (Some(testbed), Some(line_rate)) => plan_pfc(testbed, line_rate, case, parameters),
-            _ => Ok(Planned::without(case, "dut")),
-        },
-        Parameters::Mad => Ok(match &config.testbed.mad {
-            Some(testbed) => {
-                let repetitions = mad::planning::plan(case.id, testbed)
-                    .into_iter()
-                    .map(Repetition::Mad)
-                    .collect();
+    let (case, testbed) = (planned.case(), &config.testbed);
+    Ok(match planned {
+        PlannedCase::Pfc(pfc, parameters) => match (&testbed.pfc, line_rate) {
+            (Some(testbed), Some(line_rate)) => {
+                let port = port_context(testbed, line_rate);
+                let (plans, omitted) = pfc
+                    .repetitions(&port, parameters)
+                    .with_context(|| case.id)?;
+                let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
                 Planned {
-                    case,
-                    repetitions,
-                    omitted: Vec::new(),
+                    omitted,
+                    ..Planned::new(case, tasks.collect())
                 }
+            }
+            _ => Planned::without(case, "dut"),
+        },
+        PlannedCase::Mad(mad) => match &testbed.mad {
+            Some(testbed) => {
+                let plans = (mad.plan)(&testbed.into()).into_iter();
+                Planned::new(case, plans.map(|plan| Task::Mad(mad, plan)).collect())
             }
             None => Planned::without(case, "mad"),
-        }),
-        Parameters::Rc(queue_pairs) => Ok(match &config.testbed.rc {
+        },
+        PlannedCase::Rc(rc, queue_pairs) => match &testbed.rc {
             Some(_) => {
-                let repetitions = queue_pairs
-                    .iter()
-                    .map(rc::planning::plan)
-                    .map(Repetition::Rc)
-                    .collect();
-                Planned {
-                    case,
-                    repetitions,
-                    omitted: Vec::new(),
-                }
+                let plans = queue_pairs.iter().map(rc.plan);
+                Planned::new(case, plans.map(|plan| Task::Rc(rc, plan)).collect())
             }
             None => Planned::without(case, "rc"),
-        }),
-    }
+        },
+    })
 }
 
-fn plan_pfc(
-    testbed: &PfcTestbed,
-    line_rate: LineRate,
-    case: &'static Case,
-    parameters: &PfcParameters,
-) -> Result<Planned> {
-    let surroundings = Surroundings {
+fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
+    let is_fixed = matches!(testbed.dut, Dut::External { .. }) && testbed.hooks.configure.is_none();
+    PortContext {
         line_rate,
         load: testbed.limits.load,
         trust: testbed.trust,
         dscp_map: testbed.dscp_map,
-    };
-    let planner = pfc::CASES
-        .iter()
-        .find(|known| known.case.id == case.id)
-        .context("a case of another family has PFC parameters")?;
-    let interval = parameters
-        .storm
-        .interval_at(line_rate)
-        .with_context(|| case.id)?;
-    let mut result = Planned {
-        case,
-        repetitions: Vec::new(),
-        omitted: Vec::new(),
-    };
-    for PlannedRepetition { lossless, storm } in &parameters.repetitions {
-        let ask = Ask {
-            lossless,
-            storm: storm.as_deref(),
-            durations: parameters.durations,
-            frame: parameters.frame,
-            quanta: parameters.storm.quanta,
-            interval,
-        };
-        let name = pfc::planning::name(&ask);
-        let external = matches!(testbed.dut, Dut::External { .. });
-        match (planner.plan)(&surroundings, &ask) {
-            Err(reason) => result.omitted.push(Omitted {
-                name,
-                reason,
-                not_applicable: true,
-            }),
-            Ok(_)
-                if external
-                    && testbed.hooks.configure.is_none()
-                    && *lossless != testbed.lossless =>
-            {
-                let reason = format!(
-                    "the DUT's lossless priorities are {}; others need the hook `configure`",
-                    pfc::planning::join(&testbed.lossless)
-                );
-                result.omitted.push(Omitted {
-                    name,
-                    reason,
-                    not_applicable: false,
-                });
-            }
-            Ok(plan) => result.repetitions.push(Repetition::Pfc(Box::new(plan))),
-        }
+        fixed_lossless: is_fixed.then(|| testbed.lossless.clone()),
     }
-    Ok(result)
 }
 
-/// What the planned cases are run with; only what one of them needs is there.
+/// The steps of one repetition of `case`, for `--dry-run`.
+///
+/// # Panics
+/// Where the testbed has no table for it: then nothing is planned.
+pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
+    let testbed = &config.testbed;
+    match task {
+        Task::Pfc(case, plan) => {
+            let limits = &testbed.pfc.as_ref().expect(UP).limits;
+            let limits = limits.at(line_rate.expect("the ports have a speed"));
+            report::dry_run::pfc(case.case.id, plan, &limits)
+        }
+        Task::Mad(case, plan) => {
+            let by = mad::live::way(testbed.mad.as_ref().expect(UP));
+            report::dry_run::mad(case, plan, &by)
+        }
+        Task::Rc(case, plan) => {
+            let testbed = testbed.rc.as_ref().expect(UP);
+            report::dry_run::rc(case, plan, &rc::live::way(testbed), testbed.address)
+        }
+    }
+}
+
+const UP: &str = "planned, so there is a testbed for it";
+
+/// The ports that the planned cases run on; only those that one of them needs.
 struct Equipment<'c> {
     pfc: Option<Testbed>,
-    /// With the journal of the DUT's key: one a run, so that what was found first is what is put back.
-    mad: Option<(MadPort, MachineJournal<'c>)>,
+    mad: Option<mad::live::Live<'c>>,
     rc: Option<RcPort>,
 }
 
@@ -192,16 +161,10 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
         events(Event::Note(said));
     }
-    let wants = |family: fn(&Parameters) -> bool| {
-        config
-            .plan
-            .cases
-            .iter()
-            .any(|case| family(&case.parameters))
-    };
+    let wants = |family: fn(&PlannedCase) -> bool| config.plan.cases.iter().any(family);
     let mut found = Preflight::default();
     let pfc = match &config.testbed.pfc {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Pfc(_))) => {
+        Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
             let laid = Ports::lay(testbed)?;
             found.ports = check::examine(&laid, testbed)?;
             let testbed = laid.open(testbed, sizes(config, testbed))?;
@@ -211,13 +174,13 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
         _ => None,
     };
     let mad = match &config.testbed.mad {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Mad)) => {
-            Some((MadPort::open(testbed)?, MachineJournal::new(testbed)))
+        Some(testbed) if wants(|case| matches!(case, PlannedCase::Mad(_))) => {
+            Some(mad::live::Live::open(testbed)?)
         }
         _ => None,
     };
     let rc = match &config.testbed.rc {
-        Some(testbed) if wants(|parameters| matches!(parameters, Parameters::Rc(_))) => {
+        Some(testbed) if wants(|case| matches!(case, PlannedCase::Rc(..))) => {
             found.ports.extend(check::rc_port(testbed)?);
             Some(RcPort::open(testbed)?)
         }
@@ -241,7 +204,7 @@ pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
         .plan
         .cases
         .iter()
-        .any(|case| matches!(case.parameters, Parameters::Pfc(_)));
+        .any(|case| matches!(case, PlannedCase::Pfc(..)));
     config
         .testbed
         .pfc
@@ -278,10 +241,40 @@ pub fn run(
         cases: Vec::new(),
         interrupted: false,
     };
-    // The process number tells our frames from those of an earlier run that may still be under way.
-    let mut run = std::process::id() as u16;
+    let mut runner = Runner {
+        config,
+        equipment: &mut equipment,
+        interrupt,
+        events,
+        // The process number tells our frames from those of an earlier run that may still be
+        // under way.
+        run: std::process::id() as u16,
+    };
     for planned in cases {
-        events(Event::CaseBegins {
+        evidence.cases.push(runner.case(planned));
+        evidence.interrupted = runner.interrupt.seen();
+        if evidence.interrupted {
+            break;
+        }
+    }
+    evidence.seconds = (clock::now() - began) as f64 / 1e9;
+    Ok(evidence)
+}
+
+/// Runs case after case.
+struct Runner<'r, 'c> {
+    config: &'r Config,
+    equipment: &'r mut Equipment<'c>,
+    interrupt: &'r mut Interrupt,
+    events: &'r mut dyn FnMut(Event),
+    /// Number of the repetition, in the stamps of its frames.
+    run: u16,
+}
+
+impl Runner<'_, '_> {
+    /// Runs the repetitions of a case until one ends early, and shows its verdict.
+    fn case(&mut self, planned: Planned) -> CaseEvidence {
+        (self.events)(Event::CaseBegins {
             case: planned.case,
             repetitions: planned.repetitions.len(),
         });
@@ -291,52 +284,56 @@ pub fn run(
             omitted: planned.omitted,
             error: None,
         };
-        for (index, plan) in planned.repetitions.iter().enumerate() {
-            run = run.wrapping_add(1);
-            events(Event::RepetitionBegins {
-                name: plan.name().into(),
-                seconds: plan.shortest(),
-            });
-            match repetition(config, &mut equipment, plan, run, interrupt, events) {
-                Ok(done) => {
-                    case.error = done
-                        .error()
-                        .map(|error| format!("{}: {error}", plan.name()));
-                    case.repetitions.push(done);
-                }
-                Err(error) => {
-                    case.omitted.push(left_out(plan, "ended by an error"));
-                    case.error = Some(format!("{}: {}", plan.name(), in_words(&error)));
-                }
-            }
-            evidence.interrupted = interrupt.seen();
-            events(Event::RepetitionEnds);
-            let end = match (evidence.interrupted, &case.error) {
+        for (index, task) in planned.repetitions.iter().enumerate() {
+            self.repetition(task, &mut case);
+            let end = match (self.interrupt.seen(), &case.error) {
                 (true, _) => "not begun: the run was interrupted",
                 (_, Some(_)) => "not begun: an earlier repetition ended by an error",
                 _ => continue,
             };
-            case.omitted.extend(
-                planned.repetitions[index + 1..]
-                    .iter()
-                    .map(|plan| left_out(plan, end)),
-            );
+            let rest = planned.repetitions[index + 1..].iter();
+            case.omitted.extend(rest.map(|task| left_out(task, end)));
             break;
         }
-        events(Event::CaseEnds {
+        (self.events)(Event::CaseEnds {
             result: cases::judge_case(&case),
         });
-        evidence.cases.push(case);
-        if evidence.interrupted {
-            break;
-        }
+        case
     }
-    evidence.seconds = (clock::now() - began) as f64 / 1e9;
-    Ok(evidence)
+
+    /// Runs one repetition, and adds it to the case's evidence.
+    fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
+        self.run = self.run.wrapping_add(1);
+        (self.events)(Event::RepetitionBegins {
+            name: task.name().into(),
+            seconds: task.shortest(),
+        });
+        let done = repetition(
+            self.config,
+            self.equipment,
+            task,
+            self.run,
+            self.interrupt,
+            self.events,
+        );
+        match done {
+            Ok(done) => {
+                case.error = done
+                    .error()
+                    .map(|error| format!("{}: {error}", task.name()));
+                case.repetitions.push(done);
+            }
+            Err(error) => {
+                case.omitted.push(left_out(task, "ended by an error"));
+                case.error = Some(format!("{}: {}", task.name(), in_words(&error)));
+            }
+        }
+        (self.events)(Event::RepetitionEnds);
+    }
 }
 
 /// A planned repetition of which nothing is known, so that what was done does not stand for the whole.
-fn left_out(plan: &Repetition, reason: &str) -> Omitted {
+fn left_out(plan: &Task, reason: &str) -> Omitted {
     Omitted {
         name: plan.name().into(),
         reason: reason.into(),
@@ -347,79 +344,34 @@ fn left_out(plan: &Repetition, reason: &str) -> Omitted {
 fn repetition(
     config: &Config,
     equipment: &mut Equipment<'_>,
-    plan: &Repetition,
+    task: &Task,
     run: u16,
     interrupt: &mut Interrupt,
     events: &mut dyn FnMut(Event),
 ) -> Result<evidence::Repetition> {
-    const UP: &str = "planned, so there is a testbed for it";
-    match plan {
-        Repetition::Pfc(plan) => {
-            let config = config.testbed.pfc.as_ref().expect(UP);
-            let testbed = equipment.pfc.as_mut().expect(UP);
+    use evidence::Repetition;
+    Ok(match task {
+        Task::Pfc(_, plan) => {
             let mut live = pfc::live::Live {
-                config,
-                testbed,
+                config: config.testbed.pfc.as_ref().expect(UP),
+                testbed: equipment.pfc.as_mut().expect(UP),
                 interrupt,
                 events,
                 run,
             };
-            Ok(evidence::Repetition::Pfc(Box::new(pfc::live::run(
-                &mut live, plan,
-            )?)))
+            Repetition::Pfc(Box::new(pfc::live::run(&mut live, plan)?))
         }
-        Repetition::Mad(plan) => {
-            let config = config.testbed.mad.as_ref().expect(UP);
-            let (
-                MadPort {
-                    requester,
-                    transport,
-                    ..
-                },
-                journal,
-            ) = equipment.mad.as_mut().expect(UP);
-            requester.transport().set_wake(Some(interrupt.wake()?));
-            let mut live = mad::live::Live {
-                config,
-                requester,
-                transport: transport.clone(),
-                interrupted: &mut || interrupt.seen(),
-                events,
-                journal: Some(journal),
-            };
-            Ok(evidence::Repetition::Mad(Box::new(mad::live::run(
-                &mut live, plan,
-            )?)))
+        Task::Mad(case, plan) => {
+            let live = equipment.mad.as_mut().expect(UP);
+            Repetition::Mad(Box::new(live.run(case, plan, interrupt, events)?))
         }
-        Repetition::Rc(plan) => {
+        Task::Rc(case, plan) => {
+            let apm = config.testbed.rc.as_ref().expect(UP).apm;
             let port = equipment.rc.as_mut().expect(UP);
-            let mut counters = port.loss_counters()?;
-            let own_drops = port.own_drops();
-            let RcPort {
-                agent,
-                responder,
-                socket,
-                address,
-                name,
-                ..
-            } = port;
-            let mut live = rc::live::Live {
-                apm: config.testbed.rc.as_ref().expect(UP).apm,
-                address: *address,
-                agent,
-                responder,
-                socket,
-                own_drops,
-                counters: &mut counters,
-                port: name.clone(),
-                interrupted: &mut || interrupt.seen(),
-                events,
-            };
-            Ok(evidence::Repetition::Rc(Box::new(rc::live::run(
-                &mut live, plan,
-            )?)))
+            let evidence = rc::live::run(port, apm, case, plan, interrupt, events)?;
+            Repetition::Rc(Box::new(evidence))
         }
-    }
+    })
 }
 
 /// Sizes of the maps for the longest repetition with the most flows.
@@ -427,14 +379,10 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
     let slowest = testbed
         .line_rate
         .map_or(0, |rate| pfc_ebpf::units::Quanta::MAX.nanos(rate));
-    let durations = config
-        .plan
-        .cases
-        .iter()
-        .filter_map(|case| match &case.parameters {
-            Parameters::Pfc(parameters) => Some(&parameters.durations),
-            Parameters::Mad | Parameters::Rc(_) => None,
-        });
+    let durations = config.plan.cases.iter().filter_map(|case| match case {
+        PlannedCase::Pfc(_, PfcParameters { durations, .. }) => Some(durations),
+        PlannedCase::Mad(_) | PlannedCase::Rc(..) => None,
+    });
     let longest = durations
         .map(|durations| pfc::live::longest(durations, slowest))
         .max()

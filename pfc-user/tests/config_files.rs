@@ -10,8 +10,8 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cli::Cli;
 use validator::config::{
-    self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, Parameters, PfcParameters,
-    PfcTestbed, PlanChoice, PlannedRepetition, Port, Sender, XdpMode,
+    self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, PfcParameters, PfcTestbed,
+    PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, XdpMode,
 };
 use validator::plan::Durations;
 
@@ -54,7 +54,7 @@ fn parameters(config: &Config) -> Vec<&PfcParameters> {
         .cases
         .iter()
         .filter_map(|case| {
-            if let Parameters::Pfc(parameters) = &case.parameters {
+            if let PlannedCase::Pfc(_, parameters) = case {
                 Some(parameters)
             } else {
                 None
@@ -84,7 +84,7 @@ fn repetitions(config: &Config) -> Vec<(&str, Vec<String>)> {
                 .as_ref()
                 .map_or(String::new(), |storm| format!(" storm {}", join(storm)))
     };
-    let ids = config.plan.cases.iter().map(|case| case.id.as_str());
+    let ids = config.plan.cases.iter().map(|case| case.case().id);
     ids.zip(parameters(config))
         .map(|(id, case)| (id, case.repetitions.iter().map(name).collect()))
         .collect()
@@ -165,7 +165,7 @@ fn the_default_plan_has_all_that_the_others_have() {
             .plan
             .cases
             .iter()
-            .any(|case| case.id == *id)
+            .any(|case| case.case().id == *id)
     }));
 }
 
@@ -191,7 +191,7 @@ fn chosen_cases_come_from_the_default_plan_in_its_order() {
             .plan
             .cases
             .iter()
-            .map(|case| case.id.as_str())
+            .map(|case| case.case().id)
             .collect::<Vec<_>>(),
         CASES[2..4]
     );

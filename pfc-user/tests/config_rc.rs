@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use validator::config::{self, Config, ConfigError, Parameters, PlanChoice, RcDut};
+use validator::config::{self, Config, ConfigError, PlanChoice, PlannedCase, RcDut};
 use validator::plan::rc::RcParameters;
 
 const PLAN: &str = "name = \"p\"\n[[case]]\nid = \"rc.c09-142-01\"\n";
@@ -85,14 +85,8 @@ fn the_testbeds_that_the_tool_brings_along_are_read() {
 
 #[test]
 fn without_queue_pairs_a_plan_has_that_of_the_document() {
-    let parameters = |plan: &str| match load("dut = \"sim\"", plan)
-        .unwrap()
-        .plan
-        .cases
-        .remove(0)
-        .parameters
-    {
-        Parameters::Rc(queue_pairs) => queue_pairs,
+    let parameters = |plan: &str| match load("dut = \"sim\"", plan).unwrap().plan.cases.remove(0) {
+        PlannedCase::Rc(_, queue_pairs) => queue_pairs,
         other => panic!("{other:?}"),
     };
     let document = RcParameters {

@@ -7,7 +7,7 @@ mod bench;
 use std::collections::BTreeSet;
 
 use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::{CASES, judge};
+use validator::cases::pfc::CASES;
 use validator::dut::switch::fault::Fault;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
@@ -204,7 +204,8 @@ fn short(id: &str) -> &str {
 fn run(faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
     let run_one = |(id, lossless, storm): Repetition| {
         let evidence = bench::run(&bench::plan(id, lossless, storm), faults);
-        judge(&bench::case(id).case, &evidence)
+        bench::case(id)
+            .judge(&evidence)
             .checks
             .into_iter()
             .map(move |result| (short(id), result))

@@ -21,7 +21,7 @@ static CASE: Case = Case {
         Check {
             id: "paused",
             step: "4",
-            beyond: false,
+            extra: false,
             passes_when: "nothing is received",
             tolerance: "2 quanta",
             preconditions: &["ports", "rate"],
@@ -31,7 +31,7 @@ static CASE: Case = Case {
         Check {
             id: "resume",
             step: "7",
-            beyond: true,
+            extra: true,
             passes_when: "everything is received",
             tolerance: "",
             preconditions: &[],

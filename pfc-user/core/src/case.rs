@@ -69,8 +69,9 @@ pub struct Check {
     pub id: &'static str,
     /// Step of the source document, or `-` where the check is ours.
     pub step: &'static str,
-    /// True: not asked by the document, but what its users expect.
-    pub beyond: bool,
+    /// True: not asked by the document, but expected by its users.
+    #[serde(rename = "beyond")]
+    pub extra: bool,
     /// When it passes.
     pub passes_when: &'static str,
     /// Tolerance and its source; empty when exact.
@@ -81,21 +82,6 @@ pub struct Check {
     pub depends_on: &'static [&'static str],
     /// Fault of the simulated DUT that makes it fail.
     pub fault: &'static str,
-}
-
-impl Check {
-    /// Why it is skipped: a check that it depends on is among `earlier` results of the repetition, and failed or was skipped.
-    pub fn skipped_for(&self, earlier: &[CheckResult]) -> Option<String> {
-        let failed =
-            |result: &&CheckResult| matches!(result.verdict, Verdict::Fail | Verdict::Skipped);
-        let on = self.depends_on.iter().find_map(|id| {
-            earlier
-                .iter()
-                .filter(failed)
-                .find(|result| result.check == *id)
-        })?;
-        Some(format!("it depends on `{}`, which did not pass", on.check))
-    }
 }
 
 /// What is known of a case before it runs.
@@ -133,7 +119,8 @@ pub struct DocumentAssertion {
 pub struct AssertionResult {
     /// Its id.
     pub id: String,
-    /// The heaviest verdict of its checks; `None`: not exercised.
+    /// Pass: every check that decides it passed or is not applicable, and one passed. Else the
+    /// worst of them, a skipped one counting as inconclusive. `None`: not exercised.
     pub verdict: Option<Verdict>,
     /// Checks that decide it.
     pub checks: Vec<String>,

@@ -106,48 +106,6 @@ pub struct RepetitionPlan {
     pub durations: Durations,
 }
 
-/// What a repetition is to do, by family of cases.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repetition {
-    /// Of a PFC case.
-    Pfc(Box<RepetitionPlan>),
-    /// Of a MAD case.
-    Mad(mad::MadPlan),
-    /// Of an RC case.
-    Rc(rc::RcPlan),
-}
-
-impl Repetition {
-    /// What tells it from the others of its case.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Pfc(plan) => &plan.name,
-            Self::Mad(plan) => &plan.name,
-            Self::Rc(plan) => &plan.name,
-        }
-    }
-
-    /// How long it takes at the least, in seconds.
-    pub fn shortest(&self) -> f64 {
-        match self {
-            Self::Pfc(plan) => {
-                let d = &plan.durations;
-                (d.baseline + d.lead + d.traffic + d.tail + d.resume) as f64 / 1e9
-            }
-            // Every request waits for its time-out, and after the last four more.
-            Self::Rc(plan) => {
-                let timers = u64::from(plan.control_drops) + plan.requests() as u64 + 4;
-                (timers * rc::RcPlan::transport_timer(plan.timeout)) as f64 / 1e9
-            }
-            // A silence that is awaited.
-            Self::Mad(plan) => match plan.stimulus {
-                mad::MadStimulus::MKeyGet(2 | 3) => 2.0 * plan.timeout as f64 / 1e9,
-                _ => plan.timeout as f64 / 1e9,
-            },
-        }
-    }
-}
-
 /// Figures of the testbed that a verdict depends on, with the tolerances of the checks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
@@ -178,6 +136,12 @@ impl Limits {
 }
 
 impl RepetitionPlan {
+    /// Its least duration.
+    pub fn shortest(&self) -> Nanos {
+        let d = &self.durations;
+        d.baseline + d.lead + d.traffic + d.tail + d.resume
+    }
+
     /// The same without traffic after the drain, for cases that have no such step.
     pub fn without_resume(mut self) -> Self {
         self.durations.resume = 0;

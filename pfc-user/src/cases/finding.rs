@@ -1,4 +1,4 @@
-//! What a check finds.
+//! The finding of a check, before its preconditions are weighed.
 
 use std::fmt::Display;
 
@@ -13,6 +13,8 @@ pub(super) struct Finding {
     pub(super) reason: String,
     /// The comparisons.
     pub(super) assertions: Vec<Assertion>,
+    /// True: a failure that no fault of the tester explains.
+    pub(super) certain: bool,
 }
 
 impl Finding {
@@ -22,25 +24,36 @@ impl Finding {
             verdict: Verdict::Pass,
             reason: String::new(),
             assertions: Vec::new(),
+            certain: false,
+        }
+    }
+
+    fn with(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            reason: reason.into(),
+            ..Self::new()
         }
     }
 
     /// The check has no subject here.
     pub(super) fn not_applicable(reason: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::NotApplicable,
-            reason: reason.into(),
-            assertions: Vec::new(),
-        }
+        Self::with(Verdict::NotApplicable, reason)
     }
 
-    /// What it rests on was not reached.
-    pub(super) fn not_reached(reason: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Inconclusive,
-            reason: reason.into(),
-            assertions: Vec::new(),
-        }
+    /// The evidence does not allow a verdict.
+    pub(super) fn inconclusive(reason: impl Into<String>) -> Self {
+        Self::with(Verdict::Inconclusive, reason)
+    }
+
+    /// A check that it depends on did not pass.
+    pub(super) fn skipped(reason: impl Into<String>) -> Self {
+        Self::with(Verdict::Skipped, reason)
+    }
+
+    /// The evidence cannot be judged at all.
+    pub(super) fn error(reason: impl Into<String>) -> Self {
+        Self::with(Verdict::Error, reason)
     }
 
     /// Records a comparison that has to hold.
@@ -57,6 +70,30 @@ impl Finding {
             actual,
             if holds { Verdict::Pass } else { Verdict::Fail },
         );
+    }
+
+    /// Records a comparison that has to hold. A `certain` failure cannot be explained by a fault of
+    /// the tester.
+    pub(super) fn prove(
+        &mut self,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+        holds: bool,
+        certain: bool,
+    ) {
+        self.expect(what, expected, actual, holds);
+        self.certain |= certain && !holds;
+    }
+
+    /// Adds another finding on the same check: the worse verdict counts.
+    pub(super) fn merge(&mut self, other: Self) {
+        if Verdict::of_parts([self.verdict, other.verdict]) != self.verdict {
+            self.verdict = other.verdict;
+            self.reason = other.reason;
+        }
+        self.certain |= other.certain && other.verdict == Verdict::Fail;
+        self.assertions.extend(other.assertions);
     }
 
     /// Records that two values have to be equal.
@@ -103,4 +140,9 @@ impl Finding {
         }
         self.assertions.push(assertion);
     }
+}
+
+/// Nanoseconds as milliseconds for people.
+pub(super) fn ms(nanos: u64) -> String {
+    format!("{:.3} ms", nanos as f64 / 1e6)
 }

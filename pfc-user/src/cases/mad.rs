@@ -1,34 +1,49 @@
-//! The two cases of the InfiniBand test specification that a MAD tester runs.
+//! The cases of the InfiniBand test specification that a MAD tester runs.
 
 mod c14_016_get;
 mod c14_024_10_01;
 mod judge;
 pub mod live;
 pub mod planning;
+pub mod session;
+pub mod stimulate;
 
-use crate::case::{Case, Judged};
-use crate::config::MadTestbed;
+use judge::Mad;
+use judge::decoded::View;
+use planning::PortContext;
+use session::{Session, Stop};
+
+use super::judge::Table;
+use super::steps::Found;
+use crate::case::{Case, CheckResult, Judged};
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
 
-/// Where the cases come from.
+/// The document of all cases.
 const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
 
-/// A case of this family: its table, and its repetitions on a testbed.
+/// A case of this family.
 pub struct MadCase {
     /// What is known of it before it runs.
     pub case: Case,
     /// Its repetitions.
-    pub plan: fn(&MadTestbed) -> Vec<MadPlan>,
+    pub plan: fn(&PortContext) -> Vec<MadPlan>,
+    /// The settings of the DUT that a repetition changes for its time, for people.
+    pub changes: fn(&MadPlan) -> Option<String>,
+    /// Sends the requests of a repetition.
+    stimulate: fn(&mut Session<'_, '_>) -> Result<(), Stop>,
+    /// Its checks.
+    table: Table<Mad>,
+    /// The outcome of a numbered step of the document.
+    step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
 }
 
-/// Both.
-pub static CASES: [MadCase; 2] = [
-    c14_024_10_01::LINEAR_FORWARDING_TABLE,
-    c14_016_get::M_KEY_GET,
-];
+/// All of them.
+pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
 
-/// Judges one repetition.
-pub fn judge(case: &Case, evidence: &MadEvidence) -> Judged {
-    judge::repetition(case, evidence)
+impl MadCase {
+    /// Judges one repetition.
+    pub fn judge(&self, evidence: &MadEvidence) -> Judged {
+        judge::repetition(self, evidence)
+    }
 }

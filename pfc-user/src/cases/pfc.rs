@@ -7,17 +7,21 @@ pub mod live;
 mod lossy;
 mod macs;
 mod multi_lossless;
+pub mod parameters;
 pub mod planning;
 mod single_lossless;
 pub mod stimulate;
 
-use planning::{Ask, NotApplicable, Surroundings};
+use judge::Pfc;
+use parameters::Sets;
+use planning::{NotApplicable, PortContext, RepetitionRequest};
 
+use super::judge::Row;
 use crate::case::{Case, Judged};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::RepetitionPlan;
 
-/// Where the cases come from.
+/// The document of all cases.
 const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";
 
 /// Steps of cases 1 and 2.
@@ -34,28 +38,29 @@ const LOSSLESS_STEPS: &[&str] = &[
     "8  repeat with the next lossless priorities",
 ];
 
-/// A case of this family: its table, and how a repetition is planned.
+/// A case of this family.
 pub struct PfcCase {
     /// What is known of it before it runs.
     pub case: Case,
-    /// The repetition for a plan's wish on a testbed.
-    pub plan: fn(&Surroundings, &Ask) -> Result<RepetitionPlan, NotApplicable>,
+    /// The repetition for a request on a testbed.
+    pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
+    /// Its checks.
+    rows: &'static [Row<Pfc>],
+    /// The sets of priorities that make sense in it.
+    sets: Sets,
 }
 
 /// All four.
 pub static CASES: [PfcCase; 4] = [
-    single_lossless::SINGLE_LOSSLESS,
-    multi_lossless::MULTI_LOSSLESS,
-    lossy::LOSSY,
-    global_pause::GLOBAL_PAUSE,
+    single_lossless::CASE,
+    multi_lossless::CASE,
+    lossy::CASE,
+    global_pause::CASE,
 ];
 
-/// Judges one repetition.
-pub fn judge(case: &Case, evidence: &PfcEvidence) -> Judged {
-    let (checks, figures) = judge::repetition(case, evidence);
-    Judged {
-        checks,
-        steps: Vec::new(),
-        figures,
+impl PfcCase {
+    /// Judges one repetition.
+    pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
+        judge::repetition(self, evidence)
     }
 }

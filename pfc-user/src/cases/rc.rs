@@ -3,25 +3,45 @@
 mod c09_142_01;
 mod judge;
 pub mod live;
-pub mod planning;
+pub mod parameters;
 pub mod stimulate;
 mod transmission;
 
-use crate::case::{Case, Judged};
+use judge::Rc;
+use judge::decoded::View;
+use stimulate::{Numbers, Steps, Stop};
+
+use super::judge::Table;
+use super::steps::Found;
+use crate::case::{Case, CheckResult, Figure, Judged};
 use crate::evidence::rc::RcEvidence;
+use crate::plan::rc::{RcParameters, RcPlan};
+
+/// The document of all cases.
+const DOCUMENT: &str = "InfiniBand Test Specification 1.0.38";
 
 /// A case of this family.
 pub struct RcCase {
     /// What is known of it before it runs.
     pub case: Case,
+    /// The repetition with these parameters.
+    pub plan: fn(&RcParameters) -> RcPlan,
+    /// Drives a repetition and fills in its evidence.
+    stimulate: fn(&mut Steps<'_>, &mut Numbers, &mut RcEvidence) -> Result<(), Stop>,
+    /// Its checks.
+    table: Table<Rc>,
+    /// The outcome of a numbered step of the document.
+    step: fn(&str, &View<'_>, &[CheckResult]) -> Found,
+    /// Figures that are reported and not judged.
+    figures: fn(&View<'_>) -> Vec<Figure>,
 }
 
 /// All of them.
-pub static CASES: [RcCase; 1] = [RcCase {
-    case: c09_142_01::OUTSTANDING_REQUEST_TIMEOUT,
-}];
+pub static CASES: [RcCase; 1] = [c09_142_01::CASE];
 
-/// Judges one repetition.
-pub fn judge(case: &Case, evidence: &RcEvidence) -> Judged {
-    judge::repetition(case, evidence)
+impl RcCase {
+    /// Judges one repetition.
+    pub fn judge(&self, evidence: &RcEvidence) -> Judged {
+        judge::repetition(self, evidence)
+    }
 }

@@ -7,6 +7,7 @@ use pfc_ebpf::units::Priority;
 
 use super::ConfigError;
 use super::document::Document;
+use crate::cases::pfc::parameters::sorted_set;
 use crate::plan::Nanos;
 use crate::quantity::Span;
 
@@ -16,15 +17,7 @@ pub(super) fn priority_set(
     key: &str,
     given: &[Priority],
 ) -> Result<Vec<Priority>, ConfigError> {
-    let mut set = given.to_vec();
-    set.sort();
-    if let Some(pair) = set.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(document.error(key, format!("priority {} is listed twice", pair[0])));
-    }
-    if set.is_empty() {
-        return Err(document.error(key, "expected at least one priority (0 to 7), found none"));
-    }
-    Ok(set)
+    sorted_set(given).map_err(|problem| document.error(key, problem))
 }
 
 /// Faults of a simulated device by their names at `key`.

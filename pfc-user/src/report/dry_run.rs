@@ -1,19 +1,20 @@
 //! `--dry-run`: what would be done, step by step.
 
+use std::net::IpAddr;
+
+use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
-use crate::case::Case;
-use crate::config::{MadTestbed, MadTransport, RcDut, RcTestbed, Testbed};
+use crate::cases::mad::MadCase;
+use crate::cases::rc::RcCase;
 use crate::evidence;
-use crate::plan::mad::{MadPlan, MadStimulus};
+use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
-use crate::plan::{
-    FlowPlan, Limits, Nanos, ProbePlan, Repetition, RepetitionPlan, Role, StormKind,
-};
+use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
 use crate::quantity::Span;
 
-/// What the steps are of.
+/// The testbed and the plan of the steps that follow.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
     let mut out = String::new();
     let at = line_rate.map_or(String::new(), |rate| format!(" at {rate}"));
@@ -25,84 +26,30 @@ pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRa
     out
 }
 
-/// The steps of one repetition of `case`.
-pub fn steps(
-    case: &Case,
-    plan: &Repetition,
-    testbed: &Testbed,
-    line_rate: Option<LineRate>,
-) -> String {
-    match (plan, testbed, line_rate) {
-        (
-            Repetition::Pfc(plan),
-            Testbed {
-                pfc: Some(testbed), ..
-            },
-            Some(line_rate),
-        ) => pfc(case.id, plan, &testbed.limits.at(line_rate)),
-        (
-            Repetition::Mad(plan),
-            Testbed {
-                mad: Some(testbed), ..
-            },
-            _,
-        ) => mad(case, plan, testbed),
-        (
-            Repetition::Rc(plan),
-            Testbed {
-                rc: Some(testbed), ..
-            },
-            _,
-        ) => rc(case, plan, testbed),
-        _ => unreachable!("a repetition is planned only where the testbed has a table for it"),
-    }
-}
-
-/// The steps of one repetition of a MAD case.
-pub fn mad(case: &Case, plan: &MadPlan, testbed: &MadTestbed) -> String {
-    let mut out = format!("{} [{}]\n", case.id, plan.name);
-    let by = match &testbed.transport {
-        MadTransport::Sim { .. } => "the simulated DUT's socket".to_owned(),
-        MadTransport::Ibsim { socket, host } => format!("the ibsim socket {socket} as node {host}"),
-        MadTransport::Umad { device, port, .. } => format!("umad on {device} port {port}"),
-    };
+/// The steps of one repetition of a MAD case; `by` is the transport to the DUT.
+pub fn mad(case: &MadCase, plan: &MadPlan, by: &str) -> String {
+    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
+    let key = MKey(plan.m_key_current);
     paragraph(
         &mut out,
         "      to the DUT: ",
-        &format!(
-            "by {by}, {}, with M_Key {}",
-            plan.route, testbed.m_key_current
-        ),
+        &format!("by {by}, {}, with M_Key {key}", plan.route),
     );
-    if let MadStimulus::MKeyGet(bits) = plan.stimulus {
-        let (dut, other) = (testbed.m_key_dut, testbed.m_key_other);
-        paragraph(
-            &mut out,
-            "      changed meanwhile: ",
-            &format!("M_Key {dut}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {other}"),
-        );
+    if let Some(changes) = (case.changes)(plan) {
+        paragraph(&mut out, "      changed meanwhile: ", &changes);
     }
-    for step in case.steps {
+    for step in case.case.steps {
         paragraph(&mut out, "      ", step);
     }
     out
 }
 
-/// The steps of one repetition of an RC case.
-pub fn rc(case: &Case, plan: &RcPlan, testbed: &RcTestbed) -> String {
-    let mut out = format!("{} [{}]\n", case.id, plan.name);
-    let by = match &testbed.dut {
-        RcDut::Sim { .. } => "the simulated requester".to_owned(),
-        RcDut::Agent { agent, port, .. } => format!(
-            "the agent at {agent}; its packets come in by {}",
-            port.interface
-        ),
-    };
-    paragraph(
-        &mut out,
-        "      the DUT: ",
-        &format!("{by}; it sends to {}", testbed.address),
-    );
+/// The steps of one repetition of an RC case; `dut` is the DUT, `tester` the address that it sends
+/// to.
+pub fn rc(case: &RcCase, plan: &RcPlan, dut: &str, tester: IpAddr) -> String {
+    let mut out = format!("{} [{}]\n", case.case.id, plan.name);
+    let text = format!("{dut}; it sends to {tester}");
+    paragraph(&mut out, "      the DUT: ", &text);
     let timer = Span(RcPlan::transport_timer(plan.timeout));
     let text = format!(
         "{} READ requests of {} octets, each after T_tr = {timer}",
@@ -110,7 +57,7 @@ pub fn rc(case: &Case, plan: &RcPlan, testbed: &RcTestbed) -> String {
         plan.path_mtu
     );
     paragraph(&mut out, "      expected: ", &text);
-    for step in case.steps {
+    for step in case.case.steps {
         paragraph(&mut out, "      ", step);
     }
     out

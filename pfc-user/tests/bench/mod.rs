@@ -10,7 +10,7 @@ use accounting::Accounting;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use validator::cases::pfc::planning::{Ask, Surroundings};
+use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::kernel::link::mac::Alive;
@@ -50,19 +50,20 @@ pub fn case(id: &str) -> &'static PfcCase {
     CASES.iter().find(|case| case.case.id == id).unwrap()
 }
 
-pub fn surroundings() -> Surroundings {
-    Surroundings {
+pub fn port() -> PortContext {
+    PortContext {
         line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
         load: 1.0,
         trust: Trust::Dscp,
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        fixed_lossless: None,
     }
 }
 
 /// A repetition of a case with these lossless priorities, and the storm on some of them where named.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
-    let ask = Ask {
+    let request = RepetitionRequest {
         lossless: &lossless,
         storm: storm.as_deref(),
         durations: DURATIONS,
@@ -70,12 +71,12 @@ pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
         quanta: Quanta::MAX,
         interval: 11 * MS,
     };
-    (case(id).plan)(&surroundings(), &ask).unwrap()
+    (case(id).plan)(&port(), &request).unwrap()
 }
 
 fn limits() -> Limits {
     Limits {
-        line_rate: surroundings().line_rate,
+        line_rate: port().line_rate,
         max_response: MS,
         headroom: 1 << 20,
         max_residence: 1000 * MS,

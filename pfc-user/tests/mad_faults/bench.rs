@@ -10,14 +10,16 @@ use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use ib_mad::transport::simulated::Simulated;
 use validator::case::{Event, Verdict};
-use validator::cases::mad::live::{self, Live};
-use validator::cases::mad::{CASES, judge, planning};
+use validator::cases::mad::planning::PortContext;
+use validator::cases::mad::stimulate::{self, Equipment};
+use validator::cases::mad::{CASES, MadCase};
 use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::mad::KeyJournal;
 use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::mad::m_key::Protection;
+use validator::plan::mad::MadPlan;
 
 pub const TABLE: &str = "mad.c14-024-10-01";
 pub const KEYS: &str = "mad.c14-016-get";
@@ -113,28 +115,32 @@ impl Bench {
         journal: Option<&mut dyn KeyJournal>,
         stop: Option<usize>,
     ) -> (MadEvidence, Vec<Event>) {
-        let plans = planning::plan(case, &self.config);
+        let plans = self.plans(case);
         let mut events = Vec::new();
         let mut asked = 0;
         let mut interrupted = || {
             asked += 1;
             stop.is_some_and(|stop| asked > stop)
         };
-        let mut live = Live {
-            config: &self.config,
+        let mut equipment = Equipment {
+            route: &self.config.route,
             requester: &mut self.requester,
             transport: "simulated fabric".into(),
             interrupted: &mut interrupted,
             events: &mut |event| events.push(event),
             journal: Some(journal.unwrap_or(&mut self.journal)),
         };
-        let evidence = live::run(&mut live, &plans[index]).unwrap();
+        let evidence = stimulate::run(&mut equipment, known(case), &plans[index]).unwrap();
         (evidence, events)
+    }
+
+    fn plans(&self, case: &str) -> Vec<MadPlan> {
+        (known(case).plan)(&PortContext::from(&self.config))
     }
 
     /// All repetitions of a case.
     pub fn case(&mut self, case: &str) -> Vec<MadEvidence> {
-        (0..planning::plan(case, &self.config).len())
+        (0..self.plans(case).len())
             .map(|index| self.repetition(case, index, None, None).0)
             .collect()
     }
@@ -170,20 +176,21 @@ pub struct Outcome {
     pub reason: String,
 }
 
+/// The case of that id.
+pub fn known(id: &str) -> &'static MadCase {
+    CASES.iter().find(|known| known.case.id == id).unwrap()
+}
+
 /// Judges repetitions of a case; the outcomes after a round trip through JSON are the same.
 pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
-    let table = &CASES
-        .iter()
-        .find(|known| known.case.id == case)
-        .unwrap()
-        .case;
+    let known = known(case);
     let judged = |evidence: &MadEvidence| {
-        let judged = judge(table, evidence);
+        let judged = known.judge(evidence);
         // The other case has megabytes of it, and a test of its own.
         if case == KEYS {
             let again: MadEvidence =
                 serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
-            assert_eq!((&again, &judge(table, &again)), (evidence, &judged));
+            assert_eq!((&again, &known.judge(&again)), (evidence, &judged));
         }
         judged.checks
     };

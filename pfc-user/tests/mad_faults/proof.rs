@@ -7,11 +7,12 @@ use ib_mad::sma::NodeConfig;
 use ib_mad::transport::simulated::Fate;
 use serde_json::Value;
 use validator::case::Verdict;
-use validator::cases::mad::{CASES, judge};
 use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, outcomes, simulated, switch};
+use super::bench::{
+    Bench, KEYS, M_KEY_DUT, Outcome, TABLE, both, known, outcomes, simulated, switch,
+};
 
 fn of<'o>(outcomes: &'o [Outcome], check: &str) -> &'o Outcome {
     outcomes
@@ -356,11 +357,7 @@ fn mutate(whole: &mut Value, path: &mut Vec<String>, judge: &mut dyn FnMut(&Valu
 
 #[test]
 fn no_number_in_the_evidence_makes_the_judge_panic() {
-    let case = &CASES
-        .iter()
-        .find(|known| known.case.id == KEYS)
-        .unwrap()
-        .case;
+    let case = known(KEYS);
     for faults in ["", "late=150", "twice", "silent=port-info"] {
         let faults: Vec<_> = faults
             .split_whitespace()
@@ -376,7 +373,7 @@ fn no_number_in_the_evidence_makes_the_judge_panic() {
                     return;
                 };
                 read += 1;
-                let judged = judge(case, &changed);
+                let judged = case.judge(&changed);
                 contradictions += usize::from(
                     judged
                         .checks

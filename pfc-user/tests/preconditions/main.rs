@@ -20,7 +20,6 @@ use std::sync::OnceLock;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 use validator::case::{CheckResult, Verdict};
-use validator::cases::pfc::judge;
 use validator::dut::switch::fault::Fault;
 use validator::evidence::pfc::*;
 use validator::plan::{Nanos, Role};
@@ -65,7 +64,7 @@ fn good(case: &str) -> PfcEvidence {
 }
 
 fn results(case: &str, evidence: &PfcEvidence) -> Vec<CheckResult> {
-    judge(&bench::case(case).case, evidence).checks
+    bench::case(case).judge(evidence).checks
 }
 
 /// What is expected of the checks that do not pass: their verdict, and words of the reason.
@@ -281,8 +280,8 @@ fn the_same_evidence_read_from_a_file_gives_the_same_results() {
             serde_json::from_str(&serde_json::to_string(&evidence).unwrap()).unwrap();
         assert_eq!(read, evidence);
         assert_eq!(
-            judge(&bench::case(case).case, &read),
-            judge(&bench::case(case).case, &evidence)
+            bench::case(case).judge(&read),
+            bench::case(case).judge(&evidence)
         );
     }
 }

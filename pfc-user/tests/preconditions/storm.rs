@@ -292,7 +292,7 @@ fn the_figures_say_how_the_storm_was_sent_and_how_long_its_gaps_were() {
     let figure = |tamper: fn(&mut StormReport), name: &str| {
         let mut evidence = good(SINGLE);
         tamper(evidence.storm.as_mut().unwrap());
-        let figures = judge(&bench::case(SINGLE).case, &evidence).figures;
+        let figures = bench::case(SINGLE).judge(&evidence).figures;
         figures
             .into_iter()
             .find(|figure| figure.name == name)

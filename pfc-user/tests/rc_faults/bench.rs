@@ -8,9 +8,8 @@ use validator::agent::protocol::{
     self, Channel, Failure, FailureKind, OpenChannel, QueuePair, Read,
 };
 use validator::case::{Case, CheckResult, Judged, Verdict};
-use validator::cases::rc::live::answer_to;
-use validator::cases::rc::stimulate::{self, Bench, Losses, Stop, Surroundings};
-use validator::cases::rc::{CASES, judge, planning};
+use validator::cases::rc::CASES;
+use validator::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
 use validator::dut::requester::fault::Fault;
 use validator::dut::requester::model::{Adapter, Model};
 use validator::evidence::rc::{Packet, RcEvidence};
@@ -27,7 +26,7 @@ pub fn case() -> &'static Case {
 }
 
 pub fn plan(retry_count: u8, timeout: u8, path_mtu: u16) -> RcPlan {
-    planning::plan(&RcParameters {
+    (CASES[0].plan)(&RcParameters {
         retry_count,
         timeout,
         path_mtu,
@@ -158,14 +157,14 @@ impl Virtual {
     pub fn try_run(&mut self, plan: &RcPlan) -> anyhow::Result<RcEvidence> {
         let mut device = self.model.device();
         device.apm = device.apm.filter(|_| !self.no_flag);
-        let surroundings = Surroundings {
+        let port = PortContext {
             device,
             apm: self.apm,
             port: "veth0 (driver)".into(),
             tester: TESTER,
             seed: 7,
         };
-        let evidence = stimulate::run(self, plan, surroundings);
+        let evidence = stimulate::run(self, &CASES[0], plan, port);
         assert_eq!(self.opened, self.closed, "each channel is given back");
         evidence
     }
@@ -421,10 +420,10 @@ impl Bench for Virtual {
 
 /// Judges; stored evidence gives the same verdicts again.
 pub fn judged(evidence: &RcEvidence) -> Judged {
-    let judged = judge(case(), evidence);
+    let judged = CASES[0].judge(evidence);
     let again: RcEvidence =
         serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
-    assert_eq!((&again, &judge(case(), &again)), (evidence, &judged));
+    assert_eq!((&again, &CASES[0].judge(&again)), (evidence, &judged));
     assert_eq!(judged.steps.len(), case().steps.len());
     judged
 }

@@ -26,6 +26,17 @@ pub struct MadPlan {
     pub timeout: Nanos,
 }
 
+impl MadPlan {
+    /// Its least duration.
+    pub fn shortest(&self) -> Nanos {
+        match self.stimulus {
+            // A silence that is awaited.
+            MadStimulus::MKeyGet(2 | 3) => 2 * self.timeout,
+            _ => self.timeout,
+        }
+    }
+}
+
 /// What a MAD case does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

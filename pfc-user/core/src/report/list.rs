@@ -54,7 +54,7 @@ fn check(out: &mut String, check: &Check) {
     out.push_str(&format!(
         "    {}{}\n",
         check.id,
-        if check.beyond { " (+)" } else { "" }
+        if check.extra { " (+)" } else { "" }
     ));
     let (preconditions, depends_on) = (check.preconditions.join(", "), check.depends_on.join(", "));
     let rows = [

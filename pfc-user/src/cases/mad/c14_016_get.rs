@@ -1,10 +1,22 @@
 //! C14_016_Get: M_Key checking of SubnGet() at each value of PortInfo:M_KeyProtectBits.
 
-use super::{MadCase, judge, planning};
-use crate::case::{Case, Check, DocumentAssertion};
+mod judge;
+mod stimulate;
+
+use ib_mad::mad::MKey;
+
+use super::MadCase;
+use super::judge::Mad;
+use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
+use super::judge::decoded::View;
+use super::judge::strays::SINGLE_ANSWER;
+use crate::case::{Case, DocumentAssertion};
+use crate::cases::finding::Finding;
+use crate::cases::judge::{Row, Table, needs, words};
+use crate::plan::mad::MadStimulus;
 
 /// The case.
-pub(super) const M_KEY_GET: MadCase = MadCase {
+pub(super) const CASE: MadCase = MadCase {
     case: Case {
         id: "mad.c14-016-get",
         title: "14.1.4.2 M_Key checking for SubnGet()",
@@ -12,9 +24,27 @@ pub(super) const M_KEY_GET: MadCase = MadCase {
         document: super::DOCUMENT,
         steps: STEPS,
         assertions: ASSERTIONS,
-        checks: CHECKS,
+        checks: &words(&ROWS),
     },
-    plan: planning::m_key_get,
+    plan: |port| {
+        let subcase =
+            |bits| port.repetition(format!("protect-bits-{bits}"), MadStimulus::MKeyGet(bits));
+        (0..=3).map(subcase).collect()
+    },
+    changes: |plan| match plan.stimulus {
+        MadStimulus::MKeyGet(bits) => Some(format!(
+            "M_Key {}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {}",
+            MKey(plan.m_key_dut),
+            MKey(plan.m_key_other)
+        )),
+        MadStimulus::LinearForwardingTable => None,
+    },
+    stimulate: stimulate::run,
+    table: Table {
+        rows: &ROWS,
+        applies: None,
+    },
+    step: judge::step,
 };
 
 /// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers. Before the colon stand the protect
@@ -84,16 +114,17 @@ const fn assertion(
 
 const OWN_KEY: &[&str] = &["key-set", "own-key-answered", "own-key-value"];
 
-const CHECKS: &[Check] = &[
-    judge::PORT_STATE,
-    Check {
-        preconditions: &["port-state", "m-key"],
+const ROWS: [Row<Mad>; 13] = [
+    PORT_STATE,
+    Row {
+        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
         ..row(
             "key-set",
             "init 2, 3",
             "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get shows both",
             &["port-state"],
             "ignores-key-set",
+            judge::key_set,
         )
     },
     row(
@@ -102,6 +133,7 @@ const CHECKS: &[Check] = &[
         "Get(PortInfo) with M_KEY_DUT is answered with status 0",
         &[],
         "refuses-its-key",
+        judge::own_key_answered,
     ),
     row(
         "own-key-value",
@@ -109,29 +141,43 @@ const CHECKS: &[Check] = &[
         "the answer to M_KEY_DUT shows M_KEY_DUT",
         &["own-key-answered"],
         "forgets-key",
+        judge::own_key_value,
     ),
-    row(
-        "other-key-answered",
-        "1.4, 2",
-        "protect bits 0 and 1: Get(PortInfo) with M_KEY_OTHER is answered with status 0",
-        OWN_KEY,
-        "refuses-other-key",
-    ),
-    row(
-        "other-key-value",
-        "3",
-        "protect bits 0: the answer to M_KEY_OTHER shows M_KEY_DUT; protect bits 1: it shows 0",
-        &["other-key-answered"],
-        "shows-key",
-    ),
-    row(
-        "no-violation",
-        "3",
-        "protect bits 0 and 1: the answer to M_KEY_OTHER shows violations 0",
-        &["other-key-answered"],
-        "counts-good-key",
-    ),
-    Check {
+    Row {
+        applies: Some(judge::answers_other_key),
+        ..row(
+            "other-key-answered",
+            "1.4, 2",
+            "protect bits 0 and 1: Get(PortInfo) with M_KEY_OTHER is answered with status 0",
+            OWN_KEY,
+            "refuses-other-key",
+            judge::other_key_answered,
+        )
+    },
+    Row {
+        applies: Some(judge::answers_other_key),
+        ..row(
+            "other-key-value",
+            "3",
+            "protect bits 0: the answer to M_KEY_OTHER shows M_KEY_DUT; protect bits 1: it shows 0",
+            &["other-key-answered"],
+            "shows-key",
+            judge::other_key_value,
+        )
+    },
+    Row {
+        applies: Some(judge::answers_other_key),
+        ..row(
+            "no-violation",
+            "3",
+            "protect bits 0 and 1: the answer to M_KEY_OTHER shows violations 0",
+            &["other-key-answered"],
+            "counts-good-key",
+            judge::no_violation,
+        )
+    },
+    Row {
+        applies: Some(judge::refuses_other_key),
         tolerance: "time-out of 13.4.6.2: 4.096 us * (2^RespTimeValue + 2 * 2^SubnetTimeOut), or the testbed's if that is longer; above 10 s inconclusive",
         ..row(
             "no-answer",
@@ -139,43 +185,56 @@ const CHECKS: &[Check] = &[
             "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo), whatever its TID, within the time-out; violations or trap 256 show that the Get arrived",
             OWN_KEY,
             "answers-wrong-key",
+            judge::no_answer,
         )
     },
-    row(
-        "dut-key-answered",
-        "3, 4",
-        "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status 0",
-        OWN_KEY,
-        "locks-out",
-    ),
-    row(
-        "one-violation",
-        "5",
-        "protect bits 2 and 3: that answer shows violations 1",
-        &["dut-key-answered"],
-        "no-violations",
-    ),
-    Check {
-        preconditions: &["port-state", "m-key"],
+    Row {
+        applies: Some(judge::refuses_other_key),
+        ..row(
+            "dut-key-answered",
+            "3, 4",
+            "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status 0",
+            OWN_KEY,
+            "locks-out",
+            judge::dut_key_answered,
+        )
+    },
+    Row {
+        applies: Some(judge::refuses_other_key),
+        ..row(
+            "one-violation",
+            "5",
+            "protect bits 2 and 3: that answer shows violations 1",
+            &["dut-key-answered"],
+            "no-violations",
+            judge::one_violation,
+        )
+    },
+    Row {
+        needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
         ..row(
             "reset",
             "4 or 6",
             "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, and a Get shows all three",
             &[],
             "keeps-key",
+            judge::reset,
         )
     },
-    Check {
-        beyond: true,
+    Row {
+        extra: true,
+        // What became of the DUT's key is told in any case.
+        even_interrupted: true,
         ..row(
             "restored",
             "-",
             "M_Key, protect bits and lease as they were found, as a Get shows",
             &[],
             "one-key",
+            judge::restored,
         )
     },
-    judge::SINGLE_ANSWER,
+    SINGLE_ANSWER,
 ];
 
 const fn row(
@@ -184,15 +243,11 @@ const fn row(
     passes_when: &'static str,
     depends_on: &'static [&'static str],
     fault: &'static str,
-) -> Check {
-    Check {
-        id,
-        step,
-        beyond: false,
-        passes_when,
-        tolerance: "",
-        preconditions: &["port-state"],
+    judge: fn(&View<'_>) -> Finding,
+) -> Row<Mad> {
+    Row {
+        needs: needs![LINK_IS_UP],
         depends_on,
-        fault,
+        ..Row::new(id, step, passes_when, fault, judge)
     }
 }

@@ -1,10 +1,20 @@
 //! C14_024_10_01: LinearForwardingTable of a switch that has none.
 
-use super::{MadCase, judge, planning};
-use crate::case::{Case, Check, DocumentAssertion};
+mod judge;
+mod stimulate;
+
+use super::MadCase;
+use super::judge::Mad;
+use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
+use super::judge::decoded::View;
+use super::judge::strays::SINGLE_ANSWER;
+use crate::case::{Case, DocumentAssertion};
+use crate::cases::finding::Finding;
+use crate::cases::judge::{Needs, Row, Table, needs, words};
+use crate::plan::mad::MadStimulus;
 
 /// The case.
-pub(super) const LINEAR_FORWARDING_TABLE: MadCase = MadCase {
+pub(super) const CASE: MadCase = MadCase {
     case: Case {
         id: "mad.c14-024-10-01",
         title: "24.1.5.13.1 Linear forwarding table test for unsupported attribute",
@@ -12,9 +22,19 @@ pub(super) const LINEAR_FORWARDING_TABLE: MadCase = MadCase {
         document: super::DOCUMENT,
         steps: STEPS,
         assertions: ASSERTIONS,
-        checks: CHECKS,
+        checks: &words(&ROWS),
     },
-    plan: planning::forwarding_table,
+    plan: |port| {
+        let stimulus = MadStimulus::LinearForwardingTable;
+        vec![port.repetition("blocks-0-to-767", stimulus)]
+    },
+    changes: |_| None,
+    stimulate: stimulate::run,
+    table: Table {
+        rows: &ROWS,
+        applies: Some(judge::applies),
+    },
+    step: judge::step,
 };
 
 /// Steps of the document: number, two spaces, what it asks.
@@ -73,18 +93,20 @@ const fn assertion(id: &'static str, checks: &'static [&'static str]) -> Documen
 
 const SET: &[&str] = &["set-answered"];
 const GET: &[&str] = &["get-answered"];
-const INFO: &[&str] = &["port-state"];
-const TABLE: &[&str] = &["port-state", "m-key"];
+const PORT: &[&str] = &["port-state"];
+const INFO: &Needs<Mad> = needs![LINK_IS_UP];
+const TABLE: &Needs<Mad> = needs![LINK_IS_UP, M_KEY_IS_KNOWN];
 
-const CHECKS: &[Check] = &[
-    judge::PORT_STATE,
+const ROWS: [Row<Mad>; 14] = [
+    PORT_STATE,
     row(
         "node-info",
         "1, 2",
         "Get(NodeInfo) is answered with status 0 and NodeInfo",
         INFO,
-        INFO,
+        PORT,
         "silent=node-info",
+        judge::node_info,
     ),
     row(
         "switch-info",
@@ -93,6 +115,7 @@ const CHECKS: &[Check] = &[
         INFO,
         &["node-info"],
         "silent=switch-info",
+        judge::switch_info,
     ),
     row(
         "random-fdb-cap",
@@ -101,6 +124,7 @@ const CHECKS: &[Check] = &[
         INFO,
         &["switch-info"],
         "no-random-fdb",
+        judge::random_fdb_cap,
     ),
     row(
         "set-answered",
@@ -109,6 +133,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         &["switch-info"],
         "silent=linear-forwarding-table",
+        judge::set_answered,
     ),
     row(
         "set-attribute",
@@ -117,6 +142,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         SET,
         "lft-attribute",
+        judge::set_attribute,
     ),
     row(
         "set-modifier",
@@ -125,6 +151,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         SET,
         "lft-modifier",
+        judge::set_modifier,
     ),
     row(
         "set-status",
@@ -133,6 +160,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         SET,
         "lft-set-status",
+        judge::set_status,
     ),
     row(
         "get-answered",
@@ -141,6 +169,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         &["switch-info"],
         "silent=linear-forwarding-table",
+        judge::get_answered,
     ),
     row(
         "get-attribute",
@@ -149,6 +178,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         GET,
         "lft-attribute",
+        judge::get_attribute,
     ),
     row(
         "get-modifier",
@@ -157,6 +187,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         GET,
         "lft-modifier",
+        judge::get_modifier,
     ),
     row(
         "get-status",
@@ -165,6 +196,7 @@ const CHECKS: &[Check] = &[
         TABLE,
         GET,
         "lft-get-status",
+        judge::get_status,
     ),
     row(
         "get-data",
@@ -173,26 +205,23 @@ const CHECKS: &[Check] = &[
         TABLE,
         GET,
         "lft-data",
+        judge::get_data,
     ),
-    judge::SINGLE_ANSWER,
+    SINGLE_ANSWER,
 ];
 
 const fn row(
     id: &'static str,
     step: &'static str,
     passes_when: &'static str,
-    preconditions: &'static [&'static str],
+    needs: &'static Needs<Mad>,
     depends_on: &'static [&'static str],
     fault: &'static str,
-) -> Check {
-    Check {
-        id,
-        step,
-        beyond: false,
-        passes_when,
-        tolerance: "",
-        preconditions,
+    judge: fn(&View<'_>) -> Finding,
+) -> Row<Mad> {
+    Row {
+        needs,
         depends_on,
-        fault,
+        ..Row::new(id, step, passes_when, fault, judge)
     }
 }

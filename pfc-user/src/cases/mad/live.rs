@@ -1,54 +1,74 @@
-//! A repetition by a transport: requests one at a time, and the evidence that they make.
-
-mod forwarding_table;
-pub(super) use forwarding_table::BLOCKS;
-mod m_key_get;
-mod session;
-pub(super) use session::TRIES;
+//! A repetition on the testbed's transport.
 
 use anyhow::Result;
-use ib_mad::requester::Requester;
-use ib_mad::transport::Transport;
-use session::{Session, Stop};
 
+use super::MadCase;
+use super::planning::PortContext;
+use super::stimulate::{self, Equipment};
 use crate::case::Event;
-use crate::config::MadTestbed;
-use crate::driver::bringup::mad::KeyJournal;
+use crate::config::{MadTestbed, MadTransport};
+use crate::driver::bringup::mad::{MachineJournal, MadPort};
+use crate::driver::kernel::interrupt::Interrupt;
 use crate::evidence::mad::MadEvidence;
-use crate::plan::mad::{MadPlan, MadStimulus};
+use crate::plan::mad::MadPlan;
 
-/// Everything that a repetition needs beside its plan.
-pub struct Live<'l> {
-    /// The testbed's file.
-    pub config: &'l MadTestbed,
-    /// What sends and receives.
-    pub requester: &'l mut Requester<Box<dyn Transport>>,
-    /// What packets are sent by, for people.
-    pub transport: String,
-    /// Whether the user wishes to stop; asked before each request.
-    pub interrupted: &'l mut dyn FnMut() -> bool,
-    /// Where events go.
-    pub events: &'l mut dyn FnMut(Event),
-    /// `None` where nothing outlives the run: the DUT is simulated.
-    pub journal: Option<&'l mut dyn KeyJournal>,
+impl From<&MadTestbed> for PortContext {
+    fn from(testbed: &MadTestbed) -> Self {
+        Self {
+            route: testbed.route.clone(),
+            m_key_current: testbed.m_key_current,
+            m_key_dut: testbed.m_key_dut,
+            m_key_other: testbed.m_key_other,
+            timeout: testbed.timeout,
+        }
+    }
 }
 
-/// Runs one repetition; the evidence says whether it was interrupted, and whether something but the DUT failed. Whatever happens,
-/// the DUT's M_Key is restored as well as it goes.
-pub fn run(live: &mut Live<'_>, plan: &MadPlan) -> Result<MadEvidence> {
-    let mut session = Session::new(live, plan);
-    let done = match plan.stimulus {
-        MadStimulus::LinearForwardingTable => forwarding_table::run(&mut session),
-        MadStimulus::MKeyGet(bits) => m_key_get::run(&mut session, bits),
-    };
-    Ok(match done.and_then(|()| session.listen_for_more()) {
-        Ok(()) => session.evidence(None),
-        Err(Stop::Interrupted) => {
-            session.interrupted = true;
-            session.evidence(None)
-        }
-        Err(Stop::Failed(error) | Stop::NotSent(error)) => {
-            session.evidence(Some(format!("{error:#}")))
-        }
-    })
+/// The transport to the DUT, for people.
+pub fn way(testbed: &MadTestbed) -> String {
+    match &testbed.transport {
+        MadTransport::Sim { .. } => "the simulated DUT's socket".to_owned(),
+        MadTransport::Ibsim { socket, host } => format!("the ibsim socket {socket} as node {host}"),
+        MadTransport::Umad { device, port, .. } => format!("umad on {device} port {port}"),
+    }
+}
+
+/// The opened transport, with the journal of the DUT's key: one a run, so that what was found first
+/// is what is put back.
+pub struct Live<'c> {
+    config: &'c MadTestbed,
+    port: MadPort,
+    journal: MachineJournal<'c>,
+}
+
+impl<'c> Live<'c> {
+    /// Opens the testbed's transport. Sends nothing to the DUT.
+    pub fn open(config: &'c MadTestbed) -> Result<Self> {
+        Ok(Self {
+            config,
+            port: MadPort::open(config)?,
+            journal: MachineJournal::new(config),
+        })
+    }
+
+    /// Runs one repetition.
+    pub fn run(
+        &mut self,
+        case: &MadCase,
+        plan: &MadPlan,
+        interrupt: &mut Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<MadEvidence> {
+        let requester = &mut self.port.requester;
+        requester.transport().set_wake(Some(interrupt.wake()?));
+        let mut equipment = Equipment {
+            route: &self.config.route,
+            requester,
+            transport: self.port.transport.clone(),
+            interrupted: &mut || interrupt.seen(),
+            events,
+            journal: Some(&mut self.journal),
+        };
+        stimulate::run(&mut equipment, case, plan)
+    }
 }

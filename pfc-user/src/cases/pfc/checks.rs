@@ -1,241 +1,286 @@
 //! The checks of the PFC cases: rows of each case's table, said once.
 
-use crate::case::Check;
+use super::judge::preconditions::{
+    ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
+    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, STORM_ARRIVAL,
+    STORM_CONTINUITY,
+};
+use super::judge::{Pfc, delivery, integrity, probe, throughput};
+use crate::cases::judge::{Row, needs};
 
-const WHILE_STORM: &[&str] = &[
-    "ports",
-    "accounting",
-    "baseline",
-    "rate",
-    "storm-continuity",
-];
-const LOSSLESS_IN_STORM: &[&str] = &[
-    "ports",
-    "accounting",
-    "baseline",
-    "rate",
-    "storm-continuity",
-    "honoured",
-];
-const DOES_NOTHING: &[&str] = &[
-    "ports",
-    "accounting",
-    "baseline",
-    "rate",
-    "storm-continuity",
-    "storm-arrival",
-];
-const LOSES_NOTHING: &[&str] = &[
-    "ports",
-    "accounting",
-    "baseline",
-    "rate",
-    "storm-continuity",
-    "storm-arrival",
-    "honoured",
-];
-const COUNTED: &[&str] = &["ports", "accounting", "baseline"];
-
-pub(super) const PAUSED: Check = Check {
-    id: "paused",
-    step: "4",
-    beyond: false,
-    passes_when: "no storm-phase test frame is received between the start of data and (last pause frame's departure + pause time)",
+pub(super) const PAUSED: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, up to max_response and the path's latency after it, make it inconclusive",
-    preconditions: WHILE_STORM,
-    depends_on: &[],
-    fault: "ignores-pfc",
+    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, STORM_CONTINUITY],
+    ..Row::<Pfc>::new(
+        "paused",
+        "4",
+        "no storm-phase test frame is received between the start of data and (last pause frame's departure + pause time)",
+        "ignores-pfc",
+        delivery::paused,
+    )
 };
 
-pub(super) const BACKGROUND: Check = Check {
-    id: "background",
-    step: "4",
-    beyond: false,
-    passes_when: "every frame of the lossy priorities is received, those of the storm phase while the storm still runs",
-    tolerance: "",
-    preconditions: WHILE_STORM,
-    depends_on: &[],
-    fault: "drops-lossy-in-storm",
+pub(super) const BACKGROUND: Row<Pfc> = Row {
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_BACKGROUND,
+        RATE,
+        STORM_CONTINUITY
+    ],
+    ..Row::<Pfc>::new(
+        "background",
+        "4",
+        "every frame of the lossy priorities is received, those of the storm phase while the storm still runs",
+        "drops-lossy-in-storm",
+        delivery::background,
+    )
 };
 
-pub(super) const ISOLATION: Check = Check {
-    id: "isolation",
-    step: "4",
-    beyond: true,
-    passes_when: "lossless priorities that are not stormed are not paused: all their frames received, while the storm still runs",
-    tolerance: "",
-    preconditions: LOSSLESS_IN_STORM,
-    depends_on: &[],
-    fault: "pauses-other-lossless",
+pub(super) const ISOLATION: Row<Pfc> = Row {
+    extra: true,
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_ISOLATION,
+        RATE,
+        STORM_CONTINUITY,
+        HONOURED
+    ],
+    ..Row::<Pfc>::new(
+        "isolation",
+        "4",
+        "lossless priorities that are not stormed are not paused: all their frames received, while the storm still runs",
+        "pauses-other-lossless",
+        delivery::isolation,
+    )
 };
 
-pub(super) const DELIVERED: Check = Check {
-    id: "delivered",
-    step: "5",
-    beyond: true,
-    passes_when: "after the storm the DUT drains: every test frame that left is received",
+pub(super) const DELIVERED: Row<Pfc> = Row {
+    extra: true,
     tolerance: "bounded wait of 2 s",
-    preconditions: &["ports", "accounting", "baseline", "honoured"],
-    depends_on: &[],
-    fault: "loses-held",
+    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, HONOURED],
+    ..Row::<Pfc>::new(
+        "delivered",
+        "5",
+        "after the storm the DUT drains: every test frame that left is received",
+        "loses-held",
+        delivery::delivered,
+    )
 };
 
-pub(super) const RESUME: Check = Check {
-    id: "resume",
-    step: "7",
-    beyond: false,
-    passes_when: "after draining, every resume-phase test frame is received",
+pub(super) const RESUME: Row<Pfc> = Row {
     tolerance: "bounded wait of 2 s",
-    preconditions: &["ports", "accounting", "baseline", "rate", "honoured"],
+    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, HONOURED],
     depends_on: &["delivered"],
-    fault: "dies-after-pause",
+    ..Row::<Pfc>::new(
+        "resume",
+        "7",
+        "after draining, every resume-phase test frame is received",
+        "dies-after-pause",
+        delivery::resume,
+    )
 };
 
-pub(super) const RESPONSE: Check = Check {
-    id: "response",
-    step: "probe",
-    beyond: true,
-    passes_when: "on running traffic one XOFF: the last frame within max_response, none before its quanta expired, none lost",
+pub(super) const RESPONSE: Row<Pfc> = Row {
+    extra: true,
     tolerance: "2 quanta + 100 ppm + the measured uncertainty of the departure",
-    preconditions: &["ports", "accounting", "probe-latency", "honoured"],
+    needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY, HONOURED],
     depends_on: &["resume"],
-    fault: "slow-response",
+    ..Row::<Pfc>::new(
+        "response",
+        "probe",
+        "on running traffic one XOFF: the last frame within max_response, none before its quanta expired, none lost",
+        "slow-response",
+        probe::response,
+    )
 };
 
-pub(super) const XON: Check = Check {
-    id: "xon",
-    step: "probe",
-    beyond: true,
-    passes_when: "XOFF, then XON (time 0): traffic resumes within max_response, before the quanta would have expired",
+pub(super) const XON: Row<Pfc> = Row {
+    extra: true,
     tolerance: "the measured uncertainty of the departure",
-    preconditions: &["ports", "accounting", "probe-latency"],
+    needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY],
     depends_on: &["response"],
-    fault: "ignores-xon",
+    ..Row::<Pfc>::new(
+        "xon",
+        "probe",
+        "XOFF, then XON (time 0): traffic resumes within max_response, before the quanta would have expired",
+        "ignores-xon",
+        probe::xon,
+    )
 };
 
-pub(super) const TEST_TRAFFIC: Check = Check {
-    id: "test-traffic",
-    step: "4",
-    beyond: false,
-    passes_when: "storm on the lossy priorities: every frame of theirs is received, those of the storm phase while the storm still runs",
-    tolerance: "",
-    preconditions: DOES_NOTHING,
-    depends_on: &[],
-    fault: "lossy-obeys-pfc",
+pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL
+    ],
+    ..Row::<Pfc>::new(
+        "test-traffic",
+        "4",
+        "storm on the lossy priorities: every frame of theirs is received, those of the storm phase while the storm still runs",
+        "lossy-obeys-pfc",
+        delivery::test_undisturbed,
+    )
 };
 
-pub(super) const BACKGROUND_LOSSLESS: Check = Check {
-    id: "background",
-    step: "4",
-    beyond: false,
-    passes_when: "every frame of the lossless priority is received, those of the storm phase while the storm still runs",
-    tolerance: "",
-    preconditions: LOSES_NOTHING,
-    depends_on: &[],
-    fault: "pfc-pauses-all",
+pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_BACKGROUND,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL,
+        HONOURED
+    ],
+    ..Row::<Pfc>::new(
+        "background",
+        "4",
+        "every frame of the lossless priority is received, those of the storm phase while the storm still runs",
+        "pfc-pauses-all",
+        delivery::background,
+    )
 };
 
-pub(super) const NO_DIP: Check = Check {
-    id: "no-dip",
-    step: "4",
-    beyond: true,
-    passes_when: "no 100 ms window in which less than 0.99 of what was offered in it arrives",
+pub(super) const NO_DIP: Row<Pfc> = Row {
+    extra: true,
     tolerance: "0.01 of a window; a stall above 0.5 ms of tester or simulated DUT in it makes it inconclusive",
-    preconditions: DOES_NOTHING,
-    depends_on: &[],
-    fault: "dips",
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL
+    ],
+    ..Row::<Pfc>::new(
+        "no-dip",
+        "4",
+        "no 100 ms window in which less than 0.99 of what was offered in it arrives",
+        "dips",
+        throughput::no_dip,
+    )
 };
 
-pub(super) const NO_LOSS: Check = Check {
-    id: "no-loss",
-    step: "5",
-    beyond: false,
-    passes_when: "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm phase while the storm still runs",
-    tolerance: "",
-    preconditions: LOSES_NOTHING,
-    depends_on: &[],
-    fault: "obeys-pause",
+pub(super) const NO_LOSS: Row<Pfc> = Row {
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL,
+        HONOURED
+    ],
+    ..Row::<Pfc>::new(
+        "no-loss",
+        "5",
+        "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm phase while the storm still runs",
+        "obeys-pause",
+        delivery::test_undisturbed,
+    )
 };
 
-pub(super) const THROUGHPUT: Check = Check {
-    id: "throughput",
-    step: "5",
-    beyond: false,
-    passes_when: "received layer-1 rate >= min_throughput x offered; time withheld by the DUT's XOFF counts as offered",
+pub(super) const THROUGHPUT: Row<Pfc> = Row {
     tolerance: "min_throughput (testbed, 0.99); lateness of the tester makes it inconclusive, never a pass",
-    preconditions: DOES_NOTHING,
-    depends_on: &[],
-    fault: "throttles",
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE,
+        RATE,
+        STORM_CONTINUITY,
+        STORM_ARRIVAL
+    ],
+    ..Row::<Pfc>::new(
+        "throughput",
+        "5",
+        "received layer-1 rate >= min_throughput x offered; time withheld by the DUT's XOFF counts as offered",
+        "throttles",
+        throughput::throughput,
+    )
 };
 
-pub(super) const NO_PFC_ON_LOSSY: Check = Check {
-    id: "no-pfc-on-lossy",
-    step: "Overview",
-    beyond: false,
-    passes_when: "the DUT sends no XOFF (time > 0) for a lossy priority",
-    tolerance: "",
-    preconditions: &["ports", "pfc-visible"],
-    depends_on: &[],
-    fault: "xoff-for-lossy",
+pub(super) const NO_PFC_ON_LOSSY: Row<Pfc> = Row {
+    needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
+    ..Row::<Pfc>::new(
+        "no-pfc-on-lossy",
+        "Overview",
+        "the DUT sends no XOFF (time > 0) for a lossy priority",
+        "xoff-for-lossy",
+        integrity::no_pfc_on_lossy,
+    )
 };
 
-pub(super) const NO_DUPLICATE: Check = Check {
-    id: "no-duplicate",
-    step: "-",
-    beyond: true,
-    passes_when: "no sequence number arrives twice, over all phases",
+pub(super) const NO_DUPLICATE: Row<Pfc> = Row {
+    extra: true,
     tolerance: "window of 1024 frames",
-    preconditions: COUNTED,
-    depends_on: &[],
-    fault: "duplicates",
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-duplicate",
+        "-",
+        "no sequence number arrives twice, over all phases",
+        "duplicates",
+        integrity::no_duplicate,
+    )
 };
 
-pub(super) const NO_REORDER: Check = Check {
-    id: "no-reorder",
-    step: "-",
-    beyond: true,
-    passes_when: "no frame arrives after a later one of its flow (RFC 4737), over all phases",
+pub(super) const NO_REORDER: Row<Pfc> = Row {
+    extra: true,
     tolerance: "window of 1024 frames",
-    preconditions: COUNTED,
-    depends_on: &[],
-    fault: "reorders",
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-reorder",
+        "-",
+        "no frame arrives after a later one of its flow (RFC 4737), over all phases",
+        "reorders",
+        integrity::no_reorder,
+    )
 };
 
-pub(super) const NO_CORRUPTION: Check = Check {
-    id: "no-corruption",
-    step: "-",
-    beyond: true,
-    passes_when: "every checksum and every stamp is right, over all phases",
+pub(super) const NO_CORRUPTION: Row<Pfc> = Row {
+    extra: true,
     tolerance: "above 3 million frames/s the UDP checksum is that of one frame in 16, evenly spread over each flow; the finding says of how many",
-    preconditions: COUNTED,
-    depends_on: &[],
-    fault: "corrupts",
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-corruption",
+        "-",
+        "every checksum and every stamp is right, over all phases",
+        "corrupts",
+        integrity::no_corruption,
+    )
 };
 
-pub(super) const NO_REMARK: Check = Check {
-    id: "no-remark",
-    step: "-",
-    beyond: true,
-    passes_when: "the trusted field (DSCP or PCP) arrives as it was sent, over all phases; CE may be set",
-    tolerance: "",
-    preconditions: COUNTED,
-    depends_on: &[],
-    fault: "remarks",
+pub(super) const NO_REMARK: Row<Pfc> = Row {
+    extra: true,
+    needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
+    ..Row::<Pfc>::new(
+        "no-remark",
+        "-",
+        "the trusted field (DSCP or PCP) arrives as it was sent, over all phases; CE may be set",
+        "remarks",
+        integrity::no_remark,
+    )
 };
 
-pub(super) const NO_MAC_CONTROL_FORWARDED: Check = Check {
-    id: "no-mac-control-forwarded",
-    step: "-",
-    beyond: true,
-    passes_when: "no PAUSE/PFC frame of the rx port's storm appears at the tx port",
-    tolerance: "",
-    preconditions: &["ports", "pfc-visible"],
-    depends_on: &[],
-    fault: "forwards-control",
+pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
+    extra: true,
+    needs: needs![PORTS_OF_ARRIVALS, PFC_VISIBLE],
+    ..Row::<Pfc>::new(
+        "no-mac-control-forwarded",
+        "-",
+        "no PAUSE/PFC frame of the rx port's storm appears at the tx port",
+        "forwards-control",
+        integrity::no_mac_control_forwarded,
+    )
 };
 
 /// The table of cases 1 and 2.
-pub(super) const LOSSLESS_STORM: &[Check] = &[
+pub(super) const LOSSLESS_STORM: [Row<Pfc>; 13] = [
     PAUSED,
     BACKGROUND,
     ISOLATION,
@@ -252,7 +297,7 @@ pub(super) const LOSSLESS_STORM: &[Check] = &[
 ];
 
 /// The table of case 3.
-pub(super) const LOSSY_STORM: &[Check] = &[
+pub(super) const LOSSY_STORM: [Row<Pfc>; 9] = [
     TEST_TRAFFIC,
     BACKGROUND_LOSSLESS,
     NO_DIP,
@@ -265,7 +310,7 @@ pub(super) const LOSSY_STORM: &[Check] = &[
 ];
 
 /// The table of case 4.
-pub(super) const GLOBAL_PAUSE: &[Check] = &[
+pub(super) const GLOBAL_PAUSE: [Row<Pfc>; 8] = [
     NO_LOSS,
     THROUGHPUT,
     NO_PFC_ON_LOSSY,

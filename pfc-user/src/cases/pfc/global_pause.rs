@@ -1,13 +1,15 @@
 //! Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level flow control).
 
-use super::planning::{Ask, Builder, NotApplicable, Surroundings};
+use super::parameters::Sets;
+use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
 use super::{PfcCase, checks};
 use crate::case::Case;
+use crate::cases::judge::words;
 use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
 use pfc_ebpf::units::Quanta;
 
 /// The case.
-pub(super) const GLOBAL_PAUSE: PfcCase = PfcCase {
+pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.global-pause",
         title: "Test Case #4 - GLOBAL PAUSE (IEEE 802.3x link level Flow Control)",
@@ -23,18 +25,24 @@ pub(super) const GLOBAL_PAUSE: PfcCase = PfcCase {
             "5  verify: all test frames received, throughput close to link capacity",
         ],
         assertions: &[],
-        checks: checks::GLOBAL_PAUSE,
+        checks: &words(&checks::GLOBAL_PAUSE),
     },
     plan,
+    rows: &checks::GLOBAL_PAUSE,
+    sets: Sets {
+        lossless: 1..=8,
+        why: "there are eight priorities",
+        storm_subset: false,
+    },
 };
 
-fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
+fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
     let probe = ProbePlan {
-        priorities: ask.lossless.to_vec(),
+        priorities: request.lossless.to_vec(),
         quanta: Quanta::MAX,
         xon: false,
     };
-    Ok(Builder::new(surroundings, ask)
+    Ok(Builder::new(port, request)
         .every_dscp(Role::Test)
         .build(StormKind::Pause, probe, true)
         .without_resume())

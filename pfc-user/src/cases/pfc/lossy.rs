@@ -1,13 +1,15 @@
 //! Test Case #3 - PFC PAUSE with lossy priorities.
 
-use super::planning::{Ask, Builder, NotApplicable, Surroundings};
+use super::parameters::Sets;
+use super::planning::{Builder, NotApplicable, PortContext, RepetitionRequest};
 use super::{PfcCase, checks};
 use crate::case::Case;
+use crate::cases::judge::words;
 use crate::plan::{ProbePlan, RepetitionPlan, Role, StormKind};
 use pfc_ebpf::units::Quanta;
 
 /// The case.
-pub(super) const LOSSY: PfcCase = PfcCase {
+pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.pause-lossy",
         title: "Test Case #3 - PFC PAUSE with lossy priorities",
@@ -24,14 +26,20 @@ pub(super) const LOSSY: PfcCase = PfcCase {
             "6  repeat with the next lossless priority",
         ],
         assertions: &[],
-        checks: checks::LOSSY_STORM,
+        checks: &words(&checks::LOSSY_STORM),
     },
     plan,
+    rows: &checks::LOSSY_STORM,
+    sets: Sets {
+        lossless: 1..=7,
+        why: "the case needs lossy priorities to storm beside lossless ones",
+        storm_subset: false,
+    },
 };
 
-fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApplicable> {
-    let builder = Builder::new(surroundings, ask);
-    let stormed = ask.storm.map_or_else(|| builder.lossy(), <[_]>::to_vec);
+fn plan(port: &PortContext, request: &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable> {
+    let builder = Builder::new(port, request);
+    let stormed = request.storm.map_or_else(|| builder.lossy(), <[_]>::to_vec);
     let lossy: Vec<_> = builder
         .lossy()
         .into_iter()
@@ -40,13 +48,13 @@ fn plan(surroundings: &Surroundings, ask: &Ask) -> Result<RepetitionPlan, NotApp
     if lossy.is_empty() {
         return Err("no lossy priority can be reached, so that there is no test traffic".into());
     }
-    let lossless: Vec<_> = ask
+    let lossless: Vec<_> = request
         .lossless
         .iter()
         .map(|priority| (Role::Background, *priority))
         .collect();
     let probe = ProbePlan {
-        priorities: ask.lossless.to_vec(),
+        priorities: request.lossless.to_vec(),
         quanta: Quanta::MAX,
         xon: false,
     };

@@ -1,10 +1,12 @@
 //! Test Case #2 - PFC PAUSE with multiple lossless priorities.
 
+use super::parameters::Sets;
 use super::{PfcCase, checks, planning};
 use crate::case::Case;
+use crate::cases::judge::words;
 
 /// The case.
-pub(super) const MULTI_LOSSLESS: PfcCase = PfcCase {
+pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.pause-multi-lossless",
         title: "Test Case #2 - PFC PAUSE with multiple lossless priorities",
@@ -12,7 +14,13 @@ pub(super) const MULTI_LOSSLESS: PfcCase = PfcCase {
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
         assertions: &[],
-        checks: checks::LOSSLESS_STORM,
+        checks: &words(&checks::LOSSLESS_STORM),
     },
     plan: planning::lossless_storm,
+    rows: &checks::LOSSLESS_STORM,
+    sets: Sets {
+        lossless: 2..=7,
+        why: "the case is about several lossless priorities beside at least one lossy",
+        storm_subset: true,
+    },
 };

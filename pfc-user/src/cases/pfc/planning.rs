@@ -1,15 +1,18 @@
-//! From what a plan asks and what the testbed is to the repetition's flows and storm.
+//! From the request of a plan and the testbed's ports to the flows and the storm of a repetition.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
+use super::PfcCase;
+use super::parameters::{IntervalTooLong, PfcParameters, PlannedRepetition};
+use crate::evidence::Omitted;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
 };
 
-/// What a testbed gives.
+/// The testbed's ports, and how the DUT sorts their frames.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct PortContext {
     /// Speed of the ports.
     pub line_rate: LineRate,
     /// Share of the line rate that counts as 100 %.
@@ -18,11 +21,13 @@ pub struct Surroundings {
     pub trust: Trust,
     /// Priority by DSCP.
     pub dscp_map: [Priority; Dscp::COUNT],
+    /// The DUT's lossless priorities, where the tester cannot configure others.
+    pub fixed_lossless: Option<Vec<Priority>>,
 }
 
-/// What a plan asks for in one repetition.
+/// One repetition as a plan asks for it.
 #[derive(Clone, Debug)]
-pub struct Ask<'a> {
+pub struct RepetitionRequest<'a> {
     /// Lossless priorities of the DUT.
     pub lossless: &'a [Priority],
     /// Priorities of the storm, where not the case's own choice.
@@ -37,33 +42,76 @@ pub struct Ask<'a> {
     pub interval: Nanos,
 }
 
+impl PfcCase {
+    /// The repetitions that `parameters` ask for, and those that cannot be done.
+    pub fn repetitions(
+        &self,
+        port: &PortContext,
+        parameters: &PfcParameters,
+    ) -> Result<(Vec<RepetitionPlan>, Vec<Omitted>), IntervalTooLong> {
+        let interval = parameters.storm.interval_at(port.line_rate)?;
+        let (mut plans, mut omitted) = (Vec::new(), Vec::new());
+        for PlannedRepetition { lossless, storm } in &parameters.repetitions {
+            let request = RepetitionRequest {
+                lossless,
+                storm: storm.as_deref(),
+                durations: parameters.durations,
+                frame: parameters.frame,
+                quanta: parameters.storm.quanta,
+                interval,
+            };
+            let fixed = port.fixed_lossless.as_ref();
+            let (reason, not_applicable) = match ((self.plan)(port, &request), fixed) {
+                (Err(reason), _) => (reason, true),
+                (Ok(_), Some(fixed)) if fixed != lossless => {
+                    let fixed = join(fixed);
+                    let reason = format!(
+                        "the DUT's lossless priorities are {fixed}; others need the hook `configure`"
+                    );
+                    (reason, false)
+                }
+                (Ok(plan), _) => {
+                    plans.push(plan);
+                    continue;
+                }
+            };
+            omitted.push(Omitted {
+                name: name(&request),
+                reason,
+                not_applicable,
+            });
+        }
+        Ok((plans, omitted))
+    }
+}
+
 /// Why a repetition makes no sense here.
 pub type NotApplicable = String;
 
 /// Puts a repetition together.
 pub(super) struct Builder<'a> {
-    surroundings: &'a Surroundings,
-    ask: &'a Ask<'a>,
+    port: &'a PortContext,
+    request: &'a RepetitionRequest<'a>,
     flows: Vec<FlowPlan>,
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(surroundings: &'a Surroundings, ask: &'a Ask<'a>) -> Self {
+    pub(super) fn new(port: &'a PortContext, request: &'a RepetitionRequest<'a>) -> Self {
         Self {
-            surroundings,
-            ask,
+            port,
+            request,
             flows: Vec::new(),
         }
     }
 
     /// Layer-1 rate of `percent` of the line, split over `parts`.
     fn rate(&self, percent: u64, parts: usize) -> u64 {
-        let full = self.surroundings.line_rate.bits_per_second() as f64 * self.surroundings.load;
+        let full = self.port.line_rate.bits_per_second() as f64 * self.port.load;
         (full * percent as f64 / 100.0 / parts as f64) as u64
     }
 
     fn push(&mut self, role: Role, priority: Priority, dscp: Dscp, rate: u64) {
-        let pcp = (self.surroundings.trust == Trust::Pcp).then_some(priority);
+        let pcp = (self.port.trust == Trust::Pcp).then_some(priority);
         let id = self.flows.len() as u16;
         self.flows.push(FlowPlan {
             id,
@@ -72,18 +120,18 @@ impl<'a> Builder<'a> {
             dscp,
             pcp,
             rate,
-            length: self.ask.frame,
+            length: self.request.frame,
         });
     }
 
     /// The code point by which `priority` is reached: its own number where the map has it so.
     fn dscp_of(&self, priority: Priority) -> Result<Dscp, NotApplicable> {
-        let map = &self.surroundings.dscp_map;
+        let map = &self.port.dscp_map;
         let own =
             Dscp::all().find(|dscp| dscp.get() == priority.get() && map[dscp.index()] == priority);
         match (
             own.or_else(|| Dscp::all().find(|dscp| map[dscp.index()] == priority)),
-            self.surroundings.trust,
+            self.port.trust,
         ) {
             (Some(dscp), _) => Ok(dscp),
             // Where the PCP is trusted the code point does not matter.
@@ -110,7 +158,7 @@ impl<'a> Builder<'a> {
     pub(super) fn every_dscp(mut self, role: Role) -> Self {
         let rate = self.rate(100, Dscp::COUNT);
         for dscp in Dscp::all() {
-            self.push(role, self.surroundings.dscp_map[dscp.index()], dscp, rate);
+            self.push(role, self.port.dscp_map[dscp.index()], dscp, rate);
         }
         self
     }
@@ -119,7 +167,7 @@ impl<'a> Builder<'a> {
     pub(super) fn lossy(&self) -> Vec<Priority> {
         Priority::all()
             .filter(|priority| {
-                !self.ask.lossless.contains(priority) && self.dscp_of(*priority).is_ok()
+                !self.request.lossless.contains(priority) && self.dscp_of(*priority).is_ok()
             })
             .collect()
     }
@@ -130,19 +178,19 @@ impl<'a> Builder<'a> {
         probe: ProbePlan,
         probe_first: bool,
     ) -> RepetitionPlan {
-        let ask = self.ask;
+        let request = self.request;
         RepetitionPlan {
-            name: name(ask),
-            lossless: ask.lossless.to_vec(),
+            name: name(request),
+            lossless: request.lossless.to_vec(),
             flows: self.flows,
             storm: StormPlan {
                 kind,
-                quanta: ask.quanta,
-                interval: ask.interval,
+                quanta: request.quanta,
+                interval: request.interval,
             },
             probe: Some(probe),
             probe_first,
-            durations: ask.durations,
+            durations: request.durations,
         }
     }
 }
@@ -156,22 +204,26 @@ pub fn join(priorities: &[Priority]) -> String {
         .join("+")
 }
 
-/// What tells the repetition from the others of its case.
-pub fn name(ask: &Ask) -> String {
-    match ask.storm {
-        Some(storm) if storm != ask.lossless => {
-            format!("lossless {}, storm on {}", join(ask.lossless), join(storm))
+/// The name of the repetition, unique in its case.
+pub fn name(request: &RepetitionRequest) -> String {
+    match request.storm {
+        Some(storm) if storm != request.lossless => {
+            format!(
+                "lossless {}, storm on {}",
+                join(request.lossless),
+                join(storm)
+            )
         }
-        _ => format!("lossless {}", join(ask.lossless)),
+        _ => format!("lossless {}", join(request.lossless)),
     }
 }
 
 /// Cases 1 and 2: half the line for the lossless priorities, half for the lossy; the storm on the lossless ones.
 pub(super) fn lossless_storm(
-    surroundings: &Surroundings,
-    ask: &Ask,
+    port: &PortContext,
+    request: &RepetitionRequest,
 ) -> Result<RepetitionPlan, NotApplicable> {
-    let stormed = ask.storm.unwrap_or(ask.lossless).to_vec();
+    let stormed = request.storm.unwrap_or(request.lossless).to_vec();
     let role = |priority: &Priority| {
         if stormed.contains(priority) {
             Role::Test
@@ -179,12 +231,12 @@ pub(super) fn lossless_storm(
             Role::Isolation
         }
     };
-    let lossless: Vec<_> = ask
+    let lossless: Vec<_> = request
         .lossless
         .iter()
         .map(|priority| (role(priority), *priority))
         .collect();
-    let builder = Builder::new(surroundings, ask);
+    let builder = Builder::new(port, request);
     let lossy: Vec<_> = builder
         .lossy()
         .into_iter()

@@ -1,10 +1,12 @@
 //! Test Case #1 - PFC PAUSE with single lossless priority.
 
+use super::parameters::Sets;
 use super::{PfcCase, checks, planning};
 use crate::case::Case;
+use crate::cases::judge::words;
 
 /// The case.
-pub(super) const SINGLE_LOSSLESS: PfcCase = PfcCase {
+pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.pause-single-lossless",
         title: "Test Case #1 - PFC PAUSE with single lossless priority",
@@ -12,7 +14,13 @@ pub(super) const SINGLE_LOSSLESS: PfcCase = PfcCase {
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
         assertions: &[],
-        checks: checks::LOSSLESS_STORM,
+        checks: &words(&checks::LOSSLESS_STORM),
     },
     plan: planning::lossless_storm,
+    rows: &checks::LOSSLESS_STORM,
+    sets: Sets {
+        lossless: 1..=1,
+        why: "the case is about a single lossless priority",
+        storm_subset: false,
+    },
 };

@@ -1,17 +1,75 @@
 //! C09_142_01: Outstanding Request Timeout.
 
-use crate::case::{Case, Check, DocumentAssertion};
+mod completion;
+mod control;
+mod figures;
+mod preconditions;
+mod requests;
+mod steps;
+mod stimulate;
 
-/// What is known of the case before it runs.
-pub(super) const OUTSTANDING_REQUEST_TIMEOUT: Case = Case {
-    id: "rc.c09-142-01",
-    title: "V1C09-142 Outstanding Request Timeout",
-    requirement: "A READ request that is not answered is retried as often as the retry count says, T_tr apart, and then completes in error.",
-    document: "InfiniBand Test Specification 1.0.38",
-    steps: STEPS,
-    assertions: ASSERTIONS,
-    checks: CHECKS,
+use preconditions::{
+    ATTRIBUTES, ATTRIBUTES_OF_CONTROL, DROPS, DROPS_OF_CONTROL, NEIGHBOUR, PATH, QUALIFIER,
+    RECORDS, RECORDS_OF_CONTROL,
 };
+
+use super::RcCase;
+use super::judge::Rc;
+use super::judge::decoded::View;
+use crate::case::{Case, DocumentAssertion, Verdict};
+use crate::cases::finding::Finding;
+use crate::cases::judge::{Needs, Row, Table, needs, words};
+use crate::plan::rc::{RcParameters, RcPlan};
+
+/// The case.
+pub(super) const CASE: RcCase = RcCase {
+    case: Case {
+        id: "rc.c09-142-01",
+        title: "V1C09-142 Outstanding Request Timeout",
+        requirement: "A READ request that is not answered is retried as often as the retry count says, T_tr apart, and then completes in error.",
+        document: super::DOCUMENT,
+        steps: STEPS,
+        assertions: ASSERTIONS,
+        checks: &words(&ROWS),
+    },
+    plan,
+    stimulate: stimulate::run,
+    table: Table {
+        rows: &ROWS,
+        applies: Some(|view| {
+            let finding = preconditions::qualifier(view);
+            match finding.verdict {
+                Verdict::NotApplicable => Err(finding.reason),
+                _ => Ok(()),
+            }
+        }),
+    },
+    step: steps::step,
+    figures: figures::of,
+};
+
+/// R_Key and virtual address that the document asks for in step 5.
+const R_KEY: u32 = 0x1_2345;
+const ADDRESS: u64 = 0x99_9000;
+
+/// The repetition with these parameters.
+fn plan(parameters: &RcParameters) -> RcPlan {
+    let RcParameters {
+        retry_count,
+        timeout,
+        path_mtu,
+    } = *parameters;
+    RcPlan {
+        name: format!("retry {retry_count}, time-out {timeout}, PMTU {path_mtu}"),
+        retry_count,
+        timeout,
+        path_mtu,
+        r_key: R_KEY,
+        address: ADDRESS,
+        // One shows that a retry is answered as well as a first request; each further one takes another T_tr.
+        control_drops: retry_count.min(1),
+    }
+}
 
 /// Steps of the document.
 const STEPS: &[&str] = &[
@@ -55,52 +113,49 @@ const ASSERTIONS: &[DocumentAssertion] = &[
     },
 ];
 
-/// What every verdict on packets needs.
-const ON_THE_WIRE: &[&str] = &[
-    "qualifier",
-    "neighbour",
-    "path",
-    "attributes",
-    "records",
-    "drops",
-];
-/// What a verdict on the DUT's own words needs.
-const IN_THE_DUT: &[&str] = &["qualifier", "neighbour", "path", "attributes"];
+/// Preconditions of every verdict on packets of the test.
+const ON_THE_WIRE: &Needs<Rc> = needs![QUALIFIER, NEIGHBOUR, PATH, ATTRIBUTES, RECORDS, DROPS];
+/// Preconditions of a verdict on what the DUT's agent says.
+const IN_THE_DUT: &Needs<Rc> = needs![QUALIFIER, NEIGHBOUR, PATH, ATTRIBUTES];
 
-const CHECKS: &[Check] = &[
-    Check {
-        preconditions: &[],
+const ROWS: [Row<Rc>; 11] = [
+    Row {
+        needs: needs![],
+        even_interrupted: true,
         ..row(
             "qualifier",
             "DUT Qualifiers",
             "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by the device's flag; where it does the case is not applicable",
             "apm",
+            preconditions::qualifier,
         )
     },
-    Check {
-        beyond: true,
-        preconditions: &[
-            "qualifier",
-            "neighbour",
-            "path",
-            "attributes",
-            "records",
-            "drops",
+    Row {
+        extra: true,
+        needs: needs![
+            QUALIFIER,
+            NEIGHBOUR,
+            PATH,
+            ATTRIBUTES_OF_CONTROL,
+            RECORDS_OF_CONTROL,
+            DROPS_OF_CONTROL
         ],
         ..row(
             "path-alive",
             "control",
             "after as many dropped requests as the plan says, which is at most the retry count, a correct READ response is followed by a completion with status 0",
             "ignores-answer",
+            control::path_alive,
         )
     },
-    Check {
+    Row {
         tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes after T_tr at the soonest (9.7.6.1.3)",
         ..row(
             "requests",
             "6.1, 6.6, 8",
             "1 + retry count transmissions, and none in a further 4 T_tr",
             "one-retry-less",
+            requests::requests,
         )
     },
     row(
@@ -108,23 +163,26 @@ const CHECKS: &[Check] = &[
         "6.3",
         "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, VA 0x999000, length = PMTU",
         "wrong-opcode",
+        requests::single_packet,
     ),
     row(
         "same-request",
         "6.2",
         "PSN and RETH are those of the first transmission, and the ICRC of every packet is valid",
         "changes-psn",
+        requests::same_request,
     ),
-    Check {
+    Row {
         tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the transmission before may have come in late",
         ..row(
             "interval",
             "6.5",
             "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n as read back",
             "short-timeout",
+            requests::interval,
         )
     },
-    Check {
+    Row {
         tolerance: "verbs show no counter: where the DUT does not either, it is derived from the number of requests, and said so",
         depends_on: &["requests"],
         ..row(
@@ -132,37 +190,41 @@ const CHECKS: &[Check] = &[
             "6.7, 8",
             "before each retry the counter is decremented by one",
             "keeps-count",
+            requests::retry_count,
         )
     },
-    Check {
+    Row {
         tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; inconclusive where it depends on how long the agent's word or the last transmission took",
         ..row(
             "one-completion",
             "9 to 11",
             "exactly one completion of the READ, [0.95, 4] T_tr after the last transmission",
             "never-completes",
+            completion::one_completion,
         )
     },
-    Check {
-        preconditions: IN_THE_DUT,
+    Row {
+        needs: IN_THE_DUT,
         ..row(
             "status",
             "9, 12",
             "its status is IBV_WC_RETRY_EXC_ERR (12)",
             "wrong-status",
+            completion::status,
         )
     },
-    Check {
-        preconditions: IN_THE_DUT,
+    Row {
+        needs: IN_THE_DUT,
         ..row(
             "qp-error",
             "13",
             "after the completion the queue pair is in the state Error",
             "stays-in-rts",
+            completion::qp_error,
         )
     },
-    Check {
-        preconditions: IN_THE_DUT,
+    Row {
+        needs: IN_THE_DUT,
         depends_on: &["qp-error"],
         tolerance: "bounded wait: T_tr, at least 1 s",
         ..row(
@@ -170,6 +232,7 @@ const CHECKS: &[Check] = &[
             "13",
             "one more READ that is posted completes once, with status IBV_WC_WR_FLUSH_ERR (5)",
             "no-flush",
+            completion::flush,
         )
     },
 ];
@@ -179,15 +242,10 @@ const fn row(
     step: &'static str,
     passes_when: &'static str,
     fault: &'static str,
-) -> Check {
-    Check {
-        id,
-        step,
-        beyond: false,
-        passes_when,
-        tolerance: "",
-        preconditions: ON_THE_WIRE,
-        depends_on: &[],
-        fault,
+    judge: fn(&View<'_>) -> Finding,
+) -> Row<Rc> {
+    Row {
+        needs: ON_THE_WIRE,
+        ..Row::new(id, step, passes_when, fault, judge)
     }
 }

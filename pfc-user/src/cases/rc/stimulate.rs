@@ -4,13 +4,12 @@ use std::net::IpAddr;
 
 use pfc_ebpf::wire::roce;
 
-use super::transmission;
-use crate::agent::protocol::{
-    self, Channel, Device, Failure, FailureKind, OpenChannel, QueuePair, Read, State,
-};
+use super::{RcCase, transmission};
+use crate::agent::protocol::{self, Channel, Device, Failure, OpenChannel, QueuePair, Read};
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence, Shown};
 use crate::plan::Nanos;
 use crate::plan::rc::RcPlan;
+use crate::roce::build;
 
 /// The READ of the control and of the test.
 pub(super) const READ: u64 = 1;
@@ -26,7 +25,7 @@ const POLLS: Nanos = 64;
 /// The agent counts its waits in whole ones.
 const MILLISECOND: Nanos = 1_000_000;
 /// Shortest wait for a completion that needs no timer.
-const PROMPT: Nanos = 1_000_000_000;
+pub(super) const PROMPT: Nanos = 1_000_000_000;
 
 /// Why a repetition ended before its time.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub enum Stop {
     Interrupted,
     /// The DUT's agent could not do what was asked.
     Refused(Failure),
-    /// The tester or its surroundings failed.
+    /// The tester or its port failed.
     Failed(anyhow::Error),
 }
 
@@ -80,9 +79,9 @@ pub trait Bench {
     fn announce(&mut self, phase: &'static str);
 }
 
-/// What is known before the first step.
+/// The tester's port and the DUT's adapter, as they are known before the first step.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct PortContext {
     /// The DUT's adapter, by its agent.
     pub device: Device,
     /// What the testbed says of Automatic Path Migration.
@@ -95,45 +94,35 @@ pub struct Surroundings {
     pub seed: u64,
 }
 
-/// Runs the steps of `plan`; the evidence says whether they were interrupted.
+/// Runs one repetition of `case`; the evidence says if it was interrupted.
 ///
 /// # Errors
-/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the evidence says so.
+/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the
+/// evidence says so.
 pub fn run(
-    bench: &mut impl Bench,
+    bench: &mut dyn Bench,
+    case: &RcCase,
     plan: &RcPlan,
-    surroundings: Surroundings,
+    port: PortContext,
 ) -> anyhow::Result<RcEvidence> {
-    let Surroundings {
-        device,
-        apm,
-        port,
-        tester,
-        seed,
-    } = surroundings;
-    // Where the document does not apply, or nobody says whether it does, nothing would be decided.
-    let applies = apm.or(device.apm) == Some(false);
     let mut evidence = RcEvidence {
         plan: plan.clone(),
-        device,
-        apm,
-        port,
+        device: port.device,
+        apm: port.apm,
+        port: port.port,
         control: None,
         test: None,
         flush: None,
         unreachable: None,
         interrupted: false,
     };
-    if !applies {
-        return Ok(evidence);
-    }
-    match (Steps {
+    let mut numbers = Numbers(port.seed);
+    let mut steps = Steps {
         bench,
         plan,
-        tester,
-    })
-    .run(&mut Numbers(seed), &mut evidence)
-    {
+        tester: port.tester,
+    };
+    match (case.stimulate)(&mut steps, &mut numbers, &mut evidence) {
         Ok(()) => {}
         Err(Stop::Interrupted) => evidence.interrupted = true,
         Err(Stop::Refused(failure)) => {
@@ -144,11 +133,18 @@ pub fn run(
     Ok(evidence)
 }
 
+/// A repetition under way.
+pub(super) struct Steps<'s> {
+    pub(super) bench: &'s mut dyn Bench,
+    pub(super) plan: &'s RcPlan,
+    pub(super) tester: IpAddr,
+}
+
 /// Queue pair of the tester and first PSN of the DUT.
-type Numbered = (u32, u32);
+pub(super) type Numbered = (u32, u32);
 
 /// Numbers of 24 bits (SplitMix64).
-struct Numbers(u64);
+pub(super) struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> u32 {
@@ -159,7 +155,7 @@ impl Numbers {
     }
 
     /// A queue pair that is neither of those, nor one that has a meaning of its own (0, 1, 0xffffff), and a PSN.
-    fn next_channel(&mut self, taken: &[Numbered]) -> Numbered {
+    pub(super) fn next_channel(&mut self, taken: &[Numbered]) -> Numbered {
         loop {
             let (queue_pair, psn) = (self.next(), self.next());
             if (2..0xff_ffff).contains(&queue_pair)
@@ -173,7 +169,8 @@ impl Numbers {
     }
 }
 
-fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
+/// A phase in which nothing has happened yet.
+pub(super) fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
     Phase {
         channel,
         queue_pair,
@@ -192,185 +189,27 @@ fn phase((queue_pair, psn): Numbered, channel: Channel) -> Phase {
     }
 }
 
-struct Steps<'s, B> {
-    bench: &'s mut B,
-    plan: &'s RcPlan,
-    tester: IpAddr,
-}
-
-impl<B: Bench> Steps<'_, B> {
-    fn run(&mut self, numbers: &mut Numbers, done: &mut RcEvidence) -> Result<(), Stop> {
-        self.bench.announce("positive control");
-        let first = numbers.next_channel(&[]);
-        let Some(channel) = self.open(first, done)? else {
-            return Ok(());
-        };
-        let outcome = self.control(done.control.insert(phase(first, channel)));
-        self.close(outcome)?;
-        // Without a packet nothing shows that the DUT is at the other end, and the test could show no more.
-        if done
-            .control
-            .as_ref()
-            .is_some_and(|control| control.packets.is_empty())
-        {
-            return Ok(());
-        }
-        self.bench.announce("test");
-        let second = numbers.next_channel(&[first]);
-        let Some(channel) = self.open(second, done)? else {
-            return Ok(());
-        };
-        let outcome = self.test_and_flush(second, channel, done);
-        self.close(outcome)
-    }
-
-    /// Initialisation 1 to 3; `None` if the DUT does not reach the tester.
-    fn open(
-        &mut self,
-        (queue_pair, psn): Numbered,
-        done: &mut RcEvidence,
-    ) -> Result<Option<Channel>, Stop> {
-        self.bench.listen(queue_pair)?;
-        let channel = OpenChannel {
-            path_mtu: self.plan.path_mtu,
-            retry_count: self.plan.retry_count,
-            timeout: self.plan.timeout,
-            remote: self.tester,
-            remote_queue_pair: queue_pair,
-            psn,
-            // The tester sends nothing but answers, which have the PSN of what they answer.
-            remote_psn: psn,
-        };
-        match self.bench.open(&channel) {
-            Ok(channel) => Ok(Some(channel)),
-            Err(Stop::Refused(failure)) if failure.kind == FailureKind::Neighbour => {
-                done.unreachable = Some(failure.message);
-                Ok(None)
-            }
-            Err(stop) => Err(stop),
-        }
-    }
-
-    /// Step 13. Whatever else went wrong, the DUT's queue pair is given back.
-    fn close(&mut self, outcome: Result<(), Stop>) -> Result<(), Stop> {
-        let closed = self.bench.close();
-        outcome.and(closed)
-    }
-
-    /// Drops some requests, then answers.
-    fn control(&mut self, phase: &mut Phase) -> Result<(), Stop> {
-        let mut watch = Watch::new(self.plan, phase, self.bench.now());
-        let posted = watch.post(self.bench, READ)?;
-        let idle = 2 * LONGEST * watch.t_tr;
-        let longest = phase_end(posted, idle * self.plan.requests() as Nanos);
-        loop {
-            for (transmission, packet) in watch.take(self.bench)? {
-                if transmission > usize::from(self.plan.control_drops) {
-                    let answer = self.bench.answer(&packet, watch.phase.channel.queue_pair)?;
-                    watch.phase.answers.extend(answer);
-                }
-            }
-            let end = longest.min(phase_end(watch.last.unwrap_or(posted), idle));
-            if !watch.phase.completions.is_empty() || watch.asked >= end {
-                break;
-            }
-            watch.poll(self.bench)?;
-        }
-        watch.finish(self.bench)
-    }
-
-    fn test_and_flush(
-        &mut self,
-        numbered: Numbered,
-        channel: Channel,
-        done: &mut RcEvidence,
-    ) -> Result<(), Stop> {
-        let test = done.test.insert(phase(numbered, channel.clone()));
-        let empty = self.test(test)?;
-        if test.after.is_none_or(|after| after.state != State::Error) {
-            // On a queue pair that is not in error a READ is not flushed.
-            return Ok(());
-        }
-        self.bench.announce("flush");
-        self.flush(done.flush.insert(phase(numbered, channel)), empty)
-    }
-
-    /// Steps 5 to 12: drops all requests. Until when there was no completion that has not been taken.
-    fn test(&mut self, phase: &mut Phase) -> Result<Nanos, Stop> {
-        let requests = self.plan.requests();
-        let mut watch = Watch::new(self.plan, phase, self.bench.now());
-        let shows = watch.phase.channel.attributes.retries_left.is_some();
-        let posted = watch.post(self.bench, READ)?;
-        let t_tr = watch.t_tr;
-        let longest = phase_end(posted, (requests as Nanos + 1) * LONGEST * t_tr);
-        loop {
-            let packets = watch.take(self.bench)?;
-            if shows && !packets.is_empty() {
-                watch.show(self.bench)?;
-            }
-            let (asked, latest) = (watch.asked, watch.last.unwrap_or(posted));
-            let over = match watch.phase.completions.first() {
-                // Time for one more request, and for one more completion.
-                Some(first) => {
-                    asked >= phase_end(latest, LONGEST * t_tr).max(phase_end(first.time, t_tr))
-                }
-                None => asked >= longest && asked >= phase_end(latest, 2 * LONGEST * t_tr),
-            };
-            let too_many = watch.transmissions > requests && asked >= longest;
-            if over || too_many {
-                break;
-            }
-            watch.poll(self.bench)?;
-        }
-        let empty = watch.empty;
-        watch.finish(self.bench)?;
-        Ok(empty)
-    }
-
-    /// The remark of step 13. What is left of the test may complete only now, but since `empty`.
-    fn flush(&mut self, phase: &mut Phase, empty: Nanos) -> Result<(), Stop> {
-        let mut watch = Watch::new(self.plan, phase, empty);
-        match watch.post(self.bench, FLUSHED) {
-            Ok(posted) => {
-                let end = phase_end(posted, watch.t_tr.max(PROMPT));
-                let flushed = |phase: &Phase| {
-                    phase
-                        .completions
-                        .iter()
-                        .any(|completion| completion.work_request == FLUSHED)
-                };
-                while watch.asked < end && !flushed(watch.phase) {
-                    watch.poll(self.bench)?;
-                }
-            }
-            Err(Stop::Refused(failure)) => watch.phase.refused = Some(failure.message),
-            Err(stop) => return Err(stop),
-        }
-        watch.finish(self.bench)
-    }
-}
-
-fn phase_end(from: Nanos, span: Nanos) -> Nanos {
+pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
     from.saturating_add(span)
 }
 
 /// A phase under way: what comes in is put into it at once, so that it is there also if it is interrupted.
-struct Watch<'w> {
-    plan: &'w RcPlan,
-    phase: &'w mut Phase,
-    t_tr: Nanos,
-    transmissions: usize,
+pub(super) struct Watch<'w> {
+    pub(super) plan: &'w RcPlan,
+    pub(super) phase: &'w mut Phase,
+    pub(super) t_tr: Nanos,
+    pub(super) transmissions: usize,
     /// When the last packet came.
-    last: Option<Nanos>,
+    pub(super) last: Option<Nanos>,
     /// When the agent was last asked for completions, of what it has answered. A phase ends by this time rather than by the clock: what
     /// came while the tester or the agent stood still is heard by the next question.
-    asked: Nanos,
+    pub(super) asked: Nanos,
     /// Until when there was no completion that has not been taken.
-    empty: Nanos,
+    pub(super) empty: Nanos,
 }
 
 impl<'w> Watch<'w> {
-    fn new(plan: &'w RcPlan, phase: &'w mut Phase, empty: Nanos) -> Self {
+    pub(super) fn new(plan: &'w RcPlan, phase: &'w mut Phase, empty: Nanos) -> Self {
         let t_tr = t_tr(&phase.channel.attributes).unwrap_or(RcPlan::transport_timer(plan.timeout));
         Self {
             plan,
@@ -384,7 +223,7 @@ impl<'w> Watch<'w> {
     }
 
     /// Until when the DUT took to have the READ at the latest.
-    fn post(&mut self, bench: &mut impl Bench, work_request: u64) -> Result<Nanos, Stop> {
+    pub(super) fn post(&mut self, bench: &mut dyn Bench, work_request: u64) -> Result<Nanos, Stop> {
         self.phase.posted = bench.now();
         let RcPlan {
             address,
@@ -402,7 +241,7 @@ impl<'w> Watch<'w> {
     }
 
     /// Waits a little for completions.
-    fn poll(&mut self, bench: &mut impl Bench) -> Result<(), Stop> {
+    pub(super) fn poll(&mut self, bench: &mut dyn Bench) -> Result<(), Stop> {
         let wait = (self.t_tr / POLLS).clamp(1, LONGEST_POLL);
         let wait = if wait > MILLISECOND {
             wait - wait % MILLISECOND
@@ -434,7 +273,7 @@ impl<'w> Watch<'w> {
 
     /// Takes the packets that came in, each with the number of its transmission, from 1. Each processor of the tester has its own
     /// records, so that they may not come in the order of time, and one of an earlier queue pair may still come.
-    fn take(&mut self, bench: &mut impl Bench) -> Result<Vec<(usize, Packet)>, Stop> {
+    pub(super) fn take(&mut self, bench: &mut dyn Bench) -> Result<Vec<(usize, Packet)>, Stop> {
         let mut taken = Vec::new();
         for packet in bench.packets()? {
             let destination = packet
@@ -459,7 +298,7 @@ impl<'w> Watch<'w> {
     }
 
     /// Asks for the retry counter.
-    fn show(&mut self, bench: &mut impl Bench) -> Result<(), Stop> {
+    pub(super) fn show(&mut self, bench: &mut dyn Bench) -> Result<(), Stop> {
         let asked = bench.now();
         if let Some(retries_left) = bench.query()?.retries_left {
             self.phase.shown.push(Shown {
@@ -471,7 +310,7 @@ impl<'w> Watch<'w> {
         Ok(())
     }
 
-    fn finish(mut self, bench: &mut impl Bench) -> Result<(), Stop> {
+    pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<(), Stop> {
         self.phase.until = bench.now();
         self.take(bench)?;
         let Losses { records, drops } = bench.losses()?;
@@ -488,3 +327,18 @@ pub(super) fn t_tr(attributes: &QueuePair) -> Option<Nanos> {
         .contains(&attributes.timeout)
         .then(|| RcPlan::transport_timer(attributes.timeout))
 }
+
+/// The frame that answers `request`; `None` where it is no READ request that one packet answers.
+pub fn answer_to(request: &Packet, queue_pair: u32) -> Option<Vec<u8>> {
+    let frame = request.frame()?;
+    let length = roce::parse(&*frame)?.reth(&*frame)?.length;
+    if length > MAX_ANSWER {
+        return None;
+    }
+    build::read_response(&frame, queue_pair, &vec![PAYLOAD; length as usize]).ok()
+}
+
+/// Largest path MTU.
+const MAX_ANSWER: u32 = 4096;
+/// What the answers carry.
+const PAYLOAD: u8 = 0x5a;

@@ -12,7 +12,8 @@ use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
-pub use unlock::{KeyEntry, KeyJournal, MachineJournal};
+pub use crate::cases::mad::session::KeyJournal;
+pub use unlock::{KeyEntry, MachineJournal};
 
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::kernel::process::Child;

@@ -3,7 +3,7 @@
 use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, Method};
 
-use super::view::{Asked, View};
+use super::decoded::{Asked, View};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadStimulus;

@@ -6,34 +6,50 @@ use ib_mad::attr::PortState;
 use ib_mad::mad::{MKey, Status};
 use ib_mad::smp::Smp;
 
-use super::finding::Finding;
-use super::view::{Asking, View};
-use crate::case::{Check, Verdict};
-use crate::cases::mad::live::TRIES;
+use super::Mad;
+use super::decoded::{Asking, View};
+use crate::case::Verdict;
+use crate::cases::finding::{Finding, ms};
+use crate::cases::judge::{Precondition, Row};
+use crate::cases::mad::session::TRIES;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key;
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::mad::MadStimulus;
 
-/// The row of both tables.
-pub(in crate::cases::mad) const PORT_STATE: Check = Check {
-    id: "port-state",
-    step: "init 1",
-    beyond: false,
-    passes_when: "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not Get(PortInfo) fails",
+/// The row of every table.
+pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
     tolerance: "the DUT's times are not known yet: the last of three tries waits 10 s",
-    preconditions: &[],
-    depends_on: &[],
-    fault: "silent=port-info",
+    ..Row::<Mad>::new(
+        "port-state",
+        "init 1",
+        "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not Get(PortInfo) fails",
+        "silent=port-info",
+        port_state,
+    )
 };
 
-pub(super) fn port_state(view: &View<'_>) -> Finding {
+/// Both ends of the link are as the document asks.
+pub(in crate::cases::mad) const LINK_IS_UP: Precondition<Mad> =
+    Precondition::<Mad>::new("port-state", |view| {
+        let finding = port_state(view);
+        match finding.verdict {
+            Verdict::Pass => Ok(()),
+            _ => Err(finding.reason),
+        }
+    });
+
+/// No other M_Key than the testbed's makes the DUT refuse Sets.
+pub(in crate::cases::mad) const M_KEY_IS_KNOWN: Precondition<Mad> =
+    Precondition::<Mad>::new("m-key", |view| other_m_key(view).map_or(Ok(()), Err));
+
+fn port_state(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     if !tester(view, &mut finding) {
         return finding;
     }
     let Some(asking) = view.asking(Purpose::DutPort) else {
-        return Finding::not_reached("the DUT was not asked");
+        return Finding::inconclusive("the DUT was not asked");
     };
     let what = "the DUT's PortInfo";
     match asking.answer() {
@@ -161,7 +177,7 @@ fn too_late(finding: &mut Finding, within: u64, after: u64) {
 }
 
 /// Why Sets may have been refused for a key that is not the one that the testbed names.
-pub(super) fn other_m_key(view: &View<'_>) -> Option<String> {
+fn other_m_key(view: &View<'_>) -> Option<String> {
     let port = view.port()?;
     let is_ours =
         matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(_)) && port.m_key() == view.dut_key();
@@ -198,7 +214,7 @@ pub(super) fn other_m_key(view: &View<'_>) -> Option<String> {
 
 /// Records whether the last request of `asking` was answered; the answer if it was. Silence counts only if the DUT answered
 /// something later, and if it lasted as long as the DUT may take.
-pub(super) fn answered<'v>(
+pub(in crate::cases::mad) fn answered<'v>(
     view: &View<'_>,
     finding: &mut Finding,
     asking: &Asking<'v>,
@@ -241,7 +257,7 @@ pub(super) fn answered<'v>(
 }
 
 /// Records that an answer has status 0 and the attribute that was asked for.
-pub(super) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
+pub(in crate::cases::mad) fn is_good(finding: &mut Finding, asking: &Asking<'_>, answer: &Smp) {
     let what = asking.last().name();
     let expected = format!(
         "{} with status {}",
@@ -267,7 +283,7 @@ fn busy(asking: &Asking<'_>) -> String {
     }
 }
 
-pub(super) fn form(answer: &Smp) -> String {
+pub(in crate::cases::mad) fn form(answer: &Smp) -> String {
     format!("{} with status {}", answer.attribute(), answer.status())
 }
 
@@ -276,9 +292,4 @@ fn times(asking: &Asking<'_>) -> String {
         1 => "once".into(),
         many => format!("{many} times"),
     }
-}
-
-/// Nanoseconds as milliseconds for people.
-pub(super) fn ms(nanos: u64) -> String {
-    format!("{:.3} ms", nanos as f64 / 1e6)
 }

@@ -3,10 +3,9 @@
 use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, SwitchInfo};
 use ib_mad::mad::Method;
 
-use super::contact::ms;
-use super::forwarding_table::decoded;
-use super::view::{Asked, View};
+use super::decoded::{Asked, View};
 use crate::case::Figure;
+use crate::cases::finding::ms;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 
@@ -61,7 +60,7 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
     {
         tell("answer to the Set", Protection::of(&set).to_string());
     }
-    if let Some(node) = decoded::<NodeInfo>(view, Purpose::NodeInfo) {
+    if let Some(node) = view.attribute::<NodeInfo>(Purpose::NodeInfo) {
         tell(
             "NodeInfo",
             format!(
@@ -72,7 +71,7 @@ pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
             ),
         );
     }
-    if let Some(switch) = decoded::<SwitchInfo>(view, Purpose::SwitchInfo) {
+    if let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) {
         tell(
             "SwitchInfo",
             format!(

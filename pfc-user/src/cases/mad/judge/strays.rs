@@ -4,33 +4,34 @@ use std::time::Duration;
 
 use ib_mad::mad::LENGTH;
 
-use super::contact::ms;
-use super::finding::Finding;
-use super::view::{Asked, Stray, View};
-use crate::case::Check;
+use super::Mad;
+use super::decoded::{Asked, Stray, View};
+use crate::cases::finding::{Finding, ms};
+use crate::cases::judge::Row;
 use crate::evidence::mad::Purpose;
 use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::mad::MadStimulus;
 
-/// The row of both tables.
-pub(in crate::cases::mad) const SINGLE_ANSWER: Check = Check {
-    id: "single-answer",
-    step: "-",
-    beyond: true,
-    passes_when: "no request is answered twice, after its time, with another TID than its own, or by less than a whole MAD",
+/// The row of every table.
+pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
+    extra: true,
     tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for the testbed's time-out",
-    preconditions: &[],
-    depends_on: &[],
-    fault: "twice",
+    ..Row::<Mad>::new(
+        "single-answer",
+        "-",
+        "no request is answered twice, after its time, with another TID than its own, or by less than a whole MAD",
+        "twice",
+        single_answer,
+    )
 };
 
-pub(super) fn single_answer(view: &View<'_>) -> Finding {
+fn single_answer(view: &View<'_>) -> Finding {
     let Some(last) = view
         .asked
         .iter()
         .rfind(|asked| asked.purpose != Purpose::TesterPort)
     else {
-        return Finding::not_reached("nothing was asked of the DUT");
+        return Finding::inconclusive("nothing was asked of the DUT");
     };
     let mut finding = Finding::new();
     for stray in &view.strays {
@@ -48,7 +49,7 @@ pub(super) fn single_answer(view: &View<'_>) -> Finding {
     let least = Duration::from_nanos(view.e.plan.timeout);
     let enough = u128::from(last.sent) + timing::listen_time(view.answer_time(), least).as_nanos();
     if u128::from(view.e.listened_until) < enough {
-        return Finding::not_reached("it was not listened for long enough after the last request");
+        return Finding::inconclusive("it was not listened for long enough after the last request");
     }
     finding.expect(
         "answers that match no request under way",

@@ -3,11 +3,11 @@
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 
-use super::finding::{Finding, ms};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{
     has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end,
 };
+use crate::cases::finding::{Finding, ms};
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
@@ -87,7 +87,7 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
             } else {
                 unasked(e, flow)
             };
-            finding.expect(
+            finding.prove(
                 what,
                 sent.to_string(),
                 format!("{received}{how}"),
@@ -127,7 +127,7 @@ fn expect_in_time(
         );
         finding.undecided(what, expected, actual);
     } else {
-        finding.expect(
+        finding.prove(
             what,
             expected,
             format!("{} after its end", ms(late)),
@@ -162,7 +162,7 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
             "while the storm still runs",
         );
         if arrived.last <= end {
-            finding.expect(
+            finding.prove(
                 what,
                 expected,
                 format!("{} before its end", ms(end - arrived.last)),
@@ -188,12 +188,12 @@ fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
 }
 
 /// `background` of cases 1 and 2, and of case 3, where it is the lossless priority.
-pub(super) fn background(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn background(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Background))
 }
 
 /// `isolation`.
-pub(super) fn isolation(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
     let flows = flows(e, Role::Isolation);
     if flows.is_empty() {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
@@ -202,7 +202,7 @@ pub(super) fn isolation(e: &PfcEvidence) -> Finding {
 }
 
 /// `test-traffic` of case 3 and `no-loss` of case 4.
-pub(super) fn test_undisturbed(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn test_undisturbed(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Test))
 }
 
@@ -239,7 +239,7 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
 }
 
 /// `paused`.
-pub(super) fn paused(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn paused(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let (Some(storm), Some(data)) = (&e.storm, e.span(Phase::Storm)) else {
         finding.undecided("the storm", "traffic during a storm", "none");
@@ -278,7 +278,7 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
                     unexcused.len(),
                     ms(leak.saturating_sub(data.from))
                 );
-                finding.expect(what, "0", actual, false, true);
+                finding.prove(what, "0", actual, false, true);
             }
             (None, 0, Some(first)) if first < end => {
                 finding.undecided(
@@ -290,7 +290,7 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
                     ),
                 );
             }
-            (None, 0, _) => finding.expect(what, "0", "0", true, false),
+            (None, 0, _) => finding.prove(what, "0", "0", true, false),
             (None, count, _) => {
                 finding.undecided(what, "0", format!("{count}, all where the storm had a gap"))
             }
@@ -300,7 +300,7 @@ pub(super) fn paused(e: &PfcEvidence) -> Finding {
 }
 
 /// `delivered`.
-pub(super) fn delivered(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn delivered(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     expect_all(
         &mut finding,
@@ -401,7 +401,7 @@ fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
 }
 
 /// `resume`.
-pub(super) fn resume(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn resume(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let test = flows(e, Role::Test);
     if e.span(Phase::Resume).is_none() {

@@ -3,8 +3,8 @@
 use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;
 
-use super::finding::Finding;
 use super::mac::{self, Counted, Witness};
+use crate::cases::finding::Finding;
 use crate::evidence::pfc::{FlowReceived, PfcEvidence};
 
 fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
@@ -12,11 +12,11 @@ fn total(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
 }
 
 fn expect_none(finding: &mut Finding, what: &str, found: u64) {
-    finding.expect(what, "0", found.to_string(), found == 0, true);
+    finding.prove(what, "0", found.to_string(), found == 0, true);
 }
 
 /// `no-duplicate`.
-pub(super) fn no_duplicate(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     expect_none(
         &mut finding,
@@ -35,7 +35,7 @@ pub(super) fn no_duplicate(e: &PfcEvidence) -> Finding {
 }
 
 /// `no-reorder`.
-pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     expect_none(
         &mut finding,
@@ -54,7 +54,7 @@ pub(super) fn no_reorder(e: &PfcEvidence) -> Finding {
 }
 
 /// `no-corruption`.
-pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_corruption(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let arrived = total(e, |flow| flow.frames + flow.duplicate);
     let verified = total(e, |flow| {
@@ -90,7 +90,7 @@ pub(super) fn no_corruption(e: &PfcEvidence) -> Finding {
 }
 
 /// `no-remark`.
-pub(super) fn no_remark(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let (remarked, untagged) = (
         total(e, |flow| flow.remarked),
@@ -113,7 +113,7 @@ pub(super) fn no_remark(e: &PfcEvidence) -> Finding {
 }
 
 /// `no-pfc-on-lossy`.
-pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let witness = mac::witness(e);
     for priority in Priority::all().filter(|priority| !e.plan.is_lossless(*priority)) {
@@ -125,8 +125,8 @@ pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
             let found = mac::xoff_at_rx(e, priority)
                 .map_or_else(|| mac::xoff(mac, priority), Counted::Some);
             match found {
-                Counted::Some(how) => finding.expect(what, "0", how, false, true),
-                Counted::None(how) => finding.expect(what, "0", how, true, false),
+                Counted::Some(how) => finding.prove(what, "0", how, false, true),
+                Counted::None(how) => finding.prove(what, "0", how, true, false),
                 Counted::Unknown(why) => finding.undecided(what, "0", why),
             }
             continue;
@@ -142,7 +142,7 @@ pub(super) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
 }
 
 /// `no-mac-control-forwarded`.
-pub(super) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let sent = e.storm.as_ref().map_or(0, |storm| storm.frames);
     if sent == 0 {
@@ -154,7 +154,7 @@ pub(super) fn no_mac_control_forwarded(e: &PfcEvidence) -> Finding {
             mac.interface, mac.driver
         );
         match mac::storm_at_tx(e, mac) {
-            Counted::None(how) => finding.expect(what, "0", how, true, false),
+            Counted::None(how) => finding.prove(what, "0", how, true, false),
             Counted::Some(how) | Counted::Unknown(how) => finding.undecided(
                 what,
                 "0",

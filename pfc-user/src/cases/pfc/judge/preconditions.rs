@@ -3,44 +3,55 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::finding::ms;
-use super::mac;
-use super::probe;
+use super::{Pfc, mac, probe};
+use crate::cases::finding::ms;
+use crate::cases::judge::Precondition;
 use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
-/// Whether the precondition of that name is met for `check`; else why not.
-pub(super) fn met(name: &str, check: &str, e: &PfcEvidence) -> Result<(), String> {
-    match name {
-        "ports" => ports(e),
-        "accounting" => accounting(e),
-        "baseline" => baseline(e, check),
-        "rate" => rate(e),
-        "storm-continuity" => storm_continuity(e),
-        "storm-arrival" => probe::storm_arrival(e),
-        "pfc-visible" => pfc_visible(e),
-        // Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
-        "honoured" => Ok(()),
-        // Weighed attempt by attempt by the checks of the probe.
-        "probe-latency" => Ok(()),
-        other => Err(format!("the precondition `{other}` is not known")),
-    }
-}
-
-/// Whether the precondition of that name, where it is not met, explains even a failure of `check` that no loss or lateness
-/// of the tester's own does: without carrier, at another speed or with a watchdog at work, a pause does not last as long as
-/// was asked, and frames are lost. None of these makes a DUT double, damage, re-mark, send or forward a frame.
-pub(super) fn explains(name: &str, check: &str) -> bool {
-    const ON_WHAT_ARRIVED: [&str; 6] = [
-        "no-pfc-on-lossy",
-        "no-duplicate",
-        "no-reorder",
-        "no-corruption",
-        "no-remark",
-        "no-mac-control-forwarded",
-    ];
-    name == "ports" && !ON_WHAT_ARRIVED.contains(&check)
-}
+/// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no loss
+/// or lateness of the tester does: a pause then does not last as long as was asked, and frames are
+/// lost.
+pub(in crate::cases::pfc) const PORTS: Precondition<Pfc> = Precondition {
+    explains_certain: true,
+    ..PORTS_OF_ARRIVALS
+};
+/// The same for checks on frames that arrived: nothing of it makes a DUT double, damage, re-mark,
+/// send or forward a frame.
+pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Precondition<Pfc> =
+    Precondition::<Pfc>::new("ports", ports);
+/// The tester's side lost nothing.
+pub(in crate::cases::pfc) const ACCOUNTING: Precondition<Pfc> =
+    Precondition::<Pfc>::new("accounting", accounting);
+/// Every flow arrived in the baseline.
+pub(in crate::cases::pfc) const BASELINE: Precondition<Pfc> =
+    Precondition::<Pfc>::new("baseline", |e| baseline(e, None));
+/// The test traffic arrived in the baseline.
+pub(in crate::cases::pfc) const BASELINE_OF_TEST: Precondition<Pfc> =
+    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Test)));
+/// The background traffic arrived in the baseline.
+pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Precondition<Pfc> =
+    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Background)));
+/// The lossless traffic that is not stormed arrived in the baseline.
+pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Precondition<Pfc> =
+    Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Isolation)));
+/// The sender kept its rate.
+pub(in crate::cases::pfc) const RATE: Precondition<Pfc> = Precondition::<Pfc>::new("rate", rate);
+/// The storm had no gap above its pause time.
+pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
+    Precondition::<Pfc>::new("storm-continuity", storm_continuity);
+/// The DUT was shown to receive the pause frames of the storm's port.
+pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
+    Precondition::<Pfc>::new("storm-arrival", probe::storm_arrival);
+/// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
+pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
+    Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
+/// Excuses a loss of lossless frames and nothing else; weighed where losses are counted.
+pub(in crate::cases::pfc) const HONOURED: Precondition<Pfc> =
+    Precondition::<Pfc>::new("honoured", |_| Ok(()));
+/// Weighed attempt by attempt by the checks of the probe.
+pub(in crate::cases::pfc) const PROBE_LATENCY: Precondition<Pfc> =
+    Precondition::<Pfc>::new("probe-latency", |_| Ok(()));
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {
@@ -167,28 +178,15 @@ pub(super) fn name(flow: &FlowPlan) -> String {
     }
 }
 
-/// Flows whose arrival the check rests on.
-fn subject<'e>(e: &'e PfcEvidence, check: &str) -> impl Iterator<Item = &'e FlowPlan> {
-    let role = match check {
-        "paused" | "delivered" | "resume" | "test-traffic" => Some(Role::Test),
-        "background" => Some(Role::Background),
-        "isolation" => Some(Role::Isolation),
-        _ => None,
+/// Every flow of `role`, or of all, arrived.
+fn baseline(e: &PfcEvidence, role: Option<Role>) -> Result<(), String> {
+    let subject = |flow: &&FlowPlan| role.is_none_or(|role| flow.role == role);
+    let is_dead = |flow: &&FlowPlan| {
+        let received = e.received(flow.id, Phase::Baseline);
+        received.is_none_or(|received| received.frames == 0)
     };
-    e.plan
-        .flows
-        .iter()
-        .filter(move |flow| role.is_none_or(|role| flow.role == role))
-}
-
-fn baseline(e: &PfcEvidence, check: &str) -> Result<(), String> {
-    let dead: Vec<String> = subject(e, check)
-        .filter(|flow| {
-            e.received(flow.id, Phase::Baseline)
-                .is_none_or(|received| received.frames == 0)
-        })
-        .map(name)
-        .collect();
+    let flows = e.plan.flows.iter().filter(subject);
+    let dead: Vec<String> = flows.filter(is_dead).map(name).collect();
     if dead.is_empty() {
         return Ok(());
     }
@@ -349,9 +347,4 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
         "the storm had {count} gaps above its pause time of {pause}, the largest {}",
         ms(largest)
     ))
-}
-
-/// Whether PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
-fn pfc_visible(e: &PfcEvidence) -> Result<(), String> {
-    mac::witness(e).map(|_| ())
 }

@@ -4,7 +4,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
 use super::delivery;
-use super::finding::{Finding, ms};
+use crate::cases::finding::{Finding, ms};
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
 
@@ -165,7 +165,7 @@ fn judge_attempts(
 }
 
 /// `response`.
-pub(super) fn response(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
     let mut losses = Finding::new();
     delivery::expect_none_lost_by_probe(&mut losses, e);
     let mut finding = judge_attempts(e, |finding, probe, traffic| {
@@ -189,7 +189,7 @@ pub(super) fn response(e: &PfcEvidence) -> Finding {
                 .rev()
                 .find(|arrival| arrival.time <= allowed)
                 .map_or(0, |arrival| arrival.time);
-            finding.expect(
+            finding.prove(
                 format!("frames of priority {priority} between max_response after the XOFF and the end of its quanta"),
                 "0",
                 match early.first() {
@@ -225,7 +225,7 @@ fn too_short(e: &PfcEvidence, probe: &ProbeReport) -> String {
 }
 
 /// `xon`.
-pub(super) fn xon(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
     judge_attempts(e, |finding, probe, traffic| {
         let Some((xoff, xon)) = probe.xon else {
             return Err("no XON was sent".into());
@@ -262,7 +262,7 @@ pub(super) fn xon(e: &PfcEvidence) -> Finding {
                 .map(|arrival| arrival.time)
                 .filter(|time| *time >= xon.before)
                 .min();
-            finding.expect(
+            finding.prove(
                 format!("first frame of priority {priority} after the XON"),
                 format!("within {}", ms(e.limits.max_response)),
                 first.map_or("never".into(), |first| ms(first - xon.before)),

@@ -4,10 +4,10 @@ use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::finding::{Finding, ms};
 use super::mac;
 use super::preconditions::{lost_by_tester, stalled_within, stalls, withheld};
 use crate::case::Figure;
+use crate::cases::finding::{Finding, ms};
 use crate::evidence::pfc::{PfcEvidence, Stall, StormReport};
 use crate::plan::Nanos;
 
@@ -116,7 +116,7 @@ fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
 }
 
 /// `no-dip`.
-pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let (lossless, lossy): (Vec<Priority>, Vec<Priority>) = Priority::all()
         .filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p))
@@ -178,7 +178,7 @@ pub(super) fn no_dip(e: &PfcEvidence) -> Finding {
                 );
             }
             if let Some((share, at)) = worst {
-                finding.expect(
+                finding.prove(
                     format!("least share received of the {name} frames offered in 100 ms of phase {phase:?}"),
                     format!(">= {DIP_SHARE}"),
                     format!("{share:.4} ({})", place(at)),
@@ -243,7 +243,7 @@ fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
 }
 
 /// `throughput`.
-pub(super) fn throughput(e: &PfcEvidence) -> Finding {
+pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
     let mut finding = Finding::new();
     let what = "received layer-1 rate as a share of the offered";
     let expected = format!(">= {}", e.limits.min_throughput);
@@ -270,7 +270,7 @@ pub(super) fn throughput(e: &PfcEvidence) -> Finding {
             ),
         );
     } else {
-        finding.expect(
+        finding.prove(
             what,
             expected,
             actual,

@@ -11,6 +11,7 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 
+use crate::cases::mad::session::KeyJournal;
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Journal, KeyNote};
 use crate::mad::m_key::{self, Protection};
@@ -20,15 +21,6 @@ use crate::mad::timing::MOST_WAIT;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Requests are lost on the way now and then (VL15).
 const ATTEMPTS: u32 = 3;
-
-/// Where it is written down how the DUT's M_Key was, so that a later run can restore it when this one is killed.
-pub trait KeyJournal {
-    /// Called before the first Set of a repetition, with what the DUT has and how long its answers may take. What is to be restored:
-    /// `found` of the first call since the last [`KeyJournal::forget`], as later ones may see what a repetition could not put back.
-    fn remember(&mut self, found: &Protection, answer_time: Duration) -> Result<Protection>;
-    /// Called when a Get has shown that all is as it was found.
-    fn forget(&mut self) -> Result<()>;
-}
 
 /// The machine's journal, for all repetitions of a run.
 pub struct MachineJournal<'c> {

@@ -2,48 +2,39 @@
 
 use std::fmt::Display;
 
-use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
-use ib_mad::mad::{AttributeId, Status};
+use ib_mad::attr::{NodeInfo, NodeType, SwitchInfo};
+use ib_mad::mad::AttributeId;
 use ib_mad::smp::{DATA, Smp};
 
-use super::contact::{answered, is_good};
-use super::finding::Finding;
-use super::view::{Asking, View};
-use crate::cases::mad::live::BLOCKS;
+use super::stimulate::BLOCKS;
+use crate::case::{CheckResult, Verdict};
+use crate::cases::finding::Finding;
+use crate::cases::mad::judge::contact::{answered, is_good};
+use crate::cases::mad::judge::decoded::{Asking, View};
+use crate::cases::mad::judge::steps::{not_reached, sent, valued};
+use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
-use crate::plan::mad::MadStimulus;
 
-/// Code for a modifier or a field that the DUT does not support.
-pub(super) const CODE: u8 = 7;
+/// Status code for an attribute that the DUT does not support.
+const CODE: u8 = 7;
 
-pub(super) fn decoded<A: Attribute>(view: &View<'_>, purpose: Purpose) -> Option<A> {
-    let asking = view.asking(purpose)?;
-    asking
-        .answer()
-        .filter(|answer| answer.status() == Status::OK)?
-        .decode()
-        .ok()
-}
-
-/// Why the document does not apply to this DUT: its notes, and step 7.
-pub(super) fn not_applicable(view: &View<'_>) -> Option<String> {
-    if view.e.plan.stimulus != MadStimulus::LinearForwardingTable {
-        return None;
-    }
-    let node: NodeInfo = decoded(view, Purpose::NodeInfo)?;
+/// The document is about a switch (its notes) without a linear forwarding table (step 7).
+pub(super) fn applies(view: &View<'_>) -> Result<(), String> {
+    let Some(node) = view.attribute::<NodeInfo>(Purpose::NodeInfo) else {
+        return Ok(());
+    };
     if node.node_type() != NodeType::Switch {
-        return Some(format!(
+        return Err(format!(
             "the DUT is no switch: NodeInfo:NodeType is {:?}",
             node.node_type()
         ));
     }
-    let switch: SwitchInfo = decoded(view, Purpose::SwitchInfo)?;
-    (switch.linear_fdb_cap() != 0).then(|| {
-        format!(
-            "the DUT has a linear forwarding table: LinearFDBCap is {}",
-            switch.linear_fdb_cap()
-        )
-    })
+    match switch(view).map(|switch| switch.linear_fdb_cap()) {
+        None | Some(0) => Ok(()),
+        Some(capacity) => Err(format!(
+            "the DUT has a linear forwarding table: LinearFDBCap is {capacity}"
+        )),
+    }
 }
 
 pub(super) fn node_info(view: &View<'_>) -> Finding {
@@ -56,7 +47,7 @@ pub(super) fn switch_info(view: &View<'_>) -> Finding {
 
 fn info(view: &View<'_>, purpose: Purpose) -> Finding {
     let Some(asking) = view.asking(purpose) else {
-        return Finding::not_reached("not reached");
+        return Finding::inconclusive("not reached");
     };
     let mut finding = Finding::new();
     if let Some(answer) = answered(view, &mut finding, &asking) {
@@ -66,8 +57,8 @@ fn info(view: &View<'_>, purpose: Purpose) -> Finding {
 }
 
 pub(super) fn random_fdb_cap(view: &View<'_>) -> Finding {
-    let Some(switch) = decoded::<SwitchInfo>(view, Purpose::SwitchInfo) else {
-        return Finding::not_reached("SwitchInfo was not read");
+    let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) else {
+        return Finding::inconclusive("SwitchInfo was not read");
     };
     let mut finding = Finding::new();
     finding.expect(
@@ -213,4 +204,57 @@ fn each<W: Display>(
         enough(&mut finding, count);
     }
     finding
+}
+
+/// The outcome of a step of the document.
+pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
+    match step {
+        "init 1" => checked(checks, &["port-state"]),
+        "1" => sent(view, Purpose::NodeInfo),
+        "2" => valued(
+            checks,
+            "node-info",
+            view.attribute::<NodeInfo>(Purpose::NodeInfo),
+            |node| {
+                format!(
+                    "NumPorts = {}, NodeType {:?}",
+                    node.num_ports(),
+                    node.node_type()
+                )
+            },
+        ),
+        "3" => sent(view, Purpose::SwitchInfo),
+        "4" => valued(checks, "switch-info", switch(view), |_| "SwitchInfo".into()),
+        "5" => valued(checks, "switch-info", switch(view), |switch| {
+            format!("LinearFDBCap = {}", switch.linear_fdb_cap())
+        }),
+        "6" => valued(checks, "switch-info", switch(view), |switch| {
+            format!("RandomFDBCap = {}", switch.random_fdb_cap())
+        }),
+        "7" => match switch(view) {
+            Some(switch) if switch.linear_fdb_cap() == 0 => {
+                ("LinearFDBCap = 0: the test applies".into(), Verdict::Pass)
+            }
+            Some(switch) => (
+                format!("LinearFDBCap = {}: the test is NA", switch.linear_fdb_cap()),
+                Verdict::NotApplicable,
+            ),
+            None => not_reached(),
+        },
+        "8" => checked(checks, &["random-fdb-cap"]),
+        "9" | "10" => sent(view, Purpose::SetBlock),
+        "11" => checked(checks, &["set-answered"]),
+        "12" => checked(checks, &["set-attribute", "set-modifier", "set-status"]),
+        "13" | "14" => sent(view, Purpose::GetBlock),
+        "15" => checked(checks, &["get-answered"]),
+        "16" => checked(
+            checks,
+            &["get-attribute", "get-modifier", "get-status", "get-data"],
+        ),
+        _ => not_reached(),
+    }
+}
+
+fn switch(view: &View<'_>) -> Option<SwitchInfo> {
+    view.attribute(Purpose::SwitchInfo)
 }

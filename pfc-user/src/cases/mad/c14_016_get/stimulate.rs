@@ -4,15 +4,19 @@ use anyhow::{Context as _, anyhow};
 use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::smp::Smp;
 
-use super::session::{Contact, Session, Stop, TRIES, port_info};
+use crate::cases::mad::session::{Contact, Session, Stop, TRIES, port_info};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
+use crate::plan::mad::MadStimulus;
 
 /// The whole is done so often while the violations stay 0: the Get with the wrong key may not have reached the DUT.
 const ATTEMPTS: u32 = 3;
 
-pub(super) fn run(session: &mut Session<'_, '_>, bits: u8) -> Result<(), Stop> {
+pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
+    let MadStimulus::MKeyGet(bits) = session.plan.stimulus else {
+        return Err(Stop::Failed(anyhow!("the plan names no protect bits")));
+    };
     let Some(contact) = session.contact()? else {
         return Ok(());
     };

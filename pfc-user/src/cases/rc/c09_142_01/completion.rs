@@ -1,12 +1,13 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::super::stimulate::{FLUSHED, READ};
 use super::requests::{bounds, may_be_late, within};
-use super::view::View;
-use super::{ms, no_test, state};
 use crate::agent::protocol::State;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
+use crate::cases::finding::ms;
+use crate::cases::rc::judge::decoded::View;
+use crate::cases::rc::judge::{no_test, state};
+use crate::cases::rc::stimulate::{FLUSHED, READ};
 
 /// `ibv_wc_status`.
 const WR_FLUSH_ERR: u32 = 5;
@@ -93,7 +94,7 @@ pub(super) fn qp_error(view: &View<'_>) -> Finding {
         return no_test();
     };
     let Some(found) = state(test.phase) else {
-        return Finding::not_reached("its state was not read");
+        return Finding::inconclusive("its state was not read");
     };
     let mut finding = Finding::new();
     finding.equal(
@@ -106,7 +107,7 @@ pub(super) fn qp_error(view: &View<'_>) -> Finding {
 
 pub(super) fn flush(view: &View<'_>) -> Finding {
     let Some(flush) = &view.e.flush else {
-        return Finding::not_reached("no READ was posted to a queue pair in error");
+        return Finding::inconclusive("no READ was posted to a queue pair in error");
     };
     let mut finding = Finding::new();
     if let Some(refused) = &flush.refused {

@@ -1,9 +1,11 @@
 //! What has to hold before a verdict is given.
 
-use super::view::View;
 use crate::agent::protocol::State;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
+use crate::cases::judge::Precondition;
+use crate::cases::rc::judge::Rc;
+use crate::cases::rc::judge::decoded::View;
 use crate::evidence::rc::Phase;
 
 /// Whether the document applies: the testbed's word, or else the device's.
@@ -27,42 +29,64 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
     finding
 }
 
-/// Why the precondition of that name is not met, for a check that looks at `phase`.
-pub(super) fn unmet(precondition: &str, view: &View<'_>, phase: Option<&Phase>) -> Option<String> {
-    match precondition {
-        "qualifier" => {
-            let Finding {
-                verdict, reason, ..
-            } = qualifier(view);
-            (verdict == Verdict::Inconclusive).then_some(reason)
-        }
-        "neighbour" => view
-            .e
-            .unreachable
-            .as_ref()
-            .map(|why| format!("the DUT does not reach the tester: {why}")),
-        "path" => path(view),
-        "attributes" => attributes(view, phase?),
-        "records" => (phase?.lost > 0).then(|| {
-            format!(
-                "{} packets came of which there is no record",
-                phase.map_or(0, |phase| phase.lost)
-            )
-        }),
-        "drops" => {
-            let drops = phase?.drops.iter().filter(|(_, count)| *count > 0);
-            let drops: Vec<String> = drops
-                .map(|(counter, count)| format!("{counter} rose by {count}"))
-                .collect();
-            (!drops.is_empty()).then(|| {
-                format!(
-                    "the tester's side of the link lost frames: {}",
-                    drops.join(", ")
-                )
-            })
-        }
-        other => Some(format!("there is no precondition `{other}`")),
+/// It is known if the document applies.
+pub(super) const QUALIFIER: Precondition<Rc> = Precondition::<Rc>::new("qualifier", |view| {
+    let finding = qualifier(view);
+    match finding.verdict {
+        Verdict::Inconclusive => Err(finding.reason),
+        _ => Ok(()),
     }
+});
+/// The DUT resolves the tester's address.
+pub(super) const NEIGHBOUR: Precondition<Rc> =
+    Precondition::<Rc>::new("neighbour", |view| match &view.e.unreachable {
+        Some(why) => Err(format!("the DUT does not reach the tester: {why}")),
+        None => Ok(()),
+    });
+/// Something of the DUT came in.
+pub(super) const PATH: Precondition<Rc> =
+    Precondition::<Rc>::new("path", |view| path(view).map_or(Ok(()), Err));
+/// The DUT took the attributes of the test's queue pair.
+pub(super) const ATTRIBUTES: Precondition<Rc> = Precondition::<Rc>::new("attributes", |view| {
+    of(&view.e.test, |test| attributes(view, test))
+});
+/// The same in the positive control.
+pub(super) const ATTRIBUTES_OF_CONTROL: Precondition<Rc> =
+    Precondition::<Rc>::new("attributes", |view| {
+        of(&view.e.control, |control| attributes(view, control))
+    });
+/// No packet of the test was left without a record.
+pub(super) const RECORDS: Precondition<Rc> =
+    Precondition::<Rc>::new("records", |view| of(&view.e.test, records));
+/// The same in the positive control.
+pub(super) const RECORDS_OF_CONTROL: Precondition<Rc> =
+    Precondition::<Rc>::new("records", |view| of(&view.e.control, records));
+/// The tester's side of the link lost nothing in the test.
+pub(super) const DROPS: Precondition<Rc> =
+    Precondition::<Rc>::new("drops", |view| of(&view.e.test, drops));
+/// The same in the positive control.
+pub(super) const DROPS_OF_CONTROL: Precondition<Rc> =
+    Precondition::<Rc>::new("drops", |view| of(&view.e.control, drops));
+
+/// A phase that was not reached has nothing against it.
+fn of(phase: &Option<Phase>, wrong: impl Fn(&Phase) -> Option<String>) -> Result<(), String> {
+    phase.as_ref().and_then(wrong).map_or(Ok(()), Err)
+}
+
+fn records(phase: &Phase) -> Option<String> {
+    let lost = phase.lost;
+    (lost > 0).then(|| format!("{lost} packets came of which there is no record"))
+}
+
+fn drops(phase: &Phase) -> Option<String> {
+    let drops = phase.drops.iter().filter(|(_, count)| *count > 0);
+    let drops: Vec<String> = drops
+        .map(|(counter, count)| format!("{counter} rose by {count}"))
+        .collect();
+    (!drops.is_empty()).then(|| {
+        let drops = drops.join(", ");
+        format!("the tester's side of the link lost frames: {drops}")
+    })
 }
 
 /// Nothing that is for the tester's queue pair has come in: the DUT may not be there, or the adapter may keep RoCE frames from XDP.

@@ -1,9 +1,9 @@
 //! What is reported and not judged.
 
-use super::super::stimulate::FLUSHED;
-use super::ms;
-use super::view::{Decoded, PhaseView, View};
 use crate::case::Figure;
+use crate::cases::finding::ms;
+use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
+use crate::cases::rc::stimulate::FLUSHED;
 use crate::roce;
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {

@@ -3,26 +3,21 @@
 use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 
-use super::contact::{answered, form, is_good, ms};
-use super::finding::Finding;
-use super::forwarding_table::CODE;
-use super::view::{Asked, Asking, Stray, View};
-use crate::case::Verdict;
+use crate::case::{CheckResult, Verdict};
+use crate::cases::finding::{Finding, ms};
+use crate::cases::mad::judge::contact::{answered, form, is_good};
+use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
+use crate::cases::mad::judge::steps::{not_reached, sent};
+use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::Nanos;
-use crate::plan::mad::MadStimulus;
 
-/// So often it is all done while the violations stay 0.
+/// Status code for a field that the DUT does not support.
+const CODE: u8 = 7;
+/// Attempts at the whole while the violations stay 0.
 const ATTEMPTS: usize = 3;
-
-pub(super) fn bits(view: &View<'_>) -> u8 {
-    match view.e.plan.stimulus {
-        MadStimulus::MKeyGet(bits) => bits,
-        MadStimulus::LinearForwardingTable => 0,
-    }
-}
 
 /// Judges each asking of `purpose` whose answer is PortInfo with status 0.
 fn each(
@@ -38,7 +33,7 @@ fn each(
         }
     }
     if finding.assertions.is_empty() {
-        Finding::not_reached("not reached")
+        Finding::inconclusive("not reached")
     } else {
         finding
     }
@@ -54,7 +49,7 @@ fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        Finding::not_reached("not reached")
+        Finding::inconclusive("not reached")
     } else {
         finding
     }
@@ -78,7 +73,7 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        Finding::not_reached("not reached")
+        Finding::inconclusive("not reached")
     } else {
         finding
     }
@@ -99,7 +94,7 @@ fn without_lid(view: &View<'_>) -> Option<String> {
 /// What a Set is to have done is judged by the Get after it alone: its answer shows M_Key 0 where it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::KeySet);
-    let bits = bits(view);
+    let bits = view.protect_bits();
     let shown = view.askings(Purpose::KeyShown);
     for asking in &shown {
         match asking.last().port() {
@@ -137,21 +132,30 @@ pub(super) fn own_key_value(view: &View<'_>) -> Finding {
     })
 }
 
-const ANSWERS: &str = "a subcase of protect bits 0 and 1";
-const IS_SILENT: &str = "a subcase of protect bits 2 and 3";
-
-pub(super) fn other_key_answered(view: &View<'_>) -> Finding {
-    match bits(view) {
-        0 | 1 => all_answered(view, Purpose::OtherKey),
-        _ => Finding::not_applicable(ANSWERS),
+/// The subcases in which a DUT answers M_KEY_OTHER.
+pub(super) fn answers_other_key(view: &View<'_>) -> Result<(), String> {
+    match view.protect_bits() {
+        0 | 1 => Ok(()),
+        _ => Err("a subcase of protect bits 0 and 1".into()),
     }
 }
 
+/// The subcases in which a DUT does not answer M_KEY_OTHER.
+pub(super) fn refuses_other_key(view: &View<'_>) -> Result<(), String> {
+    match view.protect_bits() {
+        0 | 1 => Err("a subcase of protect bits 2 and 3".into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn other_key_answered(view: &View<'_>) -> Finding {
+    all_answered(view, Purpose::OtherKey)
+}
+
 pub(super) fn other_key_value(view: &View<'_>) -> Finding {
-    let expected = match bits(view) {
+    let expected = match view.protect_bits() {
         0 => view.dut_key(),
-        1 => MKey(0),
-        _ => return Finding::not_applicable(ANSWERS),
+        _ => MKey(0),
     };
     each(view, Purpose::OtherKey, |finding, _, port| {
         finding.equal("M_Key", expected, port.m_key())
@@ -159,9 +163,6 @@ pub(super) fn other_key_value(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn no_violation(view: &View<'_>) -> Finding {
-    if bits(view) >= 2 {
-        return Finding::not_applicable(ANSWERS);
-    }
     each(view, Purpose::OtherKey, |finding, asking, port| {
         if let Some(left) = not_cleared(view, asking.last()) {
             return finding.undecided("M_KeyViolations", 0, left);
@@ -181,15 +182,12 @@ fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
 }
 
 pub(super) fn no_answer(view: &View<'_>) -> Finding {
-    if bits(view) < 2 {
-        return Finding::not_applicable(IS_SILENT);
-    }
     let time = view.answer_time();
     if time > MOST_WAIT {
         let reason = format!(
             "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than {MOST_WAIT:?} is not waited"
         );
-        return Finding::not_reached(reason);
+        return Finding::inconclusive(reason);
     }
     let mut finding = Finding::new();
     let askings = view.askings(Purpose::OtherKey);
@@ -200,7 +198,7 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
         silence(view, asked, has_arrived, &mut finding);
     }
     if finding.assertions.is_empty() {
-        Finding::not_reached("not reached")
+        Finding::inconclusive("not reached")
     } else {
         finding
     }
@@ -323,16 +321,10 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
 }
 
 pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
-    if bits(view) < 2 {
-        return Finding::not_applicable(IS_SILENT);
-    }
     all_answered(view, Purpose::DutKey)
 }
 
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
-    if bits(view) < 2 {
-        return Finding::not_applicable(IS_SILENT);
-    }
     let count = view.askings(Purpose::DutKey).len();
     let mut attempt = 0;
     each(view, Purpose::DutKey, |finding, asking, port| {
@@ -383,8 +375,8 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
     let (Some(original), Some(asking)) = (view.original(), view.asking(Purpose::Restored)) else {
         let sets = [Purpose::KeySet, Purpose::Reset, Purpose::Restore];
         return match sets.into_iter().find_map(|purpose| view.asking(purpose)) {
-            None => Finding::not_reached("no Set was sent, so that nothing was to be restored"),
-            Some(_) => Finding::not_reached("it was not shown by a Get"),
+            None => Finding::inconclusive("no Set was sent, so that nothing was to be restored"),
+            Some(_) => Finding::inconclusive("it was not shown by a Get"),
         };
     };
     let mut finding = Finding::new();
@@ -401,4 +393,25 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
         ),
     }
     finding
+}
+
+/// The outcome of a step of the document.
+pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
+    match (step, view.protect_bits()) {
+        ("init 1", _) => checked(checks, &["port-state"]),
+        ("init 2" | "init 3", _) => checked(checks, &["key-set"]),
+        ("1.1", _) => sent(view, Purpose::OwnKey),
+        ("1.2", _) => checked(checks, &["own-key-answered"]),
+        ("1.3", _) => checked(checks, &["own-key-value"]),
+        ("1.4", _) => sent(view, Purpose::OtherKey),
+        ("2", 0 | 1) => checked(checks, &["other-key-answered"]),
+        ("3", 0 | 1) => checked(checks, &["other-key-value", "no-violation"]),
+        ("4", 0 | 1) | ("6", _) => checked(checks, &["reset"]),
+        ("2", _) => checked(checks, &["no-answer"]),
+        ("3", _) => sent(view, Purpose::DutKey),
+        ("4", _) => checked(checks, &["dut-key-answered"]),
+        ("5", _) => checked(checks, &["one-violation"]),
+        ("end", _) => checked(checks, &["restored"]),
+        _ => not_reached(),
+    }
 }

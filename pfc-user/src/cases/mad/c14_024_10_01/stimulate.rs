@@ -3,12 +3,12 @@
 use ib_mad::attr::{Attribute, NodeInfo, NodeType, SwitchInfo};
 use ib_mad::mad::{AttributeId, MKey, Method, Status};
 
-use super::session::{Session, Stop, TRIES};
+use crate::cases::mad::session::{Session, Stop, TRIES};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key;
 
 /// Attribute modifiers of LinearForwardingTable: 48 K LIDs in blocks of 64.
-pub(in crate::cases::mad) const BLOCKS: u32 = 768;
+pub(super) const BLOCKS: u32 = 768;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let Some(contact) = session.contact()? else {

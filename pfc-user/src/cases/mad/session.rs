@@ -1,4 +1,5 @@
-//! What both cases have in common: exchanges that are repeated and recorded, and the DUT's first words.
+//! One repetition under way: requests that are repeated and recorded, and the DUT's first answers.
+//! Works on any transport, so that the cases also run on a simulated one.
 
 use std::time::Duration;
 
@@ -9,9 +10,8 @@ use ib_mad::requester::{self, Outcome, StrayKind};
 use ib_mad::smp::{Path, Route, Smp};
 use ib_mad::transport::{ReceiveError, Time, Transport};
 
-use super::Live;
+use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::driver::bringup::mad::KeyJournal;
 use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};
@@ -19,7 +19,19 @@ use crate::plan::Nanos;
 use crate::plan::mad::MadPlan;
 
 /// A request is sent so often until it is answered: VL15 may lose a packet, and a DUT may be busy.
-pub(in crate::cases::mad) const TRIES: usize = 3;
+pub(super) const TRIES: usize = 3;
+
+/// Where the protection of the DUT is written down, so that a later run can restore it when this
+/// one is killed.
+pub trait KeyJournal {
+    /// Called before the first Set of a repetition, with the DUT's protection and the longest time
+    /// of an answer. Returns the protection to restore: `found` of the first call since the last
+    /// [`KeyJournal::forget`], as later calls may see what a repetition could not put back.
+    fn remember(&mut self, found: &Protection, answer_time: Duration)
+    -> anyhow::Result<Protection>;
+    /// Called when a Get has shown that everything is as it was found.
+    fn forget(&mut self) -> anyhow::Result<()>;
+}
 
 /// Why a repetition ended early.
 #[derive(Debug)]
@@ -58,7 +70,7 @@ pub(super) struct Contact {
 
 /// One repetition under way.
 pub(super) struct Session<'s, 'l> {
-    live: &'s mut Live<'l>,
+    equipment: &'s mut Equipment<'l>,
     pub(super) plan: &'s MadPlan,
     pub(super) attempt: u32,
     /// What is to be restored.
@@ -75,10 +87,10 @@ pub(super) struct Session<'s, 'l> {
 }
 
 impl<'s, 'l> Session<'s, 'l> {
-    pub(super) fn new(live: &'s mut Live<'l>, plan: &'s MadPlan) -> Self {
+    pub(super) fn new(equipment: &'s mut Equipment<'l>, plan: &'s MadPlan) -> Self {
         let wait = Duration::from_nanos(plan.timeout);
         Self {
-            live,
+            equipment,
             plan,
             attempt: 1,
             original: None,
@@ -104,20 +116,20 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     pub(super) fn announce(&mut self, phase: &'static str) {
-        (self.live.events)(Event::PhaseBegins { phase });
+        (self.equipment.events)(Event::PhaseBegins { phase });
     }
 
     pub(super) fn note(&mut self, note: String) {
-        (self.live.events)(Event::Note(note));
+        (self.equipment.events)(Event::Note(note));
     }
 
     pub(super) fn journal(&mut self) -> Option<&mut (dyn KeyJournal + 'l)> {
-        self.live.journal.as_deref_mut()
+        self.equipment.journal.as_deref_mut()
     }
 
     /// A request for `attribute` of the DUT.
     pub(super) fn request(&self, method: Method, attribute: AttributeId, modifier: u32) -> Smp {
-        Smp::request(method, attribute, modifier, &self.live.config.route)
+        Smp::request(method, attribute, modifier, &self.equipment.route)
     }
 
     /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`. What is done
@@ -173,7 +185,7 @@ impl<'s, 'l> Session<'s, 'l> {
         request: &Smp,
         key: MKey,
     ) -> Result<Option<Smp>, Stop> {
-        let route = self.live.config.route.clone();
+        let route = self.equipment.route.clone();
         self.once_by(purpose, request, key, &route)
     }
 
@@ -184,20 +196,20 @@ impl<'s, 'l> Session<'s, 'l> {
         key: MKey,
         route: &Route,
     ) -> Result<Option<Smp>, Stop> {
-        if !self.uninterrupted && (self.live.interrupted)() {
+        if !self.uninterrupted && (self.equipment.interrupted)() {
             return Err(Stop::Interrupted);
         }
         let mut request = request.clone();
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
         let mut exchange = self
-            .live
+            .equipment
             .requester
             .exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             // The wish has been heard, and would end each wait.
-            self.live.requester.transport().set_wake(None);
-            exchange = self.live.requester.exchange(request, route, self.wait);
+            self.equipment.requester.transport().set_wake(None);
+            exchange = self.equipment.requester.exchange(request, route, self.wait);
         }
         self.take_strays();
         let requester::Exchange {
@@ -221,7 +233,7 @@ impl<'s, 'l> Session<'s, 'l> {
                 ));
             }
         };
-        self.listened_until = self.live.requester.transport().now();
+        self.listened_until = self.equipment.requester.transport().now();
         self.exchanges.push(Exchange {
             purpose,
             attempt: self.attempt,
@@ -318,8 +330,8 @@ impl<'s, 'l> Session<'s, 'l> {
 
     /// Waits for as long as an answer may take, so that nothing of what was asked before is still to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
-        let deadline = self.live.requester.transport().now() + self.listen;
-        let heard = self.live.requester.listen(deadline);
+        let deadline = self.equipment.requester.transport().now() + self.listen;
+        let heard = self.equipment.requester.listen(deadline);
         self.take_strays();
         heard?;
         self.listened_until = deadline;
@@ -327,7 +339,7 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
-        for requester::Stray { at, kind, octets } in self.live.requester.take_strays() {
+        for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
             let of_earlier = match kind {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 _ => false,
@@ -351,8 +363,8 @@ impl<'s, 'l> Session<'s, 'l> {
     pub(super) fn evidence(self, error: Option<String>) -> MadEvidence {
         MadEvidence {
             plan: self.plan.clone(),
-            transport: self.live.transport.clone(),
-            shows_unmatched: self.live.requester.transport().shows_unmatched(),
+            transport: self.equipment.transport.clone(),
+            shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
             exchanges: self.exchanges,
             strays: self.strays,
             listened_until: nanos(self.listened_until),

@@ -1,28 +1,14 @@
 //! Each numbered step of the document, with what was found.
 
-use super::view::{PhaseView, View};
-use super::{ms, state};
 use crate::agent::protocol::QueuePair;
-use crate::case::{Case, CheckResult, StepResult, Verdict};
-use crate::cases::steps::{Found, checked, numbered};
+use crate::case::{CheckResult, Verdict};
+use crate::cases::finding::ms;
+use crate::cases::rc::judge::decoded::{PhaseView, View};
+use crate::cases::rc::judge::state;
+use crate::cases::steps::{Found, checked};
 
-/// The steps of `case` in the repetition of the evidence.
-pub(super) fn of(case: &Case, view: &View<'_>, checks: &[CheckResult]) -> Vec<StepResult> {
-    numbered(case.steps)
-        .map(|(step, what)| {
-            let (found, verdict) = step_of(step, view, checks);
-            StepResult {
-                repetition: view.e.plan.name.clone(),
-                step: step.into(),
-                what: what.into(),
-                found,
-                verdict,
-            }
-        })
-        .collect()
-}
-
-fn step_of(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
+/// The outcome of a step of the document.
+pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
     let checked = |ids: &[&str]| checked(checks, ids);
     if step == "control" {
         return checked(&["path-alive"]);

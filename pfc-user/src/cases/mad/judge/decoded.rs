@@ -10,21 +10,22 @@ use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::mad::m_key::Protection;
 use crate::mad::timing;
 use crate::plan::Nanos;
+use crate::plan::mad::MadStimulus;
 
 /// A request and its answer.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) purpose: Purpose,
-    pub(super) attempt: u32,
-    pub(super) sent: Nanos,
-    pub(super) deadline: Nanos,
-    pub(super) request: Smp,
-    pub(super) answer: Option<(Nanos, Smp)>,
+pub(in crate::cases::mad) struct Asked {
+    pub(in crate::cases::mad) purpose: Purpose,
+    pub(in crate::cases::mad) attempt: u32,
+    pub(in crate::cases::mad) sent: Nanos,
+    pub(in crate::cases::mad) deadline: Nanos,
+    pub(in crate::cases::mad) request: Smp,
+    pub(in crate::cases::mad) answer: Option<(Nanos, Smp)>,
 }
 
 impl Asked {
     /// The answer, unless the DUT was busy.
-    pub(super) fn answer(&self) -> Option<&Smp> {
+    pub(in crate::cases::mad) fn answer(&self) -> Option<&Smp> {
         self.answer
             .as_ref()
             .map(|(_, smp)| smp)
@@ -32,26 +33,26 @@ impl Asked {
     }
 
     /// PortInfo of an answer with status 0.
-    pub(super) fn port(&self) -> Option<PortInfo> {
+    pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
         self.answer()
             .filter(|smp| smp.status() == Status::OK && smp.attribute() == PortInfo::ID)
             .map(|smp| PortInfo::from_data(*smp.data()))
     }
 
     /// How long its answer took.
-    pub(super) fn took(&self) -> Option<Nanos> {
+    pub(in crate::cases::mad) fn took(&self) -> Option<Nanos> {
         self.answer
             .as_ref()
             .map(|(at, _)| at.saturating_sub(self.sent))
     }
 
     /// How long its answer was waited for.
-    pub(super) fn waited(&self) -> Nanos {
+    pub(in crate::cases::mad) fn waited(&self) -> Nanos {
         self.deadline.saturating_sub(self.sent)
     }
 
     /// What was asked, for people.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::cases::mad) fn name(&self) -> String {
         let (method, attribute) = (self.request.method(), self.request.attribute());
         match self.request.modifier() {
             0 => format!("{method}({attribute})"),
@@ -61,23 +62,23 @@ impl Asked {
 }
 
 /// All requests of one purpose in one attempt: those before the last were repeated.
-pub(super) struct Asking<'v> {
-    pub(super) all: Vec<&'v Asked>,
+pub(in crate::cases::mad) struct Asking<'v> {
+    pub(in crate::cases::mad) all: Vec<&'v Asked>,
 }
 
 impl<'v> Asking<'v> {
     /// The last, on which the verdict rests.
-    pub(super) fn last(&self) -> &'v Asked {
+    pub(in crate::cases::mad) fn last(&self) -> &'v Asked {
         self.all.last().expect("made of at least one")
     }
 
     /// The answer of the last.
-    pub(super) fn answer(&self) -> Option<&'v Smp> {
+    pub(in crate::cases::mad) fn answer(&self) -> Option<&'v Smp> {
         self.last().answer()
     }
 
     /// How often the DUT said that it was busy.
-    pub(super) fn busy(&self) -> usize {
+    pub(in crate::cases::mad) fn busy(&self) -> usize {
         self.all
             .iter()
             .filter(|asked| asked.answer.is_some() && asked.answer().is_none())
@@ -87,26 +88,26 @@ impl<'v> Asking<'v> {
 
 /// A packet that answered no request under way.
 #[derive(Debug)]
-pub(super) struct Stray<'e> {
-    pub(super) at: Nanos,
-    pub(super) octets: &'e [u8],
+pub(in crate::cases::mad) struct Stray<'e> {
+    pub(in crate::cases::mad) at: Nanos,
+    pub(in crate::cases::mad) octets: &'e [u8],
     /// `None`: no whole SMP.
-    pub(super) smp: Option<Smp>,
+    pub(in crate::cases::mad) smp: Option<Smp>,
     /// Index of the request that has its TID.
-    pub(super) of: Option<usize>,
+    pub(in crate::cases::mad) of: Option<usize>,
     /// It answers a request of an earlier repetition.
-    pub(super) of_earlier: bool,
+    pub(in crate::cases::mad) of_earlier: bool,
 }
 
 /// The evidence, decoded.
-pub(super) struct View<'e> {
-    pub(super) e: &'e MadEvidence,
-    pub(super) asked: Vec<Asked>,
-    pub(super) strays: Vec<Stray<'e>>,
+pub(in crate::cases::mad) struct View<'e> {
+    pub(in crate::cases::mad) e: &'e MadEvidence,
+    pub(in crate::cases::mad) asked: Vec<Asked>,
+    pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
 }
 
 impl<'e> View<'e> {
-    pub(super) fn new(e: &'e MadEvidence) -> Result<Self, String> {
+    pub(in crate::cases::mad) fn new(e: &'e MadEvidence) -> Result<Self, String> {
         let asked = e
             .exchanges
             .iter()
@@ -130,7 +131,7 @@ impl<'e> View<'e> {
     }
 
     /// Requests of that purpose, those with the same modifier and attempt together, in order.
-    pub(super) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
+    pub(in crate::cases::mad) fn askings(&self, purpose: Purpose) -> Vec<Asking<'_>> {
         let mut askings: Vec<Asking<'_>> = Vec::new();
         for asked in self.asked.iter().filter(|asked| asked.purpose == purpose) {
             let same = |other: &Asked| {
@@ -146,17 +147,17 @@ impl<'e> View<'e> {
     }
 
     /// The only one of that purpose, where a repetition has only one, or the last.
-    pub(super) fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
+    pub(in crate::cases::mad) fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
         self.askings(purpose).pop()
     }
 
     /// PortInfo of the DUT as it was found.
-    pub(super) fn port(&self) -> Option<PortInfo> {
+    pub(in crate::cases::mad) fn port(&self) -> Option<PortInfo> {
         self.asking(Purpose::DutPort)?.last().port()
     }
 
     /// When the DUT's times became known; the end of time if they never did.
-    pub(super) fn port_known_at(&self) -> Nanos {
+    pub(in crate::cases::mad) fn port_known_at(&self) -> Nanos {
         let known = self
             .asking(Purpose::DutPort)
             .filter(|asking| asking.last().port().is_some());
@@ -164,18 +165,18 @@ impl<'e> View<'e> {
     }
 
     /// What the DUT had at the beginning of the repetition.
-    pub(super) fn found(&self) -> Option<Protection> {
+    pub(in crate::cases::mad) fn found(&self) -> Option<Protection> {
         self.port()
             .map(|port| Protection::to_restore(&port, self.current(), self.dut_key()))
     }
 
     /// What is to be restored; evidence of earlier versions says nothing of it.
-    pub(super) fn original(&self) -> Option<Protection> {
+    pub(in crate::cases::mad) fn original(&self) -> Option<Protection> {
         self.e.original.or_else(|| self.found())
     }
 
     /// Whether a Get has shown M_KEY_DUT after a Set of it.
-    pub(super) fn shows_dut_key(&self) -> bool {
+    pub(in crate::cases::mad) fn shows_dut_key(&self) -> bool {
         let shows = |asking: &Asking<'_>| {
             asking
                 .last()
@@ -186,14 +187,14 @@ impl<'e> View<'e> {
     }
 
     /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least time at the least.
-    pub(super) fn answer_time(&self) -> Duration {
+    pub(in crate::cases::mad) fn answer_time(&self) -> Duration {
         let least = Duration::from_nanos(self.e.plan.timeout);
         self.port()
             .map_or(least, |port| timing::answer_time(&port, least))
     }
 
     /// Whether the DUT answered anything after `asked`: only then does silence say something of it, and not of the link.
-    pub(super) fn is_alive_after(&self, asked: &Asked) -> bool {
+    pub(in crate::cases::mad) fn is_alive_after(&self, asked: &Asked) -> bool {
         let later = self
             .asked
             .iter()
@@ -201,15 +202,32 @@ impl<'e> View<'e> {
         later.into_iter().any(|later| later.answer.is_some())
     }
 
-    pub(super) fn current(&self) -> MKey {
+    /// Protect bits of the subcase; 0 in a case without subcases.
+    pub(in crate::cases::mad) fn protect_bits(&self) -> u8 {
+        match self.e.plan.stimulus {
+            MadStimulus::MKeyGet(bits) => bits,
+            MadStimulus::LinearForwardingTable => 0,
+        }
+    }
+
+    /// The attribute in the answer with status 0 to the only request of that purpose.
+    pub(in crate::cases::mad) fn attribute<A: Attribute>(&self, purpose: Purpose) -> Option<A> {
+        let asking = self.asking(purpose)?;
+        let answer = asking.answer()?;
+        (answer.status() == Status::OK)
+            .then(|| answer.decode().ok())
+            .flatten()
+    }
+
+    pub(in crate::cases::mad) fn current(&self) -> MKey {
         MKey(self.e.plan.m_key_current)
     }
 
-    pub(super) fn dut_key(&self) -> MKey {
+    pub(in crate::cases::mad) fn dut_key(&self) -> MKey {
         MKey(self.e.plan.m_key_dut)
     }
 
-    pub(super) fn other_key(&self) -> MKey {
+    pub(in crate::cases::mad) fn other_key(&self) -> MKey {
         MKey(self.e.plan.m_key_other)
     }
 }

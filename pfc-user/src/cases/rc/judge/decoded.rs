@@ -2,21 +2,21 @@
 
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 
-use super::super::stimulate::{READ, t_tr};
-use super::super::transmission;
+use crate::cases::rc::stimulate::{READ, t_tr};
+use crate::cases::rc::transmission;
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
 use crate::plan::Nanos;
 
 /// A packet, decoded.
 #[derive(Clone, Debug)]
-pub(super) struct Decoded {
-    pub(super) time: Nanos,
+pub(in crate::cases::rc) struct Decoded {
+    pub(in crate::cases::rc) time: Nanos,
     /// Octets of the frame on the wire.
-    pub(super) length: u32,
+    pub(in crate::cases::rc) length: u32,
     /// Those that were kept.
-    pub(super) frame: Vec<u8>,
+    pub(in crate::cases::rc) frame: Vec<u8>,
     /// `None`: not a whole RoCEv2 packet in what was kept.
-    pub(super) packet: Option<roce::Packet>,
+    pub(in crate::cases::rc) packet: Option<roce::Packet>,
 }
 
 impl Decoded {
@@ -40,22 +40,22 @@ impl Decoded {
         })
     }
 
-    pub(super) fn is_read_request(&self) -> bool {
+    pub(in crate::cases::rc) fn is_read_request(&self) -> bool {
         self.packet
             .is_some_and(|packet| packet.bth.opcode == RC_READ_REQUEST)
     }
 
-    pub(super) fn reth(&self) -> Option<Reth> {
+    pub(in crate::cases::rc) fn reth(&self) -> Option<Reth> {
         self.packet?.reth(&*self.frame)
     }
 }
 
 /// A phase, decoded.
-pub(super) struct PhaseView<'e> {
-    pub(super) phase: &'e Phase,
+pub(in crate::cases::rc) struct PhaseView<'e> {
+    pub(in crate::cases::rc) phase: &'e Phase,
     /// Transmissions in their order, none of them empty.
-    pub(super) transmissions: Vec<Vec<Decoded>>,
-    pub(super) answers: Vec<Decoded>,
+    pub(in crate::cases::rc) transmissions: Vec<Vec<Decoded>>,
+    pub(in crate::cases::rc) answers: Vec<Decoded>,
 }
 
 impl<'e> PhaseView<'e> {
@@ -101,16 +101,16 @@ impl<'e> PhaseView<'e> {
     }
 
     /// T_tr as it was read back; `None` where the timer never ends.
-    pub(super) fn t_tr(&self) -> Option<Nanos> {
+    pub(in crate::cases::rc) fn t_tr(&self) -> Option<Nanos> {
         t_tr(&self.phase.channel.attributes)
     }
 
-    pub(super) fn packets(&self) -> impl Iterator<Item = &Decoded> {
+    pub(in crate::cases::rc) fn packets(&self) -> impl Iterator<Item = &Decoded> {
         self.transmissions.iter().flatten()
     }
 
     /// When each transmission began.
-    pub(super) fn times(&self) -> Vec<Nanos> {
+    pub(in crate::cases::rc) fn times(&self) -> Vec<Nanos> {
         self.transmissions
             .iter()
             .filter_map(|packets| packets.first())
@@ -119,7 +119,7 @@ impl<'e> PhaseView<'e> {
     }
 
     /// From each transmission to the next.
-    pub(super) fn intervals(&self) -> Vec<Nanos> {
+    pub(in crate::cases::rc) fn intervals(&self) -> Vec<Nanos> {
         self.times()
             .windows(2)
             .map(|pair| pair[1] - pair[0])
@@ -128,15 +128,15 @@ impl<'e> PhaseView<'e> {
 }
 
 /// The evidence of a repetition.
-pub(super) struct View<'e> {
-    pub(super) e: &'e RcEvidence,
-    pub(super) control: Option<PhaseView<'e>>,
-    pub(super) test: Option<PhaseView<'e>>,
+pub(in crate::cases::rc) struct View<'e> {
+    pub(in crate::cases::rc) e: &'e RcEvidence,
+    pub(in crate::cases::rc) control: Option<PhaseView<'e>>,
+    pub(in crate::cases::rc) test: Option<PhaseView<'e>>,
 }
 
 impl<'e> View<'e> {
     /// An error where the evidence contradicts itself.
-    pub(super) fn new(e: &'e RcEvidence) -> Result<Self, String> {
+    pub(in crate::cases::rc) fn new(e: &'e RcEvidence) -> Result<Self, String> {
         let plan = &e.plan;
         if plan.retry_count > 7 || plan.control_drops > plan.retry_count {
             return Err(format!(
@@ -165,7 +165,7 @@ impl<'e> View<'e> {
     }
 
     /// What the test and what came after it completed, without the READ of the flush.
-    pub(super) fn completions(&self) -> Vec<&'e Completion> {
+    pub(in crate::cases::rc) fn completions(&self) -> Vec<&'e Completion> {
         let flush = self.e.flush.iter().flat_map(|flush| &flush.completions);
         let late = flush.filter(|completion| completion.work_request == READ);
         self.e

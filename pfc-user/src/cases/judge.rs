@@ -1,0 +1,253 @@
+//! The judging engine of all families: from the rows of a case's table to results.
+//!
+//! Every check of every family is judged in this order; the first that applies decides:
+//!
+//! 1. The evidence contradicts itself: `error`.
+//! 2. The document does not apply to this DUT: `not-applicable`.
+//! 3. The check has no subject in this repetition ([`Row::applies`]): `not-applicable`.
+//! 4. The repetition was interrupted: `inconclusive`, but for rows that are judged
+//!    [even then](Row::even_interrupted).
+//! 5. A check that it depends on failed or was skipped: `skipped`.
+//! 6. The check's own function finds nothing to judge: `not-applicable`.
+//! 7. A precondition is not met: `inconclusive`, with the reasons of all that are not. A failure
+//!    that is [certain](Finding::certain) stands, unless the precondition
+//!    [explains even that](Precondition::explains_certain).
+//! 8. Else the finding of the check's own function.
+
+use super::finding::Finding;
+use crate::case::{Check, CheckResult, Verdict};
+
+/// A family of cases: the form in which its checks see the evidence of a repetition.
+pub trait Family: Sized + 'static {
+    /// The evidence, decoded.
+    type View<'e>;
+    /// The function behind a check: `fn(&Self::View<'_>) -> Finding`. The compiler does not look
+    /// through [`Family::View`] in a function's type, so that each family names the type itself.
+    type Judge: Copy;
+    /// A condition: `fn(&Self::View<'_>) -> Result<(), String>`; an error is the reason why it does
+    /// not hold.
+    type Condition: Copy;
+
+    /// Calls `judge`.
+    fn judge(judge: Self::Judge, view: &Self::View<'_>) -> Finding;
+
+    /// Calls `condition`.
+    fn holds(condition: Self::Condition, view: &Self::View<'_>) -> Result<(), String>;
+
+    /// True if the user ended the repetition.
+    fn is_interrupted(view: &Self::View<'_>) -> bool;
+
+    /// Why the repetition ended early, where the tester or its surroundings failed. Stands before
+    /// the reason of each check that is inconclusive.
+    fn failure<'v>(_view: &'v Self::View<'_>) -> Option<&'v str> {
+        None
+    }
+}
+
+/// A condition without which a check is inconclusive.
+pub struct Precondition<F: Family> {
+    /// Its name in lists and reasons.
+    pub name: &'static str,
+    /// Fails with the figure that is at fault.
+    pub met: F::Condition,
+    /// True: where it is not met, it explains even a failure that is certain.
+    pub explains_certain: bool,
+}
+
+impl<F: Family> Precondition<F> {
+    /// A precondition that explains no certain failure.
+    pub const fn new(name: &'static str, met: F::Condition) -> Self {
+        Self {
+            name,
+            met,
+            explains_certain: false,
+        }
+    }
+}
+
+/// The preconditions of a row; made by [`needs!`].
+pub struct Needs<F: Family> {
+    /// All of them.
+    pub all: &'static [Precondition<F>],
+    /// Their names.
+    pub names: &'static [&'static str],
+}
+
+/// The [`Needs`] of a row, from preconditions.
+macro_rules! needs {
+    ($($precondition:expr),* $(,)?) => {
+        &$crate::cases::judge::Needs {
+            all: &[$($precondition),*],
+            names: &[$($precondition.name),*],
+        }
+    };
+}
+pub(crate) use needs;
+
+/// One row of a case's table: a check's words, its function and its preconditions.
+pub struct Row<F: Family> {
+    /// Name, such as `paused`.
+    pub id: &'static str,
+    /// Step of the source document, or `-` where the check is ours.
+    pub step: &'static str,
+    /// True: not asked by the document, but expected by its users.
+    pub extra: bool,
+    /// When it passes.
+    pub passes_when: &'static str,
+    /// Tolerance and its source; empty when exact.
+    pub tolerance: &'static str,
+    /// Preconditions; where one is not met the check is inconclusive.
+    pub needs: &'static Needs<F>,
+    /// Checks of the same repetition without whose pass this one is skipped.
+    pub depends_on: &'static [&'static str],
+    /// Fault of the simulated DUT that makes it fail.
+    pub fault: &'static str,
+    /// Fails where the check has no subject in the repetition; `None`: it has one in each.
+    pub applies: Option<F::Condition>,
+    /// True: judged even if the repetition was interrupted.
+    pub even_interrupted: bool,
+    /// Judges the evidence, regardless of preconditions.
+    pub judge: F::Judge,
+}
+
+impl<F: Family> Row<F> {
+    const NEEDS_NOTHING: &'static Needs<F> = needs![];
+
+    /// A row with these words that is judged by `judge`, without anything else.
+    pub const fn new(
+        id: &'static str,
+        step: &'static str,
+        passes_when: &'static str,
+        fault: &'static str,
+        judge: F::Judge,
+    ) -> Self {
+        Self {
+            id,
+            step,
+            extra: false,
+            passes_when,
+            tolerance: "",
+            needs: Self::NEEDS_NOTHING,
+            depends_on: &[],
+            fault,
+            applies: None,
+            even_interrupted: false,
+            judge,
+        }
+    }
+
+    /// The words, as they stand in lists.
+    const fn words(&self) -> Check {
+        Check {
+            id: self.id,
+            step: self.step,
+            extra: self.extra,
+            passes_when: self.passes_when,
+            tolerance: self.tolerance,
+            preconditions: self.needs.names,
+            depends_on: self.depends_on,
+            fault: self.fault,
+        }
+    }
+
+    /// Steps 3 to 8 of the order.
+    fn find(&self, view: &F::View<'_>, earlier: &[CheckResult]) -> Finding {
+        if let Some(applies) = self.applies
+            && let Err(reason) = F::holds(applies, view)
+        {
+            return Finding::not_applicable(reason);
+        }
+        if F::is_interrupted(view) && !self.even_interrupted {
+            return Finding::inconclusive("the repetition was interrupted");
+        }
+        if let Some(on) = self.failed_dependency(earlier) {
+            return Finding::skipped(format!("it depends on `{on}`, which did not pass"));
+        }
+        let mut finding = F::judge(self.judge, view);
+        if finding.verdict == Verdict::NotApplicable {
+            return finding;
+        }
+        let unmet = self.unmet(view, finding.verdict == Verdict::Fail && finding.certain);
+        if !unmet.is_empty() {
+            (finding.verdict, finding.reason) = (Verdict::Inconclusive, unmet.join("; "));
+        }
+        if let Some(failure) = F::failure(view)
+            && finding.verdict == Verdict::Inconclusive
+        {
+            finding.reason = format!("{failure}; {}", finding.reason);
+        }
+        finding
+    }
+
+    /// The first check that this one depends on and that failed or was skipped.
+    fn failed_dependency(&self, earlier: &[CheckResult]) -> Option<&'static str> {
+        let failed = |on: &&str| {
+            earlier.iter().any(|result| {
+                result.check == *on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
+            })
+        };
+        self.depends_on.iter().copied().find(failed)
+    }
+
+    /// Reasons of the preconditions that are not met and explain the finding.
+    fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<String> {
+        let explains = |precondition: &&Precondition<F>| !certain || precondition.explains_certain;
+        let reason = |precondition: &Precondition<F>| {
+            let why = F::holds(precondition.met, view).err()?;
+            Some(format!("{}: {why}", precondition.name))
+        };
+        let needed = self.needs.all.iter().filter(explains);
+        needed.filter_map(reason).collect()
+    }
+}
+
+/// The words of a table's rows.
+pub const fn words<F: Family, const ROWS: usize>(rows: &[Row<F>; ROWS]) -> [Check; ROWS] {
+    let mut words = [rows[0].words(); ROWS];
+    let mut index = 1;
+    while index < ROWS {
+        words[index] = rows[index].words();
+        index += 1;
+    }
+    words
+}
+
+/// The table of a case.
+pub struct Table<F: Family> {
+    /// Its rows; each depends on earlier ones only.
+    pub rows: &'static [Row<F>],
+    /// Fails where the document does not apply to this DUT; `None`: it applies to each.
+    pub applies: Option<F::Condition>,
+}
+
+impl<F: Family> Table<F> {
+    /// A result for each row, in its order. `view` is an error where the evidence contradicts
+    /// itself.
+    pub fn judge(&self, repetition: &str, view: Result<&F::View<'_>, &str>) -> Vec<CheckResult> {
+        let mut results = Vec::with_capacity(self.rows.len());
+        let not_applicable = match (view, self.applies) {
+            (Ok(view), Some(applies)) => F::holds(applies, view).err(),
+            _ => None,
+        };
+        for row in self.rows {
+            let finding = match (view, &not_applicable) {
+                (Err(contradiction), _) => {
+                    Finding::error(format!("the evidence contradicts itself: {contradiction}"))
+                }
+                (_, Some(reason)) => Finding::not_applicable(reason.clone()),
+                (Ok(view), None) => row.find(view, &results),
+            };
+            results.push(CheckResult {
+                check: row.id.into(),
+                repetition: repetition.into(),
+                verdict: finding.verdict,
+                reason: finding.reason,
+                assertions: finding.assertions,
+            });
+        }
+        results
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Tables of a plan file, before their values are checked. Each family takes its own keys and
+//! refuses those of the others.
+
+use serde::Deserialize;
+
+use super::pfc::parameters::{DurationsTable, RepetitionTable, StormTable};
+use super::rc::parameters::QueuePairTable;
+use crate::quantity::Span;
+
+/// A table `[[case]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseTable {
+    /// Case id.
+    pub id: String,
+    /// Times, where they are not those of the whole plan.
+    #[serde(default)]
+    pub durations: DurationsTable,
+    /// The storm, where it is not that of the whole plan.
+    #[serde(default)]
+    pub storm: StormTable,
+    /// Repetitions of a PFC case.
+    pub repetitions: Option<Vec<RepetitionTable>>,
+    /// Repetitions of an RC case.
+    pub queue_pairs: Option<Vec<QueuePairTable>>,
+}
+
+/// The tables of a whole plan that PFC cases share.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanTables {
+    /// Times.
+    pub durations: DurationsTable,
+    /// The storm.
+    pub storm: StormTable,
+    /// Length of the test frames in octets, without FCS.
+    pub frame: usize,
+    /// Speed of the testbed's ports, where its file says it.
+    pub line_rate: Option<pfc_ebpf::units::LineRate>,
+}
+
+/// A value that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// True: the key is one of the case's table; else of the plan.
+    pub in_case: bool,
+    /// Its key, such as `storm.quanta`.
+    pub key: String,
+    /// What was expected, and what was found.
+    pub problem: String,
+}
+
+impl Misfit {
+    /// A value in the case's table.
+    pub(super) fn of_case(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            in_case: true,
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// A value in the case's table if it has one, else in the plan's.
+    pub(super) fn at(in_case: bool, key: &str, problem: impl Into<String>) -> Self {
+        Self {
+            in_case,
+            ..Self::of_case(key, problem)
+        }
+    }
+}
+
+impl CaseTable {
+    /// Refuses the keys of PFC cases.
+    pub(super) fn refuse_pfc_keys(&self) -> Result<(), Misfit> {
+        for (key, given) in [
+            ("durations", self.durations != DurationsTable::default()),
+            ("storm", self.storm != StormTable::default()),
+            ("repetitions", self.repetitions.is_some()),
+        ] {
+            if given {
+                return Err(Misfit::of_case(key, format!("`{}` takes none", self.id)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses the key of RC cases.
+    pub(super) fn refuse_queue_pairs(&self) -> Result<(), Misfit> {
+        match self.queue_pairs {
+            Some(_) => Err(Misfit::of_case("queue_pairs", "only RC cases take it")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The nanoseconds of `given`; an error where that is no time at all.
+pub(super) fn above_zero(given: Span) -> Result<u64, &'static str> {
+    match given {
+        Span(0) => Err("expected a time above 0"),
+        Span(nanos) => Ok(nanos),
+    }
+}

@@ -1,0 +1,283 @@
+//! Parameters of a PFC case: the sets of priorities, the times, the frames and the storm.
+
+use std::ops::RangeInclusive;
+
+use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use serde::Deserialize;
+
+use super::PfcCase;
+use crate::cases::parameters::{CaseTable, Misfit, PlanTables, above_zero};
+use crate::plan::{Durations, Nanos};
+use crate::quantity::Span;
+
+/// Parameters of a PFC case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PfcParameters {
+    /// Times. A case has no resume phase where its document has no such step, whatever stands here.
+    pub durations: Durations,
+    /// Length of the test frames in octets, without FCS.
+    pub frame: usize,
+    /// The storm's frames.
+    pub storm: Storm,
+    /// Repetitions; at least one, each once.
+    pub repetitions: Vec<PlannedRepetition>,
+}
+
+/// The storm's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storm {
+    /// Pause time in each, not 0.
+    pub quanta: Quanta,
+    /// Time from one to the next; `None`: a third of the pause time.
+    pub interval: Option<Nanos>,
+}
+
+/// One set of priorities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRepetition {
+    /// Lossless priorities in ascending order.
+    pub lossless: Vec<Priority>,
+    /// Those of them that are stormed, in ascending order, where that is not all.
+    pub storm: Option<Vec<Priority>>,
+}
+
+/// A storm that would leave gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an interval below the pause time, which is {} at {line_rate}; found {}", Span(*.pause), Span(*.interval))]
+pub struct IntervalTooLong {
+    /// Interval asked for.
+    pub interval: Nanos,
+    /// Pause time of one frame.
+    pub pause: Nanos,
+    /// Speed of the port.
+    pub line_rate: LineRate,
+}
+
+impl Storm {
+    /// The interval between frames on a port of that speed.
+    pub fn interval_at(&self, line_rate: LineRate) -> Result<Nanos, IntervalTooLong> {
+        let pause = self.quanta.nanos(line_rate);
+        match self.interval {
+            None => Ok((pause / 3).max(1)),
+            Some(interval) if interval < pause => Ok(interval),
+            Some(interval) => Err(IntervalTooLong {
+                interval,
+                pause,
+                line_rate,
+            }),
+        }
+    }
+}
+
+/// Which sets of priorities make sense in a case, and why.
+pub(super) struct Sets {
+    /// How many lossless priorities.
+    pub(super) lossless: RangeInclusive<usize>,
+    /// The reason.
+    pub(super) why: &'static str,
+    /// True: a plan may storm some of them only.
+    pub(super) storm_subset: bool,
+}
+
+/// A table `durations`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DurationsTable {
+    baseline: Option<Span>,
+    lead: Option<Span>,
+    traffic: Option<Span>,
+    tail: Option<Span>,
+    resume: Option<Span>,
+    drain_max: Option<Span>,
+}
+
+/// A table `storm`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StormTable {
+    quanta: Option<i64>,
+    interval: Option<Span>,
+}
+
+/// An entry of `repetitions`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepetitionTable {
+    lossless: Vec<Priority>,
+    storm: Option<Vec<Priority>>,
+}
+
+/// The parameters of `case` in its table.
+pub(in crate::cases) fn read(
+    case: &PfcCase,
+    table: CaseTable,
+    plan: &PlanTables,
+) -> Result<PfcParameters, Misfit> {
+    table.refuse_queue_pairs()?;
+    Ok(PfcParameters {
+        durations: durations(table.durations, plan.durations)?,
+        frame: plan.frame,
+        storm: storm(table.storm, plan)?,
+        repetitions: repetitions(&case.sets, table.repetitions.unwrap_or_default())?,
+    })
+}
+
+/// The length of the test frames; `given` is that of the plan, in octets without FCS.
+pub fn frame(given: Option<usize>, is_ipv4: bool) -> Result<usize, Misfit> {
+    const DEFAULT: usize = 1024;
+    const IPV6_EXTRA: usize = 20;
+    let (family, shortest) = if is_ipv4 {
+        ("IPv4", 71)
+    } else {
+        ("IPv6", 71 + IPV6_EXTRA)
+    };
+    match given.unwrap_or(DEFAULT) {
+        frame if (shortest..=3400).contains(&frame) => Ok(frame),
+        found => Err(Misfit::at(
+            false,
+            "traffic.frame",
+            format!("expected {shortest} to 3400 octets without FCS for {family}, found {found}"),
+        )),
+    }
+}
+
+fn durations(case: DurationsTable, plan: DurationsTable) -> Result<Durations, Misfit> {
+    const MS: Nanos = 1_000_000;
+    let pick = |name: &str, own: Option<Span>, common: Option<Span>, default: Nanos| {
+        let Some(given) = own.or(common) else {
+            return Ok(default);
+        };
+        above_zero(given)
+            .map_err(|problem| Misfit::at(own.is_some(), &format!("durations.{name}"), problem))
+    };
+    Ok(Durations {
+        baseline: pick("baseline", case.baseline, plan.baseline, 300 * MS)?,
+        lead: pick("lead", case.lead, plan.lead, 1000 * MS)?,
+        traffic: pick("traffic", case.traffic, plan.traffic, 1000 * MS)?,
+        tail: pick("tail", case.tail, plan.tail, 200 * MS)?,
+        resume: pick("resume", case.resume, plan.resume, 1000 * MS)?,
+        drain_max: pick("drain_max", case.drain_max, plan.drain_max, 2000 * MS)?,
+    })
+}
+
+fn storm(case: StormTable, plan: &PlanTables) -> Result<Storm, Misfit> {
+    let given = case.quanta.or(plan.storm.quanta);
+    let given = given.unwrap_or(Quanta::MAX.0.into());
+    let quanta = u16::try_from(given)
+        .map(Quanta)
+        .ok()
+        .filter(|quanta| *quanta != Quanta::ZERO)
+        .ok_or_else(|| {
+            let problem = format!("expected 1 to 65535 (time 0 would be an XON), found {given}");
+            Misfit::at(case.quanta.is_some(), "storm.quanta", problem)
+        })?;
+    let wrong = |problem: String| Misfit::at(case.interval.is_some(), "storm.interval", problem);
+    let interval = case.interval.or(plan.storm.interval);
+    let interval = interval.map(above_zero).transpose();
+    let storm = Storm {
+        quanta,
+        interval: interval.map_err(|problem| wrong(problem.into()))?,
+    };
+    match plan.line_rate.map(|rate| storm.interval_at(rate)) {
+        Some(Err(error)) => Err(wrong(error.to_string())),
+        _ => Ok(storm),
+    }
+}
+
+fn repetitions(
+    sets: &Sets,
+    tables: Vec<RepetitionTable>,
+) -> Result<Vec<PlannedRepetition>, Misfit> {
+    if tables.is_empty() {
+        let problem = "expected at least one repetition, found none";
+        return Err(Misfit::of_case("repetitions", problem));
+    }
+    let mut repetitions: Vec<PlannedRepetition> = Vec::new();
+    for (index, table) in tables.into_iter().enumerate() {
+        let at = format!("repetitions[{index}]");
+        let repetition = PlannedRepetition {
+            lossless: lossless(&format!("{at}.lossless"), sets, &table)?,
+            storm: stormed(&format!("{at}.storm"), sets, &table)?,
+        };
+        if repetitions.contains(&repetition) {
+            return Err(Misfit::of_case(at, "the same repetition is listed twice"));
+        }
+        repetitions.push(repetition);
+    }
+    Ok(repetitions)
+}
+
+fn lossless(key: &str, sets: &Sets, table: &RepetitionTable) -> Result<Vec<Priority>, Misfit> {
+    let count = table.lossless.len();
+    let (least, most) = (*sets.lossless.start(), *sets.lossless.end());
+    let wanted = if most == 1 {
+        "one lossless priority".to_owned()
+    } else {
+        format!("{least} to {most} lossless priorities")
+    };
+    let why = sets.why;
+    let wrong = || Misfit::of_case(key, format!("expected {wanted}, found {count}: {why}"));
+    if count == 0 {
+        return Err(wrong());
+    }
+    let lossless = set(key, &table.lossless)?;
+    if sets.lossless.contains(&count) {
+        Ok(lossless)
+    } else {
+        Err(wrong())
+    }
+}
+
+/// The stormed priorities, where they are not all lossless ones.
+fn stormed(
+    key: &str,
+    sets: &Sets,
+    table: &RepetitionTable,
+) -> Result<Option<Vec<Priority>>, Misfit> {
+    let Some(storm) = &table.storm else {
+        return Ok(None);
+    };
+    if !sets.storm_subset {
+        return Err(Misfit::of_case(
+            key,
+            "this case says itself what is stormed; only pfc.pause-multi-lossless takes it",
+        ));
+    }
+    let (storm, lossless) = (set(key, storm)?, set(key, &table.lossless)?);
+    match storm.iter().find(|priority| !lossless.contains(priority)) {
+        Some(lossy) => Err(Misfit::of_case(
+            key,
+            format!(
+                "priority {lossy} is not lossless here; expected a subset of {}",
+                list(&lossless)
+            ),
+        )),
+        None => Ok(Some(storm).filter(|storm| *storm != lossless)),
+    }
+}
+
+/// `given` in ascending order.
+fn set(key: &str, given: &[Priority]) -> Result<Vec<Priority>, Misfit> {
+    sorted_set(given).map_err(|problem| Misfit::of_case(key, problem))
+}
+
+/// `given` in ascending order; an error where a priority is in it twice, or none at all.
+pub fn sorted_set(given: &[Priority]) -> Result<Vec<Priority>, String> {
+    let mut set = given.to_vec();
+    set.sort();
+    if let Some(pair) = set.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("priority {} is listed twice", pair[0]));
+    }
+    if set.is_empty() {
+        return Err("expected at least one priority (0 to 7), found none".into());
+    }
+    Ok(set)
+}
+
+fn list(priorities: &[Priority]) -> String {
+    priorities
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
+}

@@ -1,0 +1,183 @@
+//! The registry: every case that there is, found by its id.
+
+use std::fmt;
+
+use super::mad::{self, MadCase};
+use super::parameters::{CaseTable, Misfit, PlanTables};
+use super::pfc::{self, PfcCase, parameters::PfcParameters};
+use super::rc::{self, RcCase};
+use crate::case::Case;
+use crate::plan::RepetitionPlan;
+use crate::plan::mad::MadPlan;
+use crate::plan::rc::{RcParameters, RcPlan};
+
+/// A case, by family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Of the PFC test plan.
+    Pfc(&'static PfcCase),
+    /// With management datagrams.
+    Mad(&'static MadCase),
+    /// With reliable connections.
+    Rc(&'static RcCase),
+}
+
+impl Known {
+    /// What is known of it before it runs.
+    pub fn case(self) -> &'static Case {
+        match self {
+            Self::Pfc(case) => &case.case,
+            Self::Mad(case) => &case.case,
+            Self::Rc(case) => &case.case,
+        }
+    }
+
+    /// The case with the parameters of its table in a plan file.
+    pub fn read(self, table: CaseTable, plan: &PlanTables) -> Result<PlannedCase, Misfit> {
+        Ok(match self {
+            Self::Pfc(case) => PlannedCase::Pfc(case, pfc::parameters::read(case, table, plan)?),
+            Self::Mad(case) => {
+                table.refuse_queue_pairs()?;
+                table.refuse_pfc_keys()?;
+                PlannedCase::Mad(case)
+            }
+            Self::Rc(case) => PlannedCase::Rc(case, rc::parameters::read(table)?),
+        })
+    }
+}
+
+fn known() -> impl Iterator<Item = Known> {
+    let pfc = pfc::CASES.iter().map(Known::Pfc);
+    let mad = mad::CASES.iter().map(Known::Mad);
+    pfc.chain(mad).chain(rc::CASES.iter().map(Known::Rc))
+}
+
+/// Every case, in the order of `validator list`.
+pub fn all() -> Vec<&'static Case> {
+    known().map(Known::case).collect()
+}
+
+/// The case of that id.
+pub fn find(id: &str) -> Option<Known> {
+    known().find(|known| known.case().id == id)
+}
+
+/// The id among `ids` that `wrong` was probably meant to be: at most three letters differ.
+pub fn nearest<'i>(wrong: &str, ids: impl IntoIterator<Item = &'i str>) -> Option<&'i str> {
+    let distances = ids.into_iter().map(|id| (distance(wrong, id), id));
+    let (distance, id) = distances.min()?;
+    (distance <= 3).then_some(id)
+}
+
+/// Letters to insert, delete or replace between two words (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, a) in left.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, b) in right.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// A case that is to run, with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlannedCase {
+    /// Of the PFC test plan.
+    Pfc(&'static PfcCase, PfcParameters),
+    /// With management datagrams: all that it needs is in the testbed.
+    Mad(&'static MadCase),
+    /// With reliable connections: its repetitions, at least one.
+    Rc(&'static RcCase, Vec<RcParameters>),
+}
+
+impl PlannedCase {
+    /// What is known of it before it runs.
+    pub fn case(&self) -> &'static Case {
+        match self {
+            Self::Pfc(case, _) => &case.case,
+            Self::Mad(case) => &case.case,
+            Self::Rc(case, _) => &case.case,
+        }
+    }
+}
+
+/// One repetition that is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Of the PFC test plan.
+    Pfc(&'static PfcCase, Box<RepetitionPlan>),
+    /// With management datagrams.
+    Mad(&'static MadCase, MadPlan),
+    /// With reliable connections.
+    Rc(&'static RcCase, RcPlan),
+}
+
+impl Task {
+    /// Its name, unique in its case.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pfc(_, plan) => &plan.name,
+            Self::Mad(_, plan) => &plan.name,
+            Self::Rc(_, plan) => &plan.name,
+        }
+    }
+
+    /// Its least duration in seconds.
+    pub fn shortest(&self) -> f64 {
+        let nanos = match self {
+            Self::Pfc(_, plan) => plan.shortest(),
+            Self::Mad(_, plan) => plan.shortest(),
+            Self::Rc(_, plan) => plan.shortest(),
+        };
+        nanos as f64 / 1e9
+    }
+}
+
+/// A case is one by its id.
+macro_rules! is_its_id {
+    ($($case:ty),*) => {$(
+        impl PartialEq for $case {
+            fn eq(&self, other: &Self) -> bool {
+                self.case.id == other.case.id
+            }
+        }
+
+        impl Eq for $case {}
+
+        impl fmt::Debug for $case {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.case.id)
+            }
+        }
+    )*};
+}
+is_its_id!(PfcCase, MadCase, RcCase);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_found() {
+        let ids: Vec<&str> = all().iter().map(|case| case.id).collect();
+        for (index, id) in ids.iter().enumerate() {
+            assert!(!ids[..index].contains(id), "{id} is registered twice");
+            assert_eq!(find(id).unwrap().case().id, *id);
+        }
+        assert_eq!(find("pfc.nope"), None);
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_has_a_nearest_id() {
+        let nearest = |wrong| nearest(wrong, all().iter().map(|case| case.id));
+        assert_eq!(nearest("pfc.pause-lossi"), Some("pfc.pause-lossy"));
+        assert_eq!(nearest("mad.c14-16-get"), Some("mad.c14-016-get"));
+        assert_eq!(nearest("rc.c09-142-1"), Some("rc.c09-142-01"));
+        assert_eq!(nearest("pfc.nope"), None);
+    }
+}
