@@ -113,6 +113,16 @@ fn plans_that_make_no_sense() {
 }
 
 #[test]
+fn testbeds_and_plans_of_the_mad_cases() {
+    check("mad");
+}
+
+#[test]
+fn testbeds_and_plans_of_the_rc_case() {
+    check("rc");
+}
+
+#[test]
 fn arguments() {
     check("arguments");
 }

@@ -29,7 +29,9 @@ pub enum Group {
 }
 
 /// Groups for building and testing.
-pub const EVERYTHING: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
+pub const EVERYTHING: [Group; 4] = [Group::Build, Group::Test, Group::Lab, Group::Docs];
+/// Those of them that the tests need from the start.
+pub const BEFORE_TESTS: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
 
 #[derive(clap::Args)]
 pub struct Install {

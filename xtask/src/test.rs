@@ -18,7 +18,7 @@ use self::targets::{Arguments, Name, Programs};
 use crate::build_ebpf;
 use crate::lab::rxe;
 use crate::portable;
-use crate::setup::{self, EVERYTHING};
+use crate::setup::{self, BEFORE_TESTS, EVERYTHING, Group};
 use crate::step;
 
 #[derive(clap::Args)]
@@ -46,7 +46,13 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         skips,
         outcome: Outcome::default(),
     };
-    let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::object(root));
+    // mdBook is built later, beside the workspace; what may not be installed has to be there now.
+    let groups: &[Group] = if options.setup.no_install {
+        &EVERYTHING
+    } else {
+        &BEFORE_TESTS
+    };
+    let ready = setup::run(groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
     }
