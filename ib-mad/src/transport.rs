@@ -92,6 +92,12 @@ pub trait Transport {
     /// Ends every wait while `wake` is readable; `None` removes it.
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>);
+
+    /// From now on nothing but the deadline ends a wait.
+    fn clear_wake(&mut self) {
+        #[cfg(all(feature = "host", target_os = "linux"))]
+        self.set_wake(None);
+    }
 }
 
 impl<T: Transport + ?Sized> Transport for Box<T> {

@@ -23,11 +23,10 @@
 //! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
 
 pub use validator_core::{
-    case, evidence, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
+    case, cases, evidence, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
 };
 
 pub mod agent;
-pub mod cases;
 pub mod check;
 pub mod cli;
 pub mod config;
@@ -35,6 +34,7 @@ pub mod docs;
 pub mod driver;
 pub mod dut;
 pub mod error_text;
+pub mod live;
 pub mod report;
 pub mod run;
 pub mod watch;

@@ -7,7 +7,7 @@ use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
 use crate::cases::pfc::planning::PortContext;
-use crate::cases::{self, PlannedCase, Task, mad, pfc, rc};
+use crate::cases::{self, PlannedCase, Task};
 use crate::check;
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
@@ -19,6 +19,7 @@ use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
 use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
+use crate::live;
 use crate::report;
 
 /// A case with its repetitions planned.
@@ -128,12 +129,12 @@ pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> Str
             report::dry_run::pfc(case.case.id, plan, &limits)
         }
         Task::Mad(case, plan) => {
-            let by = mad::live::way(testbed.mad.as_ref().expect(UP));
+            let by = live::mad::way(testbed.mad.as_ref().expect(UP));
             report::dry_run::mad(case, plan, &by)
         }
         Task::Rc(case, plan) => {
             let testbed = testbed.rc.as_ref().expect(UP);
-            report::dry_run::rc(case, plan, &rc::live::way(testbed), testbed.address)
+            report::dry_run::rc(case, plan, &live::rc::way(testbed), testbed.address)
         }
     }
 }
@@ -143,7 +144,7 @@ const UP: &str = "planned, so there is a testbed for it";
 /// The ports that the planned cases run on; only those that one of them needs.
 struct Equipment<'c> {
     pfc: Option<Testbed>,
-    mad: Option<mad::live::Live<'c>>,
+    mad: Option<live::mad::Live<'c>>,
     rc: Option<RcPort>,
 }
 
@@ -175,7 +176,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     };
     let mad = match &config.testbed.mad {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Mad(_))) => {
-            Some(mad::live::Live::open(testbed)?)
+            Some(live::mad::Live::open(testbed)?)
         }
         _ => None,
     };
@@ -352,14 +353,14 @@ fn repetition(
     use evidence::Repetition;
     Ok(match task {
         Task::Pfc(_, plan) => {
-            let mut live = pfc::live::Live {
+            let mut live = live::pfc::Live {
                 config: config.testbed.pfc.as_ref().expect(UP),
                 testbed: equipment.pfc.as_mut().expect(UP),
                 interrupt,
                 events,
                 run,
             };
-            Repetition::Pfc(Box::new(pfc::live::run(&mut live, plan)?))
+            Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
         }
         Task::Mad(case, plan) => {
             let live = equipment.mad.as_mut().expect(UP);
@@ -368,7 +369,7 @@ fn repetition(
         Task::Rc(case, plan) => {
             let apm = config.testbed.rc.as_ref().expect(UP).apm;
             let port = equipment.rc.as_mut().expect(UP);
-            let evidence = rc::live::run(port, apm, case, plan, interrupt, events)?;
+            let evidence = live::rc::run(port, apm, case, plan, interrupt, events)?;
             Repetition::Rc(Box::new(evidence))
         }
     })
@@ -384,7 +385,7 @@ fn sizes(config: &Config, testbed: &PfcTestbed) -> Sizes {
         PlannedCase::Mad(_) | PlannedCase::Rc(..) => None,
     });
     let longest = durations
-        .map(|durations| pfc::live::longest(durations, slowest))
+        .map(|durations| live::pfc::longest(durations, slowest))
         .max()
         .unwrap_or(0);
     Sizes {

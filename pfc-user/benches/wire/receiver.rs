@@ -13,9 +13,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
-use validator::cases::pfc::live::effort;
 use validator::driver::bpf::{Account, Sizes, XdpMode};
 use validator::driver::kernel::clock;
+use validator::live::pfc::effort;
 
 use super::link::{self, Counters, output};
 use super::ours::{self, Load};

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod case;
+pub mod cases;
 pub mod evidence;
 pub mod mad;
 pub mod nic;

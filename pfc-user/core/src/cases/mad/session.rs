@@ -208,7 +208,7 @@ impl<'s, 'l> Session<'s, 'l> {
             .exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
             // The wish has been heard, and would end each wait.
-            self.equipment.requester.transport().set_wake(None);
+            self.equipment.requester.transport().clear_wake();
             exchange = self.equipment.requester.exchange(request, route, self.wait);
         }
         self.take_strays();

@@ -3,7 +3,6 @@
 mod c14_016_get;
 mod c14_024_10_01;
 mod judge;
-pub mod live;
 pub mod planning;
 pub mod session;
 pub mod stimulate;

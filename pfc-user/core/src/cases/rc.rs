@@ -2,7 +2,6 @@
 
 mod c09_142_01;
 mod judge;
-pub mod live;
 pub mod parameters;
 pub mod stimulate;
 mod transmission;

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use super::MadCase;
-use super::planning::PortContext;
-use super::stimulate::{self, Equipment};
 use crate::case::Event;
+use crate::cases::mad::MadCase;
+use crate::cases::mad::planning::PortContext;
+use crate::cases::mad::stimulate::{self, Equipment};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::mad::{MachineJournal, MadPort};
 use crate::driver::kernel::interrupt::Interrupt;

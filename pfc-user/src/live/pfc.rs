@@ -9,9 +9,11 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
-use super::macs::Macs;
-use super::stimulate::{self, Bench, Stimulus, Stop};
+mod macs;
+
+use self::macs::Macs;
 use crate::case::Event;
+use crate::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use crate::config::{self, Destination};
 use crate::driver::bpf::PauseView;
 use crate::driver::bringup::testbed::{Steady, Testbed, WINDOW};

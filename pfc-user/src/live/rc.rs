@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::RcCase;
-use super::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
 use crate::agent::client::{Agent, AgentError};
 use crate::agent::protocol::{self, Channel, Failure, OpenChannel, QueuePair, Read};
 use crate::case::Event;
+use crate::cases::rc::RcCase;
+use crate::cases::rc::stimulate::{self, Bench, Losses, PortContext, Stop, answer_to};
 use crate::config::{RcDut, RcTestbed};
 use crate::driver::bpf::responder::Responder;
 use crate::driver::bringup::rc::RcPort;

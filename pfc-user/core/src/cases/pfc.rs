@@ -3,9 +3,7 @@
 mod checks;
 mod global_pause;
 mod judge;
-pub mod live;
 mod lossy;
-mod macs;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
