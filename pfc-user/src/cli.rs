@@ -15,7 +15,7 @@ use crate::watch::args::WatchArgs;
 #[derive(Debug, Parser)]
 #[command(name = "validator", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -32,7 +32,7 @@ Exit codes:
   130  interrupted; what was measured is reported";
 
 const CHECK_EXIT_CODES: &str = "\
-Nothing is changed but by --fix. The self-test attaches a program to both ports for a moment, and sends
+Only --fix changes anything. The self-test attaches a program to both ports for a moment and sends
 eight PFC frames with time 0 each way, which pause nothing.
 
 Exit codes:
@@ -41,12 +41,12 @@ Exit codes:
     2  usage or configuration error
     3  no problem, but something that cannot be told";
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show every case: id, requirement, source document, checks.
     List(ListArgs),
-    /// Look at the ports of a testbed: what is right, what is not, and what to type to mend it.
+    /// Check the ports of a testbed, and say what to type to mend what is wrong.
     #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
     /// Run cases on a testbed and judge them.
@@ -55,22 +55,22 @@ pub enum Command {
     Judge(StoredArgs),
     /// Write the reports of an earlier run again, from its evidence.
     Report(StoredArgs),
-    /// Count what passes ports that carry traffic already: by DSCP, priority, PFC, RoCEv2; and judge loss between two of them.
+    /// Count live traffic by DSCP, priority, PFC and RoCEv2, and judge loss between two ports.
     Watch(Box<WatchArgs>),
-    /// Be a simulated device under test, on interfaces that are there or on sockets.
+    /// Run a simulated device under test, on existing interfaces or on sockets.
     Dut {
-        /// Which.
+        /// The device.
         #[command(subcommand)]
         device: DutCommand,
     },
-    /// Serve the tester of the RC cases on the DUT host: real queue pairs by verbs.
+    /// Serve the tester of the RC cases on the DUT's host, with real queue pairs by verbs.
     Agent(AgentArgs),
 }
 
 /// Arguments of `validator list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// How to write it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -78,7 +78,7 @@ pub struct ListArgs {
 /// Arguments of `validator check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Where the ports are and what the DUT is.
+    /// Testbed file: the ports and the DUT.
     #[arg(long, value_name = "FILE", required_unless_present = "undo")]
     pub testbed: Option<PathBuf>,
     /// Change a value of the testbed, such as testbed.ports.xdp=skb.
@@ -93,7 +93,7 @@ pub struct CheckArgs {
     /// Put back what `--fix` has set on this machine.
     #[arg(long, conflicts_with_all = ["testbed", "set", "passive", "fix"])]
     pub undo: bool,
-    /// How to write the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -101,7 +101,7 @@ pub struct CheckArgs {
 /// Arguments of `validator run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Where the ports are and what the DUT is; configs/testbeds has examples.
+    /// Testbed file: the ports and the DUT; configs/testbeds has examples.
     #[arg(long, value_name = "FILE")]
     pub testbed: PathBuf,
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN, help = plan_help())]
@@ -109,16 +109,16 @@ pub struct RunArgs {
     /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
     case: Vec<String>,
-    /// Directory for report.json, junit.xml, evidence.json, and captures of the frames that checks rest on.
+    /// Directory for report.json, junit.xml, evidence.json and captures of decisive frames.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Change a value of the testbed or the plan, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
+    /// Change a value, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Print the steps, and send nothing.
+    /// Print the steps and send nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// How to write the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -128,7 +128,7 @@ pub struct RunArgs {
 pub struct StoredArgs {
     /// The directory that was given to `validator run --out`.
     pub dir: PathBuf,
-    /// How to write the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -160,7 +160,7 @@ fn plan_help() -> String {
 }
 
 impl RunArgs {
-    /// Which cases to run.
+    /// The chosen plan or cases.
     pub fn choice(&self) -> PlanChoice {
         if self.case.is_empty() {
             PlanChoice::Plan(self.plan.clone())
@@ -218,7 +218,8 @@ mod tests {
     #[test]
     fn cases_and_settings_may_be_repeated() {
         let args = run(
-            "validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o --dry-run --format json",
+            "validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o \
+             --dry-run --format json",
         );
         assert_eq!(
             args.choice(),

@@ -1,6 +1,7 @@
 //! Pages of the book that follow from the tables in code. `cargo xtask docs` writes them.
 //!
-//! Cases come from `validator list --format json` and faults from the help of the simulated devices,
+//! Cases come from `validator list --format json` and faults from the help of the simulated
+//! devices,
 //! so that the pages say what the program says.
 
 use anyhow::{Context, Result, bail};
@@ -141,7 +142,8 @@ fn key_table(table: &Table) -> String {
 fn faults() -> Result<String> {
     let mut page = NOTICE.to_owned()
         + "# Every fault\n\n\
-           Name faults in the testbed, as `\"NAME\"` or `\"NAME=VALUE\"`. A value may be left out; its \
+           Name faults in the testbed, as `\"NAME\"` or `\"NAME=VALUE\"`. A value may be left \
+           out; its \
            default stands in parentheses. See [The simulated devices](../simulated-devices.md).\n";
     for (device, title, key) in [
         ("switch", "The switch", "dut.faults"),
@@ -149,7 +151,8 @@ fn faults() -> Result<String> {
         ("requester", "The requester", "rc.faults"),
     ] {
         page += &format!(
-            "\n## {title}\n\nThe testbed's key `{key}`.\n\n| fault | the device | makes fail |\n|---|---|---|\n"
+            "\n## {title}\n\nThe testbed's key `{key}`.\n\n| fault | the device | makes fail \
+             |\n|---|---|---|\n"
         );
         for row in catalogue(device)? {
             let [name, does, fails] = row.map(|word| cell(&word));

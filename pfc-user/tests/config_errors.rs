@@ -2,7 +2,8 @@
 //! expected and what was found.
 //!
 //! `snapshots/config_errors` has the mistakes, each with its answer below it. What an entry leaves
-//! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to that
+//! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to
+//! that
 //! testbed, and `testbed` alone has no others.
 //!
 //! lane: computing
@@ -109,6 +110,16 @@ fn testbeds_that_make_no_sense() {
 #[test]
 fn plans_that_make_no_sense() {
     check("plans");
+}
+
+#[test]
+fn testbeds_and_plans_of_the_mad_cases() {
+    check("mad");
+}
+
+#[test]
+fn testbeds_and_plans_of_the_rc_case() {
+    check("rc");
 }
 
 #[test]

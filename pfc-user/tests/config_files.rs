@@ -271,6 +271,27 @@ fn uncommented(example: &str, without: &str) -> Config {
 }
 
 #[test]
+fn every_example_is_read_also_with_its_comments_as_settings() {
+    let mut examples: Vec<_> = std::fs::read_dir(file("testbeds"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_owned())
+        .map(|name| name.into_string().unwrap())
+        .collect();
+    examples.sort();
+    assert!(examples.len() >= 7, "{examples:?}");
+    for example in examples {
+        // Of the two destinations of the lab example only one may be given.
+        let without = if example == "lab-example" {
+            "destination_mac"
+        } else {
+            ""
+        };
+        let name = uncommented(&example, without).testbed.name;
+        assert!(example.starts_with(&name), "{example}: {name}");
+    }
+}
+
+#[test]
 fn arguments_that_the_simulated_testbed_proposes_are_taken() {
     let testbed = uncommented("sim", "").testbed;
     let Some(Dut::Sim { args, .. }) = testbed.pfc.map(|pfc| pfc.dut) else {

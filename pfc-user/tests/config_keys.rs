@@ -1,4 +1,5 @@
-//! The documented keys of testbeds and plans are those that the readers take, with the defaults that they have.
+//! The documented keys of testbeds and plans are those that the readers take, with the defaults
+//! that they have.
 //!
 //! lane: computing
 
@@ -21,7 +22,8 @@ const EXTERNAL: &str = "\
     [ports]\ntx = { interface = \"a\" }\nrx = { interface = \"b\" }\n\
     [qos]\ndscp_map = \"sonic\"\nlossless = [3, 4]\n\
     [mad]\ntransport = \"umad\"\ndevice = \"mlx5_0\"\n\
-    [rc]\ndut = \"agent\"\nagent = \"192.0.2.2:1\"\nport = { interface = \"c\" }\naddress = \"192.0.2.1\"\n";
+    [rc]\ndut = \"agent\"\nagent = \"192.0.2.2:1\"\nport = { interface = \"c\" }\naddress = \
+    \"192.0.2.1\"\n";
 const CASES: &str = "\
     name = \"p\"\n\
     [[case]]\nid = \"pfc.pause-single-lossless\"\nrepetitions = [{ lossless = [3] }]\n\

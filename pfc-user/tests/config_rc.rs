@@ -1,4 +1,5 @@
-//! Every mistake in a testbed's table `[rc]`, and in the queue pairs of a plan, is answered before anything is sent.
+//! Testbeds with a table `[rc]`, and the queue pairs of plans, as they are read. Their mistakes are
+//! in `config_errors`.
 //!
 //! lane: computing
 
@@ -110,85 +111,5 @@ fn without_queue_pairs_a_plan_has_that_of_the_document() {
                 ..document
             }
         ]
-    );
-}
-
-#[test]
-fn mistakes_are_named() {
-    for (lines, expected) in [
-        ("faults = []", "t.toml:2:1: rc: missing field `dut`"),
-        (
-            "dut = \"verbs\"",
-            "t.toml:3:7: rc.dut: unknown variant `verbs`, expected `sim` or `agent`",
-        ),
-        (
-            "dut = \"sim\"\nagent = \"a:1\"",
-            "t.toml:4:9: rc.agent: only dut = \"agent\" takes it",
-        ),
-        (
-            "dut = \"agent\"\naddress = \"198.18.0.1\"",
-            "t.toml:2:1: rc.agent: missing: say where `validator agent` listens, such as agent = \"10.0.0.2:18515\"",
-        ),
-        (
-            "dut = \"agent\"\nagent = \"a:1\"\naddress = \"198.18.0.1\"",
-            "t.toml:2:1: rc.port: missing: say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }",
-        ),
-        (
-            "dut = \"agent\"\nagent = \"a:1\"\nport = { interface = \"eth1\" }",
-            "t.toml:2:1: rc.address: missing: say the tester's address on that port, such as address = \"198.18.16.1\"",
-        ),
-        (
-            "dut = \"sim\"\naddress = \"127.0.0.1\"",
-            "t.toml:4:11: rc.address: expected the unicast address of the tester's port, found 127.0.0.1",
-        ),
-    ] {
-        assert_eq!(load(lines, PLAN).unwrap_err(), expected, "{lines}");
-    }
-    let unknown = load("dut = \"sim\"\nfaults = [\"lies\"]", PLAN).unwrap_err();
-    assert!(
-        unknown.starts_with("t.toml:4:11: rc.faults[0]: no fault is called \"lies\""),
-        "{unknown}"
-    );
-}
-
-#[test]
-fn queue_pairs_that_make_no_sense_are_named() {
-    for (queue_pairs, expected) in [
-        (
-            "[]",
-            "case[0].queue_pairs: expected at least one, such as { retry_count = 2 }; found none",
-        ),
-        (
-            "[{ retry_count = 8 }]",
-            "case[0].queue_pairs[0].retry_count: expected 0 to 7, found 8",
-        ),
-        (
-            "[{ timeout = 0 }]",
-            "case[0].queue_pairs[0].timeout: expected 1 to 31: 4.096 us * 2^n (0 would never end), found 0",
-        ),
-        (
-            "[{ path_mtu = 1500 }]",
-            "case[0].queue_pairs[0].path_mtu: expected 256, 512, 1024, 2048 or 4096, found 1500",
-        ),
-        (
-            "[{}, { retry_count = 2 }]",
-            "case[0].queue_pairs[1]: the same queue pair is listed twice",
-        ),
-    ] {
-        let found = load(
-            "dut = \"sim\"",
-            &format!("{PLAN}queue_pairs = {queue_pairs}\n"),
-        )
-        .unwrap_err();
-        assert!(
-            found.starts_with("p.toml:4:") && found.ends_with(expected),
-            "{found}"
-        );
-    }
-    let mad = "name = \"p\"\n[[case]]\nid = \"mad.c14-016-get\"\nqueue_pairs = [{}]\n";
-    assert!(
-        load("dut = \"sim\"", mad)
-            .unwrap_err()
-            .ends_with("case[0].queue_pairs: only RC cases take it")
     );
 }

@@ -1,6 +1,10 @@
-//! What is said of recorded facts: a port of each known driver, as its users find it and as it should be.
+//! Preflight rules on recorded facts: a port of each known driver, as its users find it and as it
+//! should be.
 //!
 //! lane: computing
+
+#[path = "common/snapshot.rs"]
+mod snapshot;
 
 use validator::evidence::preflight::*;
 use validator::evidence::xdp::{XdpFeatures, XdpMode};
@@ -68,15 +72,6 @@ fn items(port: &Port) -> Vec<Item> {
     .remove(0)
 }
 
-/// What is not `ok`, and what to type.
-fn shortfalls(port: &Port) -> Vec<(&'static str, State, String)> {
-    items(port)
-        .into_iter()
-        .filter(|item| item.state != State::Ok)
-        .map(|item| (item.what, item.state, item.mend))
-        .collect()
-}
-
 fn set(port: &mut Port, feature: Feature, on: bool, fixed: bool) {
     let name = feature.kernel_name().unwrap();
     let fact = port
@@ -98,122 +93,281 @@ fn pfc(enabled: u8) -> Option<Pfc> {
 
 const PROBLEM: State = State::Problem;
 const UNKNOWN: State = State::Unknown;
-const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` again: its self-test then shows it";
 
-#[test]
-fn what_each_driver_does_with_pause_frames_that_come_in() {
-    let rx_all = "ethtool -K eth1 rx-all on";
-    for (driver, state, mend) in [
-        ("ixgbe", UNKNOWN, CABLE),
-        ("igc", PROBLEM, rx_all),
-        ("igb", PROBLEM, rx_all),
-        ("e1000e", PROBLEM, rx_all),
-        ("e1000", PROBLEM, rx_all),
-        ("i40e", UNKNOWN, CABLE),
-        ("ice", UNKNOWN, CABLE),
-        (MLX5, UNKNOWN, CABLE),
-        ("bnxt_en", UNKNOWN, CABLE),
-        ("mlx4_en", UNKNOWN, CABLE),
-    ] {
-        assert_eq!(
-            shortfalls(&port(Role::Tx, driver)),
-            [("pause frames in", state, mend.into())],
-            "{driver}"
+/// Ports and what is said of them, for a snapshot.
+#[derive(Default)]
+struct Table(String);
+
+impl Table {
+    /// Adds what is not `ok` of a port, with what to type; or that all is.
+    fn shortfalls(&mut self, title: &str, port: &Port) {
+        self.add(
+            title,
+            items(port).iter().filter(|item| item.state != State::Ok),
         );
     }
-    assert_eq!(shortfalls(&port(Role::Tx, "veth")), []);
-    for driver in ["virtio_net", "vmxnet3", "ena"] {
-        let port = port(Role::Tx, driver);
-        let expected = [("pause frames in", UNKNOWN, CABLE.into())];
-        assert_eq!(shortfalls(&port), expected, "what its host does: {driver}");
+
+    /// Adds one item of a port.
+    fn item(&mut self, what: &str, title: &str, port: &Port) {
+        self.add(title, items(port).iter().filter(|item| item.what == what));
     }
-    let unheard_of = shortfalls(&port(Role::Tx, "unheard-of"));
-    assert_eq!(
-        unheard_of,
-        [
-            ("driver", UNKNOWN, CABLE.into()),
-            ("pause frames in", UNKNOWN, CABLE.into())
-        ]
-    );
-    // Said, not guessed: a MAC that keeps them, and one with the switch for it.
-    let keeps = items(&port(Role::Tx, "ixgbe"));
-    assert!(
-        keeps.iter().any(|item| item
-            .found
-            .ends_with("the MAC of ixgbe keeps them from the program")),
-        "{keeps:#?}"
-    );
+
+    fn add<'i>(&mut self, title: &str, items: impl Iterator<Item = &'i Item>) {
+        let before = self.0.len();
+        for item in items {
+            let state = format!("{:?}", item.state).to_lowercase();
+            self.0 += &format!("    {state}  {}: {}\n", item.what, item.found);
+            for (word, text) in [("expected", &item.expected), ("->", &item.mend)] {
+                if !text.is_empty() {
+                    self.0 += &format!("        {word} {text}\n");
+                }
+            }
+            if let Some(fix) = item.fix {
+                let word = if fix.on { "on" } else { "off" };
+                self.0 += &format!("        --fix sets {} {word}\n", fix.feature.name());
+            }
+        }
+        if self.0.len() == before {
+            self.0 += "    ok\n";
+        }
+        self.0.insert_str(before, &format!("{title}\n"));
+        self.0.push('\n');
+    }
+
+    fn check(&self, name: &str) {
+        snapshot::check(&format!("preflight/{name}.txt"), &self.0);
+    }
+}
+
+fn passive() -> SelfTest {
+    SelfTest::NotDone {
+        reason: "it was not asked for".into(),
+    }
+}
+
+/// A self-test with `seen` of its eight frames at the program, and the rise of one of the MAC's
+/// counters.
+fn done(xdp_mode: &str, seen: u64, mac: Option<u64>) -> SelfTest {
+    SelfTest::Done {
+        own_wire: false,
+        xdp_mode: xdp_mode.into(),
+        sent: 8,
+        seen,
+        mac: mac
+            .map(|rise| ("rx_prio0_pause".into(), rise))
+            .into_iter()
+            .collect(),
+    }
+}
+
+#[test]
+fn pause_frames_by_driver() {
+    const DRIVERS: [&str; 15] = [
+        "ixgbe",
+        "igc",
+        "igb",
+        "e1000e",
+        "e1000",
+        "i40e",
+        "ice",
+        MLX5,
+        "bnxt_en",
+        "mlx4_en",
+        "virtio_net",
+        "vmxnet3",
+        "ena",
+        "veth",
+        "unheard-of",
+    ];
+    let mut table = Table::default();
+    for role in [Role::Tx, Role::Rx] {
+        for driver in DRIVERS {
+            table.shortfalls(&format!("{} {driver}", role.word()), &port(role, driver));
+        }
+    }
     let mut igc = port(Role::Tx, "igc");
     set(&mut igc, Feature::RxAll, true, false);
-    assert_eq!(
-        shortfalls(&igc),
-        [("pause frames in", UNKNOWN, CABLE.into())]
-    );
+    table.shortfalls("tx igc, rx-all on", &igc);
     set(&mut igc, Feature::RxAll, false, true);
-    assert_eq!(
-        shortfalls(&igc),
-        [(
-            "pause frames in",
-            PROBLEM,
-            "use a port of another NIC".into()
-        )]
-    );
+    table.shortfalls("tx igc, rx-all held off by the driver", &igc);
+    table.check("pause_frames");
 }
 
 #[test]
-fn what_the_self_test_saw_counts_more_than_what_is_known_of_the_driver() {
-    let with = |driver: &str, seen, mac: &[(&str, u64)], own_wire| {
-        let mut port = port(Role::Tx, driver);
-        let mac = mac
-            .iter()
-            .map(|(name, rise)| (name.to_string(), *rise))
-            .collect();
-        port.self_test = SelfTest::Done {
-            own_wire,
-            xdp_mode: "driver".into(),
-            sent: 8,
-            seen,
-            mac,
-        };
-        port
-    };
+fn pause_frames_by_what_the_self_test_saw() {
+    let mut table = Table::default();
     for driver in ["ixgbe", "igc", MLX5, "unheard-of"] {
-        for port in [
-            with(driver, 8, &[], false),
-            with(driver, 0, &[("rx_prio0_pause", 8)], false),
-        ] {
-            let found = shortfalls(&port);
-            let only = found.iter().all(|(what, ..)| *what == "driver");
-            assert!(only, "{driver}: {found:?}");
+        for (seen, mac) in [(8, None), (3, None), (0, Some(8))] {
+            let mut port = port(Role::Tx, driver);
+            port.self_test = done("driver", seen, mac);
+            let by_mac = mac.map_or(String::new(), |rise| format!(", the MAC counted {rise}"));
+            table.shortfalls(&format!("tx {driver}, {seen} of 8 seen{by_mac}"), &port);
         }
-        // Nothing is left to be shown by a cable.
-        assert_eq!(shortfalls(&with(driver, 8, &[], false)), [], "{driver}");
     }
-    let some = shortfalls(&with("unheard-of", 3, &[], false));
-    let lost = "look for what loses frames on the way between the ports";
-    assert!(some.contains(&("pause frames in", UNKNOWN, lost.into())));
-    let by_mac = items(&with(MLX5, 0, &[("rx_prio0_pause", 8)], false));
-    assert!(by_mac.iter().any(|item| item.found
-        == "8 of the self-test reached the MAC's counters alone: rx_prio0_pause +8"));
-    assert_eq!(
-        shortfalls(&with("veth", 7, &[], true)),
-        [("pause frames in", PROBLEM, String::new())]
-    );
+    let mut port = port(Role::Tx, MLX5);
+    port.self_test = done("driver", 0, Some(8));
+    table.item("pause frames in", "tx mlx5_core, the MAC counted 8", &port);
+    let mut veth = self::port(Role::Tx, "veth");
+    veth.self_test = SelfTest::Done {
+        own_wire: true,
+        xdp_mode: "driver".into(),
+        sent: 8,
+        seen: 7,
+        mac: Vec::new(),
+    };
+    table.shortfalls("tx veth on a wire of the tester's own, 7 of 8 seen", &veth);
+    table.check("self_test");
 }
 
 #[test]
-fn what_filters_pause_frames_on_the_way_out_cannot_send_the_storm() {
-    let another = "take a port of another NIC as ports.rx; this one can be ports.tx";
-    for driver in ["i40e", "ice"] {
-        assert_eq!(
-            shortfalls(&port(Role::Rx, driver)),
-            [("pause frames out", PROBLEM, another.into())],
-            "{driver}"
+fn speeds_and_lengths() {
+    let mut table = Table::default();
+    let (gigabit, slow) = (Some(1_000_000_000), Some(100_000_000));
+    for (speed, line_rate) in [
+        (None, slow),
+        (None, None),
+        (gigabit, None),
+        (gigabit, gigabit),
+        (gigabit, slow),
+        (slow, gigabit),
+    ] {
+        let mut port = port(Role::Tx, "virtio_net");
+        (port.facts.speed, port.wanted.line_rate) = (speed, line_rate);
+        let title = format!("speed {speed:?}, line_rate of the testbed {line_rate:?}");
+        table.item("speed", &title, &port);
+    }
+    for speed in [Some(10_000_000_000), gigabit, None] {
+        let mut rx = port(Role::Rx, "ixgbe");
+        rx.facts.speed = speed;
+        let ports = vec![port(Role::Tx, "veth"), rx];
+        let found = judge(&Preflight { ports }).remove(1);
+        let title = format!("speed {speed:?}, that of the other port is 10 Gbit/s");
+        table.add(&title, found.iter().filter(|item| item.what == "speed"));
+    }
+    let mut jumbo = port(Role::Rx, "ixgbe");
+    jumbo.facts.mtu = 9000;
+    table.shortfalls("MTU 9000, a program was attached", &jumbo);
+    jumbo.self_test = passive();
+    table.shortfalls("MTU 9000, no self-test", &jumbo);
+    jumbo.self_test = SelfTest::Refused {
+        reason: "the MTU is too large for XDP".into(),
+    };
+    table.shortfalls("MTU 9000, no program could be attached", &jumbo);
+    table.check("links");
+}
+
+#[test]
+fn where_programs_run() {
+    let mut table = Table::default();
+    for (driver, wanted, self_test, title) in [
+        ("vmxnet3", XdpMode::Auto, passive(), "no self-test"),
+        ("e1000e", XdpMode::Auto, passive(), "no self-test"),
+        ("e1000e", XdpMode::Driver, passive(), "no self-test"),
+        ("unheard-of", XdpMode::Auto, passive(), "no self-test"),
+        (
+            "vmxnet3",
+            XdpMode::Auto,
+            done("skb", 8, None),
+            "attached as skb",
+        ),
+        (
+            "vmxnet3",
+            XdpMode::Skb,
+            done("skb", 8, None),
+            "attached as skb",
+        ),
+    ] {
+        let mut port = port(Role::Rx, driver);
+        port.wanted.xdp = wanted;
+        port.facts.xdp_features = None;
+        port.self_test = self_test;
+        let title = format!("{driver}, xdp = {wanted:?}, the kernel tells no features, {title}");
+        table.item("xdp features", &title, &port);
+    }
+    table.check("programs");
+}
+
+#[test]
+fn offloads() {
+    let mut table = Table::default();
+    let mut port = port(Role::Rx, "ixgbe");
+    set(&mut port, Feature::Gro, true, false);
+    table.shortfalls("gro on, a program in the driver", &port);
+    for wanted in [XdpMode::Auto, XdpMode::Skb] {
+        port.self_test = done("skb", 8, None);
+        port.wanted.xdp = wanted;
+        table.shortfalls(&format!("gro on, attached as skb, xdp = {wanted:?}"), &port);
+    }
+    port.self_test = passive();
+    port.wanted.xdp = XdpMode::Auto;
+    table.shortfalls("gro on, no self-test, the driver takes programs", &port);
+    port.facts.xdp_features = None;
+    table.shortfalls("gro on, no self-test, the kernel tells no features", &port);
+    port.facts.driver.name = "e1000".into();
+    table.shortfalls("gro on, as before, a driver that takes none", &port);
+    for feature in [Feature::Lro, Feature::GroHardware] {
+        let name = feature.name();
+        let mut port = self::port(Role::Rx, "ixgbe");
+        set(&mut port, feature, true, false);
+        table.shortfalls(&format!("{name} on"), &port);
+        set(&mut port, feature, true, true);
+        table.shortfalls(&format!("{name} held on by the driver"), &port);
+    }
+    let mut port = self::port(Role::Rx, "ixgbe");
+    for (tagged, fixed) in [(false, true), (true, true), (true, false)] {
+        port.wanted.tagged = tagged;
+        set(&mut port, Feature::RxVlan, true, fixed);
+        let held = if fixed { "held on by the driver" } else { "on" };
+        let tags = if tagged {
+            "test frames are tagged"
+        } else {
+            "no tags"
+        };
+        table.shortfalls(&format!("rxvlan {held}, {tags}"), &port);
+    }
+    table.check("offloads");
+}
+
+#[test]
+fn flow_control_and_rdma() {
+    let mut table = Table::default();
+    let mut port = port(Role::Rx, "ixgbe");
+    port.facts.namespace = Some("lab".into());
+    let received = FrameCounts {
+        received: Some(7),
+        sent: None,
+    };
+    port.facts.pause = Some(Pause {
+        receives: true,
+        frames: received,
+        ..Pause::default()
+    });
+    table.shortfalls("PAUSE is obeyed, in a namespace", &port);
+    port.facts.pause = Some(Pause {
+        autonegotiated: true,
+        sends: true,
+        ..Pause::default()
+    });
+    table.shortfalls("PAUSE is sent, by negotiation, in a namespace", &port);
+    port.facts.pause = None;
+    port.facts.pfc = pfc(0b1000);
+    table.shortfalls("PFC for priority 3, in a namespace", &port);
+    // Some drivers count PFC only where it is on, and then it is for the port that has to count.
+    for (driver, enabled) in [(MLX5, 0), (MLX5, 8), (MLX5, 0xff), ("i40e", 0), ("i40e", 8)] {
+        let mut port = self::port(Role::Tx, driver);
+        port.facts.pfc = pfc(enabled);
+        table.item(
+            "pfc of the port",
+            &format!("tx {driver}, PFC {enabled:#010b}"),
+            &port,
         );
     }
-    for driver in ["ixgbe", "igc", "igb", "e1000e", MLX5, "veth", "virtio_net"] {
-        assert_eq!(shortfalls(&port(Role::Rx, driver)), [], "{driver}");
+    for role in [Role::Rx, Role::Rc] {
+        let mut port = self::port(role, MLX5);
+        port.facts.rdma = vec!["mlx5_0".into()];
+        table.shortfalls(&format!("{} with an RDMA device", role.word()), &port);
     }
+    table.check("flow_control");
 }
 
 #[test]
@@ -292,277 +446,6 @@ fn what_goes_off_for_a_program_merges_nothing() {
         port.facts.driver.name = "ixgbe".into();
         set(&mut port, feature, true, true);
         assert_eq!(merging(&port).0, PROBLEM, "held by a driver that keeps it");
-    }
-}
-
-#[test]
-fn a_line_rate_stands_in_for_a_speed_and_never_against_one() {
-    let speed = |speed: Option<u64>, line_rate: Option<u64>| {
-        let mut port = port(Role::Tx, "virtio_net");
-        port.facts.speed = speed;
-        port.wanted.line_rate = line_rate;
-        let found = items(&port);
-        let item = found.iter().find(|item| item.what == "speed").unwrap();
-        (item.state, item.found.clone())
-    };
-    let (gigabit, slow) = (Some(1_000_000_000), Some(100_000_000));
-    let none = "the driver does not tell";
-    assert_eq!(
-        speed(None, slow),
-        (State::Ok, format!("{none}; 100 Mbit/s by the testbed"))
-    );
-    assert_eq!(speed(None, None), (PROBLEM, none.into()));
-    assert_eq!(speed(gigabit, None).0, State::Ok);
-    assert_eq!(speed(gigabit, gigabit).0, State::Ok);
-    let advice = "without line_rate the link's speed is taken, and limits.load says which share of it to send";
-    for (found, asked, word) in [(gigabit, slow, "below"), (slow, gigabit, "above")] {
-        let (rate, other) = match word {
-            "below" => ("100 Mbit/s", "1000 Mbit/s"),
-            _ => ("1 Gbit/s", "100 Mbit/s"),
-        };
-        // The words of `run`.
-        let words = format!("line_rate {rate} is {word} the speed of eth1, {other}; {advice}");
-        assert_eq!(speed(found, asked), (PROBLEM, words));
-    }
-}
-
-#[test]
-fn where_a_driver_runs_programs_is_said_where_the_kernel_does_not() {
-    let xdp = |driver: &str, wanted: XdpMode, self_test: SelfTest| {
-        let mut port = port(Role::Rx, driver);
-        port.wanted.xdp = wanted;
-        port.facts.xdp_features = None;
-        port.self_test = self_test;
-        let found = items(&port);
-        let item = found.iter().find(|item| item.what == "xdp features");
-        let item = item.unwrap();
-        (item.state, item.found.clone())
-    };
-    let passive = || SelfTest::NotDone {
-        reason: "it was not asked for".into(),
-    };
-    let silent = "the kernel does not tell";
-    let native = "vmxnet3 runs programs itself since Linux 6.6";
-    let stack = "e1000e leaves programs to the stack (skb)";
-    assert_eq!(
-        xdp("vmxnet3", XdpMode::Auto, passive()),
-        (UNKNOWN, format!("{silent}; {native}"))
-    );
-    assert_eq!(
-        xdp("e1000e", XdpMode::Auto, passive()),
-        (UNKNOWN, format!("{silent}; {stack}"))
-    );
-    assert_eq!(
-        xdp("e1000e", XdpMode::Driver, passive()),
-        (PROBLEM, format!("{silent}; {stack}"))
-    );
-    assert_eq!(
-        xdp("unheard-of", XdpMode::Auto, passive()),
-        (UNKNOWN, silent.into())
-    );
-    let attached = || SelfTest::Done {
-        own_wire: false,
-        xdp_mode: "skb".into(),
-        sent: 8,
-        seen: 8,
-        mac: Vec::new(),
-    };
-    let by = "a program was attached in mode skb";
-    assert_eq!(
-        xdp("vmxnet3", XdpMode::Auto, attached()),
-        (State::Ok, format!("{silent}; {by}; {native}"))
-    );
-    assert_eq!(
-        xdp("vmxnet3", XdpMode::Skb, attached()),
-        (State::Ok, format!("{silent}; {by}")),
-        "as it was asked for"
-    );
-    // Generic programs see what GRO merged: known to be so without a kernel that tells.
-    let mut e1000 = port(Role::Rx, "e1000");
-    e1000.facts.xdp_features = None;
-    e1000.self_test = passive();
-    set(&mut e1000, Feature::Gro, true, false);
-    let gro = ("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into());
-    assert!(shortfalls(&e1000).contains(&gro));
-}
-
-#[test]
-fn offloads_that_merge_frames_before_the_program_are_fixed() {
-    let mut port = port(Role::Rx, "ixgbe");
-    set(&mut port, Feature::Gro, true, false);
-    assert_eq!(shortfalls(&port), [], "behind a program in the driver");
-    for (mode, wanted) in [("skb", XdpMode::Auto), ("skb", XdpMode::Skb)] {
-        port.self_test = SelfTest::Done {
-            own_wire: false,
-            xdp_mode: mode.into(),
-            sent: 8,
-            seen: 8,
-            mac: Vec::new(),
-        };
-        port.wanted.xdp = wanted;
-        assert_eq!(
-            shortfalls(&port),
-            [("gro, lro", PROBLEM, "ethtool -K eth1 gro off".into())]
-        );
-    }
-    port.self_test = SelfTest::NotDone {
-        reason: "it was not asked for".into(),
-    };
-    port.wanted.xdp = XdpMode::Auto;
-    assert_eq!(shortfalls(&port), [], "the driver can");
-    port.facts.xdp_features = None;
-    let unknown: Vec<_> = shortfalls(&port)
-        .into_iter()
-        .map(|(what, state, _)| (what, state))
-        .collect();
-    assert_eq!(unknown, [("xdp features", UNKNOWN), ("gro, lro", UNKNOWN)]);
-    for (feature, name) in [(Feature::Lro, "lro"), (Feature::GroHardware, "rx-gro-hw")] {
-        let mut port = self::port(Role::Rx, "ixgbe");
-        set(&mut port, feature, true, false);
-        let item = items(&port)
-            .into_iter()
-            .find(|item| item.state != State::Ok)
-            .unwrap();
-        assert_eq!(
-            (item.mend, item.fix.unwrap().feature),
-            (format!("ethtool -K eth1 {name} off"), feature)
-        );
-        set(&mut port, feature, true, true);
-        let item = items(&port)
-            .into_iter()
-            .find(|item| item.state != State::Ok)
-            .unwrap();
-        assert_eq!(
-            (item.mend.as_str(), item.fix),
-            ("use a port of another NIC", None),
-            "what the driver holds is not to be fixed"
-        );
-    }
-}
-
-#[test]
-fn flow_control_of_the_port_itself_is_a_problem() {
-    let mut port = port(Role::Rx, "ixgbe");
-    port.facts.namespace = Some("lab".into());
-    port.facts.pause = Some(Pause {
-        receives: true,
-        frames: FrameCounts {
-            received: Some(7),
-            sent: None,
-        },
-        ..Pause::default()
-    });
-    let off = "ip netns exec lab ethtool -A eth1 rx off tx off";
-    assert_eq!(shortfalls(&port), [("802.3x pause", PROBLEM, off.into())]);
-    assert!(
-        items(&port)
-            .iter()
-            .any(|item| item.found == "rx on, tx off, 7 received")
-    );
-    port.facts.pause = Some(Pause {
-        autonegotiated: true,
-        sends: true,
-        ..Pause::default()
-    });
-    assert_eq!(
-        shortfalls(&port)[0].2,
-        "ip netns exec lab ethtool -A eth1 autoneg off rx off tx off"
-    );
-    port.facts.pause = None;
-    port.facts.pfc = pfc(0b1000);
-    assert_eq!(
-        shortfalls(&port),
-        [(
-            "pfc of the port",
-            PROBLEM,
-            "ip netns exec lab dcb pfc set dev eth1 prio-pfc all:off".into()
-        )]
-    );
-    // Some drivers count PFC only where it is on, and then it is for the port that has to count.
-    for (driver, enabled, state) in [
-        (MLX5, 0, Some(UNKNOWN)),
-        (MLX5, 8, Some(UNKNOWN)),
-        (MLX5, 0xff, None),
-        ("i40e", 0, None),
-        ("i40e", 8, Some(PROBLEM)),
-    ] {
-        let mut port = self::port(Role::Tx, driver);
-        port.facts.pfc = pfc(enabled);
-        let found = shortfalls(&port)
-            .into_iter()
-            .find(|(what, ..)| *what == "pfc of the port")
-            .map(|(_, state, _)| state);
-        assert_eq!(found, state, "{driver} {enabled}");
-    }
-}
-
-#[test]
-fn links_that_do_not_fit() {
-    let two = |speed| {
-        let mut rx = port(Role::Rx, "ixgbe");
-        rx.facts.speed = speed;
-        let found = judge(&Preflight {
-            ports: vec![port(Role::Tx, "veth"), rx],
-        });
-        found[1]
-            .iter()
-            .find(|item| item.what == "speed")
-            .unwrap()
-            .clone()
-    };
-    assert_eq!(two(Some(10_000_000_000)).state, State::Ok);
-    let slower = two(Some(1_000_000_000));
-    assert_eq!(
-        (slower.state, slower.mend.as_str()),
-        (PROBLEM, "ethtool -s eth1 speed 10000")
-    );
-    let silent = two(None);
-    let set = "set line_rate under [ports] in the testbed";
-    assert_eq!((silent.state, silent.mend.as_str()), (PROBLEM, set));
-    let mut jumbo = port(Role::Rx, "ixgbe");
-    jumbo.facts.mtu = 9000;
-    assert_eq!(
-        shortfalls(&jumbo),
-        [],
-        "a program was attached all the same"
-    );
-    jumbo.self_test = SelfTest::NotDone {
-        reason: "it was not asked for".into(),
-    };
-    assert_eq!(
-        shortfalls(&jumbo),
-        [("mtu", UNKNOWN, "ip link set dev eth1 mtu 1500".into())]
-    );
-    jumbo.self_test = SelfTest::Refused {
-        reason: "the MTU is too large for XDP".into(),
-    };
-    assert!(shortfalls(&jumbo).contains(&("xdp features", PROBLEM, String::new())));
-}
-
-#[test]
-fn tags_that_the_driver_keeps_are_a_problem_where_the_dut_trusts_them() {
-    let mut port = port(Role::Rx, "ixgbe");
-    set(&mut port, Feature::RxVlan, true, true);
-    assert_eq!(shortfalls(&port), []);
-    port.wanted.tagged = true;
-    assert_eq!(
-        shortfalls(&port),
-        [("vlan offload", PROBLEM, "use a port of another NIC".into())]
-    );
-    set(&mut port, Feature::RxVlan, true, false);
-    assert_eq!(shortfalls(&port), [], "the run turns it off");
-}
-
-#[test]
-fn an_rdma_device_takes_roce_frames_from_the_port_of_the_rc_case_alone() {
-    for (role, count) in [(Role::Rx, 0), (Role::Rc, 1)] {
-        let mut port = port(role, MLX5);
-        port.facts.rdma = vec!["mlx5_0".into()];
-        let found = shortfalls(&port);
-        assert_eq!(found.len(), count, "{found:?}");
-        assert!(found.iter().all(|(what, state, mend)| (*what, *state)
-            == ("rdma device", PROBLEM)
-            && mend.contains("pci/0000:03:00.")));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Files that a run writes are what the published schemas say, as an independent validator reads them.
+//! Files that a run writes are what the published schemas say, as an independent validator reads
+//! them.
 //!
 //! lane: waiting
 

@@ -32,9 +32,9 @@ enum Command {
     Setup(setup::Install),
     /// Build the XDP programs and target/release/validator with them in it
     BuildEbpf,
-    /// Set up, build, and run the plan on the simulated device (as root)
+    /// Set up, build, and run cases on the simulated devices (as root)
     Demo(demo::Demo),
-    /// Run the RC cases on a device in a virtual machine (as root)
+    /// Run in QEMU or chroots: soft-RoCE, kernels, network cards, fresh systems (as root)
     Lab(lab::Lab),
     /// Set up, build, and run every benchmark
     Bench(bench::Bench),

@@ -16,7 +16,7 @@ use crate::toolchain::{LINKER_VERSION, Toolchain};
 pub enum Group {
     /// To build the XDP programs.
     Build,
-    /// What the tests compare with.
+    /// Witnesses that the tests compare with.
     Test,
     /// To build the book.
     Docs,
@@ -28,8 +28,10 @@ pub enum Group {
     Userspace,
 }
 
-/// What building and testing need.
-pub const EVERYTHING: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
+/// Groups for building and testing.
+pub const EVERYTHING: [Group; 4] = [Group::Build, Group::Test, Group::Lab, Group::Docs];
+/// Those of them that the tests need from the start.
+pub const BEFORE_TESTS: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
 
 #[derive(clap::Args)]
 pub struct Install {
@@ -128,7 +130,7 @@ fn show(missing: &[Missing], unfinished: &[String]) {
     }
 }
 
-/// What is unfinished may be of others, and no matter here.
+/// Unfinished packages may be of others, and are no error here.
 fn refuse(missing: &[Missing]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());

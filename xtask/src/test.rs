@@ -1,4 +1,6 @@
-//! `cargo xtask test`: every test, from a bare machine. Ends with one line: `N passed, N failed, N skipped`.
+//! `cargo xtask test`: every test, from a bare machine.
+//!
+//! Its last line is `N passed, N failed, N skipped`.
 
 mod part;
 mod targets;
@@ -16,7 +18,7 @@ use self::targets::{Arguments, Name, Programs};
 use crate::build_ebpf;
 use crate::lab::rxe;
 use crate::portable;
-use crate::setup::{self, EVERYTHING};
+use crate::setup::{self, BEFORE_TESTS, EVERYTHING, Group};
 use crate::step;
 
 #[derive(clap::Args)]
@@ -28,7 +30,8 @@ pub struct Test {
     setup: setup::Install,
 }
 
-/// Tests that may be skipped where CI is true, which makes any other skip a failure: the long ones, which `--full` adds.
+/// Tests that may be skipped where CI is true, which makes any other skip a failure: the long ones,
+/// which `--full` adds.
 const EXPECTED_SKIPS: [&str; 1] = ["root_a_good_switch_never_fails_on_a_busy_machine"];
 
 /// Goes through all steps, also after one that failed.
@@ -43,7 +46,13 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         skips,
         outcome: Outcome::default(),
     };
-    let ready = setup::run(&EVERYTHING, &options.setup).and_then(|()| build_ebpf::object(root));
+    // mdBook is built later, beside the workspace; what may not be installed has to be there now.
+    let groups: &[Group] = if options.setup.no_install {
+        &EVERYTHING
+    } else {
+        &BEFORE_TESTS
+    };
+    let ready = setup::run(groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
     }
@@ -229,12 +238,12 @@ impl Suite<'_> {
         self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
     }
 
-    /// Whether the RC cases can be run on an independent device, in a virtual machine; where not, it is noted.
+    /// True if this machine can run the labs in QEMU; else notes the reason as a skip.
     fn has_lab(&mut self) -> Result<bool> {
         let Err(reason) = rxe::check_machine() else {
             return Ok(true);
         };
-        // Like a test that skips itself: it has passed, and is taken back.
+        // A test that skips itself counts as passed at first, and so does this.
         self.outcome.tally.passed += 1;
         let note = format!("root_labs_in_qemu: {reason:#}\n");
         let noted = OpenOptions::new()
@@ -246,7 +255,9 @@ impl Suite<'_> {
         Ok(false)
     }
 
-    /// The agent with its real verbs, which nothing else is built with: for the guest; with `--full`, its own tests as well.
+    /// The agent with its real verbs, for the guest; with `--full` its own tests as well. Nothing
+    /// else
+    /// is built with verbs.
     fn agent(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.full {
@@ -282,7 +293,7 @@ impl Suite<'_> {
         parts
     }
 
-    /// A lab of this program, which prints a closing line as libtest's.
+    /// A lab of this program, which prints a closing line like libtest's.
     fn lab(&self, name: &str, command: &[&str]) -> Result<Part> {
         self.this(name, &[&["lab"], command].concat())
     }
@@ -290,7 +301,7 @@ impl Suite<'_> {
     /// A command of this program.
     fn this(&self, name: &str, command: &[&str]) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
-        // Nor does it stay if this process is killed.
+        // It ends with this process, even if that is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
@@ -329,7 +340,8 @@ fn test_of(line: &str) -> &str {
     line.split(':').next().unwrap_or(line)
 }
 
-/// Whether the test ran, and a witness of its own saw the machine stand still too much to decide. Virtual time decides the same.
+/// True if the test ran, and its own witness saw the machine stand still for too long to decide. A
+/// test in virtual time decides the same question.
 fn is_undecided(line: &str) -> bool {
     line.split_once(": ")
         .is_some_and(|(_, reason)| reason.starts_with("undecided: "))
@@ -343,7 +355,8 @@ mod tests {
     #[test]
     fn skips_are_no_passes_and_fail_in_ci() {
         let file = env::temp_dir().join(format!("validator-skips-{}", std::process::id()));
-        let lines = "b: needs root\nc: undecided: a CPU stood still\na: needs tshark: none\na: needs tshark: none\n";
+        let lines = "b: needs root\nc: undecided: a CPU stood still\na: needs tshark: none\na: \
+         needs tshark: none\n";
         fs::write(&file, lines).unwrap();
         let judge = |ci| {
             let tally = Tally {

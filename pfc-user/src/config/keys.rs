@@ -7,7 +7,7 @@ pub struct Key {
     pub path: &'static str,
     /// The shape of its value.
     pub value: &'static str,
-    /// Its value where it is left out, in TOML where it is one value for all; else in words, or empty.
+    /// Its default: in TOML where it is one value for all, else in words, or empty.
     pub default: &'static str,
     /// Its meaning, and when it may stand.
     pub meaning: &'static str,
@@ -42,7 +42,7 @@ impl Key {
 pub struct Table {
     /// Its name in the file; empty for the keys above all tables.
     pub name: &'static str,
-    /// Who needs it.
+    /// Its subject, in a sentence.
     pub about: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
@@ -66,7 +66,8 @@ pub const TESTBED: &[Table] = &[
                 "dut.kind",
                 "`sim`, `bridge`, `external`",
                 "",
-                "The simulated switch, a Linux bridge, or a device that is there already. Mandatory.",
+                "The simulated switch, a Linux bridge, or a device that is there already. \
+                 Mandatory.",
             ),
             key(
                 "dut.faults",
@@ -78,7 +79,8 @@ pub const TESTBED: &[Table] = &[
                 "dut.args",
                 "list of text",
                 "[]",
-                "Further arguments for its process, such as `\"--xoff\", \"512KiB\"`. Only with `sim`.",
+                "Further arguments for its process, such as `\"--xoff\", \"512KiB\"`. Only with \
+                 `sim`.",
             ),
         ],
     },
@@ -108,14 +110,16 @@ pub const TESTBED: &[Table] = &[
                 "ports.xdp",
                 "`auto`, `driver`, `skb`",
                 "\"auto\"",
-                "How XDP programs are attached: in the driver, in the kernel's generic path, or the \
+                "How XDP programs are attached: in the driver, in the kernel's generic path, or \
+                 the \
                  first of these that works.",
             ),
             key(
                 "ports.sender",
                 "`auto`, `live-frames`, `sendmmsg`",
                 "\"auto\"",
-                "What sends the test traffic. `auto` takes live frames, which the kernel makes, from \
+                "What sends the test traffic. `auto` takes live frames, which the kernel makes, \
+                 from \
                  some 200,000 frames a second on where the tx port takes them.",
             ),
         ],
@@ -147,14 +151,16 @@ pub const TESTBED: &[Table] = &[
                 "qos.dscp_map",
                 "`sonic`, `dscp-mod-8`, `dscp-high-bits`, or 64 priorities",
                 "`dscp-mod-8` with `sim` and `bridge`",
-                "How the DUT maps DSCPs to priorities. Mandatory with `external` and `trust = \"dscp\"`.",
+                "How the DUT maps DSCPs to priorities. Mandatory with `external` and `trust = \
+                 \"dscp\"`.",
             ),
             key(
                 "qos.lossless",
                 "list of priorities",
                 "",
                 "The lossless priorities that the DUT has now. Mandatory with `external`, and only \
-                 there: the simulated switch takes those of each repetition, and a bridge has none.",
+                 there: the simulated switch takes those of each repetition, and a bridge has \
+                 none.",
             ),
         ],
     },
@@ -203,7 +209,8 @@ pub const TESTBED: &[Table] = &[
                 "limits.max_response",
                 TIME,
                 "\"1ms\"",
-                "Longest time from a pause frame to the last data frame, and from an XON to the first.",
+                "Longest time from a pause frame to the last data frame, and from an XON to the \
+                 first.",
             ),
             key(
                 "limits.headroom",
@@ -227,14 +234,16 @@ pub const TESTBED: &[Table] = &[
                 "limits.load",
                 "share",
                 "1.0",
-                "Share of the line rate that counts as 100 %. 0.9998 leaves room for two clocks 100 \
+                "Share of the line rate that counts as 100 %. 0.9998 leaves room for two clocks \
+                 100 \
                  ppm apart.",
             ),
             key(
                 "limits.max_burst",
                 TIME,
                 "\"4ms\"",
-                "The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are short.",
+                "The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are \
+                 short.",
             ),
         ],
     },
@@ -320,7 +329,8 @@ pub const TESTBED: &[Table] = &[
                 "mad.path",
                 "ports",
                 "the next node",
-                "Directed route to the DUT: 0, then the egress port of each hop, such as `\"0,1\"`.",
+                "Directed route to the DUT: 0, then the egress port of each hop, such as \
+                 `\"0,1\"`.",
             ),
             key(
                 "mad.lid",
@@ -363,7 +373,8 @@ pub const TESTBED: &[Table] = &[
                 "rc.dut",
                 "`sim`, `agent`",
                 "",
-                "The simulated requester, or an adapter with `validator agent` on its host. Mandatory.",
+                "The simulated requester, or an adapter with `validator agent` on its host. \
+                 Mandatory.",
             ),
             key(
                 "rc.faults",
@@ -393,7 +404,8 @@ pub const TESTBED: &[Table] = &[
                 "rc.port",
                 "port",
                 "",
-                "The tester's port that the adapter's packets come in by. Mandatory with `agent`, and \
+                "The tester's port that the adapter's packets come in by. Mandatory with \
+                 `agent`, and \
                  only there.",
             ),
             key(

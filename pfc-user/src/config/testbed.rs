@@ -1,4 +1,4 @@
-//! The testbed: where the tester's ports are, what the DUT is, and what a verdict is judged against.
+//! The testbed: the tester's ports, the DUT, and the limits that verdicts are judged against.
 
 mod file;
 pub mod mad;
@@ -19,7 +19,7 @@ pub use crate::evidence::xdp::XdpMode;
 use crate::fault::switch::Fault;
 use crate::plan::{self, Nanos};
 
-/// Where the ports are, and what the DUT is, by family of cases. What is absent makes the cases of that family not applicable.
+/// Ports and DUT by family of cases. The cases of an absent family are not applicable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Testbed {
     /// Its name.
@@ -39,11 +39,11 @@ pub struct Testbed {
 pub struct PfcTestbed {
     /// The device under test.
     pub dut: Dut,
-    /// Speed of the ports; always there for a simulated DUT and a bridge, else `None` takes the speed of the link.
+    /// Speed of the ports. `None`: the speed of the link; never with a simulated DUT or a bridge.
     pub line_rate: Option<LineRate>,
     /// How the XDP programs are attached.
     pub xdp: XdpMode,
-    /// What sends the test traffic.
+    /// Sender of the test traffic.
     pub sender: Sender,
     /// The field that tells the DUT a frame's priority.
     pub trust: Trust,
@@ -54,7 +54,7 @@ pub struct PfcTestbed {
     pub lossless: Vec<Priority>,
     /// Addresses of the test frames.
     pub addresses: Addresses,
-    /// What a verdict is judged against.
+    /// Limits that verdicts are judged against.
     pub limits: Tolerances,
     /// The PFC watchdog: `off` or `on` where it is known. A DUT that the tool makes has none.
     pub watchdog: Option<String>,
@@ -93,7 +93,7 @@ pub struct Port {
     pub namespace: Option<String>,
 }
 
-/// What sends the test traffic.
+/// Sender of the test traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
@@ -115,7 +115,7 @@ pub struct Addresses {
     pub destination_ip: IpAddr,
     /// Source MAC address; `None`: the tx port's own.
     pub source_mac: Option<[u8; 6]>,
-    /// Where the frames are sent to on the tx port's link.
+    /// Destination on the tx port's link.
     pub destination: Destination,
 }
 
@@ -159,7 +159,7 @@ pub struct Hooks {
 }
 
 impl Testbed {
-    /// What is kept of it in the evidence.
+    /// Its record in the evidence.
     pub fn record(&self) -> evidence::Testbed {
         let pfc = self.pfc.as_ref().map(|pfc| match pfc.dut {
             Dut::Sim { .. } => "sim",

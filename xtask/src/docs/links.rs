@@ -12,7 +12,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 const BOOK: &str = "docs";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// What a file links to, and the anchors of its headings.
+/// The links of a file, and the anchors of its headings.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,

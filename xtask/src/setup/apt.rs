@@ -31,7 +31,7 @@ impl Apt {
         }
     }
 
-    /// What a user would type.
+    /// The command that a user would type.
     pub fn hint(packages: &[&str]) -> String {
         format!(
             "apt-get install --no-install-recommends {}",

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::step;
 use crate::toolchain::{LINKER_VERSION, Toolchain};
 
-/// What cargo is to build, and where.
+/// The build of a linker: its folder, feature and library.
 struct Linker {
     root: PathBuf,
     feature: String,
@@ -28,7 +28,8 @@ pub fn build(toolchain: &Toolchain) -> Result<()> {
     linker.build(step::cargo())
 }
 
-/// Completes `cargo install CRATE --version VERSION ...` and runs it; the program goes to `root/bin`.
+/// Completes `cargo install CRATE --version VERSION ...` and runs it; the program goes to
+/// `root/bin`.
 pub fn install(mut cargo: Command, root: &Path) -> Result<()> {
     // It stays when cargo is stopped, and the next call goes on with what is in it.
     let work = root.join("build");

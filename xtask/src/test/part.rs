@@ -1,4 +1,5 @@
-//! Commands that check or test, and what comes of them: shown as they run, or side by side and each in one piece when it has ended.
+//! Commands that check or test, and their outcome. Output is shown as it comes; of commands that
+//! run side by side, in one piece when each has ended.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -28,7 +29,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A tally, and a word on each part with failures.
+/// A tally, and a line on each part with failures.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub tally: Tally,
@@ -36,7 +37,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Something failed that says nothing of tests.
+    /// Notes a failure of something that counts no tests.
     pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
         self.tally.failed += 1;
         self.failures.push(format!("{name}: {error:#}"));
@@ -51,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// A command under a name. What it says of tests, in libtest's closing lines, is counted.
+/// A command with a name. Libtest's closing lines in its output are counted.
 #[derive(Debug)]
 pub struct Part {
     pub name: String,
@@ -68,7 +69,7 @@ impl Part {
 
     /// Runs it, with its output shown as it comes.
     pub fn run(mut self) -> Outcome {
-        // By the macro, whose output libtest keeps from the output of our own tests.
+        // By the macro, because libtest captures that in our own tests.
         let start = Start::now(&self.name, &mut |text| print!("{text}"));
         let spawned = self.command.stdout(Stdio::piped()).spawn();
         let spawned = spawned.map(|mut child| (child.stdout.take().expect("asked for"), child));
@@ -96,7 +97,7 @@ impl Part {
             .stdout(write.try_clone()?)
             .stderr(write)
             .spawn();
-        // The command keeps what it was given, and there would be no end of the pipe.
+        // The command would keep the pipe's end open, so that reading would never end.
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok((read, child?))
     }
@@ -125,7 +126,7 @@ impl Part {
     }
 }
 
-/// Shows what a command prints, and adds up what it says of each test program.
+/// Shows the output of a command, and adds up the closing line of each test program.
 fn count(
     command: &str,
     output: impl Read,
@@ -199,7 +200,7 @@ pub fn side_by_side(lanes: impl IntoIterator<Item = Lane>) -> Outcome {
     outcome
 }
 
-/// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; ...`.
+/// Reads libtest's closing line, such as `test result: ok. 5 passed; 0 failed; 1 ignored; ...`.
 fn result_of(line: &str) -> Option<Tally> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let number = |word: &str| {
@@ -220,7 +221,8 @@ mod tests {
 
     #[test]
     fn closing_lines_are_read() {
-        let line = "test result: FAILED. 5 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.31s";
+        let line = "test result: FAILED. 5 passed; 2 failed; 1 ignored; 0 measured; 3 filtered \
+         out; finished in 0.31s";
         assert_eq!(
             result_of(line),
             Some(Tally {
@@ -235,9 +237,10 @@ mod tests {
     /// A part that prints a closing line of so many, and ends with that code.
     fn part(passed: usize, failed: usize, code: i32) -> Part {
         let mut shell = Command::new("sh");
-        shell
-            .arg("-c")
-            .arg(format!("echo 'test result: x. {passed} passed; {failed} failed; 0 ignored; 0 measured'; echo >&2; exit {code}"));
+        shell.arg("-c").arg(format!(
+            "echo 'test result: x. {passed} passed; {failed} failed; 0 ignored; 0 \
+             measured'; echo >&2; exit {code}"
+        ));
         Part::new(format!("{passed}+{failed}"), shell)
     }
 

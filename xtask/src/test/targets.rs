@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
 
-/// What tests need of the machine.
+/// A lane, by what its tests need of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// In virtual time: they take CPU, whenever it comes.

@@ -1,4 +1,4 @@
-//! The testbed file, and what makes no sense in it.
+//! The reader of testbed files, with the mistakes that it refuses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -78,7 +78,8 @@ enum TrustWord {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 priorities (0 to 7)"
+    expecting = "expected \"sonic\", \"dscp-mod-8\", \"dscp-high-bits\", or an array of 64 \
+     priorities (0 to 7)"
 )]
 enum DscpMapValue {
     Preset(Preset),
@@ -97,7 +98,8 @@ pub(in crate::config) enum Preset {
 impl Preset {
     pub(in crate::config) fn map(self) -> [Priority; Dscp::COUNT] {
         match self {
-            // SONiC's default map, `AZURE`: all but six code points have priority 1, and none has 7.
+            // SONiC's default map, `AZURE`: all but six code points have priority 1, and none has
+            // 7.
             Self::Sonic => {
                 let mut map = [Priority::from_low_bits(1); Dscp::COUNT];
                 for (dscp, priority) in [(3, 3), (4, 4), (5, 2), (8, 0), (46, 5), (48, 6)] {
@@ -191,7 +193,8 @@ pub(in crate::config) fn read(document: &Document) -> Result<Testbed, ConfigErro
         }
     };
     if pfc.is_none() && mad.is_none() && rc.is_none() {
-        let problem = "missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] for the RC cases, or several of them";
+        let problem = "missing: expected [dut] for the PFC cases, [mad] for the MAD cases, [rc] \
+         for the RC cases, or several of them";
         return Err(document.error("dut", problem));
     }
     Ok(Testbed {
@@ -257,9 +260,11 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
     if dut.kind != Kind::External {
         for (key, given) in [("ports.tx", &ports.tx), ("ports.rx", &ports.rx)] {
             if given.is_some() {
-                return Err(
-                    document.error(key, "the tool makes its own ports for this kind of DUT; remove it, or set dut.kind = \"external\"")
-                );
+                return Err(document.error(
+                    key,
+                    "the tool makes its own ports for this kind of DUT; \
+                     remove it, or set dut.kind = \"external\"",
+                ));
             }
         }
     }
@@ -347,7 +352,13 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         } else {
             "addresses.source_ip"
         };
-        return Err(document.error(key, format!("source {source_ip} and destination {destination_ip} must be of one family, IPv4 or IPv6")));
+        return Err(document.error(
+            key,
+            format!(
+                "source {source_ip} and destination \
+         {destination_ip} must be of one family, IPv4 or IPv6"
+            ),
+        ));
     }
     if source_ip == destination_ip {
         return Err(document.error(
@@ -373,7 +384,8 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         (Some(_), Some(_)) => {
             return Err(document.error(
                 "addresses.gateway_mac",
-                "expected either destination_mac (the DUT bridges) or gateway_mac (the DUT routes), found both",
+                "expected either destination_mac (the DUT bridges) or gateway_mac (the DUT \
+                 routes), found both",
             ));
         }
     };

@@ -14,10 +14,10 @@ use crate::config::document::Document;
 use crate::plan::Nanos;
 use crate::quantity::Span;
 
-/// Where the MAD tester's port is, and how to reach the DUT from it.
+/// The tester's port of the MAD cases, and the way to the DUT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MadTestbed {
-    /// What packets are sent by.
+    /// Transport of the packets.
     pub transport: MadTransport,
     /// Way to the DUT.
     pub route: Route,
@@ -27,15 +27,15 @@ pub struct MadTestbed {
     pub m_key_dut: MKey,
     /// M_KEY_OTHER; neither 0 nor M_KEY_DUT.
     pub m_key_other: MKey,
-    /// The least time that is waited for an answer.
+    /// Least time to wait for an answer.
     pub timeout: Nanos,
 }
 
-/// What packets are sent by.
+/// Transport of the packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MadTransport {
-    /// A simulated DUT of our own: the tool starts `validator dut sma` and speaks ibsim's protocol with it.
+    /// The simulated agent: the tool starts `validator dut sma`, which speaks ibsim's protocol.
     #[serde(skip)]
     Sim {
         /// Faults in force.
@@ -56,7 +56,7 @@ pub enum MadTransport {
         device: String,
         /// Port, from 1.
         port: u8,
-        /// Where sysfs is: `/sys`; another folder in tests.
+        /// Folder of sysfs: `/sys`, or another in tests.
         sysfs: PathBuf,
     },
 }
@@ -71,7 +71,7 @@ impl MadTransport {
         }
     }
 
-    /// Where it is, for people.
+    /// Its place, for people.
     pub fn place(&self) -> String {
         match self {
             Self::Sim { .. } => "the simulated fabric".to_owned(),
@@ -225,14 +225,18 @@ fn route(document: &Document, table: &Table, port: Option<u8>) -> Result<Route, 
         (Some(text), None) => {
             let path = path(text)?;
             if path.ports().is_empty() {
-                return Err(
-                    document.error("mad.path", "the path 0 ends at the tester's own port; expected the way to the DUT, such as 0,1")
-                );
+                return Err(document.error(
+                    "mad.path",
+                    "the path 0 ends at the tester's own port; \
+                     expected the way to the DUT, such as 0,1",
+                ));
             }
-            // Linux sends a directed route by no other port than the one that it was opened for (smi_handle_dr_smp_send).
+            // Linux sends a directed route by no other port than the one that it was opened for
+            // (smi_handle_dr_smp_send).
             if let Some(port) = port.filter(|port| path.ports()[0] != *port) {
                 let problem = format!(
-                    "the first hop leaves by the adapter's port, {port}; expected 0,{port} and what follows, found {path}"
+                    "the first hop leaves by the adapter's port, {port}; expected 0,{port} and \
+                     what follows, found {path}"
                 );
                 return Err(document.error("mad.path", problem));
             }

@@ -11,16 +11,16 @@ use crate::config::checks::faults;
 use crate::config::document::Document;
 use crate::fault::requester::Fault;
 
-/// Where the tester's port is, and how the DUT's queue pairs are driven.
+/// The tester's port of the RC cases, and what drives the DUT's queue pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RcTestbed {
     /// The device under test.
     pub dut: RcDut,
-    /// The tester's address: what the DUT's queue pairs send to.
+    /// The tester's address, to which the DUT's queue pairs send.
     pub address: IpAddr,
     /// How the XDP program is attached.
     pub xdp: XdpMode,
-    /// Whether the DUT supports Automatic Path Migration; `None`: as its agent says.
+    /// True if the DUT supports Automatic Path Migration; `None`: as its agent says.
     pub apm: Option<bool>,
 }
 
@@ -38,7 +38,7 @@ pub enum RcDut {
     Agent {
         /// The agent: host and port.
         agent: String,
-        /// File with the shared token; `None`: the environment variable VALIDATOR_TOKEN, if it is set.
+        /// File with the shared token. `None`: the environment variable VALIDATOR_TOKEN, if set.
         token_file: Option<PathBuf>,
         /// The tester's port that the adapter's packets come in by.
         port: Port,
@@ -121,17 +121,26 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
         ));
     }
     let dut = match table.dut {
-        Kind::Sim => {
-            RcDut::Sim { faults: faults(document, "rc.faults", &table.faults.unwrap_or_default())?, args: table.args.unwrap_or_default() }
-        }
+        Kind::Sim => RcDut::Sim {
+            faults: faults(document, "rc.faults", &table.faults.unwrap_or_default())?,
+            args: table.args.unwrap_or_default(),
+        },
         Kind::Agent => RcDut::Agent {
-            agent: table
-                .agent
-                .ok_or_else(|| missing("agent", "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\""))?,
+            agent: table.agent.ok_or_else(|| {
+                missing(
+                    "agent",
+                    "say where `validator agent` listens, such as \
+                 agent = \"10.0.0.2:18515\"",
+                )
+            })?,
             token_file: table.token_file,
-            port: table
-                .port
-                .ok_or_else(|| missing("port", "say which port the DUT's packets come in by, such as port = { interface = \"eth1\" }"))?,
+            port: table.port.ok_or_else(|| {
+                missing(
+                    "port",
+                    "say which port the DUT's packets come in by, \
+                 such as port = { interface = \"eth1\" }",
+                )
+            })?,
         },
     };
     Ok(RcTestbed {
