@@ -1,5 +1,7 @@
 //! Every registered case has all that a user needs of it: a document, a table whose rows hold
 //! together, a fault for each check, and a plan.
+//!
+//! lane: computing
 
 use std::path::Path;
 
