@@ -121,8 +121,6 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     let (lossless, lossy): (Vec<Priority>, Vec<Priority>) = Priority::all()
         .filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p))
         .partition(|p| e.plan.is_lossless(*p));
-    let width = e.windows.width.max(1);
-    let many = windows_in_a_dip(e);
     for phase in [Phase::Baseline, Phase::Storm] {
         if e.span(phase).is_none() {
             continue;
@@ -136,62 +134,87 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
             continue;
         };
         for (name, group) in [("lossy", &lossy), ("lossless", &lossless)] {
-            let mut worst: Option<(f64, usize)> = None;
-            let mut excused: Option<(f64, usize, String)> = None;
-            // Every 100 ms, and not every tenth: a dip may straddle two of those.
-            for start in windows
-                .clone()
-                .take_while(|start| start + many <= windows.end)
-            {
-                let offered = sum(&e.windows.offered, start..start + many, group);
-                if offered == 0 {
-                    continue;
-                }
-                let share =
-                    sum(&e.windows.received, start..start + many, group) as f64 / offered as f64;
-                let from = e.windows.epoch + start as Nanos * width;
-                let excuse = if share >= DIP_SHARE {
-                    None
-                } else {
-                    dip_excuse(
-                        e,
-                        share,
-                        from.saturating_sub(width),
-                        from + DIP_WINDOW + width,
-                    )
-                };
-                let at = start - windows.start;
-                if let Some(excuse) = excuse {
-                    if excused.as_ref().is_none_or(|(least, ..)| share < *least) {
-                        excused = Some((share, at, excuse));
-                    }
-                } else if worst.is_none_or(|(least, _)| share < least) {
-                    worst = Some((share, at));
-                }
-            }
-            let place = |at: usize| format!("{} after its first window", ms(at as Nanos * width));
-            if let Some((share, at, excuse)) = excused {
-                finding.undecided(
-                    format!("least share received of the {name} frames offered in 100 ms of phase {phase:?}"),
-                    format!(">= {DIP_SHARE}"),
-                    format!("{share:.4} ({}), but {excuse}", place(at)),
-                );
-            }
-            if let Some((share, at)) = worst {
-                finding.prove(
-                    format!("least share received of the {name} frames offered in 100 ms of phase {phase:?}"),
-                    format!(">= {DIP_SHARE}"),
-                    format!("{share:.4} ({})", place(at)),
-                    share >= DIP_SHARE,
-                    lost_by_tester(e).0 == 0,
-                );
-            }
+            let what = format!(
+                "least share received of the {name} frames offered in 100 ms of phase {phase:?}"
+            );
+            least_share(e, windows.clone(), group).record(e, &what, &mut finding);
         }
     }
     if finding.assertions.is_empty() {
         finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
     }
     finding
+}
+
+/// The least shares of a group of priorities in 100 ms of a phase, each with the number of its first
+/// window in the phase.
+#[derive(Default)]
+struct LeastShare {
+    /// Of those that nothing of the tester explains.
+    worst: Option<(f64, usize)>,
+    /// Of those below the limit that the tester may explain, with how.
+    excused: Option<(f64, usize, String)>,
+}
+
+fn least_share(e: &PfcEvidence, windows: std::ops::Range<usize>, group: &[Priority]) -> LeastShare {
+    let mut least = LeastShare::default();
+    let width = e.windows.width.max(1);
+    let many = windows_in_a_dip(e);
+    // Every 100 ms, and not every tenth: a dip may straddle two of those.
+    let starts = windows.clone();
+    for start in starts.take_while(|start| start + many <= windows.end) {
+        let offered = sum(&e.windows.offered, start..start + many, group);
+        if offered == 0 {
+            continue;
+        }
+        let received = sum(&e.windows.received, start..start + many, group);
+        let share = received as f64 / offered as f64;
+        let from = e.windows.epoch + start as Nanos * width;
+        let excuse = if share >= DIP_SHARE {
+            None
+        } else {
+            dip_excuse(
+                e,
+                share,
+                from.saturating_sub(width),
+                from + DIP_WINDOW + width,
+            )
+        };
+        let at = start - windows.start;
+        if let Some(excuse) = excuse {
+            if least
+                .excused
+                .as_ref()
+                .is_none_or(|(least, ..)| share < *least)
+            {
+                least.excused = Some((share, at, excuse));
+            }
+        } else if least.worst.is_none_or(|(least, _)| share < least) {
+            least.worst = Some((share, at));
+        }
+    }
+    least
+}
+
+impl LeastShare {
+    fn record(self, e: &PfcEvidence, what: &str, finding: &mut Finding) {
+        let width = e.windows.width.max(1);
+        let place = |at: usize| format!("{} after its first window", ms(at as Nanos * width));
+        let expected = format!(">= {DIP_SHARE}");
+        if let Some((share, at, excuse)) = self.excused {
+            let found = format!("{share:.4} ({}), but {excuse}", place(at));
+            finding.undecided(what, &expected, found);
+        }
+        if let Some((share, at)) = self.worst {
+            finding.prove(
+                what,
+                expected,
+                format!("{share:.4} ({})", place(at)),
+                share >= DIP_SHARE,
+                lost_by_tester(e).0 == 0,
+            );
+        }
+    }
 }
 
 /// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames that arrived, and at the
