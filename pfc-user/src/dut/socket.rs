@@ -1,4 +1,5 @@
-//! A port's packet socket (packet(7)): frames as they are on the wire, with the time the kernel received them.
+//! A port's packet socket (packet(7)): frames as they are on the wire, with the time the kernel
+//! received them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -60,7 +61,8 @@ impl Batch {
 }
 
 impl PacketSocket {
-    /// Opens `interface` of the current network namespace. Frames that the kernel itself sends there are not received.
+    /// Opens `interface` of the current network namespace. Frames that the kernel itself sends
+    /// there are not received.
     pub fn open(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)? as i32;
         // Protocol 0 receives nothing until bound, so no frame of another interface gets in.
@@ -122,7 +124,8 @@ impl PacketSocket {
     }
 
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
-        // SAFETY: the value outlives the call and its length is its own; each caller passes the type of its option.
+        // SAFETY: the value outlives the call and its length is its own; each caller passes the
+        // type of its option.
         let result = unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),
@@ -139,7 +142,8 @@ impl PacketSocket {
         }
     }
 
-    /// Appends the frames that wait, in the order in which they came, a batch of them at most. True: more may be waiting.
+    /// Appends the frames that wait, in the order in which they came, a batch of them at most.
+    /// True: more may be waiting.
     pub fn receive(&self, batch: &mut Batch, received: &mut Vec<Received>) -> io::Result<bool> {
         let Batch {
             slots,
@@ -162,7 +166,8 @@ impl PacketSocket {
                 header
             })
             .collect();
-        // SAFETY: every header points to one part and one control buffer of its own, which outlive the call.
+        // SAFETY: every header points to one part and one control buffer of its own, which outlive
+        // the call.
         let count = unsafe {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
@@ -189,8 +194,8 @@ impl PacketSocket {
         Ok(count == BATCH)
     }
 
-    /// Hands frames to the interface, past its queueing discipline; returns how many it took. Fewer than there are: the
-    /// error says why the next one was refused.
+    /// Hands frames to the interface, past its queueing discipline; returns how many it took. Fewer
+    /// than there are: the error says why the next one was refused.
     pub fn send(&self, frames: &[&[u8]]) -> (usize, Option<io::Error>) {
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
         let mut headers: Vec<libc::mmsghdr> = parts
@@ -198,7 +203,8 @@ impl PacketSocket {
             .map(|part| {
                 // SAFETY: all-zero is a valid mmsghdr.
                 let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
-                // An IoSlice is an iovec (guaranteed by the standard library), which sending only reads.
+                // An IoSlice is an iovec (guaranteed by the standard library), which sending only
+                // reads.
                 header.msg_hdr.msg_iov = ptr::from_ref(part).cast_mut().cast();
                 header.msg_hdr.msg_iovlen = 1;
                 header
@@ -234,7 +240,8 @@ impl PacketSocket {
             tp_drops: 0,
         };
         let mut length = mem::size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` octets into the structure, all of whose values are valid.
+        // SAFETY: the kernel writes at most `length` octets into the structure, all of whose values
+        // are valid.
         let result = unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -264,7 +271,8 @@ fn read(header: &libc::msghdr, octets: &[u8]) -> Received {
     let mut tag = None;
     // SAFETY: the kernel filled the control buffer, and set `msg_controllen` to what it wrote.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
-    // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or a header within the control buffer.
+    // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or a header within the control
+    // buffer.
     while let Some(control) = unsafe { message.as_ref() } {
         // SAFETY: as above.
         let data = unsafe { libc::CMSG_DATA(message) };

@@ -1,4 +1,5 @@
-//! What the kernel program counts, counted in a simple way: whole sets of sequence numbers instead of windows and bitmaps.
+//! What the kernel program counts, counted in a simple way: whole sets of sequence numbers instead
+//! of windows and bitmaps.
 
 use std::collections::{BTreeMap, HashSet};
 

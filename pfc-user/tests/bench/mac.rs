@@ -1,4 +1,5 @@
-//! A MAC that keeps PAUSE and PFC frames for itself and counts them, as the driver of some NIC shows it.
+//! A MAC that keeps PAUSE and PFC frames for itself and counts them, as the driver of some NIC
+//! shows it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +15,8 @@ use validator::plan::Nanos;
 pub enum Driver {
     /// XOFF and XON by priority, apart.
     I40e,
-    /// Frames by priority, XOFF and XON together, and the time in pause; of the priorities in the mask alone.
+    /// Frames by priority, XOFF and XON together, and the time in pause; of the priorities in the
+    /// mask alone.
     Mlx5 { enabled: u8 },
     /// No counters of its own; the kernel's PFC structure.
     DcbAlone,

@@ -1,5 +1,6 @@
-//! The PFC cases in virtual time: the real steps, pacing and switch model, joined by a wire without delay, and an accounting
-//! of its own in place of the kernel program's. No sleep, no noise: the same evidence each time.
+//! The PFC cases in virtual time: the real steps, pacing and switch model, joined by a wire without
+//! delay, and an accounting of its own in place of the kernel program's. No sleep, no noise: the
+//! same evidence each time.
 
 mod accounting;
 pub mod mac;
@@ -60,7 +61,8 @@ pub fn port() -> PortContext {
     }
 }
 
-/// A repetition of a case with these lossless priorities, and the storm on some of them where named.
+/// A repetition of a case with these lossless priorities, and the storm on some of them where
+/// named.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
     let request = RepetitionRequest {
@@ -185,7 +187,8 @@ struct VirtualBench<'p> {
     macs: Option<[mac::Mac; 2]>,
 }
 
-/// PFC by the layout of the test plan, written down here once more so that it does not rest on the tester's own codec.
+/// PFC by the layout of the test plan, written down here once more so that it does not rest on the
+/// tester's own codec.
 fn pfc(classes: &[Priority], quanta: Quanta) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);

@@ -8,8 +8,8 @@ use crate::fault::requester::Fault;
 /// Environment variable with the token where no other is named; `validator agent` reads the same.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
 
-/// An RC requester, simulated on an interface of the current network namespace. It sends RDMA READ requests over RoCEv2 as a tester
-/// asks that speaks the protocol of `validator agent`.
+/// An RC requester, simulated on an interface of the current network namespace. It sends RDMA READ
+/// requests over RoCEv2 as a tester asks that speaks the protocol of `validator agent`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct RequesterArgs {
@@ -25,7 +25,8 @@ pub struct RequesterArgs {
     /// Where the tester connects to; port 0 is any that is free.
     #[arg(long, value_name = "IP:PORT")]
     listen: SocketAddr,
-    /// Ask for the token in this environment variable (VALIDATOR_TOKEN unless named); required beyond loopback.
+    /// Ask for the token in this environment variable (VALIDATOR_TOKEN unless named); required
+    /// beyond loopback.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = TOKEN_VARIABLE)]
     token_env: Option<String>,
     /// Do something wrong; may be given several times.
@@ -135,7 +136,8 @@ mod tests {
     fn wrong_values_say_what_was_expected() {
         let mac = |found: &str| {
             format!(
-                "expected the MAC address of one interface such as 02:00:00:00:00:01, found {found:?}"
+                "expected the MAC address of one interface such as 02:00:00:00:00:01, found \
+                 {found:?}"
             )
         };
         for (flags, message) in [

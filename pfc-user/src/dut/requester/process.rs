@@ -1,4 +1,5 @@
-//! Puts the model on an interface of the current network namespace, and serves the agent's protocol.
+//! Puts the model on an interface of the current network namespace, and serves the agent's
+//! protocol.
 
 use std::env;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
@@ -26,7 +27,8 @@ use crate::dut::socket::{Batch, PacketSocket, Received};
 use crate::dut::stop::Stop;
 use crate::fault::requester::Fault;
 
-/// Octets of an interface's MTU that no payload gets: the longest headers, GRH, UDP, BTH, XRCETH and AtomicETH, and the ICRC.
+/// Octets of an interface's MTU that no payload gets: the longest headers, GRH, UDP, BTH, XRCETH
+/// and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
 /// Options of the process.
@@ -129,7 +131,8 @@ struct Counters {
     refused: u64,
 }
 
-/// Moves frames between the model and the interface until one of `stop` has an event, or it is over otherwise.
+/// Moves frames between the model and the interface until one of `stop` has an event, or it is over
+/// otherwise.
 fn serve_port(
     shared: &Shared,
     socket: &PacketSocket,
@@ -147,7 +150,8 @@ fn serve_port(
             for Received { frame, .. } in received.drain(..) {
                 model.receive(clock::now(), &frame);
             }
-            // The model takes the time at which there are no more for the one at which they have left.
+            // The model takes the time at which there are no more for the one at which they have
+            // left.
             while let Some(frame) = model.poll_transmit(clock::now()) {
                 match socket.send(&[&frame]) {
                     (0, _) => counters.refused += 1,
@@ -184,13 +188,15 @@ fn serve_port(
     }
 }
 
-/// Keeps the kernel from answering the tester's frames with ICMP's port unreachable: what comes to this socket is left there.
+/// Keeps the kernel from answering the tester's frames with ICMP's port unreachable: what comes to
+/// this socket is left there.
 fn take_port(address: IpAddr) -> Result<Option<UdpSocket>> {
     match UdpSocket::bind((address, UDP_PORT)) {
         Ok(socket) => Ok(Some(socket)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             bail!(
-                "UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with that address, end it or choose another"
+                "UDP port {UDP_PORT} of {address} is taken: expected no other RoCEv2 device with \
+                 that address, end it or choose another"
             )
         }
         // Where the address is not the host's own, its kernel answers nothing.
@@ -215,10 +221,12 @@ fn token(options: &RequesterOptions) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-/// Runs until one of `stop` has an event. `ready` is called with its address when clients can connect.
+/// Runs until one of `stop` has an event. `ready` is called with its address when clients can
+/// connect.
 ///
 /// # Errors
-/// When the interface or an address cannot be used. Frames that the kernel refuses to send are no error: they are counted.
+/// When the interface or an address cannot be used. Frames that the kernel refuses to send are no
+/// error: they are counted.
 fn run(
     options: RequesterOptions,
     stop: &[PollFd<'_>],
@@ -304,8 +312,8 @@ fn run(
     })
 }
 
-/// `validator dut requester`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says on `stdout` what it sent.
-/// A line `ready: ADDRESS` comes first, when clients can connect.
+/// `validator dut requester`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then
+/// says on `stdout` what it sent. A line `ready: ADDRESS` comes first, when clients can connect.
 ///
 /// Signals are blocked for the calling thread: it should be the only one of its process.
 pub fn main(args: RequesterArgs, stdin: impl AsFd, mut stdout: impl Write) -> Result<()> {

@@ -16,8 +16,9 @@ const TESTER_LID: Lid = Lid(1);
 const TESTER_GUID: u64 = 0x0200_0000_0000_0100;
 const DUT_GUID: u64 = 0x0200_0000_0000_0200;
 
-/// A subnet management agent, simulated: port 1 of the tester's node Hca1 (LID 1) is linked with port 1 of the node Dut.
-/// It speaks ibsim's protocol on abstract sockets, so that infiniband-diags and opensm work with it under libumad2sim.
+/// A subnet management agent, simulated: port 1 of the tester's node Hca1 (LID 1) is linked with
+/// port 1 of the node Dut. It speaks ibsim's protocol on abstract sockets, so that infiniband-diags
+/// and opensm work with it under libumad2sim.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = Fault::help())]
 pub struct SmaArgs {

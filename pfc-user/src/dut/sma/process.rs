@@ -19,8 +19,8 @@ use thiserror::Error;
 use super::args::{SmaArgs, TESTER};
 use crate::dut::stop::Stop;
 
-/// A packet that is due so soon goes at once: the kernel's timers are no finer (timer slack, 50 us), and to sleep for it would
-/// make it later still.
+/// A packet that is due so soon goes at once: the kernel's timers are no finer (timer slack, 50
+/// us), and to sleep for it would make it later still.
 const AT_ONCE: Duration = Duration::from_micros(50);
 
 /// Options of the process.
@@ -50,7 +50,8 @@ pub enum ProcessError {
 /// Serves until one of `stop` has an event. `ready` is called when clients can connect.
 ///
 /// # Errors
-/// When the server's name is taken, or its sockets fail. What clients send wrong is no error: it is counted.
+/// When the server's name is taken, or its sockets fail. What clients send wrong is no error: it is
+/// counted.
 pub fn run(
     options: &SmaOptions,
     stop: &[PollFd<'_>],
@@ -91,7 +92,8 @@ type Due = (ClientId, Lid, Vec<u8>);
 struct Process {
     fabric: Fabric,
     epoch: Instant,
-    /// Packets that have not been delivered yet; those of the same time in the order of their number.
+    /// Packets that have not been delivered yet; those of the same time in the order of their
+    /// number.
     due: BTreeMap<(Time, u64), Due>,
     next: u64,
 }
@@ -137,7 +139,8 @@ impl Process {
     }
 }
 
-/// Where a packet comes from: a response from where its request went to, a trap from the LID that it names (13.4.8.2).
+/// Where a packet comes from: a response from where its request went to, a trap from the LID that
+/// it names (13.4.8.2).
 fn source(to: Lid, octets: &[u8]) -> Lid {
     match Smp::parse(octets) {
         Ok(smp) if smp.method() == Method::TRAP => {
@@ -166,8 +169,9 @@ impl Host for Process {
     }
 }
 
-/// `validator dut sma`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says on `stdout` what it ignored.
-/// A line that begins with `ready` comes first, when clients can connect.
+/// `validator dut sma`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then says
+/// on `stdout` what it ignored. A line that begins with `ready` comes first, when clients can
+/// connect.
 ///
 /// Signals are blocked for the calling thread: it should be the only one of its process.
 pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {
@@ -179,7 +183,8 @@ pub fn main(args: SmaArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::
         let shim = format!("/usr/lib/{ARCH}-linux-gnu/umad2sim/libumad2sim.so");
         writeln!(
             stdout,
-            "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo 0,1"
+            "ready: IBSIM_SOCKNAME={name} SIM_HOST={TESTER} LD_PRELOAD={shim} smpquery -D nodeinfo \
+             0,1"
         )?;
         stdout.flush()
     })?;

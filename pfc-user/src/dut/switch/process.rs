@@ -21,12 +21,15 @@ use crate::evidence::pfc::{DutReport, Stall};
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
 
-/// Time from one round to the next under load: frames are read and sent in batches, and leave so much later at most.
+/// Time from one round to the next under load: frames are read and sent in batches, and leave so
+/// much later at most.
 const ROUND: Nanos = 100_000;
-/// The least sleep of a process that keeps up: at real-time priority it must not keep its CPU for good.
+/// The least sleep of a process that keeps up: at real-time priority it must not keep its CPU for
+/// good.
 const MIN_SLEEP: Nanos = 20_000;
-/// Time for the kernel to begin to stamp frames: it does so from a work queue and tells nobody (`net_enable_timestamp`).
-/// Until then the time of a frame is the time at which it is read, and PFC would not be acted on when it came.
+/// Time for the kernel to begin to stamp frames: it does so from a work queue and tells nobody
+/// (`net_enable_timestamp`). Until then the time of a frame is the time at which it is read, and
+/// PFC would not be acted on when it came.
 const SETTLE: Duration = Duration::from_millis(100);
 /// How long a frame is offered again that the kernel had no room for.
 const PATIENCE: Nanos = 10_000_000;
@@ -51,7 +54,8 @@ pub struct SwitchOptions {
 pub enum ProcessError {
     /// A port's interface cannot be used.
     #[error(
-        "cannot use {interface} as a port: {source}; expected an Ethernet interface of this network namespace, and CAP_NET_RAW with CAP_NET_ADMIN"
+        "cannot use {interface} as a port: {source}; expected an Ethernet interface of this \
+         network namespace, and CAP_NET_RAW with CAP_NET_ADMIN"
     )]
     Port {
         /// Interface.
@@ -73,7 +77,8 @@ pub enum ProcessError {
 /// Runs a switch until one of `stop` has an event. `ready` is called when both ports take frames.
 ///
 /// # Errors
-/// When a port cannot be opened or fails. Frames that the kernel refuses to send are no error: they are in the report.
+/// When a port cannot be opened or fails. Frames that the kernel refuses to send are no error: they
+/// are in the report.
 pub fn run(
     options: &SwitchOptions,
     stop: &[PollFd<'_>],
@@ -146,8 +151,9 @@ struct Process<'a> {
     sockets: &'a [PacketSocket; 2],
     batch: Batch,
     received: Vec<Received>,
-    /// When the ports were ready, then when the last frame came in, by port: what comes later counts as come no earlier, for
-    /// the reading of the two clocks is not exact and must not change the order of a port's frames.
+    /// When the ports were ready, then when the last frame came in, by port: what comes later
+    /// counts as come no earlier, for the reading of the two clocks is not exact and must not
+    /// change the order of a port's frames.
     latest: [Nanos; 2],
     /// Frames for the switch, by time.
     arrived: VecDeque<Arrived>,
@@ -193,8 +199,9 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Reads what has come in, and puts it in the order of its time. Returns the time up to which everything is known:
-    /// `begun`, when the round began, or that of the last frame read where more may be waiting.
+    /// Reads what has come in, and puts it in the order of its time. Returns the time up to which
+    /// everything is known: `begun`, when the round began, or that of the last frame read where
+    /// more may be waiting.
     fn receive(&mut self, begun: Nanos) -> io::Result<Nanos> {
         let ahead = realtime_ahead();
         let mut known = begun;
@@ -233,8 +240,9 @@ impl<'a> Process<'a> {
             .unwrap_or(Nanos::MAX)
     }
 
-    /// Lets everything happen up to `known`, and sends what has left by then. What came in later waits for the next round:
-    /// something of the other port that came in earlier may not have been read yet.
+    /// Lets everything happen up to `known`, and sends what has left by then. What came in later
+    /// waits for the next round: something of the other port that came in earlier may not have been
+    /// read yet.
     fn serve(&mut self, known: Nanos, begun: Nanos) -> Sleep {
         let mut idle = self.arrived.is_empty();
         while let Some((at, port, frame)) = self.arrived.pop_front_if(|(at, ..)| *at <= known) {
@@ -315,7 +323,8 @@ impl<'a> Process<'a> {
     }
 }
 
-/// Takes down that the process should have done something at `from` and did it at `to`, if that is a stall.
+/// Takes down that the process should have done something at `from` and did it at `to`, if that is
+/// a stall.
 fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
     if to.saturating_sub(from) <= Stall::ABOVE {
         return;
@@ -332,8 +341,8 @@ fn note_stall(stalls: &mut Vec<Stall>, from: Nanos, to: Nanos) {
     }
 }
 
-/// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: the best of a few readings, for one that is interrupted between
-/// the clocks is off by half of the interruption.
+/// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: the best of a few readings, for one that
+/// is interrupted between the clocks is off by half of the interruption.
 fn realtime_ahead() -> Nanos {
     let read = |_| {
         let before = clock::now();
@@ -349,8 +358,9 @@ fn realtime_ahead() -> Nanos {
     (0..3).map(read).min().map_or(0, |(_, ahead)| ahead)
 }
 
-/// `validator dut switch`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then prints the [`DutReport`]
-/// to `stdout` as a line of JSON. A line `{"ready":true}` comes first, when the ports take frames.
+/// `validator dut switch`: runs until SIGTERM, SIGINT or, where `stdin` is a pipe, its end; then
+/// prints the [`DutReport`] to `stdout` as a line of JSON. A line `{"ready":true}` comes first,
+/// when the ports take frames.
 ///
 /// Signals are blocked for the calling thread: it should be the only one of its process.
 pub fn main(args: SwitchArgs, stdin: impl AsFd, mut stdout: impl Write) -> anyhow::Result<()> {

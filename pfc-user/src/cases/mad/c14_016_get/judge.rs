@@ -79,20 +79,22 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     }
 }
 
-/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a LID 0 among it, and Linux' qib
-/// (`subn_set_portinfo`) says code 7 of a LID that is none, although it does all else.
+/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
+/// LID 0 among it, and Linux' qib (`subn_set_portinfo`) says code 7 of a LID that is none, although
+/// it does all else.
 fn without_lid(view: &View<'_>) -> Option<String> {
     let port = view
         .port()
         .filter(|port| port.lid() == 0 || port.master_sm_lid() == 0)?;
     let (lid, sm) = (port.lid(), port.master_sm_lid());
     Some(format!(
-        "the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet manager configure the port once"
+        "the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet \
+         manager configure the port once"
     ))
 }
 
-/// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0 where
-/// it carried the key before it.
+/// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0
+/// where it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::KeySet);
     let bits = view.protect_bits();
@@ -186,7 +188,8 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     let time = view.answer_time();
     if time > MOST_WAIT {
         let reason = format!(
-            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than {MOST_WAIT:?} is not waited"
+            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
+             {MOST_WAIT:?} is not waited"
         );
         return Finding::inconclusive(reason);
     }

@@ -16,7 +16,8 @@ const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
 
-/// How late the tester's own part may have made frames: the sender's burst after a delay, the simulated DUT's lateness.
+/// How late the tester's own part may have made frames: the sender's burst after a delay, the
+/// simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
     e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
 }
@@ -38,7 +39,8 @@ fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
 }
 
-/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is at `epoch`.
+/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is
+/// at `epoch`.
 fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
     windows
         .get(range)
@@ -69,11 +71,13 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
             left_out.count
         ));
     }
-    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for. And a path that
-    // takes its time makes each phase arrive that much later than it was offered.
+    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made
+    // up for. And a path that takes its time makes each phase arrive that much later than it was
+    // offered.
     let Some(path) = path_latency(e) else {
         return Some(format!(
-            "the latency of the path is not known: a reading of the clock served up to {BATCH} frames, and no probe was logged"
+            "the latency of the path is not known: a reading of the clock served up to {BATCH} \
+             frames, and no probe was logged"
         ));
     };
     let late = lateness(e) + path;
@@ -86,12 +90,13 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     })
 }
 
-/// The latency of the path itself, from above: the least that any frame was seen to have. A queue in the DUT, which makes most
-/// frames later, is its own doing. `None`: not known.
+/// The latency of the path itself, from above: the least that any frame was seen to have. A queue
+/// in the DUT, which makes most frames later, is its own doing. `None`: not known.
 ///
-/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of two. With
-/// [`Clock::Batched`] that would not be from above: an arrival told too early may show next to no latency on any path. Logged
-/// arrivals are exact all the same, and those of the probe are of frames that nothing held back as well as of such that were.
+/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of
+/// two. With [`Clock::Batched`] that would not be from above: an arrival told too early may show
+/// next to no latency on any path. Logged arrivals are exact all the same, and those of the probe
+/// are of frames that nothing held back as well as of such that were.
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
@@ -146,8 +151,8 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// The least shares of a group of priorities in 100 ms of a phase, each with the number of its first
-/// window in the phase.
+/// The least shares of a group of priorities in 100 ms of a phase, each with the number of its
+/// first window in the phase.
 #[derive(Default)]
 struct LeastShare {
     /// Of those that nothing of the tester explains.
@@ -217,8 +222,8 @@ impl LeastShare {
     }
 }
 
-/// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames that arrived, and at the
-/// least to its end.
+/// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
+/// that arrived, and at the least to its end.
 fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     let span = e.span(Phase::Storm)?;
     let last = e
@@ -231,9 +236,10 @@ fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
 }
 
-/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and received, where the last
-/// frames are taken to have come earlier than they did by `late`, and each XOFF to have held for less by that in all: what
-/// comes at once after a delay of the tester fills the DUT's buffers, and a simulated DUT that stalls sets nothing free.
+/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and
+/// received, where the last frames are taken to have come earlier than they did by `late`, and each
+/// XOFF to have held for less by that in all: what comes at once after a delay of the tester fills
+/// the DUT's buffers, and a simulated DUT that stalls sets nothing free.
 fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     let span = e.span(Phase::Storm)?;
     let (_, last) = storm_time(e)?;
@@ -254,8 +260,8 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// By how much the tester's own part may have made the storm phase late: by its stalls in that time, and no others, and by
-/// delays too short to be listed.
+/// By how much the tester's own part may have made the storm phase late: by its stalls in that
+/// time, and no others, and by delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
     let unlisted = e
