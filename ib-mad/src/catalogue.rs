@@ -1,4 +1,5 @@
-//! Faults of simulated devices, by name: one row each, from which parsing, printing and help follow.
+//! Faults of simulated devices, by name: one row each, from which parsing, printing and help
+//! follow.
 
 /// A fault as the user finds it in the help.
 #[derive(Clone, Copy, Debug)]

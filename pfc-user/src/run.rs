@@ -55,7 +55,8 @@ impl Planned {
     }
 }
 
-/// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends nothing.
+/// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends
+/// nothing.
 ///
 /// An error when what the plan asks cannot be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
@@ -148,7 +149,8 @@ struct Equipment<'c> {
     rc: Option<RcPort>,
 }
 
-/// Everything that can be found wrong before anything is measured has been: the testbed is up, all repetitions are planned.
+/// Everything that can be found wrong before anything is measured has been: the testbed is up, all
+/// repetitions are planned.
 pub struct Prepared<'c> {
     config: &'c Config,
     preflight: Preflight,
@@ -156,7 +158,8 @@ pub struct Prepared<'c> {
     cases: Vec<Planned>,
 }
 
-/// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends no test traffic.
+/// Puts back what a killed run left changed, brings the testbed up and plans all repetitions. Sends
+/// no test traffic.
 pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<Prepared<'c>> {
     let journal = Journal::open();
     for said in journal.recover()?.into_iter().chain(journal.kept()) {
@@ -199,7 +202,8 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     })
 }
 
-/// The line rate that a run would have, without bringing anything up; `None` where nothing of the plan and testbed needs one.
+/// The line rate that a run would have, without bringing anything up; `None` where nothing of the
+/// plan and testbed needs one.
 pub fn planned_line_rate(config: &Config) -> Result<Option<LineRate>> {
     let asked = config
         .plan
@@ -333,7 +337,8 @@ impl Runner<'_, '_> {
     }
 }
 
-/// A planned repetition of which nothing is known, so that what was done does not stand for the whole.
+/// A planned repetition of which nothing is known, so that what was done does not stand for the
+/// whole.
 fn left_out(plan: &Task, reason: &str) -> Omitted {
     Omitted {
         name: plan.name().into(),

@@ -1,4 +1,5 @@
-//! Each fault of the simulated switch, in virtual time: exactly these checks fail, and a switch without faults passes all.
+//! Each fault of the simulated switch, in virtual time: exactly these checks fail, and a switch
+//! without faults passes all.
 //!
 //! lane: computing
 
@@ -306,7 +307,8 @@ fn the_fault_that_a_table_names_fails_that_check() {
     for case in &CASES {
         for check in case.case.checks {
             let fails = format!("{} {}", short(case.case.id), check.id);
-            // With one lossless priority, which is stormed, there is nothing to isolate; case 2 has the subject.
+            // With one lossless priority, which is stormed, there is nothing to isolate; case 2 has
+            // the subject.
             if fails == "single isolation" {
                 continue;
             }

@@ -70,49 +70,73 @@ crate::faults! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Fault of "sma" under "Faults, each with what it makes fail:" {
         AnswersWrongKey
-            "answers-wrong-key": "answers a Get with a wrong M_Key at protect bits 2 and 3, and counts it" => "silence";
+            "answers-wrong-key": "answers a Get with a wrong M_Key at protect bits 2 and 3, and \
+             counts it"
+                => "silence";
         ShowsKey
-            "shows-key": "returns the M_Key to a Get with another at protect bits 1" => "returned M_Key";
+            "shows-key": "returns the M_Key to a Get with another at protect bits 1"
+                => "returned M_Key";
         HidesKey
-            "hides-key": "returns M_Key 0 to a Get with another at protect bits 0" => "returned M_Key";
+            "hides-key": "returns M_Key 0 to a Get with another at protect bits 0"
+                => "returned M_Key";
         NoViolations
             "no-violations": "counts no M_Key violation" => "violations";
         CountsTwice
             "counts-twice": "counts every M_Key violation twice" => "violations";
         CountsGoodKey
-            "counts-good-key": "counts a violation for every Get(PortInfo) with the right M_Key" => "violations";
+            "counts-good-key": "counts a violation for every Get(PortInfo) with the right M_Key"
+                => "violations";
         IgnoresKeySet
-            "ignores-key-set": "answers a Set of the M_Key with status 0 and does not apply it" => "initialisation";
+            "ignores-key-set": "answers a Set of the M_Key with status 0 and does not apply it"
+                => "initialisation";
         IgnoresProtectBits
-            "ignores-protect-bits": "answers a Set of the protect bits with status 0 and does not apply them" => "initialisation";
+            "ignores-protect-bits": "answers a Set of the protect bits with status 0 and does not \
+             apply them"
+                => "initialisation";
         RefusesItsKey
-            "refuses-its-key": "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3" => "right M_Key";
+            "refuses-its-key": "answers no Get(PortInfo) with the right M_Key at protect bits 2 \
+             and 3"
+                => "right M_Key";
         RefusesOtherKey
-            "refuses-other-key": "answers no Get(PortInfo) with a wrong M_Key at protect bits 0 and 1" => "wrong M_Key";
+            "refuses-other-key": "answers no Get(PortInfo) with a wrong M_Key at protect bits 0 \
+             and 1"
+                => "wrong M_Key";
         ForgetsKey
-            "forgets-key": "has no M_Key any more once a Get(PortInfo) has shown it" => "returned M_Key";
+            "forgets-key": "has no M_Key any more once a Get(PortInfo) has shown it"
+                => "returned M_Key";
         LocksOut
-            "locks-out": "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3 after a violation" => "right M_Key";
+            "locks-out": "answers no Get(PortInfo) with the right M_Key at protect bits 2 and 3 \
+             after a violation"
+                => "right M_Key";
         KeepsKey
             "keeps-key": "answers a Set of M_Key 0 with status 0 and keeps the M_Key" => "reset";
         KeepsViolations
             "keeps-violations": "clears no violations when they are set to 0" => "violations";
         OneKey
-            "one-key": "takes the first M_Key that is set, and acknowledges others without applying them" => "initialisation";
+            "one-key": "takes the first M_Key that is set, and acknowledges others without \
+             applying them"
+                => "initialisation";
         RefusesLid0
-            "refuses-lid-0": "does a Set(PortInfo) with LID or MasterSMLID 0, and answers it with status code 7" => "initialisation";
+            "refuses-lid-0": "does a Set(PortInfo) with LID or MasterSMLID 0, and answers it with \
+             status code 7"
+                => "initialisation";
         LftStatus(code: u8, CODE, "0")
             "lft-status": "answers LinearForwardingTable with status code N (0)" => "status code 7";
         LftGetStatus(code: u8, CODE, "0")
-            "lft-get-status": "answers Get(LinearForwardingTable) with status code N (0)" => "status code 7";
+            "lft-get-status": "answers Get(LinearForwardingTable) with status code N (0)"
+                => "status code 7";
         LftSetStatus(code: u8, CODE, "0")
-            "lft-set-status": "answers Set(LinearForwardingTable) with status code N (0)" => "status code 7";
+            "lft-set-status": "answers Set(LinearForwardingTable) with status code N (0)"
+                => "status code 7";
         LftOneBlock(block: u16, BLOCK, "500")
-            "lft-one-block": "answers block N (500) of LinearForwardingTable with status 0" => "status code 7";
+            "lft-one-block": "answers block N (500) of LinearForwardingTable with status 0"
+                => "status code 7";
         LftAttribute
-            "lft-attribute": "answers LinearForwardingTable as RandomForwardingTable" => "attribute id";
+            "lft-attribute": "answers LinearForwardingTable as RandomForwardingTable"
+                => "attribute id";
         LftModifier
-            "lft-modifier": "answers LinearForwardingTable with the next modifier" => "attribute modifier";
+            "lft-modifier": "answers LinearForwardingTable with the next modifier"
+                => "attribute modifier";
         LftData
             "lft-data": "answers Get(LinearForwardingTable) with data that is not 0" => "data";
         NoRandomFdb
@@ -126,7 +150,9 @@ crate::faults! {
         Truncated
             "truncated": "answers with 200 octets" => "answers";
         Silent(about: Option<AttributeId>, ATTRIBUTE, "everything")
-            "silent": "never answers; ATTRIBUTE: everything, node-info, switch-info, port-info or linear-forwarding-table" => "answers";
+            "silent": "never answers; ATTRIBUTE: everything, node-info, switch-info, port-info or \
+             linear-forwarding-table"
+                => "answers";
         Busy(first: u64, REQUESTS, "1")
             "busy": "answers the first N (1) requests with status BUSY" => "answers";
         Drops(nth: NonZeroU64, EVERY, "10")
@@ -196,7 +222,8 @@ mod tests {
             ),
             (
                 "silent=notice",
-                "silent takes everything, node-info, switch-info, port-info or linear-forwarding-table, found \"notice\"",
+                "silent takes everything, node-info, switch-info, port-info or \
+                 linear-forwarding-table, found \"notice\"",
             ),
         ] {
             assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), message);

@@ -155,7 +155,8 @@ pub struct StepResult {
 pub struct Judged {
     /// A result for each check of the case's table, in its order.
     pub checks: Vec<CheckResult>,
-    /// Each numbered step of the document, in its order; empty where the steps are the phases of the repetition.
+    /// Each numbered step of the document, in its order; empty where the steps are the phases of
+    /// the repetition.
     pub steps: Vec<StepResult>,
     /// Figures that are not judged.
     pub figures: Vec<Figure>,
@@ -207,7 +208,8 @@ pub struct CaseResult {
     pub case: String,
     /// The heaviest of its checks.
     pub verdict: Verdict,
-    /// Why there is no better verdict, where that is not in a check: the error, or what was not applicable.
+    /// Why there is no better verdict, where that is not in a check: the error, or what was not
+    /// applicable.
     pub reason: String,
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,

@@ -98,7 +98,8 @@ pub struct RepetitionPlan {
     pub flows: Vec<FlowPlan>,
     /// The storm.
     pub storm: StormPlan,
-    /// The probe, and when: before the storm (does the DUT see our pause frames at all?) or at the end.
+    /// The probe, and when: before the storm (does the DUT see our pause frames at all?) or at the
+    /// end.
     pub probe: Option<ProbePlan>,
     /// True: the probe comes before the storm.
     pub probe_first: bool,
@@ -129,7 +130,8 @@ impl Limits {
         quanta.nanos(self.line_rate)
     }
 
-    /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded up.
+    /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded
+    /// up.
     pub fn pause_tolerance(&self, quanta: Quanta) -> Nanos {
         Quanta(2).nanos(self.line_rate) + self.pause_time(quanta) / 10_000 + 2
     }

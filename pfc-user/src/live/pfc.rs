@@ -255,7 +255,8 @@ fn evidence(
     })
 }
 
-/// An error with what became of a port meanwhile: a sender tells only what the kernel said to its frames.
+/// An error with what became of a port meanwhile: a sender tells only what the kernel said to its
+/// frames.
 fn explained(testbed: &Testbed, steady: [Steady; 2], error: anyhow::Error) -> anyhow::Error {
     let disturbed =
         [&testbed.tx, &testbed.rx]
@@ -289,8 +290,9 @@ pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
         + 1_000_000_000
 }
 
-/// The counters of lost frames, with those that the sender knows of. What a veth counted in its `tx_dropped` as well is told once,
-/// or it would excuse two; of other drivers it is not known that they count the same.
+/// The counters of lost frames, with those that the sender knows of. What a veth counted in its
+/// `tx_dropped` as well is told once, or it would excuse two; of other drivers it is not known that
+/// they count the same.
 fn losses(
     mut counters: Vec<DropCounter>,
     tx: &PortFacts,

@@ -133,7 +133,8 @@ fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
             ""
         };
         let text = format!(
-            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} ({share:.2} % of the line)",
+            "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \
+             ({share:.2} % of the line)",
             priorities(flows.iter().map(|flow| flow.priority)),
             ranges(flows.iter().map(|flow| flow.dscp.get())),
             flows.len(),
@@ -165,7 +166,8 @@ fn probe(probe: &ProbePlan, limits: &Limits) -> String {
         ""
     };
     format!(
-        "probe: on running traffic send one XOFF for {}, {} quanta (a pause of {}){xon}; the DUT has {} to respond",
+        "probe: on running traffic send one XOFF for {}, {} quanta (a pause of {}){xon}; the DUT \
+         has {} to respond",
         priorities(probe.priorities.iter().copied()),
         probe.quanta.0,
         about(limits.pause_time(probe.quanta)),

@@ -1,4 +1,5 @@
-//! The MAD cases in virtual time: the real steps and the model of the agent, and a clock that only waits move.
+//! The MAD cases in virtual time: the real steps and the model of the agent, and a clock that only
+//! waits move.
 
 use std::time::Duration;
 
@@ -106,8 +107,8 @@ impl Bench {
         }
     }
 
-    /// One repetition, which the user wishes to stop before the request with that index; with the bench's own journal where there
-    /// is no other.
+    /// One repetition, which the user wishes to stop before the request with that index; with the
+    /// bench's own journal where there is no other.
     pub fn repetition(
         &mut self,
         case: &str,

@@ -325,7 +325,8 @@ fn what_cannot_be_reached_is_inconclusive() {
             let allowed = if has_no_subject(&outcome) {
                 outcome.verdict == Verdict::NotApplicable
             } else if outcome.check == "single-answer" {
-                // Nothing that was seen contradicts it, but for what came late before it was known what late is.
+                // Nothing that was seen contradicts it, but for what came late before it was known
+                // what late is.
                 matches!(outcome.verdict, Verdict::Pass | Verdict::Inconclusive)
             } else {
                 outcome.verdict == Verdict::Inconclusive && outcome.reason.contains(reason)

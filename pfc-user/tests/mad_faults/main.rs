@@ -1,4 +1,5 @@
-//! Each fault of the simulated agent, in virtual time: exactly these checks fail, and an agent without faults passes all.
+//! Each fault of the simulated agent, in virtual time: exactly these checks fail, and an agent
+//! without faults passes all.
 //!
 //! lane: computing
 

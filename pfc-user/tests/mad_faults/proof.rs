@@ -1,4 +1,5 @@
-//! No verdict without proof: what may have another cause than the DUT's fault fails nothing, and what is not shown passes nothing.
+//! No verdict without proof: what may have another cause than the DUT's fault fails nothing, and
+//! what is not shown passes nothing.
 
 use std::sync::{Arc, Mutex};
 
@@ -273,7 +274,8 @@ fn refuses_sets(refuses: impl Fn(usize) -> bool + Send + 'static) -> (Bench, Arc
 
 #[test]
 fn a_restoration_that_could_not_be_sent_is_tried_again() {
-    // The first Set is M_KEY_DUT's, the second the reset; the third restores, and is sent three times.
+    // The first Set is M_KEY_DUT's, the second the reset; the third restores, and is sent three
+    // times.
     let (mut bench, sets) = refuses_sets(|set| set == 3 || set == 4);
     let (evidence, _) = bench.repetition(KEYS, 0, None, None);
     assert_eq!(

@@ -483,7 +483,8 @@ fn a_wait_that_is_interrupted_leaves_the_dut_as_it_was() {
         master_sm_lid: Lid(0),
         ..with_key()
     };
-    // Answers up to the silence after the wrong key, and that silence; what is restored is not cut short.
+    // Answers up to the silence after the wrong key, and that silence; what is restored is not cut
+    // short.
     for waits in 3..16 {
         let mut bench = Bench::on(Box::new(Woken {
             inner: simulated(dut.clone(), &[]),

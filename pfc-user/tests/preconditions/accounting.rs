@@ -131,7 +131,8 @@ fn a_flow_that_never_arrived_proves_nothing_by_its_silence() {
         e.received.retain(|received| received.flow != flow);
         e.arrivals.records.retain(|arrival| arrival.flow != flow);
     };
-    let words = "nothing was received in the baseline, so that a count of zero proves nothing: flow 0 (DSCP 3)";
+    let words = "nothing was received in the baseline, so that a count of zero proves nothing: \
+        flow 0 (DSCP 3)";
     let mut expected = all(
         &[
             "paused",

@@ -52,7 +52,8 @@ fn a_stall_excuses_what_came_later_by_no_more_than_that() {
     tampered("after the wait", SINGLE, after_wait(MS, MS + 1), &failed);
 }
 
-/// Window of 10 ms in which `share` of all that should have arrived does not, from `start` of the storm phase on.
+/// Window of 10 ms in which `share` of all that should have arrived does not, from `start` of the
+/// storm phase on.
 fn dip(e: &mut PfcEvidence, start: Nanos, share: f64) {
     let from = e.span(Phase::Storm).unwrap().from + start;
     let window = ((from - e.windows.epoch) / e.windows.width) as usize + 1;
@@ -316,7 +317,8 @@ fn throughput_is_excused_by_stalls_between_its_first_and_last_frame_and_no_other
         before,
         &[("throughput", FAIL, "0.98")],
     );
-    // Without 4 of the 8 ms it is no more than 1 % late. Of a stall, what lies within the phase counts.
+    // Without 4 of the 8 ms it is no more than 1 % late. Of a stall, what lies within the phase
+    // counts.
     let partly = |within: Nanos| {
         move |e: &mut PfcEvidence| {
             let data = two_percent_late(e);
@@ -379,7 +381,8 @@ fn throughput_is_excused_by_stalls_between_its_first_and_last_frame_and_no_other
 
 #[test]
 fn what_stalls_at_the_same_time_is_late_once() {
-    // Two workers and the simulated DUT. Added up they would be 7 ms, which explains more than the 4 ms that it takes.
+    // Two workers and the simulated DUT. Added up they would be 7 ms, which explains more than the
+    // 4 ms that it takes.
     let together = |apart: Nanos| {
         move |e: &mut PfcEvidence| {
             let data = two_percent_late(e);
@@ -407,7 +410,8 @@ fn what_stalls_at_the_same_time_is_late_once() {
         together(MS),
         &[("throughput", INCONCLUSIVE, "up to 4.000 ms explains it")],
     );
-    // So it is with those that are not listed: no more of them than there was time between their first and last.
+    // So it is with those that are not listed: no more of them than there was time between their
+    // first and last.
     let unlisted = |long: Nanos| {
         move |e: &mut PfcEvidence| {
             let data = two_percent_late(e);
@@ -503,7 +507,8 @@ fn the_path_is_as_long_as_an_exact_clock_tells() {
         &[("no-dip", FAIL, ">= 0.99, found 0.9")],
     );
     tampered("batched, without a dip", LOSSY, batched, &[]);
-    // Without any it is not known how long the path is. Which leaves it open too whether the storm arrived.
+    // Without any it is not known how long the path is. Which leaves it open too whether the storm
+    // arrived.
     let mut unknown = good(LOSSY);
     batched(&mut unknown);
     unknown.arrivals.records.clear();

@@ -19,7 +19,8 @@ fn run_blind(case: &str, fault: &str, driver: Driver, alive: &mut Alive) -> PfcE
     bench::run_blind(&bench::plan(case, lossless, storm), &faults, driver, alive)
 }
 
-/// What an earlier repetition of the run shows alive: case 1, in which the switch asks for pauses of priority 3.
+/// What an earlier repetition of the run shows alive: case 1, in which the switch asks for pauses
+/// of priority 3.
 fn shown_alive(driver: Driver) -> Alive {
     let mut alive = Alive::default();
     run_blind(SINGLE, "", driver, &mut alive);
@@ -27,7 +28,8 @@ fn shown_alive(driver: Driver) -> Alive {
     alive
 }
 
-/// Case 3, in which the storm and the switch's own pauses are for different priorities: those of its probe, which show counters alive.
+/// Case 3, in which the storm and the switch's own pauses are for different priorities: those of
+/// its probe, which show counters alive.
 fn lossy(fault: &str, driver: Driver) -> PfcEvidence {
     run_blind(LOSSY, fault, driver, &mut Alive::default())
 }
@@ -201,7 +203,8 @@ fn loss_is_the_switchs_own_only_where_the_mac_shows_that_it_asked_for_no_pause()
     let failed = [(
         "delivered",
         FAIL,
-        "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it rose in",
+        "without an XOFF (by the MAC of tx, 0 by port.rx_priority_3_xoff_rx, which counts: it rose \
+         in",
     )];
     let never = run_blind(SINGLE, "no-upstream-pfc", driver, &mut shown_alive(driver));
     expect(

@@ -1,5 +1,6 @@
-//! Good evidence in which one thing is changed, and the verdict of every check on it: what the tester's own part explains is
-//! inconclusive, what it does not explain fails, and what it does not touch passes.
+//! Good evidence in which one thing is changed, and the verdict of every check on it: what the
+//! tester's own part explains is inconclusive, what it does not explain fails, and what it does not
+//! touch passes.
 //!
 //! lane: computing
 
@@ -40,7 +41,8 @@ type Asked = (&'static str, &'static [u8], Option<&'static [u8]>);
 /// What is done to evidence.
 type Tamper = fn(&mut PfcEvidence);
 
-/// The repetition of each case: lossless priorities, and those stormed where that is not the case's own choice.
+/// The repetition of each case: lossless priorities, and those stormed where that is not the case's
+/// own choice.
 const REPETITIONS: [Asked; 4] = [
     (SINGLE, &[3], None),
     (MULTI, &[3, 4], Some(&[3])),
@@ -70,7 +72,8 @@ fn results(case: &str, evidence: &PfcEvidence) -> Vec<CheckResult> {
 /// What is expected of the checks that do not pass: their verdict, and words of the reason.
 type Expected<'a> = &'a [(&'a str, Verdict, &'a str)];
 
-/// Expects exactly these checks not to pass. `isolation` has no subject where all lossless priorities are stormed.
+/// Expects exactly these checks not to pass. `isolation` has no subject where all lossless
+/// priorities are stormed.
 fn expect(what: &str, case: &str, evidence: &PfcEvidence, expected: Expected) {
     let results = results(case, evidence);
     let no_subject = |result: &CheckResult| {
@@ -220,7 +223,8 @@ const AFTER_DELIVERED: [(&str, Verdict, &str); 3] = [
     ("xon", SKIPPED, ""),
 ];
 
-/// A gap of the storm during the data, and the times between which a frame may have been let go by it.
+/// A gap of the storm during the data, and the times between which a frame may have been let go by
+/// it.
 fn with_gap(e: &mut PfcEvidence) -> (Nanos, Nanos) {
     let before = e.span(Phase::Storm).unwrap().from + 50 * MS;
     let after = before + PAUSE + 5 * MS;
@@ -239,7 +243,8 @@ fn with_gap(e: &mut PfcEvidence) -> (Nanos, Nanos) {
     )
 }
 
-/// Holds `priority` back for `span` of the storm phase, with as many frames less of each of its flows.
+/// Holds `priority` back for `span` of the storm phase, with as many frames less of each of its
+/// flows.
 fn withhold(e: &mut PfcEvidence, priority: u8, span: Nanos) {
     let data = e.span(Phase::Storm).unwrap();
     let priority = Priority::new(priority).unwrap();

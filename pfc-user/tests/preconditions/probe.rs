@@ -100,7 +100,8 @@ fn a_probe_that_was_not_measured_well_decides_nothing() {
     );
 }
 
-/// Removes all that arrived from the first XOFF's response on for `span`, of every attempt: the sender stalled.
+/// Removes all that arrived from the first XOFF's response on for `span`, of every attempt: the
+/// sender stalled.
 fn stall_after_xoff(e: &mut PfcEvidence, span: Nanos) {
     let stalls: Vec<_> = e
         .probes

@@ -52,7 +52,8 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
         late(499),
         &[("paused", FAIL, "unexcused"), no_leak[1]],
     );
-    // Where one reading of the clock served several frames, the longest latency of the baseline may be a tick longer.
+    // Where one reading of the clock served several frames, the longest latency of the baseline may
+    // be a tick longer.
     let batched = |beyond: Nanos| {
         move |e: &mut PfcEvidence| {
             let (_, to) = with_gap(e);
@@ -313,7 +314,8 @@ fn the_figures_say_how_the_storm_was_sent_and_how_long_its_gaps_were() {
     );
     assert_eq!(figure(fill, "storm sent by").unwrap(), "2 senders");
     // 50 ms is where a bucket ends: no gap was above the largest.
-    let expected = "p50 10.500 ms, p99 11.000 ms, p99.9 40.000 ms, max 40.000 ms, 119.2 % of the pause time 33.554 ms; 1 above the shortest pause";
+    let expected = "p50 10.500 ms, p99 11.000 ms, p99.9 40.000 ms, max 40.000 ms, 119.2 % of the \
+        pause time 33.554 ms; 1 above the shortest pause";
     assert_eq!(figure(fill, "gaps of the storm").unwrap(), expected);
     let none: fn(&mut StormReport) = |storm| {
         storm.histogram = GapHistogram::default();

@@ -1,4 +1,5 @@
-//! Counts over all phases, interrupted repetitions, and from repetitions to a case and its exit code.
+//! Counts over all phases, interrupted repetitions, and from repetitions to a case and its exit
+//! code.
 
 use pfc_ebpf::wire::Malformed;
 use validator::case::Exit;

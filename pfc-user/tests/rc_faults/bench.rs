@@ -72,7 +72,8 @@ pub struct Virtual {
     pub apm: Option<bool>,
     /// The device has no flag of its own.
     pub no_flag: bool,
-    /// Packets for which there is no record, by their number in the test (the second channel), from 1.
+    /// Packets for which there is no record, by their number in the test (the second channel), from
+    /// 1.
     pub unrecorded: Vec<usize>,
     /// What the counters of the link say of the test.
     pub drops: Vec<(String, u64)>,
@@ -90,11 +91,13 @@ pub struct Virtual {
     pub stall: Option<(At, Nanos, Nanos)>,
     /// The packet of that number in the test, from 1, takes so long to the tester.
     pub late: Option<(usize, Nanos)>,
-    /// Records of the test come in an order of their own: that packet's comes with the next one's, and after it.
+    /// Records of the test come in an order of their own: that packet's comes with the next one's,
+    /// and after it.
     pub record_late: Option<usize>,
     /// A record of the control comes in the test.
     pub record_of_control: bool,
-    /// The DUT completes the READ of the test so long after the packet of that number left, and not when it should.
+    /// The DUT completes the READ of the test so long after the packet of that number left, and not
+    /// when it should.
     pub early: Option<(usize, Nanos)>,
     /// When that is.
     early_at: Option<Nanos>,
@@ -102,7 +105,8 @@ pub struct Virtual {
     pub completion_takes: Nanos,
     /// Completions that it does not show yet, each with the time when it does.
     hidden: Vec<(Nanos, protocol::Completion)>,
-    /// The DUT never gives up: after its last retry it sends the request again and again, this far apart.
+    /// The DUT never gives up: after its last retry it sends the request again and again, this far
+    /// apart.
     pub endless: Option<Nanos>,
     /// The agent refuses a READ on a queue pair in error.
     pub refuses_flush: bool,

@@ -6,7 +6,8 @@ use validator::plan::rc::RcPlan;
 
 use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 
-/// Every fault that is about a check, and the checks that fail for it with the document's own parameters.
+/// Every fault that is about a check, and the checks that fail for it with the document's own
+/// parameters.
 const EXPECTED: &[(&str, &[&str])] = &[
     ("one-retry-less", &["requests"]),
     ("one-retry-more", &["requests"]),
@@ -292,7 +293,8 @@ fn a_completion_that_comes_early_does_not_pass() {
         let mut bench = Virtual::new(&[]);
         bench.early = Some((3, t_tr * percent / 100));
         let judged = judged(&bench.run(&plan));
-        // A retry may come after 0.95 T_tr: one that came after T_tr may have come in late by the rest.
+        // A retry may come after 0.95 T_tr: one that came after T_tr may have come in late by the
+        // rest.
         let expected = if percent < 90 {
             Verdict::Fail
         } else {

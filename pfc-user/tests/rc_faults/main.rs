@@ -1,5 +1,5 @@
-//! The RC case in virtual time: each fault of the simulated requester makes exactly these checks fail, and a requester without faults
-//! passes all.
+//! The RC case in virtual time: each fault of the simulated requester makes exactly these checks
+//! fail, and a requester without faults passes all.
 //!
 //! lane: computing
 

@@ -26,7 +26,8 @@ const DOCUMENT: &str = "PFC test plan, revision 0.2 (SONiC)";
 const LOSSLESS_STEPS: &[&str] = &[
     "baseline: test and background traffic without a storm; every counter is shown alive",
     "1  start the PFC storm on the lossless priorities",
-    "2  after the lead start test traffic (lossless, 50 %) and background traffic (lossy, 50 %) together",
+    "2  after the lead start test traffic (lossless, 50 %) and background traffic (lossy, 50 %) \
+     together",
     "3  keep both running, then stop both",
     "4  verify: all background frames received while the storm runs, no test frame received",
     "5  stop the storm; wait until the DUT has drained",

@@ -22,7 +22,8 @@ ib_mad::faults! {
         ChangesPsn
             "changes-psn": "takes a new PSN for each retry" => "same-request";
         ChangesReth
-            "changes-reth": "asks for the octets at another address in each retry" => "same-request";
+            "changes-reth": "asks for the octets at another address in each retry"
+                => "same-request";
         ShortTimeout
             "short-timeout": "waits for half of T_tr" => "interval";
         LongTimeout
@@ -48,9 +49,11 @@ ib_mad::faults! {
         NeverCompletes
             "never-completes": "does not complete a READ without an answer" => "one-completion";
         LateCompletion
-            "late-completion": "completes a READ without an answer 6 T_tr after the last request" => "one-completion";
+            "late-completion": "completes a READ without an answer 6 T_tr after the last request"
+                => "one-completion";
         StaysInRts
-            "stays-in-rts": "leaves the queue pair in RTS after a READ without an answer" => "qp-error";
+            "stays-in-rts": "leaves the queue pair in RTS after a READ without an answer"
+                => "qp-error";
         NoFlush
             "no-flush": "does not flush what is posted to a queue pair in error" => "flush";
         IgnoresAnswer
@@ -90,7 +93,8 @@ mod tests {
         for (text, message) in [
             (
                 "no-retries",
-                "no fault is called \"no-retries\": see `validator dut requester --help` for all of them",
+                "no fault is called \"no-retries\": see `validator dut requester --help` for all \
+                 of them",
             ),
             ("no-retry=1", "no-retry takes no value, found \"1\""),
             (

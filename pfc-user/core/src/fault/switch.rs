@@ -77,11 +77,13 @@ ib_mad::faults! {
         OffByOneClass
             "off-by-one-class": "pauses priority n + 1 when PFC names n" => "paused";
         Leaks(n: OneIn, FRAMES, "100")
-            "leaks": "sends one frame for every N (100) that arrive for a paused priority" => "paused";
+            "leaks": "sends one frame for every N (100) that arrive for a paused priority"
+                => "paused";
         PfcPausesAll
             "pfc-pauses-all": "pauses all priorities when PFC names any" => "background";
         PausesOtherLossless
-            "pauses-other-lossless": "pauses all lossless priorities when PFC names one" => "isolation";
+            "pauses-other-lossless": "pauses all lossless priorities when PFC names one"
+                => "isolation";
         LossyObeysPfc
             "lossy-obeys-pfc": "obeys PFC for lossy priorities" => "test-traffic";
         ObeysPause
@@ -95,17 +97,23 @@ ib_mad::faults! {
         SlowResponse(delay: Duration, MILLISECONDS, "5")
             "slow-response": "acts on PFC so much (5) later" => "response";
         LosesHeld(n: OneIn, FRAMES, "10")
-            "loses-held": "loses one in N (10) of the frames that a pause holds back" => "delivered";
+            "loses-held": "loses one in N (10) of the frames that a pause holds back"
+                => "delivered";
         DiesAfterPause
-            "dies-after-pause": "forwards nothing more of a priority after a pause of 100 ms or more" => "resume";
+            "dies-after-pause": "forwards nothing more of a priority after a pause of 100 ms or \
+             more"
+                => "resume";
         NoUpstreamPfc
             "no-upstream-pfc": "sends no XOFF and overflows" => "delivered";
         XoffForLossy
-            "xoff-for-lossy": "sends an XOFF for one in 1000 frames of lossy priorities" => "no-pfc-on-lossy";
+            "xoff-for-lossy": "sends an XOFF for one in 1000 frames of lossy priorities"
+                => "no-pfc-on-lossy";
         Drops(losses: (Scope, OneIn), LOSSES, "all")
-            "drops": "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority" => "delivered";
+            "drops": "drops one in N (100) frames; WHICH: all, lossless, lossy or a priority"
+                => "delivered";
         DropsLossyInStorm(n: OneIn, FRAMES, "100")
-            "drops-lossy-in-storm": "drops one in N (100) lossy frames while PFC pauses anything" => "background";
+            "drops-lossy-in-storm": "drops one in N (100) lossy frames while PFC pauses anything"
+                => "background";
         Throttles(share: Percent, PERCENT, "90")
             "throttles": "sends at so much (90) of the line rate" => "throughput";
         Dips
@@ -201,7 +209,8 @@ mod tests {
             ("ignores-pfc=1", "ignores-pfc takes no value, found \"1\""),
             (
                 "drops=8",
-                "drops takes all, lossless, lossy or a priority, and :N for one in N frames, found \"8\"",
+                "drops takes all, lossless, lossy or a priority, and :N for one in N frames, found \
+                 \"8\"",
             ),
             (
                 "throttles=100",

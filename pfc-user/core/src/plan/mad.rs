@@ -13,7 +13,8 @@ pub struct MadPlan {
     pub stimulus: MadStimulus,
     /// Way to the DUT: `path 0,1` or `LID 5`.
     pub route: String,
-    /// Key that the DUT has before the run; 0 for none. All SMPs carry it unless a step says otherwise.
+    /// Key that the DUT has before the run; 0 for none. All SMPs carry it unless a step says
+    /// otherwise.
     #[serde(with = "hex")]
     pub m_key_current: u64,
     /// M_KEY_DUT; not 0.
@@ -22,7 +23,8 @@ pub struct MadPlan {
     /// M_KEY_OTHER; neither 0 nor M_KEY_DUT.
     #[serde(with = "hex")]
     pub m_key_other: u64,
-    /// The least time that is waited for an answer, and all that is waited before the DUT's own times are known.
+    /// The least time that is waited for an answer, and all that is waited before the DUT's own
+    /// times are known.
     pub timeout: Nanos,
 }
 

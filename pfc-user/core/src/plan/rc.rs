@@ -30,7 +30,8 @@ pub struct RcPlan {
     pub r_key: u32,
     /// Virtual address of the READ.
     pub address: u64,
-    /// Requests that are dropped in the positive control before one is answered, at most `retry_count`.
+    /// Requests that are dropped in the positive control before one is answered, at most
+    /// `retry_count`.
     pub control_drops: u8,
 }
 

@@ -16,14 +16,15 @@ use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
 use crate::evidence::pfc::Counting;
 use crate::plan::{FlowPlan, Nanos, RepetitionPlan};
 
-/// Frames a second above which the programs read the clock once for several frames and verify the checksum of some. Exact
-/// accounting of a frame of 1024 octets costs about 130 ns beside the driver's own 80 ns (BENCHMARKS.md): that core is full at
-/// some 4 million, and must not be.
+/// Frames a second above which the programs read the clock once for several frames and verify the
+/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
+/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
 const EXACT_FRAMES: u64 = 3_000_000;
 /// The share of frames that is verified then.
 const SAMPLE: u64 = 16;
 
-/// How frames of flows are counted that bring so many a second: clock, and one in how many is verified.
+/// How frames of flows are counted that bring so many a second: clock, and one in how many is
+/// verified.
 pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
     let frames: u64 = flows
         .iter()
@@ -117,8 +118,8 @@ fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
         .collect()
 }
 
-/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was configured may take a
-/// while. A DUT that never does will show in the baseline.
+/// Makes both ports known to the DUT, and waits until it lets their frames through: a port that was
+/// configured may take a while. A DUT that never does will show in the baseline.
 pub(super) fn introduce(live: &mut Live) -> Result<()> {
     let end = clock::now() + PATH_WAIT;
     while !matches!(live.config.addresses.destination, Destination::Gateway(_))

@@ -20,7 +20,8 @@ pub(super) const CASE: MadCase = MadCase {
     case: Case {
         id: "mad.c14-016-get",
         title: "14.1.4.2 M_Key checking for SubnGet()",
-        requirement: "The DUT answers a Get with a wrong M_Key as its M_KeyProtectBits say, and counts it only where it must not answer.",
+        requirement: "The DUT answers a Get with a wrong M_Key as its M_KeyProtectBits say, and \
+            counts it only where it must not answer.",
         document: super::DOCUMENT,
         steps: STEPS,
         assertions: ASSERTIONS,
@@ -47,8 +48,9 @@ pub(super) const CASE: MadCase = MadCase {
     step: judge::step,
 };
 
-/// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers. Before the colon stand the protect
-/// bits of the subcases that have the step; without them all have it.
+/// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers.
+/// Before the colon stand the protect bits of the subcases that have the step; without them all
+/// have it.
 const STEPS: &[&str] = &[
     "init 1  DUT PortInfo:PortState = Initialize, Armed, or Active; the tester's too",
     "init 2  DUT PortInfo:M_Key = M_KEY_DUT; with violations 0 and lease 0",
@@ -64,12 +66,14 @@ const STEPS: &[&str] = &[
     "2, 3: 2  VerifyNoReceiveMad( SubnGetResp( PortInfo) ) after the time-out of 13.4.6.2",
     "2, 3: 3  SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
     "2, 3: 4  SMP_DATA = ReceiveMad()",
-    "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is done again, at most twice",
+    "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
+     done again, at most twice",
     "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
     "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
 ];
 
-/// As the comments of the steps name them; #03.01 and #04.01 stand together at the step that protect bits 2 and 3 share.
+/// As the comments of the steps name them; #03.01 and #04.01 stand together at the step that
+/// protect bits 2 and 3 share.
 const ASSERTIONS: &[DocumentAssertion] = &[
     assertion(
         "v1c14-016#01.01",
@@ -121,7 +125,8 @@ const ROWS: [Row<Mad>; 13] = [
         ..row(
             "key-set",
             "init 2, 3",
-            "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get shows both",
+            "Set(PortInfo) of M_KEY_DUT and the protect bits is answered with status 0, and a Get \
+             shows both",
             &["port-state"],
             "ignores-key-set",
             judge::key_set,
@@ -178,11 +183,14 @@ const ROWS: [Row<Mad>; 13] = [
     },
     Row {
         applies: Some(judge::refuses_other_key),
-        tolerance: "time-out of 13.4.6.2: 4.096 us * (2^RespTimeValue + 2 * 2^SubnetTimeOut), or the testbed's if that is longer; above 10 s inconclusive",
+        tolerance: "time-out of 13.4.6.2: 4.096 us * (2^RespTimeValue + 2 * 2^SubnetTimeOut), or \
+            the testbed's if that is longer; above 10 s inconclusive",
         ..row(
             "no-answer",
             "1.4, 2",
-            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo), whatever its TID, within the time-out; violations or trap 256 show that the Get arrived",
+            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo), \
+             whatever its TID, within the time-out; violations or trap 256 show that the Get \
+             arrived",
             OWN_KEY,
             "answers-wrong-key",
             judge::no_answer,
@@ -193,7 +201,8 @@ const ROWS: [Row<Mad>; 13] = [
         ..row(
             "dut-key-answered",
             "3, 4",
-            "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status 0",
+            "protect bits 2 and 3: after that Get(PortInfo) with M_KEY_DUT is answered with status \
+             0",
             OWN_KEY,
             "locks-out",
             judge::dut_key_answered,
@@ -215,7 +224,8 @@ const ROWS: [Row<Mad>; 13] = [
         ..row(
             "reset",
             "4 or 6",
-            "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, and a Get shows all three",
+            "Set(PortInfo) of M_Key 0, protect bits 0 and violations 0 is answered with status 0, \
+             and a Get shows all three",
             &[],
             "keeps-key",
             judge::reset,

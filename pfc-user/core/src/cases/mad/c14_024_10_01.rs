@@ -18,7 +18,8 @@ pub(super) const CASE: MadCase = MadCase {
     case: Case {
         id: "mad.c14-024-10-01",
         title: "24.1.5.13.1 Linear forwarding table test for unsupported attribute",
-        requirement: "A switch without a linear forwarding table answers Set and Get of each of its blocks with status code 7.",
+        requirement: "A switch without a linear forwarding table answers Set and Get of each of \
+            its blocks with status code 7.",
         document: super::DOCUMENT,
         steps: STEPS,
         assertions: ASSERTIONS,
@@ -55,7 +56,8 @@ const STEPS: &[&str] = &[
     "13  repeat steps 14 to 16 for attribute modifiers 0 to 767",
     "14  SendMad (SubnGet(LinearForwardingTable))",
     "15  SMP_DATA = ReceiveMad (SubnGetResp(LinearForwardingTable))",
-    "16  verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == 7, data == 0",
+    "16  verify: AttributeID == LinearForwardingTable, AttributeModifier as sent, Status.code == \
+     7, data == 0",
 ];
 
 const SET_ANSWER: &[&str] = &[

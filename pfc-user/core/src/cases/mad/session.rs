@@ -132,8 +132,9 @@ impl<'s, 'l> Session<'s, 'l> {
         Smp::request(method, attribute, modifier, self.equipment.route)
     }
 
-    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with the next of `keys`. What is done
-    /// even if the user wishes to stop is also done if a packet could not be sent: an error only if none could.
+    /// Asks until there is an answer other than BUSY, [`TRIES`] times at the most, each time with
+    /// the next of `keys`. What is done even if the user wishes to stop is also done if a packet
+    /// could not be sent: an error only if none could.
     pub(super) fn ask(
         &mut self,
         purpose: Purpose,
@@ -161,8 +162,8 @@ impl<'s, 'l> Session<'s, 'l> {
         }
     }
 
-    /// Asks until there is an answer other than BUSY or none: where the key may be wrong, each that is not discarded may be a
-    /// violation.
+    /// Asks until there is an answer other than BUSY or none: where the key may be wrong, each that
+    /// is not discarded may be a violation.
     pub(super) fn ask_warily(
         &mut self,
         purpose: Purpose,
@@ -296,7 +297,8 @@ impl<'s, 'l> Session<'s, 'l> {
         Ok(up.then_some(Contact { port, answer_time }))
     }
 
-    /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long as any answer is waited for.
+    /// The DUT's PortInfo. Its times are not known before, so that the last try waits for as long
+    /// as any answer is waited for.
     fn first_answer(&mut self, request: &Smp, key: MKey) -> Result<Option<Smp>, Stop> {
         let wait = self.wait;
         for attempt in 1..=TRIES {
@@ -328,7 +330,8 @@ impl<'s, 'l> Session<'s, 'l> {
         self.ask(Purpose::Alive, &request, [key; TRIES]).map(drop)
     }
 
-    /// Waits for as long as an answer may take, so that nothing of what was asked before is still to come.
+    /// Waits for as long as an answer may take, so that nothing of what was asked before is still
+    /// to come.
     pub(super) fn listen_for_more(&mut self) -> Result<(), Stop> {
         let deadline = self.equipment.requester.transport().now() + self.listen;
         let heard = self.equipment.requester.listen(deadline);

@@ -9,12 +9,14 @@ use super::judge::{Pfc, delivery, integrity, probe, throughput};
 use crate::cases::judge::{Row, needs};
 
 pub(super) const PAUSED: Row<Pfc> = Row {
-    tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, up to max_response and the path's latency after it, make it inconclusive",
+    tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, \
+        up to max_response and the path's latency after it, make it inconclusive",
     needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, STORM_CONTINUITY],
     ..Row::<Pfc>::new(
         "paused",
         "4",
-        "no storm-phase test frame is received between the start of data and (last pause frame's departure + pause time)",
+        "no storm-phase test frame is received between the start of data and (last pause frame's \
+         departure + pause time)",
         "ignores-pfc",
         delivery::paused,
     )
@@ -31,7 +33,8 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "background",
         "4",
-        "every frame of the lossy priorities is received, those of the storm phase while the storm still runs",
+        "every frame of the lossy priorities is received, those of the storm phase while the storm \
+         still runs",
         "drops-lossy-in-storm",
         delivery::background,
     )
@@ -50,7 +53,8 @@ pub(super) const ISOLATION: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "isolation",
         "4",
-        "lossless priorities that are not stormed are not paused: all their frames received, while the storm still runs",
+        "lossless priorities that are not stormed are not paused: all their frames received, while \
+         the storm still runs",
         "pauses-other-lossless",
         delivery::isolation,
     )
@@ -90,7 +94,8 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "response",
         "probe",
-        "on running traffic one XOFF: the last frame within max_response, none before its quanta expired, none lost",
+        "on running traffic one XOFF: the last frame within max_response, none before its quanta \
+         expired, none lost",
         "slow-response",
         probe::response,
     )
@@ -104,7 +109,8 @@ pub(super) const XON: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "xon",
         "probe",
-        "XOFF, then XON (time 0): traffic resumes within max_response, before the quanta would have expired",
+        "XOFF, then XON (time 0): traffic resumes within max_response, before the quanta would \
+         have expired",
         "ignores-xon",
         probe::xon,
     )
@@ -122,7 +128,8 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "test-traffic",
         "4",
-        "storm on the lossy priorities: every frame of theirs is received, those of the storm phase while the storm still runs",
+        "storm on the lossy priorities: every frame of theirs is received, those of the storm \
+         phase while the storm still runs",
         "lossy-obeys-pfc",
         delivery::test_undisturbed,
     )
@@ -141,7 +148,8 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "background",
         "4",
-        "every frame of the lossless priority is received, those of the storm phase while the storm still runs",
+        "every frame of the lossless priority is received, those of the storm phase while the \
+         storm still runs",
         "pfc-pauses-all",
         delivery::background,
     )
@@ -149,7 +157,8 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 
 pub(super) const NO_DIP: Row<Pfc> = Row {
     extra: true,
-    tolerance: "0.01 of a window; a stall above 0.5 ms of tester or simulated DUT in it makes it inconclusive",
+    tolerance: "0.01 of a window; a stall above 0.5 ms of tester or simulated DUT in it makes it \
+        inconclusive",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -180,14 +189,16 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-loss",
         "5",
-        "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm phase while the storm still runs",
+        "802.3x storm, all 64 DSCPs at line rate: every frame is received, those of the storm \
+         phase while the storm still runs",
         "obeys-pause",
         delivery::test_undisturbed,
     )
 };
 
 pub(super) const THROUGHPUT: Row<Pfc> = Row {
-    tolerance: "min_throughput (testbed, 0.99); lateness of the tester makes it inconclusive, never a pass",
+    tolerance: "min_throughput (testbed, 0.99); lateness of the tester makes it inconclusive, \
+        never a pass",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -199,7 +210,8 @@ pub(super) const THROUGHPUT: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "throughput",
         "5",
-        "received layer-1 rate >= min_throughput x offered; time withheld by the DUT's XOFF counts as offered",
+        "received layer-1 rate >= min_throughput x offered; time withheld by the DUT's XOFF counts \
+         as offered",
         "throttles",
         throughput::throughput,
     )
@@ -244,7 +256,8 @@ pub(super) const NO_REORDER: Row<Pfc> = Row {
 
 pub(super) const NO_CORRUPTION: Row<Pfc> = Row {
     extra: true,
-    tolerance: "above 3 million frames/s the UDP checksum is that of one frame in 16, evenly spread over each flow; the finding says of how many",
+    tolerance: "above 3 million frames/s the UDP checksum is that of one frame in 16, evenly \
+        spread over each flow; the finding says of how many",
     needs: needs![PORTS_OF_ARRIVALS, ACCOUNTING, BASELINE],
     ..Row::<Pfc>::new(
         "no-corruption",

@@ -17,9 +17,11 @@ pub(super) const CASE: PfcCase = PfcCase {
         document: super::DOCUMENT,
         steps: &[
             "baseline: test traffic without a storm; every counter is shown alive",
-            "probe: PFC for the lossless priorities from the storm's port stops them, so that the storm is known to arrive",
+            "probe: PFC for the lossless priorities from the storm's port stops them, so that the \
+             storm is known to arrive",
             "1  start the 802.3x PAUSE storm, quanta 0xffff",
-            "2  after the lead start test traffic: all 64 DSCPs, 100 % of line rate, PFC honoured on all eight priorities of the tx port",
+            "2  after the lead start test traffic: all 64 DSCPs, 100 % of line rate, PFC honoured \
+             on all eight priorities of the tx port",
             "3  keep it running, then stop it",
             "4  stop the storm",
             "5  verify: all test frames received, throughput close to link capacity",

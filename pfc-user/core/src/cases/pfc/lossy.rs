@@ -17,9 +17,11 @@ pub(super) const CASE: PfcCase = PfcCase {
         document: super::DOCUMENT,
         steps: &[
             "baseline: test and background traffic without a storm; every counter is shown alive",
-            "probe: PFC for a lossless priority from the storm's port stops it, so that the storm is known to arrive",
+            "probe: PFC for a lossless priority from the storm's port stops it, so that the storm \
+             is known to arrive",
             "1  start the PFC storm on the lossy priorities",
-            "2  after the lead start test traffic (lossy, 50 %) and background traffic (lossless, 50 %) together",
+            "2  after the lead start test traffic (lossy, 50 %) and background traffic (lossless, \
+             50 %) together",
             "3  keep both running, then stop both",
             "4  verify: all test and background frames received, no loss, no dip",
             "5  stop the storm",

@@ -10,7 +10,8 @@ pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.pause-multi-lossless",
         title: "Test Case #2 - PFC PAUSE with multiple lossless priorities",
-        requirement: "The DUT stops the lossless priorities that PFC pauses, and no other, and loses none of their frames.",
+        requirement: "The DUT stops the lossless priorities that PFC pauses, and no other, and \
+            loses none of their frames.",
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
         assertions: &[],

@@ -66,7 +66,8 @@ impl PfcCase {
                 (Ok(_), Some(fixed)) if fixed != lossless => {
                     let fixed = join(fixed);
                     let reason = format!(
-                        "the DUT's lossless priorities are {fixed}; others need the hook `configure`"
+                        "the DUT's lossless priorities are {fixed}; others need the hook \
+                         `configure`"
                     );
                     (reason, false)
                 }
@@ -218,7 +219,8 @@ pub fn name(request: &RepetitionRequest) -> String {
     }
 }
 
-/// Cases 1 and 2: half the line for the lossless priorities, half for the lossy; the storm on the lossless ones.
+/// Cases 1 and 2: half the line for the lossless priorities, half for the lossy; the storm on the
+/// lossless ones.
 pub(super) fn lossless_storm(
     port: &PortContext,
     request: &RepetitionRequest,

@@ -10,7 +10,8 @@ pub(super) const CASE: PfcCase = PfcCase {
     case: Case {
         id: "pfc.pause-single-lossless",
         title: "Test Case #1 - PFC PAUSE with single lossless priority",
-        requirement: "The DUT stops one lossless priority, and no other, while PFC pauses it, and loses none of its frames.",
+        requirement: "The DUT stops one lossless priority, and no other, while PFC pauses it, and \
+            loses none of its frames.",
         document: super::DOCUMENT,
         steps: super::LOSSLESS_STEPS,
         assertions: &[],

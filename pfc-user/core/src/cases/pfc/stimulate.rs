@@ -1,4 +1,5 @@
-//! The steps of a repetition, in time: what is sent when. Does no I/O of its own, so that a virtual bench can run it too.
+//! The steps of a repetition, in time: what is sent when. Does no I/O of its own, so that a virtual
+//! bench can run it too.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
@@ -13,7 +14,8 @@ const PREPARE: Nanos = 2_000_000;
 const PROBE_ATTEMPTS: usize = 3;
 /// Undisturbed traffic before, between and after the pause frames of a probe.
 const PROBE_QUIET: Nanos = 20_000_000;
-/// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays and hides the response.
+/// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays
+/// and hides the response.
 const PROBE_LOAD: u8 = 50;
 
 /// Why a repetition ended before its time.

@@ -26,7 +26,8 @@ pub(super) const CASE: RcCase = RcCase {
     case: Case {
         id: "rc.c09-142-01",
         title: "V1C09-142 Outstanding Request Timeout",
-        requirement: "A READ request that is not answered is retried as often as the retry count says, T_tr apart, and then completes in error.",
+        requirement: "A READ request that is not answered is retried as often as the retry count \
+            says, T_tr apart, and then completes in error.",
         document: super::DOCUMENT,
         steps: STEPS,
         assertions: ASSERTIONS,
@@ -66,7 +67,8 @@ fn plan(parameters: &RcParameters) -> RcPlan {
         path_mtu,
         r_key: R_KEY,
         address: ADDRESS,
-        // One shows that a retry is answered as well as a first request; each further one takes another T_tr.
+        // One shows that a retry is answered as well as a first request; each further one takes
+        // another T_tr.
         control_drops: retry_count.min(1),
     }
 }
@@ -76,9 +78,11 @@ const STEPS: &[&str] = &[
     "init 1  OpenRcChannel( CC ): a queue pair of the DUT in RTS, connected to one of the tester",
     "init 2  Set QP Retry Count = 2, or what the plan says",
     "init 3  Set ACK Timeout to 18 (1.07 sec), or what the plan says",
-    "control  (+) the DUT reaches the tester and hears it: requests are dropped, then one is answered",
+    "control  (+) the DUT reaches the tester and hears it: requests are dropped, then one is \
+     answered",
     "1  Register memory region for receiving remote packets",
-    "2  Post one receive request for each expected packet: the tester records and drops what comes for its queue pair",
+    "2  Post one receive request for each expected packet: the tester records and drops what comes \
+     for its queue pair",
     "3  Set the retry count to a non-zero value",
     "4  Get the timeout value, T_tr, from the DUT",
     "5  Transmit 1 RC READ WQE from DUT at size (PMTU), R_KEY = 0x12345, VA = 0x999000",
@@ -125,7 +129,8 @@ const ROWS: [Row<Rc>; 11] = [
         ..row(
             "qualifier",
             "DUT Qualifiers",
-            "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by the device's flag; where it does the case is not applicable",
+            "the DUT does not support Automatic Path Migration, by `apm` of the testbed or else by \
+             the device's flag; where it does the case is not applicable",
             "apm",
             preconditions::qualifier,
         )
@@ -143,13 +148,15 @@ const ROWS: [Row<Rc>; 11] = [
         ..row(
             "path-alive",
             "control",
-            "after as many dropped requests as the plan says, which is at most the retry count, a correct READ response is followed by a completion with status 0",
+            "after as many dropped requests as the plan says, which is at most the retry count, a \
+             correct READ response is followed by a completion with status 0",
             "ignores-answer",
             control::path_alive,
         )
     },
     Row {
-        tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes after T_tr at the soonest (9.7.6.1.3)",
+        tolerance: "packets within T_tr / 16 of each other are one transmission: a retry comes \
+            after T_tr at the soonest (9.7.6.1.3)",
         ..row(
             "requests",
             "6.1, 6.6, 8",
@@ -161,7 +168,8 @@ const ROWS: [Row<Rc>; 11] = [
     row(
         "single-packet",
         "6.3",
-        "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, VA 0x999000, length = PMTU",
+        "each transmission is one packet: opcode 0x0c with a RETH and no payload, R_Key 0x12345, \
+         VA 0x999000, length = PMTU",
         "wrong-opcode",
         requests::single_packet,
     ),
@@ -173,17 +181,21 @@ const ROWS: [Row<Rc>; 11] = [
         requests::same_request,
     ),
     Row {
-        tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the transmission before may have come in late",
+        tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to \
+            one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the \
+            transmission before may have come in late",
         ..row(
             "interval",
             "6.5",
-            "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n as read back",
+            "each transmission comes [0.95, 4] T_tr after the one before; T_tr = 4.096 us * 2^n, n \
+             as read back",
             "short-timeout",
             requests::interval,
         )
     },
     Row {
-        tolerance: "verbs show no counter: where the DUT does not either, it is derived from the number of requests, and said so",
+        tolerance: "verbs show no counter: where the DUT does not either, it is derived from the \
+            number of requests, and said so",
         depends_on: &["requests"],
         ..row(
             "retry-count",
@@ -194,7 +206,8 @@ const ROWS: [Row<Rc>; 11] = [
         )
     },
     Row {
-        tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; inconclusive where it depends on how long the agent's word or the last transmission took",
+        tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; inconclusive where it depends on how \
+            long the agent's word or the last transmission took",
         ..row(
             "one-completion",
             "9 to 11",

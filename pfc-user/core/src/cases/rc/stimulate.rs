@@ -1,4 +1,5 @@
-//! The steps of a repetition, in time. Does no I/O of its own, so that a virtual bench can run it too.
+//! The steps of a repetition, in time. Does no I/O of its own, so that a virtual bench can run it
+//! too.
 
 use std::net::IpAddr;
 
@@ -19,8 +20,8 @@ pub(super) const FLUSHED: u64 = 2;
 pub(super) const LONGEST: Nanos = 4;
 /// Longest wait in one question to the agent: an interruption is noticed after it.
 const LONGEST_POLL: Nanos = 50_000_000;
-/// Parts of T_tr that one such wait may take: what is heard after it is known this closely, which is less than the ticks that a
-/// kernel's timer may cut off.
+/// Parts of T_tr that one such wait may take: what is heard after it is known this closely, which
+/// is less than the ticks that a kernel's timer may cut off.
 const POLLS: Nanos = 64;
 /// The agent counts its waits in whole ones.
 const MILLISECOND: Nanos = 1_000_000;
@@ -63,13 +64,15 @@ pub trait Bench {
     fn packets(&mut self) -> Result<Vec<Packet>, Stop>;
     /// Losses since [`Bench::listen`].
     fn losses(&mut self) -> Result<Losses, Stop>;
-    /// Answers a READ request for the DUT's queue pair; the packet that left, or `None` where the packet is no READ request.
+    /// Answers a READ request for the DUT's queue pair; the packet that left, or `None` where the
+    /// packet is no READ request.
     fn answer(&mut self, request: &Packet, queue_pair: u32) -> Result<Option<Packet>, Stop>;
     /// Opens a queue pair of the DUT.
     fn open(&mut self, channel: &OpenChannel) -> Result<Channel, Stop>;
     /// Posts a READ to it.
     fn post_read(&mut self, read: &Read) -> Result<(), Stop>;
-    /// Waits that long at the most for completions. Lets time pass; ends early with the first completion, or by the user's wish.
+    /// Waits that long at the most for completions. Lets time pass; ends early with the first
+    /// completion, or by the user's wish.
     fn poll(&mut self, wait: Nanos) -> Result<Vec<protocol::Completion>, Stop>;
     /// Reads the queue pair's attributes.
     fn query(&mut self) -> Result<QueuePair, Stop>;
@@ -90,7 +93,8 @@ pub struct PortContext {
     pub port: String,
     /// The tester's address.
     pub tester: IpAddr,
-    /// Where queue pair numbers and PSNs come from: another in each run, so that what is left of an earlier one is told apart.
+    /// Where queue pair numbers and PSNs come from: another in each run, so that what is left of an
+    /// earlier one is told apart.
     pub seed: u64,
 }
 
@@ -154,7 +158,8 @@ impl Numbers {
         (mixed >> 40) as u32
     }
 
-    /// A queue pair that is neither of those, nor one that has a meaning of its own (0, 1, 0xffffff), and a PSN.
+    /// A queue pair that is neither of those, nor one that has a meaning of its own (0, 1,
+    /// 0xffffff), and a PSN.
     pub(super) fn next_channel(&mut self, taken: &[Numbered]) -> Numbered {
         loop {
             let (queue_pair, psn) = (self.next(), self.next());
@@ -193,7 +198,8 @@ pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
     from.saturating_add(span)
 }
 
-/// A phase under way: what comes in is put into it at once, so that it is there also if it is interrupted.
+/// A phase under way: what comes in is put into it at once, so that it is there also if it is
+/// interrupted.
 pub(super) struct Watch<'w> {
     pub(super) plan: &'w RcPlan,
     pub(super) phase: &'w mut Phase,
@@ -201,8 +207,9 @@ pub(super) struct Watch<'w> {
     pub(super) transmissions: usize,
     /// When the last packet came.
     pub(super) last: Option<Nanos>,
-    /// When the agent was last asked for completions, of what it has answered. A phase ends by this time rather than by the clock: what
-    /// came while the tester or the agent stood still is heard by the next question.
+    /// When the agent was last asked for completions, of what it has answered. A phase ends by this
+    /// time rather than by the clock: what came while the tester or the agent stood still is heard
+    /// by the next question.
     pub(super) asked: Nanos,
     /// Until when there was no completion that has not been taken.
     pub(super) empty: Nanos,
@@ -271,8 +278,9 @@ impl<'w> Watch<'w> {
         Ok(())
     }
 
-    /// Takes the packets that came in, each with the number of its transmission, from 1. Each processor of the tester has its own
-    /// records, so that they may not come in the order of time, and one of an earlier queue pair may still come.
+    /// Takes the packets that came in, each with the number of its transmission, from 1. Each
+    /// processor of the tester has its own records, so that they may not come in the order of time,
+    /// and one of an earlier queue pair may still come.
     pub(super) fn take(&mut self, bench: &mut dyn Bench) -> Result<Vec<(usize, Packet)>, Stop> {
         let mut taken = Vec::new();
         for packet in bench.packets()? {
@@ -321,7 +329,8 @@ impl<'w> Watch<'w> {
     }
 }
 
-/// T_tr by the attributes that the DUT shows; `None` where its timer never ends (time-out 0) or there is no such time-out.
+/// T_tr by the attributes that the DUT shows; `None` where its timer never ends (time-out 0) or
+/// there is no such time-out.
 pub(super) fn t_tr(attributes: &QueuePair) -> Option<Nanos> {
     (1..=31)
         .contains(&attributes.timeout)

@@ -2,7 +2,8 @@
 
 use crate::plan::Nanos;
 
-/// Packets that follow each other within this part of T_tr were sent at once; a retry comes T_tr after the last at the soonest.
+/// Packets that follow each other within this part of T_tr were sent at once; a retry comes T_tr
+/// after the last at the soonest.
 const AT_ONCE: Nanos = 16;
 
 /// True if a packet at `time` begins a transmission; the one before came at `previous`.

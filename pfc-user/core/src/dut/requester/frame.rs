@@ -1,5 +1,5 @@
-//! RoCEv2 frames as an adapter builds and takes them. On purpose nothing of the tester's own codec is used here: were the two the
-//! same code, an error in it would not be seen.
+//! RoCEv2 frames as an adapter builds and takes them. On purpose nothing of the tester's own codec
+//! is used here: were the two the same code, an error in it would not be seen.
 
 use std::net::IpAddr;
 
@@ -82,7 +82,8 @@ impl Path {
         }
     }
 
-    /// A frame with these transport headers and payload, and the ICRC behind them. `identification` is that of IPv4.
+    /// A frame with these transport headers and payload, and the ICRC behind them. `identification`
+    /// is that of IPv4.
     ///
     /// # Panics
     /// When the addresses are of different versions.
@@ -121,7 +122,8 @@ impl Path {
         frame
     }
 
-    /// The READ response in `frame`; `None` where there is none, or not one for this end of the path.
+    /// The READ response in `frame`; `None` where there is none, or not one for this end of the
+    /// path.
     pub fn read_response(&self, frame: &[u8]) -> Option<ReadResponse> {
         let (ethernet, packet) = frame.split_at_checked(ETHERNET)?;
         if ethernet[..6] != self.mac {
@@ -213,8 +215,9 @@ const fn ip_header(packet: &[u8]) -> usize {
     if packet[0] >> 4 == 4 { IPV4 } else { IPV6 }
 }
 
-/// The invariant CRC of an IP packet that ends before it (annex A17): Ethernet's CRC-32, over eight octets of ones in place of the
-/// LRH, then the packet with ones in the fields that change on the way.
+/// The invariant CRC of an IP packet that ends before it (annex A17): Ethernet's CRC-32, over eight
+/// octets of ones in place of the LRH, then the packet with ones in the fields that change on the
+/// way.
 fn icrc(packet: &[u8]) -> u32 {
     let udp = ip_header(packet);
     let (headers, rest) = packet.split_at(udp + UDP + BTH);

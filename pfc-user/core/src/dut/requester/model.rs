@@ -1,4 +1,5 @@
-//! The requester as a state machine: commands, frames and times in, frames and completions out, no clock and no socket of its own.
+//! The requester as a state machine: commands, frames and times in, frames and completions out, no
+//! clock and no socket of its own.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -199,14 +200,16 @@ impl Model {
     /// Posts a READ. A queue pair in error flushes it at once (10.3.1).
     ///
     /// # Errors
-    /// When there is no queue pair, the READ is longer than one packet can answer, or too many wait.
+    /// When there is no queue pair, the READ is longer than one packet can answer, or too many
+    /// wait.
     pub fn post_read(&mut self, _now: Nanos, read: &Read) -> Result<(), Failure> {
         let no_flush = self.has(Fault::NoFlush);
         let queue_pair = self.queue_pair.as_mut().ok_or_else(no_queue_pair)?;
         let path_mtu = queue_pair.wanted.path_mtu;
         if read.length > path_mtu.into() {
             let message = format!(
-                "only READs of one packet are simulated: expected at most {path_mtu} octets, found {}",
+                "only READs of one packet are simulated: expected at most {path_mtu} octets, found \
+                 {}",
                 read.length
             );
             return Err(Failure::new(FailureKind::Request, message));
@@ -264,8 +267,8 @@ impl Model {
         self.begin();
     }
 
-    /// The next frame to send at `now`. To be called until there is none: then those before have left, and the transport timer
-    /// starts.
+    /// The next frame to send at `now`. To be called until there is none: then those before have
+    /// left, and the transport timer starts.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Vec<u8>> {
         self.advance(now);
         if let Some(frame) = self.outbox.pop_front() {
@@ -285,7 +288,8 @@ impl Model {
         None
     }
 
-    /// When [`Self::poll_transmit`] is to be called again, if anything is to happen by itself; 0 is at once.
+    /// When [`Self::poll_transmit`] is to be called again, if anything is to happen by itself; 0 is
+    /// at once.
     pub fn next_event(&self) -> Option<Nanos> {
         match self.queue_pair.as_ref()?.current.as_ref()?.timer {
             Timer::Waiting => Some(0),
@@ -551,7 +555,8 @@ fn no_queue_pair() -> Failure {
     )
 }
 
-/// A dynamic port that stays the same for a queue pair, so that its packets take one way through the network.
+/// A dynamic port that stays the same for a queue pair, so that its packets take one way through
+/// the network.
 const fn source_port(queue_pair: u32) -> u16 {
     0xc000 | (queue_pair ^ queue_pair >> 14) as u16 & 0x3fff
 }

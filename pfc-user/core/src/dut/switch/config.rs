@@ -95,8 +95,8 @@ impl FromIterator<Priority> for Priorities {
 }
 
 impl SwitchConfig {
-    /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP mod 8); XOFF above
-    /// 512 KiB, XON at 256 KiB, headroom 1 MiB, lossy queues of 4 MiB.
+    /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP
+    /// mod 8); XOFF above 512 KiB, XON at 256 KiB, headroom 1 MiB, lossy queues of 4 MiB.
     pub fn new(line_rate: LineRate, lossless: Priorities) -> Self {
         Self {
             line_rate,

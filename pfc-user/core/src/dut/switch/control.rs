@@ -27,8 +27,8 @@ pub enum Control {
     },
 }
 
-/// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than 01-80-C2-00-00-01, an
-/// unknown opcode, too short for its opcode.
+/// Reads a frame; `None` for what a MAC does not act on: a VLAN tag, another destination than
+/// 01-80-C2-00-00-01, an unknown opcode, too short for its opcode.
 pub fn parse(frame: &[u8]) -> Option<Control> {
     let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     if frame.get(..6)? != DESTINATION || word(12)? != ETHERTYPE {

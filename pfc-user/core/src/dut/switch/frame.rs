@@ -99,7 +99,8 @@ impl Layout {
         key().unwrap_or_default()
     }
 
-    /// Flips the last bit of a UDP payload; false where that has nothing beyond a test frame's stamp.
+    /// Flips the last bit of a UDP payload; false where that has nothing beyond a test frame's
+    /// stamp.
     pub fn corrupt(self, frame: &mut [u8]) -> bool {
         let last = || {
             let (udp, protocol, _) = self.transport(frame)?;
@@ -112,8 +113,8 @@ impl Layout {
         true
     }
 
-    /// Sets another mark in the trusted field: the PCP's low bit, or the DSCP's bit of value 8, so that DSCPs stay apart
-    /// by their value mod 8. False where the field is missing.
+    /// Sets another mark in the trusted field: the PCP's low bit, or the DSCP's bit of value 8, so
+    /// that DSCPs stay apart by their value mod 8. False where the field is missing.
     pub fn remark(self, frame: &mut [u8], trust: Trust) -> bool {
         const DSCP_8: u8 = 8 << 2;
         let ip = self.payload;

@@ -1,4 +1,5 @@
-//! Faults that lose or change frames on their way in. Counters stand in for chance, so that a run can be repeated.
+//! Faults that lose or change frames on their way in. Counters stand in for chance, so that a run
+//! can be repeated.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;

@@ -1,4 +1,5 @@
-//! The switch as a state machine: frames and times in, frames and times out, no clock and no sockets of its own.
+//! The switch as a state machine: frames and times in, frames and times out, no clock and no
+//! sockets of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -82,8 +83,8 @@ impl Switch {
         })
     }
 
-    /// A frame has come in whole at `port`, at time `at`. What has happened before that time happens first; a time that
-    /// has passed already is taken for the present.
+    /// A frame has come in whole at `port`, at time `at`. What has happened before that time
+    /// happens first; a time that has passed already is taken for the present.
     pub fn ingress(&mut self, port: usize, at: Nanos, frame: Vec<u8>) {
         self.run_before(at);
         self.now = self.now.max(at);
@@ -135,7 +136,8 @@ impl Switch {
         }
     }
 
-    /// All that happens at `self.now`. PFC first: what takes effect now is known before a frame starts now.
+    /// All that happens at `self.now`. PFC first: what takes effect now is known before a frame
+    /// starts now.
     fn step(&mut self) {
         let now = self.now;
         self.act();
@@ -189,8 +191,8 @@ impl Switch {
         }
     }
 
-    /// Buffers a frame that came in at `port`. As there is one way out, what a port's priority holds is the queue of that
-    /// priority at the other port.
+    /// Buffers a frame that came in at `port`. As there is one way out, what a port's priority
+    /// holds is the queue of that priority at the other port.
     fn enqueue(&mut self, port: usize, arrival: Arrival, frame: Vec<u8>) {
         let queues = &mut self.ports[other(port)].queues;
         let octets = queues.octets(arrival.priority) + frame.len() as u64;

@@ -10,7 +10,8 @@ use crate::plan::Nanos;
 /// A pause of this length or more is a storm's, and no probe's.
 const LONG_PAUSE: Nanos = 100_000_000;
 
-/// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for lossless priorities only.
+/// Which priorities a frame pauses, and for how long. A switch without faults acts on PFC for
+/// lossless priorities only.
 #[derive(Clone, Debug)]
 pub struct Reaction {
     line_rate: LineRate,
@@ -87,7 +88,8 @@ impl Reaction {
         reaction
     }
 
-    /// Acts on a frame that takes effect at `now`: a new time replaces the old one at once, be it longer or shorter.
+    /// Acts on a frame that takes effect at `now`: a new time replaces the old one at once, be it
+    /// longer or shorter.
     pub fn act(&self, control: &Control, now: Nanos, pauses: &mut Pauses) {
         match control {
             Control::Pause(quanta) => self.set(self.by_pause, *quanta, now, pauses),

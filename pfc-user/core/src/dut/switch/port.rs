@@ -67,8 +67,8 @@ impl Port {
         self.sending.take_if(|(end, _)| *end <= now)
     }
 
-    /// Puts the next frame on the wire, if that is free and a frame may start. Returns the priority of a data frame: its
-    /// queue has shrunk.
+    /// Puts the next frame on the wire, if that is free and a frame may start. Returns the priority
+    /// of a data frame: its queue has shrunk.
     pub fn start(&mut self, now: Nanos) -> Option<Priority> {
         if self.sending.is_some() {
             return None;

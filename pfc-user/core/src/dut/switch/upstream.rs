@@ -1,4 +1,5 @@
-//! PFC that a port sends to whoever fills its buffers: XOFF above a threshold, refreshed, and XON at another.
+//! PFC that a port sends to whoever fills its buffers: XOFF above a threshold, refreshed, and XON
+//! at another.
 
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 

@@ -23,7 +23,8 @@ impl Wire {
         }
     }
 
-    /// Puts a frame of `length` octets (without FCS) on the wire at `start`; returns when FCS, preamble and gap are over.
+    /// Puts a frame of `length` octets (without FCS) on the wire at `start`; returns when FCS,
+    /// preamble and gap are over.
     pub const fn send(&mut self, start: Nanos, length: usize) -> Nanos {
         if start > self.free_at {
             self.rest = 0;

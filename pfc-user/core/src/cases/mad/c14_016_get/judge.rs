@@ -79,20 +79,22 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     }
 }
 
-/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a LID 0 among it, and Linux' qib
-/// (`subn_set_portinfo`) says code 7 of a LID that is none, although it does all else.
+/// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
+/// LID 0 among it, and Linux' qib (`subn_set_portinfo`) says code 7 of a LID that is none, although
+/// it does all else.
 fn without_lid(view: &View<'_>) -> Option<String> {
     let port = view
         .port()
         .filter(|port| port.lid() == 0 || port.master_sm_lid() == 0)?;
     let (lid, sm) = (port.lid(), port.master_sm_lid());
     Some(format!(
-        "the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet manager configure the port once"
+        "the DUT has LID {lid} and MasterSMLID {sm}, and may refuse a 0 there: let a subnet \
+         manager configure the port once"
     ))
 }
 
-/// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0 where
-/// it carried the key before it.
+/// The effect of a Set is judged by the Get after it alone: the Set's own answer shows M_Key 0
+/// where it carried the key before it.
 pub(super) fn key_set(view: &View<'_>) -> Finding {
     let mut finding = all_set(view, Purpose::KeySet);
     let bits = view.protect_bits();
@@ -186,7 +188,8 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     let time = view.answer_time();
     if time > MOST_WAIT {
         let reason = format!(
-            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than {MOST_WAIT:?} is not waited"
+            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
+             {MOST_WAIT:?} is not waited"
         );
         return Finding::inconclusive(reason);
     }
@@ -242,54 +245,25 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
 /// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
 /// has not arrived in any attempt.
 fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
+    let what = "SubnGetResp(PortInfo) to M_KEY_OTHER";
     let waited = asked.waited();
-    let hidden = if view.e.shows_unmatched {
-        ""
-    } else {
-        "; those with another TID could not be seen"
-    };
-    let (what, expected) = (
-        "SubnGetResp(PortInfo) to M_KEY_OTHER",
-        format!("none within {}", ms(waited)),
-    );
+    let expected = format!("none within {}", ms(waited));
     if let Some((at, answer)) = &asked.answer {
-        let found = format!(
-            "one after {}, status {}",
-            ms(at.saturating_sub(asked.sent)),
-            answer.status()
-        );
-        let verdict = if answer.status().is_busy() {
-            Verdict::Inconclusive
-        } else {
-            Verdict::Fail
+        let after = ms(at.saturating_sub(asked.sent));
+        let found = format!("one after {after}, status {}", answer.status());
+        let verdict = match answer.status().is_busy() {
+            true => Verdict::Inconclusive,
+            false => Verdict::Fail,
         };
         return finding.compare(what, expected, found, verdict);
     }
-    // What had been asked before was answered by then, or never will be: the tester had listened for that.
-    let until = view
-        .asked
-        .iter()
-        .map(|later| later.sent)
-        .find(|sent| *sent > asked.sent)
-        .unwrap_or(view.e.listened_until);
-    let response = view.strays.iter().find(|stray| {
-        let is_ours = stray.of.is_some_and(|of| view.asked[of].sent == asked.sent);
-        let in_time = (asked.sent..=until.max(asked.deadline)).contains(&stray.at);
-        let is_port = stray
-            .smp
-            .as_ref()
-            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
-        is_ours || in_time && is_port && stray.of.is_none_or(|of| view.asked[of].sent <= asked.sent)
-    });
-    if let Some(stray) = response {
+    if let Some(stray) = stray_answer(view, asked) {
         let tid = stray
             .smp
             .as_ref()
             .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
-        let found = format!(
-            "one after {}, {tid}",
-            ms(stray.at.saturating_sub(asked.sent))
-        );
+        let after = ms(stray.at.saturating_sub(asked.sent));
+        let found = format!("one after {after}, {tid}");
         return finding.expect(what, expected, found, false);
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
@@ -302,25 +276,42 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     if !view.is_alive_after(asked) {
         return finding.undecided(what, expected, "none, and none to anything afterwards");
     }
-    match arrival(view, asked) {
-        Some(by) => finding.expect(
-            what,
-            expected,
-            format!("none{hidden}; that it arrived is shown by {by}"),
-            true,
-        ),
-        None if has_arrived => finding.expect(
-            what,
-            expected,
-            format!("none{hidden}; it may not have arrived, and was sent again"),
-            true,
-        ),
-        None => finding.undecided(
-            what,
-            expected,
-            "none, and neither violations nor trap 256: the request may not have arrived",
-        ),
-    }
+    let hidden = match view.e.shows_unmatched {
+        true => "",
+        false => "; those with another TID could not be seen",
+    };
+    let found = match arrival(view, asked) {
+        Some(by) => format!("none{hidden}; that it arrived is shown by {by}"),
+        None if has_arrived => {
+            format!("none{hidden}; it may not have arrived, and was sent again")
+        }
+        None => {
+            let found =
+                "none, and neither violations nor trap 256: the request may not have arrived";
+            return finding.undecided(what, expected, found);
+        }
+    };
+    finding.expect(what, expected, found, true);
+}
+
+/// An answer to the Get with the wrong key among the packets that match no request. Answers to
+/// earlier requests are none: the tester had listened for them.
+fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<&'v Stray<'v>> {
+    let until = view
+        .asked
+        .iter()
+        .map(|later| later.sent)
+        .find(|sent| *sent > asked.sent)
+        .unwrap_or(view.e.listened_until);
+    view.strays.iter().find(|stray| {
+        let is_ours = stray.of.is_some_and(|of| view.asked[of].sent == asked.sent);
+        let in_time = (asked.sent..=until.max(asked.deadline)).contains(&stray.at);
+        let is_port = stray
+            .smp
+            .as_ref()
+            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
+        is_ours || in_time && is_port && stray.of.is_none_or(|of| view.asked[of].sent <= asked.sent)
+    })
 }
 
 pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {

@@ -10,7 +10,8 @@ use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::mad::MadStimulus;
 
-/// The whole is done so often while the violations stay 0: the Get with the wrong key may not have reached the DUT.
+/// The whole is done so often while the violations stay 0: the Get with the wrong key may not have
+/// reached the DUT.
 const ATTEMPTS: u32 = 3;
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
@@ -22,7 +23,8 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     };
     let keys = Keys::of(session, &contact);
     if m_key::is_another(&contact.port, keys.at_first) {
-        // Neither the key of the testbed nor one that an earlier repetition left: no Set could be taken back.
+        // Neither the key of the testbed nor one that an earlier repetition left: no Set could be
+        // taken back.
         return Ok(());
     }
     let original = match session.journal() {
@@ -130,7 +132,8 @@ impl Subcase {
         Ok(())
     }
 
-    /// Initialisation and all steps before the reset; `None` where a step could not be reached, else the violations at last.
+    /// Initialisation and all steps before the reset; `None` where a step could not be reached,
+    /// else the violations at last.
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
         let Keys {
             dut,
@@ -223,7 +226,8 @@ impl Subcase {
     fn reset(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
         session.announce("reset");
         let Keys { dut, at_first, .. } = self.keys;
-        // After an interruption it is not known whether the DUT has its new key yet. M_Key 0 takes any.
+        // After an interruption it is not known whether the DUT has its new key yet. M_Key 0 takes
+        // any.
         self.set(
             session,
             Purpose::Reset,
@@ -265,17 +269,25 @@ impl Subcase {
     /// the user is told.
     fn is_restored(&self, session: &mut Session<'_, '_>) -> Result<bool, Stop> {
         let (dut, original) = (self.keys.dut, self.original);
-        // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from others.
+        // A DUT without a key takes any, and hides M_KEY_DUT, if it still has that, only from
+        // others.
         let key = if original.m_key == MKey(0) {
             dut
         } else {
             original.m_key
         };
         let shown = self.get(session, Purpose::Restored, key)?;
-        match shown.as_ref().and_then(port_info).map(|port| Protection::of(&port)) {
+        match shown
+            .as_ref()
+            .and_then(port_info)
+            .map(|port| Protection::of(&port))
+        {
             Some(now) if now == original => return forget(session).map(|()| true),
             Some(now) => session.note(format!("the DUT has {now}, not {original} as it was found")),
-            None => session.note(format!("nothing shows that the DUT has {original} again, as it was found; M_KEY_DUT is {dut}")),
+            None => session.note(format!(
+                "nothing shows that the DUT has {original} again, as it \
+                was found; M_KEY_DUT is {dut}"
+            )),
         }
         Ok(false)
     }

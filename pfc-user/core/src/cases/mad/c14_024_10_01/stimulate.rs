@@ -56,8 +56,9 @@ fn info<A: Attribute>(
         .flatten())
 }
 
-/// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say no more. Where the DUT
-/// `may_refuse` the key, the first is sent once; its answer shows that the key is good.
+/// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say
+/// no more. Where the DUT `may_refuse` the key, the first is sent once; its answer shows that the
+/// key is good.
 fn blocks(
     session: &mut Session<'_, '_>,
     purpose: Purpose,
@@ -68,8 +69,8 @@ fn blocks(
     for block in 0..BLOCKS {
         let mut request = session.request(method, AttributeId::LINEAR_FORWARDING_TABLE, block);
         if method == Method::SET {
-            // No entry leads to a port: nothing is forwarded where it should not be, even if the DUT stores it. Not 0, so that
-            // the Gets show it if it does.
+            // No entry leads to a port: nothing is forwarded where it should not be, even if the
+            // DUT stores it. Not 0, so that the Gets show it if it does.
             request.data_mut().fill(0xff);
         }
         let answer = match may_refuse && block == 0 {

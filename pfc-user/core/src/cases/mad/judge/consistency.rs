@@ -1,4 +1,5 @@
-//! Evidence that contradicts its plan allows no verdict: each request has to be what its purpose says.
+//! Evidence that contradicts its plan allows no verdict: each request has to be what its purpose
+//! says.
 
 use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{AttributeId, Method};

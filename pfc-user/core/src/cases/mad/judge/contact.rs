@@ -1,4 +1,5 @@
-//! Initialisation: whether both ends of the link are as the document asks, and whether the DUT takes orders.
+//! Initialisation: whether both ends of the link are as the document asks, and whether the DUT
+//! takes orders.
 
 use std::time::Duration;
 
@@ -23,7 +24,9 @@ pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {
     ..Row::<Mad>::new(
         "port-state",
         "init 1",
-        "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not Get(PortInfo) fails",
+        "PortInfo:PortState of the tester and of the DUT's port with the link is Initialized, \
+         Armed or Active; else inconclusive. A DUT that answers Get(NodeInfo) and not \
+         Get(PortInfo) fails",
         "silent=port-info",
         port_state,
     )
@@ -153,7 +156,8 @@ fn unreachable_dut(view: &View<'_>, asking: &Asking<'_>, finding: &mut Finding) 
     }
     let key = match view.current() {
         MKey(0) => "it is also silent if it has an M_Key and protect bits 2 or 3; `m_key_current` of the testbed is 0".to_owned(),
-        key => format!("it is also silent if its M_Key is not `m_key_current` of the testbed, {key}"),
+        key => format!("it is also silent if its M_Key is not `m_key_current` of the testbed, \
+            {key}"),
     };
     let route = &view.e.plan.route;
     let found = format!(
@@ -196,7 +200,8 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
         return None;
     }
     let hides = format!(
-        "the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the testbed, {current}"
+        "the DUT has protect bits 1 and may hide another M_Key than `m_key_current` of the \
+         testbed, {current}"
     );
     let first = [Purpose::SetBlock, Purpose::KeySet]
         .into_iter()
@@ -212,8 +217,8 @@ fn other_m_key(view: &View<'_>) -> Option<String> {
     }
 }
 
-/// Records whether the last request of `asking` was answered; the answer if it was. Silence counts only if the DUT answered
-/// something later, and if it lasted as long as the DUT may take.
+/// Records whether the last request of `asking` was answered; the answer if it was. Silence counts
+/// only if the DUT answered something later, and if it lasted as long as the DUT may take.
 pub(in crate::cases::mad) fn answered<'v>(
     view: &View<'_>,
     finding: &mut Finding,

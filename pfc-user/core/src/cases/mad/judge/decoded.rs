@@ -186,7 +186,8 @@ impl<'e> View<'e> {
         self.askings(Purpose::KeyShown).iter().any(shows)
     }
 
-    /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least time at the least.
+    /// How long an answer may take by 13.4.6.2, once the DUT's times are known; the testbed's least
+    /// time at the least.
     pub(in crate::cases::mad) fn answer_time(&self) -> Duration {
         let least = Duration::from_nanos(self.e.plan.timeout);
         self.port()

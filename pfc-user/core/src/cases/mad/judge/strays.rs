@@ -15,11 +15,13 @@ use crate::plan::mad::MadStimulus;
 /// The row of every table.
 pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
     extra: true,
-    tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for the testbed's time-out",
+    tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for \
+        the testbed's time-out",
     ..Row::<Mad>::new(
         "single-answer",
         "-",
-        "no request is answered twice, after its time, with another TID than its own, or by less than a whole MAD",
+        "no request is answered twice, after its time, with another TID than its own, or by less \
+         than a whole MAD",
         "twice",
         single_answer,
     )
@@ -108,8 +110,9 @@ fn is_refused(view: &View<'_>, asked: &Asked) -> bool {
     asked.purpose == Purpose::OtherKey && matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(2..))
 }
 
-/// The request that a response with a TID of nobody's answers: it came while that one was waited for, asks for the same, and
-/// nothing else answered that one. Other responses may be meant for others.
+/// The request that a response with a TID of nobody's answers: it came while that one was waited
+/// for, asks for the same, and nothing else answered that one. Other responses may be meant for
+/// others.
 fn answered_with_other_tid<'v>(view: &'v View<'_>, stray: &Stray<'_>) -> Option<&'v Asked> {
     let smp = stray
         .smp

@@ -1,4 +1,5 @@
-//! Checks on which frames arrived, and when: `paused`, `background`, `isolation`, `delivered`, `resume`, `test-traffic`, `no-loss`.
+//! Checks on which frames arrived, and when: `paused`, `background`, `isolation`, `delivered`,
+//! `resume`, `test-traffic`, `no-loss`.
 
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
@@ -11,7 +12,8 @@ use crate::cases::finding::{Finding, ms};
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
-/// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival too early.
+/// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival
+/// too early.
 const LONGEST_TICK: Nanos = 10_000_000;
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
@@ -31,7 +33,8 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
         .map_or(0, |received| received.frames)
 }
 
-/// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done next.
+/// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done
+/// next.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
@@ -45,7 +48,8 @@ fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
         .unwrap_or(Nanos::MAX)
 }
 
-/// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded wait.
+/// Expects each frame of `flows` that left in one of `phases` to have arrived within the bounded
+/// wait.
 fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phases: &[Phase]) {
     let phases = phases
         .iter()
@@ -206,7 +210,8 @@ pub(in crate::cases::pfc) fn test_undisturbed(e: &PfcEvidence) -> Finding {
     expect_undisturbed(e, &flows(e, Role::Test))
 }
 
-/// Spans in which frames of the stormed priorities may have been let go because the storm had a gap, or had not begun.
+/// Spans in which frames of the stormed priorities may have been let go because the storm had a
+/// gap, or had not begun.
 fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
     if has_narrow_gap(e, storm) {
         return vec![(0, Nanos::MAX)];
@@ -219,7 +224,8 @@ fn excused(e: &PfcEvidence, storm: &StormReport) -> Vec<(Nanos, Nanos)> {
         .unwrap_or(0);
     // What the simulated DUT let go in the gap it may have sent later, where its process came late.
     let lateness = e.dut.as_ref().map_or(0, |dut| dut.max_lateness);
-    // The baseline's longest latency was longer than it shows where an old reading of the clock served the frame.
+    // The baseline's longest latency was longer than it shows where an old reading of the clock
+    // served the frame.
     let early = if e.counting.clock == Clock::Batched {
         LONGEST_TICK
     } else {
@@ -316,8 +322,9 @@ pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) 
     expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
 }
 
-/// The precondition `honoured`: why a loss of `flow` in `phase` need not be the DUT's, if so. What the tester sends despite
-/// the DUT's XOFF it may drop, and what has to wait for longer than it can hold anything.
+/// The precondition `honoured`: why a loss of `flow` in `phase` need not be the DUT's, if so. What
+/// the tester sends despite the DUT's XOFF it may drop, and what has to wait for longer than it can
+/// hold anything.
 fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     if !e.plan.is_lossless(flow.priority) {
         return None;
@@ -329,7 +336,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
             flow.priority, e.limits.headroom
         ));
     }
-    // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is in nobody's headroom.
+    // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is
+    // in nobody's headroom.
     let stall = e
         .dut
         .iter()
@@ -347,7 +355,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     let meanwhile = (u128::from(rate) * u128::from(stall) / 8_000_000_000) as u64;
     if after + meanwhile > e.limits.headroom {
         return Some(format!(
-            "the simulated DUT stalled for {}, in which {meanwhile} octets came in, and its XOFF was late by as much; its headroom is {}",
+            "the simulated DUT stalled for {}, in which {meanwhile} octets came in, and its XOFF \
+             was late by as much; its headroom is {}",
             ms(stall),
             e.limits.headroom
         ));
@@ -362,7 +371,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     });
     if waited > e.limits.max_residence {
         return Some(format!(
-            "the storm made frames wait {}, longer than max_residence {}: shorten it or declare what the DUT can hold",
+            "the storm made frames wait {}, longer than max_residence {}: shorten it or declare \
+             what the DUT can hold",
             ms(waited),
             ms(e.limits.max_residence)
         ));
@@ -374,7 +384,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
         Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
             Counted::None(_) => None,
             Counted::Some(how) => Some(format!(
-                "the DUT asked for a pause, which the sender did not obey, for its program sees none: by the MAC, {how}"
+                "the DUT asked for a pause, which the sender did not obey, for its program sees \
+                 none: by the MAC, {how}"
             )),
             Counted::Unknown(why) => Some(format!(
                 "it is not known whether the DUT asked for a pause: by the MAC, {why}"
@@ -384,7 +395,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     }
 }
 
-/// Where the MAC is the witness that the DUT did not ask for a pause, its counter: what is held against the DUT rests on it.
+/// Where the MAC is the witness that the DUT did not ask for a pause, its counter: what is held
+/// against the DUT rests on it.
 fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
     if !e.plan.is_lossless(flow.priority) {
         return String::new();

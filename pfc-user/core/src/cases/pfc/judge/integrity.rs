@@ -1,4 +1,5 @@
-//! Checks over all phases: duplicates, order, corruption, re-marks, and PAUSE/PFC frames that should not be there.
+//! Checks over all phases: duplicates, order, corruption, re-marks, and PAUSE/PFC frames that
+//! should not be there.
 
 use pfc_ebpf::units::Priority;
 use pfc_ebpf::wire::Malformed;

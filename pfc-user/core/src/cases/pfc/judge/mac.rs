@@ -1,5 +1,6 @@
-//! Who saw the DUT's PAUSE/PFC frames: the program on the port, or its MAC's counters where the MAC keeps those frames; and what
-//! can be said by such counters. They tell no source address, and many count XOFF and XON together.
+//! Who saw the DUT's PAUSE/PFC frames: the program on the port, or its MAC's counters where the MAC
+//! keeps those frames; and what can be said by such counters. They tell no source address, and many
+//! count XOFF and XON together.
 
 use pfc_ebpf::units::Priority;
 
@@ -30,7 +31,8 @@ pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
     };
     let interface = &e.ports.tx.interface;
     Err(format!(
-        "it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may swallow them; and {counters}"
+        "it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may \
+         swallow them; and {counters}"
     ))
 }
 
@@ -227,8 +229,9 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> 
     }
 }
 
-/// Whether frames like those of the rx port's storm came in at the tx port. Each of the storm's frames would count for each of its
-/// priorities, so one that stayed is enough; a rise may be the DUT's own.
+/// Whether frames like those of the rx port's storm came in at the tx port. Each of the storm's
+/// frames would count for each of its priorities, so one that stayed is enough; a rise may be the
+/// DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
     let found = match &e.plan.storm.kind {
         StormKind::Pause => return pause(mac),

@@ -9,9 +9,9 @@ use crate::cases::judge::Precondition;
 use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 
-/// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no loss
-/// or lateness of the tester does: a pause then does not last as long as was asked, and frames are
-/// lost.
+/// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
+/// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
+/// are lost.
 pub(in crate::cases::pfc) const PORTS: Precondition<Pfc> = Precondition {
     explains_certain: true,
     ..PORTS_OF_ARRIVALS
@@ -80,7 +80,8 @@ fn ports(e: &PfcEvidence) -> Result<(), String> {
         {
             let (name, line_rate) = (&port.interface, e.limits.line_rate);
             return Err(format!(
-                "{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave ports.line_rate out"
+                "{name} runs at {speed} bit/s, pause times were taken at {line_rate}; leave \
+                 ports.line_rate out"
             ));
         }
     }
@@ -136,8 +137,9 @@ pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
         .fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
 }
 
-/// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the most: what stalls at the same
-/// time does so once, and those that are not listed may all have been in it, where any was.
+/// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the
+/// most: what stalls at the same time does so once, and those that are not listed may all have been
+/// in it, where any was.
 pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
     let within = stalls(e)
         .map(|stall| (stall.from.max(from), stall.to.min(to)))
@@ -268,7 +270,8 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
             {
                 let name = name(flow);
                 return Err(format!(
-                    "it is not known how long {name} was withheld in phase {phase:?}: there were too many spans to list"
+                    "it is not known how long {name} was withheld in phase {phase:?}: there were \
+                     too many spans to list"
                 ));
             }
             let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
@@ -277,7 +280,8 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
             if (sent as f64) < target * 0.99 - 1.0 || sent as f64 > target + 1.0 {
                 let name = name(flow);
                 return Err(format!(
-                    "{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} were to leave"
+                    "{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} \
+                     were to leave"
                 ));
             }
         }
@@ -298,7 +302,8 @@ pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
     storm.last.before + shortest_pause(e)
 }
 
-/// A gap that lets a DUT with a fast clock go on, but is not above the pause time, so that it is not known where it was.
+/// A gap that lets a DUT with a fast clock go on, but is not above the pause time, so that it is
+/// not known where it was.
 pub(super) fn has_narrow_gap(e: &PfcEvidence, storm: &StormReport) -> bool {
     storm.gaps_above() == 0 && storm.max_gap > shortest_pause(e)
 }
@@ -326,7 +331,8 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
     if has_narrow_gap(e, storm) {
         let gap = ms(storm.max_gap);
         return Err(format!(
-            "the storm's largest gap, {gap}, is not below its pause time of {pause} by the tolerance of the DUT's clock"
+            "the storm's largest gap, {gap}, is not below its pause time of {pause} by the \
+             tolerance of the DUT's clock"
         ));
     }
     let gaps: Vec<_> = storm

@@ -1,4 +1,5 @@
-//! Checks on single XOFF and XON frames: `response`, `xon`; and the proof that the tester's pause frames reach the DUT.
+//! Checks on single XOFF and XON frames: `response`, `xon`; and the proof that the tester's pause
+//! frames reach the DUT.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
@@ -117,7 +118,8 @@ fn quick_enough(e: &PfcEvidence, traffic: &Traffic, frame: Departure) -> Result<
         .find(|(_, arrivals)| within(arrivals, from, frame.before).is_empty())
     {
         return Err(format!(
-            "no frame of priority {priority} arrived just before the pause frame, so that its end could not be seen"
+            "no frame of priority {priority} arrived just before the pause frame, so that its end \
+             could not be seen"
         ));
     }
     Ok(())
@@ -191,14 +193,26 @@ pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
                 .find(|arrival| arrival.time <= allowed)
                 .map_or(0, |arrival| arrival.time);
             finding.prove(
-                format!("frames of priority {priority} between max_response after the XOFF and the end of its quanta"),
+                format!(
+                    "frames of priority {priority} between max_response after the XOFF and the \
+                    end of its quanta"
+                ),
                 "0",
                 match early.first() {
                     Some(first) => {
-                        let (first, quanta) = (ms(first.time - probe.xoff.before), ms(e.limits.pause_time(probe.quanta)));
-                        format!("{}, the first {first} after the XOFF (quanta last {quanta})", early.len())
+                        let (first, quanta) = (
+                            ms(first.time - probe.xoff.before),
+                            ms(e.limits.pause_time(probe.quanta)),
+                        );
+                        format!(
+                            "{}, the first {first} after the XOFF (quanta last {quanta})",
+                            early.len()
+                        )
                     }
-                    None => format!("0 (last frame {} after the XOFF)", ms(last.saturating_sub(probe.xoff.before))),
+                    None => format!(
+                        "0 (last frame {} after the XOFF)",
+                        ms(last.saturating_sub(probe.xoff.before))
+                    ),
                 },
                 early.is_empty(),
                 true,
@@ -221,7 +235,8 @@ fn too_short(e: &PfcEvidence, probe: &ProbeReport) -> String {
         ms(e.limits.max_response),
     );
     format!(
-        "a pause of {pause} is too short to be told from none by a max_response of {response}; set limits.max_response to what the DUT needs"
+        "a pause of {pause} is too short to be told from none by a max_response of {response}; set \
+         limits.max_response to what the DUT needs"
     )
 }
 
@@ -275,8 +290,9 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
     })
 }
 
-/// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act: in the first half of the
-/// pause less than half of the frames came that had come before, while other flows went on. How well it acts is not asked.
+/// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act: in
+/// the first half of the pause less than half of the frames came that had come before, while other
+/// flows went on. How well it acts is not asked.
 pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
     let mut reason = "a lossless priority did not stop for one".to_owned();
     for probe in &e.probes {

@@ -16,7 +16,8 @@ const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
 
-/// How late the tester's own part may have made frames: the sender's burst after a delay, the simulated DUT's lateness.
+/// How late the tester's own part may have made frames: the sender's burst after a delay, the
+/// simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
     e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
 }
@@ -38,7 +39,8 @@ fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
 }
 
-/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is at `epoch`.
+/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is
+/// at `epoch`.
 fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
     windows
         .get(range)
@@ -69,11 +71,13 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
             left_out.count
         ));
     }
-    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made up for. And a path that
-    // takes its time makes each phase arrive that much later than it was offered.
+    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made
+    // up for. And a path that takes its time makes each phase arrive that much later than it was
+    // offered.
     let Some(path) = path_latency(e) else {
         return Some(format!(
-            "the latency of the path is not known: a reading of the clock served up to {BATCH} frames, and no probe was logged"
+            "the latency of the path is not known: a reading of the clock served up to {BATCH} \
+             frames, and no probe was logged"
         ));
     };
     let late = lateness(e) + path;
@@ -86,12 +90,13 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
     })
 }
 
-/// The latency of the path itself, from above: the least that any frame was seen to have. A queue in the DUT, which makes most
-/// frames later, is its own doing. `None`: not known.
+/// The latency of the path itself, from above: the least that any frame was seen to have. A queue
+/// in the DUT, which makes most frames later, is its own doing. `None`: not known.
 ///
-/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of two. With
-/// [`Clock::Batched`] that would not be from above: an arrival told too early may show next to no latency on any path. Logged
-/// arrivals are exact all the same, and those of the probe are of frames that nothing held back as well as of such that were.
+/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of
+/// two. With [`Clock::Batched`] that would not be from above: an arrival told too early may show
+/// next to no latency on any path. Logged arrivals are exact all the same, and those of the probe
+/// are of frames that nothing held back as well as of such that were.
 fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
     match e.counting.clock {
         Clock::Exact => {
@@ -121,8 +126,6 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     let (lossless, lossy): (Vec<Priority>, Vec<Priority>) = Priority::all()
         .filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p))
         .partition(|p| e.plan.is_lossless(*p));
-    let width = e.windows.width.max(1);
-    let many = windows_in_a_dip(e);
     for phase in [Phase::Baseline, Phase::Storm] {
         if e.span(phase).is_none() {
             continue;
@@ -136,56 +139,10 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
             continue;
         };
         for (name, group) in [("lossy", &lossy), ("lossless", &lossless)] {
-            let mut worst: Option<(f64, usize)> = None;
-            let mut excused: Option<(f64, usize, String)> = None;
-            // Every 100 ms, and not every tenth: a dip may straddle two of those.
-            for start in windows
-                .clone()
-                .take_while(|start| start + many <= windows.end)
-            {
-                let offered = sum(&e.windows.offered, start..start + many, group);
-                if offered == 0 {
-                    continue;
-                }
-                let share =
-                    sum(&e.windows.received, start..start + many, group) as f64 / offered as f64;
-                let from = e.windows.epoch + start as Nanos * width;
-                let excuse = if share >= DIP_SHARE {
-                    None
-                } else {
-                    dip_excuse(
-                        e,
-                        share,
-                        from.saturating_sub(width),
-                        from + DIP_WINDOW + width,
-                    )
-                };
-                let at = start - windows.start;
-                if let Some(excuse) = excuse {
-                    if excused.as_ref().is_none_or(|(least, ..)| share < *least) {
-                        excused = Some((share, at, excuse));
-                    }
-                } else if worst.is_none_or(|(least, _)| share < least) {
-                    worst = Some((share, at));
-                }
-            }
-            let place = |at: usize| format!("{} after its first window", ms(at as Nanos * width));
-            if let Some((share, at, excuse)) = excused {
-                finding.undecided(
-                    format!("least share received of the {name} frames offered in 100 ms of phase {phase:?}"),
-                    format!(">= {DIP_SHARE}"),
-                    format!("{share:.4} ({}), but {excuse}", place(at)),
-                );
-            }
-            if let Some((share, at)) = worst {
-                finding.prove(
-                    format!("least share received of the {name} frames offered in 100 ms of phase {phase:?}"),
-                    format!(">= {DIP_SHARE}"),
-                    format!("{share:.4} ({})", place(at)),
-                    share >= DIP_SHARE,
-                    lost_by_tester(e).0 == 0,
-                );
-            }
+            let what = format!(
+                "least share received of the {name} frames offered in 100 ms of phase {phase:?}"
+            );
+            least_share(e, windows.clone(), group).record(e, &what, &mut finding);
         }
     }
     if finding.assertions.is_empty() {
@@ -194,8 +151,79 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames that arrived, and at the
-/// least to its end.
+/// The least shares of a group of priorities in 100 ms of a phase, each with the number of its
+/// first window in the phase.
+#[derive(Default)]
+struct LeastShare {
+    /// Of those that nothing of the tester explains.
+    worst: Option<(f64, usize)>,
+    /// Of those below the limit that the tester may explain, with how.
+    excused: Option<(f64, usize, String)>,
+}
+
+fn least_share(e: &PfcEvidence, windows: std::ops::Range<usize>, group: &[Priority]) -> LeastShare {
+    let mut least = LeastShare::default();
+    let width = e.windows.width.max(1);
+    let many = windows_in_a_dip(e);
+    // Every 100 ms, and not every tenth: a dip may straddle two of those.
+    let starts = windows.clone();
+    for start in starts.take_while(|start| start + many <= windows.end) {
+        let offered = sum(&e.windows.offered, start..start + many, group);
+        if offered == 0 {
+            continue;
+        }
+        let received = sum(&e.windows.received, start..start + many, group);
+        let share = received as f64 / offered as f64;
+        let from = e.windows.epoch + start as Nanos * width;
+        let excuse = if share >= DIP_SHARE {
+            None
+        } else {
+            dip_excuse(
+                e,
+                share,
+                from.saturating_sub(width),
+                from + DIP_WINDOW + width,
+            )
+        };
+        let at = start - windows.start;
+        if let Some(excuse) = excuse {
+            if least
+                .excused
+                .as_ref()
+                .is_none_or(|(least, ..)| share < *least)
+            {
+                least.excused = Some((share, at, excuse));
+            }
+        } else if least.worst.is_none_or(|(least, _)| share < least) {
+            least.worst = Some((share, at));
+        }
+    }
+    least
+}
+
+impl LeastShare {
+    fn record(self, e: &PfcEvidence, what: &str, finding: &mut Finding) {
+        let width = e.windows.width.max(1);
+        let place = |at: usize| format!("{} after its first window", ms(at as Nanos * width));
+        let expected = format!(">= {DIP_SHARE}");
+        if let Some((share, at, excuse)) = self.excused {
+            let found = format!("{share:.4} ({}), but {excuse}", place(at));
+            finding.undecided(what, &expected, found);
+        }
+        if let Some((share, at)) = self.worst {
+            finding.prove(
+                what,
+                expected,
+                format!("{share:.4} ({})", place(at)),
+                share >= DIP_SHARE,
+                lost_by_tester(e).0 == 0,
+            );
+        }
+    }
+}
+
+/// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
+/// that arrived, and at the least to its end.
 fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     let span = e.span(Phase::Storm)?;
     let last = e
@@ -208,9 +236,10 @@ fn storm_time(e: &PfcEvidence) -> Option<(Nanos, Nanos)> {
     Some((span.from, last.map_or(span.to, |last| last.max(span.to))))
 }
 
-/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and received, where the last
-/// frames are taken to have come earlier than they did by `late`, and each XOFF to have held for less by that in all: what
-/// comes at once after a delay of the tester fills the DUT's buffers, and a simulated DUT that stalls sets nothing free.
+/// Layer-1 rates of the storm phase in bit/s: offered (with what the DUT's XOFF withheld) and
+/// received, where the last frames are taken to have come earlier than they did by `late`, and each
+/// XOFF to have held for less by that in all: what comes at once after a delay of the tester fills
+/// the DUT's buffers, and a simulated DUT that stalls sets nothing free.
 fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     let span = e.span(Phase::Storm)?;
     let (_, last) = storm_time(e)?;
@@ -231,8 +260,8 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// By how much the tester's own part may have made the storm phase late: by its stalls in that time, and no others, and by
-/// delays too short to be listed.
+/// By how much the tester's own part may have made the storm phase late: by its stalls in that
+/// time, and no others, and by delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
     let unlisted = e

@@ -8,8 +8,8 @@ use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::plan::Nanos;
 use crate::roce;
 
-/// A DUT that is reached and answered completes with success. It is to blame if it does not, once its requests were seen and the
-/// answer was right.
+/// A DUT that is reached and answered completes with success. It is to blame if it does not, once
+/// its requests were seen and the answer was right.
 pub(super) fn path_alive(view: &View<'_>) -> Finding {
     let Some(control) = &view.control else {
         return Finding::inconclusive("the positive control was not reached");

@@ -19,11 +19,17 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
     };
     match view.e.apm.or(view.e.device.apm) {
         Some(false) => finding.expect(what, expected, format!("not supported, by {by}"), true),
-        Some(true) => return Finding::not_applicable(format!("the DUT supports Automatic Path Migration, by {by}")),
+        Some(true) => {
+            return Finding::not_applicable(format!(
+                "the DUT supports Automatic Path \
+            Migration, by {by}"
+            ));
+        }
         None => finding.undecided(
             what,
             expected,
-            "neither the testbed nor the device says; write `apm = false` into the testbed's table [rc] if the DUT does not support it, else `apm = true`",
+            "neither the testbed nor the device says; write `apm = false` into the testbed's table \
+             [rc] if the DUT does not support it, else `apm = true`",
         ),
     }
     finding
@@ -89,7 +95,8 @@ fn drops(phase: &Phase) -> Option<String> {
     })
 }
 
-/// Nothing that is for the tester's queue pair has come in: the DUT may not be there, or the adapter may keep RoCE frames from XDP.
+/// Nothing that is for the tester's queue pair has come in: the DUT may not be there, or the
+/// adapter may keep RoCE frames from XDP.
 fn path(view: &View<'_>) -> Option<String> {
     let control = view.e.control.as_ref()?;
     let completed = control
@@ -98,7 +105,9 @@ fn path(view: &View<'_>) -> Option<String> {
         .any(|completion| completion.status == 0);
     (control.packets.is_empty() && !completed).then(|| {
         format!(
-            "no packet of the positive control came in at {}: nothing shows that the DUT's port is at the other end; the tester's own adapter may also take RoCE frames away before XDP sees them (its RDMA driver is to be unloaded)",
+            "no packet of the positive control came in at {}: nothing shows that the DUT's port is \
+             at the other end; the tester's own adapter may also take RoCE frames away before XDP \
+             sees them (its RDMA driver is to be unloaded)",
             view.e.port
         )
     })

@@ -14,7 +14,8 @@ use crate::roce;
 
 /// Part of T_tr that a kernel's tick may cut off, in percent.
 const SHORTEST: Nanos = 95;
-/// A counter that is read so close before the next transmission, in percent of T_tr, may be that one's already.
+/// A counter that is read so close before the next transmission, in percent of T_tr, may be that
+/// one's already.
 const CLOSE: Nanos = 5;
 
 /// From when to when something that the transport timer starts may come (9.7.6.1.3).
@@ -206,7 +207,8 @@ pub(super) fn interval(view: &View<'_>) -> Finding {
     )
 }
 
-/// From what came before the transmission of that index, which is the posting of the READ for the first, to the transmission.
+/// From what came before the transmission of that index, which is the posting of the READ for the
+/// first, to the transmission.
 fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     let times = test.times();
     let before = if index == 0 {
@@ -217,9 +219,10 @@ fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     times[index].saturating_sub(before)
 }
 
-/// Whether `span`, from the transmission of that index to what follows it, is too short by no more than the transmission may have been
-/// late: the tester knows when a packet reached its XDP program, not when it left the DUT. One that was late came longer after the one
-/// before by as much, counted from the shortest time that a DUT without fault may take.
+/// Whether `span`, from the transmission of that index to what follows it, is too short by no more
+/// than the transmission may have been late: the tester knows when a packet reached its XDP
+/// program, not when it left the DUT. One that was late came longer after the one before by as
+/// much, counted from the shortest time that a DUT without fault may take.
 pub(super) fn may_be_late(
     test: &PhaseView<'_>,
     index: usize,

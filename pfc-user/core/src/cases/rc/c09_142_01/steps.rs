@@ -90,7 +90,8 @@ fn initialisation(step: &str, view: &View<'_>, opened: &PhaseView<'_>) -> Option
             shown(
                 true,
                 format!(
-                    "{number} at {address}, {state:?}, path MTU {path_mtu}, connected to {tester:#08x} of the tester"
+                    "{number} at {address}, {state:?}, path MTU {path_mtu}, connected to \
+                     {tester:#08x} of the tester"
                 ),
             )
         }

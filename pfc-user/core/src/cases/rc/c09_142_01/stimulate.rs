@@ -28,7 +28,8 @@ impl Steps<'_> {
         };
         let outcome = self.control(done.control.insert(phase(first, channel)));
         self.close(outcome)?;
-        // Without a packet nothing shows that the DUT is at the other end, and the test could show no more.
+        // Without a packet nothing shows that the DUT is at the other end, and the test could show
+        // no more.
         if done
             .control
             .as_ref()
@@ -116,7 +117,8 @@ impl Steps<'_> {
         self.flush(done.flush.insert(phase(numbered, channel)), empty)
     }
 
-    /// Steps 5 to 12: drops all requests. Until when there was no completion that has not been taken.
+    /// Steps 5 to 12: drops all requests. Until when there was no completion that has not been
+    /// taken.
     fn test(&mut self, phase: &mut Phase) -> Result<Nanos, Stop> {
         let requests = self.plan.requests();
         let mut watch = Watch::new(self.plan, phase, self.bench.now());

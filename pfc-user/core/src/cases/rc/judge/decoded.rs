@@ -1,4 +1,5 @@
-//! The evidence as the checks look at it: packets decoded from their octets, and put into transmissions.
+//! The evidence as the checks look at it: packets decoded from their octets, and put into
+//! transmissions.
 
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 

@@ -15,7 +15,8 @@ fn ten(faults: &[&str], now: Nanos) -> Vec<u64> {
         .collect()
 }
 
-/// When the frame that comes in at 5 has left, after XOFF at 0 with that time and, if asked for, XON at 1 ms.
+/// When the frame that comes in at 5 has left, after XOFF at 0 with that time and, if asked for,
+/// XON at 1 ms.
 fn resumed(fault: &str, quanta: u16, xon: bool) -> Nanos {
     let mut switch = switch(&[fault]);
     switch.ingress(1, 0, pfc(3, quanta));

@@ -23,7 +23,8 @@ const SECOND_XOFF: Nanos = 300 * MS;
 const XON: Nanos = 302 * MS;
 /// Time from one frame of each priority to the next.
 const EVERY: Nanos = 200_000;
-/// The longest that a frame of eight that come at once takes, one PFC frame included; more than that is a delay.
+/// The longest that a frame of eight that come at once takes, one PFC frame included; more than
+/// that is a delay.
 const PROMPT: Nanos = 8 * 1792 + 1000;
 
 /// The storm at port 1.

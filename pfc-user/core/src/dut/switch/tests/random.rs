@@ -1,4 +1,5 @@
-//! Whatever comes in, within the buffers' limits: nothing is lost, doubled, swapped or changed, and no pause is broken.
+//! Whatever comes in, within the buffers' limits: nothing is lost, doubled, swapped or changed, and
+//! no pause is broken.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ impl Random {
 /// Frames by port and priority, in order.
 type Streams = BTreeMap<(usize, u8), Vec<Vec<u8>>>;
 
-/// When a priority of a port is paused, from the PFC sent to it alone: (from, until) without gaps between refreshes.
+/// When a priority of a port is paused, from the PFC sent to it alone: (from, until) without gaps
+/// between refreshes.
 type Paused = BTreeMap<(usize, u8), Vec<(Nanos, Nanos)>>;
 
 #[test]
