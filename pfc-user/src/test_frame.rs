@@ -89,22 +89,7 @@ impl FrameTemplate {
         };
         let udp_at = ip_at + ip_length;
         let stamp_at = udp_at + UDP_LENGTH;
-        let min = stamp_at + stamp::LEN;
-        let max = ip_at + usize::from(u16::MAX);
-        if flow.length < min {
-            return Err(FrameError::TooShort {
-                flow: flow.id,
-                min,
-                found: flow.length,
-            });
-        }
-        if flow.length > max {
-            return Err(FrameError::TooLong {
-                flow: flow.id,
-                max,
-                found: flow.length,
-            });
-        }
+        check_length(flow, stamp_at + stamp::LEN, ip_at + usize::from(u16::MAX))?;
 
         let mut octets = Vec::with_capacity(flow.length);
         octets.extend(addresses.destination_mac);
@@ -114,52 +99,8 @@ impl FrameTemplate {
             octets.extend((u16::from(pcp.get()) << 13).to_be_bytes());
         }
         octets.extend(ethertype.to_be_bytes());
-
-        let traffic_class = flow.dscp.get() << 2 | ECT_1;
-        let udp_length = (flow.length - udp_at) as u16;
-        let addresses_sum = match (addresses.source_ip, addresses.destination_ip) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                octets.extend([0x45, traffic_class]);
-                octets.extend(((flow.length - ip_at) as u16).to_be_bytes());
-                // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
-                octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
-                octets.extend(source.octets());
-                octets.extend(destination.octets());
-                let checksum = !fold(sum(&octets[ip_at..]));
-                octets[ip_at + 10..ip_at + 12].copy_from_slice(&checksum.to_be_bytes());
-                sum(&octets[ip_at + 12..])
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
-                octets.extend(udp_length.to_be_bytes());
-                octets.extend([PROTOCOL_UDP, HOPS]);
-                octets.extend(source.octets());
-                octets.extend(destination.octets());
-                sum(&octets[ip_at + 8..])
-            }
-            (source_ip, destination_ip) => {
-                return Err(FrameError::MixedVersions {
-                    source_ip,
-                    destination_ip,
-                });
-            }
-        };
-
-        octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
-        octets.extend(stamp::UDP_PORT.to_be_bytes());
-        octets.extend(udp_length.to_be_bytes());
-        octets.extend([0, 0]);
-        octets.resize(min, 0);
-        octets.extend((min..flow.length).map(|at| at as u8));
-        // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever the stamp, the
-        // checksum of the frame is the one without it.
-        let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(udp_length);
-        let checksum = match !fold(pseudo_header + sum(&octets[udp_at..])) {
-            // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
-            0 => 0xffff,
-            checksum => checksum,
-        };
-        octets[udp_at + 6..udp_at + 8].copy_from_slice(&checksum.to_be_bytes());
+        let addresses_sum = push_ip(&mut octets, flow, addresses, flow.length - udp_at)?;
+        push_udp(&mut octets, flow, udp_at, addresses_sum);
         Ok(Self { octets, stamp_at })
     }
 
@@ -197,6 +138,75 @@ fn fold(mut sum: u64) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
+}
+
+fn check_length(flow: &FlowPlan, min: usize, max: usize) -> Result<(), FrameError> {
+    let (flow, found) = (flow.id, flow.length);
+    if found < min {
+        Err(FrameError::TooShort { flow, min, found })
+    } else if found > max {
+        Err(FrameError::TooLong { flow, max, found })
+    } else {
+        Ok(())
+    }
+}
+
+/// Appends the IP header before `payload` octets, and returns the sum of its addresses for the
+/// checksum of UDP.
+fn push_ip(
+    octets: &mut Vec<u8>,
+    flow: &FlowPlan,
+    addresses: &Addresses,
+    payload: usize,
+) -> Result<u64, FrameError> {
+    let at = octets.len();
+    let traffic_class = flow.dscp.get() << 2 | ECT_1;
+    match (addresses.source_ip, addresses.destination_ip) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            octets.extend([0x45, traffic_class]);
+            octets.extend(((flow.length - at) as u16).to_be_bytes());
+            // Identification 0 with "don't fragment": an atomic datagram (RFC 6864).
+            octets.extend([0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+            octets.extend(source.octets());
+            octets.extend(destination.octets());
+            let checksum = !fold(sum(&octets[at..]));
+            octets[at + 10..at + 12].copy_from_slice(&checksum.to_be_bytes());
+            Ok(sum(&octets[at + 12..]))
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            octets.extend([0x60 | traffic_class >> 4, traffic_class << 4, 0, 0]);
+            octets.extend((payload as u16).to_be_bytes());
+            octets.extend([PROTOCOL_UDP, HOPS]);
+            octets.extend(source.octets());
+            octets.extend(destination.octets());
+            Ok(sum(&octets[at + 8..]))
+        }
+        (source_ip, destination_ip) => Err(FrameError::MixedVersions {
+            source_ip,
+            destination_ip,
+        }),
+    }
+}
+
+/// Appends the UDP header, a stamp of zeros and the payload.
+fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64) {
+    let length = (flow.length - at) as u16;
+    let payload_at = at + UDP_LENGTH + stamp::LEN;
+    octets.extend((FIRST_SOURCE_PORT + flow.id % 16_384).to_be_bytes());
+    octets.extend(stamp::UDP_PORT.to_be_bytes());
+    octets.extend(length.to_be_bytes());
+    octets.extend([0, 0]);
+    octets.resize(payload_at, 0);
+    octets.extend((payload_at..flow.length).map(|at| at as u8));
+    // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever
+    // the stamp, the checksum of the frame is the one without it.
+    let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);
+    let checksum = match !fold(pseudo_header + sum(&octets[at..])) {
+        // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
+        0 => 0xffff,
+        checksum => checksum,
+    };
+    octets[at + 6..at + 8].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
 use validator::cases::pfc::live::effort;
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 
 use super::link::{self, Counters, output};
@@ -91,7 +91,7 @@ impl Kind {
 
 /// One that is at work. Dropping it takes it away.
 pub enum Receiver {
-    Account(Box<Account>),
+    Account(Box<AccountProgram>),
     Drop {
         before: Counters,
         _object: Box<Ebpf>,
@@ -140,10 +140,10 @@ pub fn effort_of(load: &Load) -> (Clock, u64) {
 }
 
 /// Our program at the receiving end, ready for `load`; with the clock, and one in how many frames to verify.
-pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Account> {
+pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<AccountProgram> {
     let flows = load.first + load.flows;
     let windows = ours::windows(load.duration) as u32;
-    let mut account = Account::attach(
+    let mut account = AccountProgram::attach(
         link::RX,
         XdpMode::Driver,
         Sizes {

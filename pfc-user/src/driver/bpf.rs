@@ -14,7 +14,7 @@ pub mod watch;
 mod xdp_link;
 
 pub use crate::evidence::xdp::XdpMode;
-pub use account::{Account, OffendingFrame, PauseView, Rings, Sizes, TestResult};
+pub use account::{AccountProgram, OffendingFrame, PauseView, Rings, Sizes, TestResult};
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::{Generator, Tracepoints};

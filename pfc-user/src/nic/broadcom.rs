@@ -24,5 +24,8 @@ pub(super) const BNXT_EN: Nic = Nic {
         not_lost: &["[{}]: missed_irqs"],
         ..Drops::BY_NAME
     },
+    resets: true,
+    // bnxt_ethtool.c, bnxt_tx_pkts_pri_arr.
+    sent_by_priority: Some("tx_packets_pri{}"),
     ..HARDWARE
 };

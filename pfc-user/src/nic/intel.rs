@@ -27,14 +27,21 @@ pub(super) const IXGBE: Nic = Nic {
         not_lost: &["rx_dropped"],
         ..Drops::BY_NAME
     },
+    resets: true,
     ..HARDWARE
 };
 
 /// igc/igc_ethtool.c, igc_gstrings_stats.
-pub(super) const IGC: Nic = gigabit("igc", Xdp::Driver { since: (5, 13) });
+pub(super) const IGC: Nic = Nic {
+    resets: true,
+    ..gigabit("igc", Xdp::Driver { since: (5, 13) })
+};
 /// igb/igb_ethtool.c, igb_gstrings_stats. Seen with QEMU 10 on Linux 6.12: it closes the port to
 /// attach or detach a program, and its link is down for 0.4 to 1 s.
-pub(super) const IGB: Nic = gigabit("igb", Xdp::Driver { since: (5, 10) });
+pub(super) const IGB: Nic = Nic {
+    resets: true,
+    ..gigabit("igb", Xdp::Driver { since: (5, 10) })
+};
 /// e1000e/ethtool.c, e1000_gstrings_stats. Seen with QEMU on Linux 6.12: its link is down for 2 to
 /// 3 s after `rx-all`, `rxvlan` and `ethtool -A`, without speed meanwhile.
 pub(super) const E1000E: Nic = gigabit("e1000e", Xdp::Stack);
@@ -84,6 +91,7 @@ pub(super) const I40E: Nic = Nic {
     ],
     indications: Some(XOFF),
     xdp: Xdp::Driver { since: (4, 13) },
+    resets: true,
     ..HARDWARE
 };
 
@@ -99,5 +107,6 @@ pub(super) const ICE: Nic = Nic {
     ],
     indications: Some(XOFF),
     xdp: Xdp::Driver { since: (5, 5) },
+    resets: true,
     ..HARDWARE
 };

@@ -32,6 +32,8 @@ pub(super) const MLX5_CORE: Nic = Nic {
         ],
         ..Drops::BY_NAME
     },
+    resets: true,
+    sent_by_priority: Some("tx_prio{}_packets"),
     ..HARDWARE
 };
 
@@ -48,5 +50,7 @@ pub(super) const MLX4_EN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 500_000_000,
     xdp: Xdp::Driver { since: (4, 8) },
+    resets: true,
+    sent_by_priority: Some("tx_prio_{}_packets"),
     ..HARDWARE
 };

@@ -58,6 +58,22 @@ pub enum Sender {
     },
 }
 
+impl Sender {
+    fn described(&self, tx: &str) -> String {
+        match self {
+            Self::Egress => format!("what {tx} sent was counted at tc egress"),
+            Self::DriverByPriority { counters } => format!(
+                "what {tx} sent was counted by its driver ({counters}): frames left that did not \
+                 pass tc egress"
+            ),
+            Self::Driver { counter } => format!(
+                "what {tx} sent was counted by its driver ({counter}), without priorities: frames \
+                 left that did not pass tc egress"
+            ),
+        }
+    }
+}
+
 /// What the tester's own side may have lost of what was counted as sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSide {
@@ -410,7 +426,7 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
 }
 
 /// More is missing in all than the tester's own side can have lost, though of none by itself: `bound` is of all `rows` together.
-fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
+fn unexplained(rows: &[&Row], bound: u64) -> Option<String> {
     let explained = rows.iter().filter(|row| row.own_side > 0);
     let lost: u64 = explained.map(|row| row.lost).sum();
     (lost > bound).then(|| {
@@ -423,29 +439,34 @@ fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut rows = count_rows(rx, window);
-    let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
-    let mut notes = if flows {
-        window.own_of_flows.notes(tx)
-    } else {
-        window.own.notes(tx)
-    };
-    if window.for_the_device > 0 && window.sender != Sender::Egress {
-        let frames = window.for_the_device;
-        notes
-            .push(format!("{frames} frames without a priority passed tc egress, such as ARP and LLDP: they may be for the device itself"));
-    }
-    if window.flows_lost > 0 {
-        let frames = window.flows_lost;
-        notes.push(format!("{frames} test frames were of more flows than can be told apart: judged by priority alone, not by stamps"));
-    } else {
-        // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
+    if window.flows_lost == 0 {
+        // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to
+        // allow for frames in flight.
         rows.extend(flow_rows(
             &window.flows_received,
             &window.flows_sent,
             window.own_of_flows.bound(),
         ));
     }
-    // Frames without a priority are often for the device itself (ARP, LLDP): they say something only where there are no others.
+    let (verdict, reason) = match &window.disturbed {
+        Some(disturbed) => (Verdict::Inconclusive, Some(disturbed.clone())),
+        None => verdict_of(&rows, window),
+    };
+    Report {
+        tx: tx.to_owned(),
+        rx: rx.to_owned(),
+        sender: window.sender.described(tx),
+        notes: notes(tx, window),
+        rows,
+        verdict,
+        reason,
+    }
+}
+
+/// The gravest verdict of the rows that say something, and its reason where no row has one.
+fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
+    // Frames without a priority are often for the device itself (ARP, LLDP): they say something only
+    // where there are no others.
     let any = rows
         .iter()
         .any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
@@ -454,83 +475,51 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         .filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
     let (flows, counts): (Vec<_>, Vec<_>) =
         relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
-    let (verdict, reason) = if let Some(disturbed) = &window.disturbed {
-        (Verdict::Inconclusive, Some(disturbed.clone()))
-    } else {
-        match counts.iter().chain(&flows).map(|row| row.verdict).max() {
-            None => (
-                Verdict::Inconclusive,
-                Some("nothing was sent in the window".to_owned()),
-            ),
-            Some(Verdict::Inconclusive) => {
-                let of_counts = window.own.bound()
-                    + if window.sender == Sender::Egress {
-                        0
-                    } else {
-                        window.for_the_device
-                    };
-                let beyond = beyond(&counts, of_counts)
-                    .or_else(|| beyond(&flows, window.own_of_flows.bound()));
-                (
-                    if beyond.is_some() {
-                        Verdict::Loss
-                    } else {
-                        Verdict::Inconclusive
-                    },
-                    beyond,
-                )
+    match counts.iter().chain(&flows).map(|row| row.verdict).max() {
+        None => (
+            Verdict::Inconclusive,
+            Some("nothing was sent in the window".to_owned()),
+        ),
+        Some(Verdict::Inconclusive) => {
+            let for_the_device = if window.sender == Sender::Egress {
+                0
+            } else {
+                window.for_the_device
+            };
+            let unexplained = unexplained(&counts, window.own.bound() + for_the_device)
+                .or_else(|| unexplained(&flows, window.own_of_flows.bound()));
+            match unexplained {
+                Some(reason) => (Verdict::Loss, Some(reason)),
+                None => (Verdict::Inconclusive, None),
             }
-            Some(verdict) => (verdict, None),
         }
-    };
-    let sender = match &window.sender {
-        Sender::Egress => format!("what {tx} sent was counted at tc egress"),
-        Sender::DriverByPriority { counters } => {
-            format!(
-                "what {tx} sent was counted by its driver ({counters}): frames left that did not pass tc egress"
-            )
-        }
-        Sender::Driver { counter } => {
-            format!(
-                "what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tc egress"
-            )
-        }
-    };
-    Report {
-        tx: tx.to_owned(),
-        rx: rx.to_owned(),
-        sender,
-        notes,
-        rows,
-        verdict,
-        reason,
+        Some(verdict) => (verdict, None),
     }
 }
 
-/// Counters of a driver by priority, by the names that drivers have for them: mlx5, mlx4, bnxt.
-pub fn driver_priorities(counters: &[(String, u64)]) -> Option<(&'static str, [u64; 8])> {
-    type Name = fn(usize) -> String;
-    let names: [(&'static str, Name); 3] = [
-        ("tx_prioN_packets", |priority| {
-            format!("tx_prio{priority}_packets")
-        }),
-        ("tx_prio_N_packets", |priority| {
-            format!("tx_prio_{priority}_packets")
-        }),
-        ("tx_packets_priN", |priority| {
-            format!("tx_packets_pri{priority}")
-        }),
-    ];
-    names.into_iter().find_map(|(shown, name)| {
-        let value = |priority| {
-            counters
-                .iter()
-                .find(|(found, _)| *found == name(priority))
-                .map(|(_, value)| *value)
-        };
-        let all: Vec<u64> = (0..8).map_while(value).collect();
-        Some((shown, all.try_into().ok()?))
-    })
+/// Remarks on what the counts include or lack.
+fn notes(tx: &str, window: &Window) -> Vec<String> {
+    let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
+    let mut notes = if flows {
+        window.own_of_flows.notes(tx)
+    } else {
+        window.own.notes(tx)
+    };
+    if window.for_the_device > 0 && window.sender != Sender::Egress {
+        notes.push(format!(
+            "{} frames without a priority passed tc egress, such as ARP and LLDP: they may be for \
+             the device itself",
+            window.for_the_device
+        ));
+    }
+    if window.flows_lost > 0 {
+        notes.push(format!(
+            "{} test frames were of more flows than can be told apart: judged by priority alone, \
+             not by stamps",
+            window.flows_lost
+        ));
+    }
+    notes
 }
 
 #[cfg(test)]

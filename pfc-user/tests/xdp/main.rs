@@ -14,7 +14,7 @@ mod scapy;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
-use validator::driver::bpf::{Account, Sizes};
+use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
 
 const RUN: u16 = 7;
@@ -50,8 +50,8 @@ fn flows(count: u8) -> Vec<FlowConfig> {
 }
 
 /// A program that is not attached, with eight flows.
-fn loaded(trust: Trust) -> Account {
-    let mut account = Account::load(Sizes {
+fn loaded(trust: Trust) -> AccountProgram {
+    let mut account = AccountProgram::load(Sizes {
         flows: 8,
         windows: 8,
     })

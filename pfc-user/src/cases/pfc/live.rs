@@ -14,7 +14,7 @@ use super::stimulate::{self, Bench, Stimulus, Stop};
 use crate::case::Event;
 use crate::config::{self, Destination};
 use crate::driver::bpf::PauseView;
-use crate::driver::bringup::testbed::{Steady, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{LinkSnapshot as Steady, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::{process, realtime};

@@ -47,7 +47,7 @@ pub struct TestResult {
 }
 
 /// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
-pub struct Account {
+pub struct AccountProgram {
     program: Program,
     sizes: Sizes,
     /// Flows and windows of the present configuration: what has to be zeroed before the next.
@@ -95,7 +95,7 @@ impl PauseView {
     }
 }
 
-impl Account {
+impl AccountProgram {
     /// Loads a program and attaches it to `interface` of the calling thread's network namespace.
     pub fn attach(interface: &str, mode: XdpMode, sizes: Sizes) -> Result<Self, XdpError> {
         let interface = Interface::find(interface)?;
@@ -105,7 +105,7 @@ impl Account {
         Ok(account)
     }
 
-    /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
+    /// Loads a program without attaching it: it sees the frames of [`AccountProgram::test_run`] alone.
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
         Self::load_object(OBJECT, sizes)
     }

@@ -12,7 +12,7 @@ use pfc_ebpf::units::Priority;
 
 use super::journal::{Change, Journal, JournalError};
 use crate::config::{self, Dut};
-use crate::driver::bpf::{Account, Sizes, XdpMode};
+use crate::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use crate::driver::kernel::link::mac::Alive;
 use crate::driver::kernel::link::{
     self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
@@ -57,7 +57,7 @@ pub struct TesterPort {
     /// Its state at the start.
     pub state: LinkState,
     /// The program on it.
-    pub account: Account,
+    pub account: AccountProgram,
     /// How PAUSE/PFC frames were shown to reach the program.
     pub pfc_visible: Option<String>,
     /// What became of pause frames that were sent to it before anything was measured.
@@ -335,12 +335,12 @@ impl TesterPort {
 
 /// What of a link has to stay as it is while frames are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steady {
+pub struct LinkSnapshot {
     carrier_changes: u32,
     mtu: u32,
 }
 
-impl Steady {
+impl LinkSnapshot {
     /// As it stands now.
     pub fn of(port: &TesterPort) -> Result<Self> {
         let TesterPort {
@@ -472,7 +472,7 @@ impl Found {
     fn open(
         self,
         config: &config::PfcTestbed,
-        account: Account,
+        account: AccountProgram,
         mut changes: Vec<Change>,
     ) -> Result<TesterPort> {
         let Self {
@@ -505,11 +505,11 @@ impl Found {
 }
 
 /// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a second for each.
-fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Account; 2]> {
-    let attach = |port: &Found| -> Result<Account> {
+fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[AccountProgram; 2]> {
+    let attach = |port: &Found| -> Result<AccountProgram> {
         Ok(port
             .namespace
-            .run(|| Account::attach(&port.interface, mode, sizes))??)
+            .run(|| AccountProgram::attach(&port.interface, mode, sizes))??)
     };
     let [tx, rx] = ports;
     thread::scope(|scope| {

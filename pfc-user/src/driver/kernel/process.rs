@@ -247,62 +247,17 @@ pub fn run_hook(
         what: what(),
         source,
     };
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command).envs(env.iter().copied());
-    shell
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    // This thread waits for the shell below, so it lives long enough.
-    prepare(&mut shell);
-    let (process, pidfd) =
-        shell
-            .spawn()
-            .and_then(with_pidfd)
-            .map_err(|source| ProcessError::Start {
-                what: what(),
-                source,
-            })?;
-    let mut shell = Group(process);
-    let process = &mut shell.0;
-    let stdout = process.stdout.take().expect("asked for above");
-    let stderr = process.stderr.take().expect("asked for above");
-    let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
-        file: Some(File::from(pipe)),
-        text: Vec::new(),
-    });
-    loop {
-        let open: Vec<&mut Pipe> = pipes
-            .iter_mut()
-            .filter(|pipe| pipe.file.is_some())
-            .collect();
-        let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
-        watched.extend(
-            open.iter()
-                .flat_map(|pipe| &pipe.file)
-                .map(|file| file as &dyn AsFd),
-        );
-        let ready = wait_readable(&watched, Some(deadline)).map_err(failed)?;
-        // Also of a hook that never stops printing.
-        if !ready.contains(&true) || Instant::now() >= deadline {
-            return Err(ProcessError::TimedOut {
-                what: what(),
-                awaited: "end",
-                waited: timeout,
-            });
-        }
-        // Once the shell has ended and the pipes are empty it is over, even if something in the background holds them open.
-        if ready[0] && !ready[1..].contains(&true) {
-            break;
-        }
-        for (pipe, _) in open
-            .into_iter()
-            .zip(&ready[1..])
-            .filter(|(_, ready)| **ready)
-        {
-            pipe.read().map_err(failed)?;
-        }
+    let (mut shell, pidfd) = start_shell(command, env).map_err(|source| ProcessError::Start {
+        what: what(),
+        source,
+    })?;
+    let mut pipes = shell.pipes();
+    if !read_until_end(&pidfd, &mut pipes, deadline).map_err(failed)? {
+        return Err(ProcessError::TimedOut {
+            what: what(),
+            awaited: "end",
+            waited: timeout,
+        });
     }
     let status = shell.0.wait().map_err(failed)?;
     let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
@@ -319,8 +274,67 @@ pub fn run_hook(
     })
 }
 
+/// Starts a shell in a process group of its own, and opens a descriptor that tells its end.
+fn start_shell(command: &str, env: &[(&str, &str)]) -> io::Result<(Group, OwnedFd)> {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).envs(env.iter().copied());
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // The calling thread waits for the shell, so it lives long enough.
+    prepare(&mut shell);
+    let (process, pidfd) = shell.spawn().and_then(with_pidfd)?;
+    Ok((Group(process), pidfd))
+}
+
+/// Reads both outputs until the shell has ended and they are empty, even if something in the
+/// background holds them open. `false`: the deadline came first, also if the shell never stops
+/// printing.
+fn read_until_end(pidfd: &OwnedFd, pipes: &mut [Pipe; 2], deadline: Instant) -> io::Result<bool> {
+    loop {
+        let open: Vec<&mut Pipe> = pipes
+            .iter_mut()
+            .filter(|pipe| pipe.file.is_some())
+            .collect();
+        let mut watched: Vec<&dyn AsFd> = vec![pidfd];
+        watched.extend(
+            open.iter()
+                .flat_map(|pipe| &pipe.file)
+                .map(|file| file as &dyn AsFd),
+        );
+        let ready = wait_readable(&watched, Some(deadline))?;
+        if !ready.contains(&true) || Instant::now() >= deadline {
+            return Ok(false);
+        }
+        if ready[0] && !ready[1..].contains(&true) {
+            return Ok(true);
+        }
+        for (pipe, _) in open
+            .into_iter()
+            .zip(&ready[1..])
+            .filter(|(_, ready)| **ready)
+        {
+            pipe.read()?;
+        }
+    }
+}
+
 /// A shell with all that it started in its process group, which ends with this.
 struct Group(std::process::Child);
+
+impl Group {
+    /// Its standard output and its standard error.
+    fn pipes(&mut self) -> [Pipe; 2] {
+        let stdout = self.0.stdout.take().expect("piped, and taken once");
+        let stderr = self.0.stderr.take().expect("piped, and taken once");
+        [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
+            file: Some(File::from(pipe)),
+            text: Vec::new(),
+        })
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {

@@ -49,6 +49,38 @@ pub fn longest(mtu: u32) -> usize {
     LONGEST.min(mtu as usize + BEYOND_MTU)
 }
 
+/// Index and MTU of an interface that is up.
+fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
+    let Ok(port) = if_nametoindex(interface) else {
+        return Err(PacketError::NoInterface {
+            interface: interface.to_owned(),
+        }
+        .into());
+    };
+    let namespace = Namespace::current().map_err(link::LinkError::from)?;
+    let state = link::state(&namespace, interface)?;
+    if !state.up {
+        return Err(PacketError::Down {
+            interface: interface.to_owned(),
+        }
+        .into());
+    }
+    Ok((port, state.mtu))
+}
+
+/// An error where the maps of the generator are too small for the plan.
+fn check_room(plan: &TrafficPlan<'_>, generator: &Generator) -> Result<(), TrafficError> {
+    let room = |what, found, max| {
+        if found <= max {
+            Ok(())
+        } else {
+            Err(TrafficError::Room { what, max, found })
+        }
+    };
+    room("flows", plan.flows.len(), generator.flows.entries())?;
+    room("windows", plan.windows, generator.offered.entries())
+}
+
 impl LiveFrames {
     /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network namespace of the tx port, whose
     /// program `generator` is of. PFC that the port receives is honoured unless `unaware` says why not.
@@ -59,29 +91,12 @@ impl LiveFrames {
         unaware: Option<String>,
     ) -> Result<Self, TrafficError> {
         let interface = plan.interface.to_owned();
-        let Ok(port) = if_nametoindex(plan.interface) else {
-            return Err(PacketError::NoInterface { interface }.into());
-        };
-        let state = link::state(
-            &Namespace::current().map_err(link::LinkError::from)?,
-            plan.interface,
-        )?;
-        if !state.up {
-            return Err(PacketError::Down { interface }.into());
-        }
-        let room = |what, found, max| {
-            if found <= max {
-                Ok(())
-            } else {
-                Err(TrafficError::Room { what, max, found })
-            }
-        };
-        room("flows", plan.flows.len(), generator.flows.entries())?;
-        room("windows", plan.windows, generator.offered.entries())?;
+        let (port, mtu) = usable_port(plan.interface)?;
+        check_room(plan, &generator)?;
         // A worker without a flow would have nothing to send.
         let cpus = &cpus[..cpus.len().min(plan.flows.len().max(1))];
         let prepared = Prepared::new(plan, cpus, unaware.is_none())?;
-        if prepared.frame.len() > longest(state.mtu) {
+        if prepared.frame.len() > longest(mtu) {
             return Err(PacketError::TooLong {
                 interface,
                 length: prepared.frame.len(),

@@ -78,50 +78,8 @@ struct Outcome {
 impl Sendmmsg {
     /// Opens the socket in the calling thread's network namespace and starts the thread; nothing is sent yet.
     pub fn open(plan: &TrafficPlan<'_>, flow_control: FlowControl) -> Result<Self, TrafficError> {
-        let mut flows = Vec::with_capacity(plan.flows.len());
-        let mut accounted = Vec::with_capacity(plan.flows.len());
-        let mut longest = 0;
-        for flow in plan.flows {
-            let template = FrameTemplate::new(flow, &plan.addresses)?;
-            let bits = LineRate::frame_bits(template.length());
-            let paced = Paced {
-                priority: flow.priority,
-                rate: flow.rate,
-                bits,
-            };
-            accounted.push(Accounted { id: flow.id, paced });
-            longest = longest.max(template.length());
-            flows.push(Flow {
-                id: flow.id,
-                priority: flow.priority,
-                template,
-                sequence: 0,
-            });
-        }
-        let paced: Vec<_> = accounted.iter().map(|flow| flow.paced).collect();
-        let windows = WindowPlan {
-            epoch: plan.epoch,
-            width: plan.width,
-            count: plan.windows,
-        };
         let stop = Arc::new(AtomicBool::new(false));
-        let mut engine = Engine {
-            socket: PacketSocket::open(plan.interface)?,
-            flow_control,
-            run: plan.run,
-            flows,
-            pacer: Pacer::new(
-                &paced,
-                plan.line_rate,
-                plan.max_burst - plan.max_burst / RESERVE,
-            )?,
-            account: SentLedger::new(accounted, plan.line_rate, windows),
-            batch: std::array::from_fn(|_| Slot {
-                token: Token::default(),
-                frame: vec![0; longest],
-            }),
-            stop: stop.clone(),
-        };
+        let mut engine = Engine::new(plan, flow_control, stop.clone())?;
         let (orders, inbox) = channel();
         let (outbox, ended) = channel();
         let cpu = plan.cpu;
@@ -221,6 +179,56 @@ impl Drop for Sendmmsg {
 }
 
 impl Engine {
+    fn new(
+        plan: &TrafficPlan<'_>,
+        flow_control: FlowControl,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, TrafficError> {
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        let mut accounted = Vec::with_capacity(plan.flows.len());
+        let mut longest = 0;
+        for flow in plan.flows {
+            let template = FrameTemplate::new(flow, &plan.addresses)?;
+            let bits = LineRate::frame_bits(template.length());
+            let paced = Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits,
+            };
+            accounted.push(Accounted { id: flow.id, paced });
+            longest = longest.max(template.length());
+            flows.push(Flow {
+                id: flow.id,
+                priority: flow.priority,
+                template,
+                sequence: 0,
+            });
+        }
+        let paced: Vec<_> = accounted.iter().map(|flow| flow.paced).collect();
+        let windows = WindowPlan {
+            epoch: plan.epoch,
+            width: plan.width,
+            count: plan.windows,
+        };
+        Ok(Self {
+            socket: PacketSocket::open(plan.interface)?,
+            flow_control,
+            run: plan.run,
+            flows,
+            pacer: Pacer::new(
+                &paced,
+                plan.line_rate,
+                plan.max_burst - plan.max_burst / RESERVE,
+            )?,
+            account: SentLedger::new(accounted, plan.line_rate, windows),
+            batch: std::array::from_fn(|_| Slot {
+                token: Token::default(),
+                frame: vec![0; longest],
+            }),
+            stop,
+        })
+    }
+
     fn sent(&self) -> Sent {
         self.account.sent(match &self.flow_control {
             FlowControl::Software(_) => "software (XDP)",

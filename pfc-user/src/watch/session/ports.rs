@@ -12,32 +12,12 @@ use crate::driver::bpf::{XdpError, XdpMode};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
 use crate::driver::kernel::netns::Namespace;
+use crate::nic;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
 use pfc_ebpf::units::Nanos;
 
-/// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
-const RESETTING: [&str; 18] = [
-    "atlantic",
-    "bnxt_en",
-    "ena",
-    "fec",
-    "i40e",
-    "iavf",
-    "ice",
-    "igb",
-    "igc",
-    "ixgbe",
-    "ixgbevf",
-    "mlx4_en",
-    "mlx5_core",
-    "nfp",
-    "qede",
-    "sfc",
-    "stmmac",
-    "vmxnet3",
-];
 /// Flows of test frames that are told apart when loss is judged.
 const FLOWS: u32 = 1024;
 
@@ -165,35 +145,7 @@ impl Ports {
             capture: args.pcap.is_some() && direction.is_none(),
             flows: if args.loss.is_some() { FLOWS } else { 0 },
         };
-        let point = match (direction, args.attach) {
-            (Some(direction), _) => Point::tc(direction),
-            (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
-            (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
-            (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
-            (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
-        };
-        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver))
-            && RESETTING.contains(&state.driver.as_str())
-        {
-            let driver = &state.driver;
-            warn(
-                interface,
-                &format!(
-                    "its driver {driver} may reset its rings as the program comes and goes; --attach tc avoids that"
-                ),
-            );
-        }
-        let watch = match Watch::attach(interface, point, &settings) {
-            Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
-                let message = format!(
-                    "has an XDP program already, {program}: counting at tc ingress, behind it. Not seen: frames that it drops, \
-                     redirects or sends back, PAUSE and PFC frames where it takes them, and frames as they were before it changed them"
-                );
-                output.event(0, interface, "occupied", &message)?;
-                Watch::attach(interface, Point::tc(Direction::Ingress), &settings)?
-            }
-            watch => watch?,
-        };
+        let watch = attach(args, interface, direction, state, &settings, output)?;
         let place = match watch.place() {
             "driver" => "xdp driver",
             "skb" => "xdp skb",
@@ -210,19 +162,7 @@ impl Ports {
             warn(interface, "it has no carrier");
         }
         let disturbed = (!carrier).then(|| without_carrier(interface));
-        // At tcx a tag that was taken out stands beside the frame.
-        let tags_hidden = args.trust == TrustArg::Pcp
-            && name.place.starts_with("xdp")
-            && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
-        if tags_hidden {
-            let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
-            warn(
-                interface,
-                &format!(
-                    "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"
-                ),
-            );
-        }
+        let tags_hidden = tags_hidden(args, &name)?;
         let index = state.index;
         Ok(Port {
             name,
@@ -426,6 +366,64 @@ impl Port {
         (self.carrier, self.mtu) = (carrier, mtu);
         Ok(())
     }
+}
+
+/// Loads the program and attaches it; behind another XDP program where there is one and the user
+/// leaves the choice.
+fn attach(
+    args: &WatchArgs,
+    interface: &str,
+    direction: Option<Direction>,
+    state: &LinkState,
+    settings: &Settings,
+    output: &mut Output,
+) -> Result<Watch> {
+    let point = match (direction, args.attach) {
+        (Some(direction), _) => Point::tc(direction),
+        (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
+        (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
+        (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
+        (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
+    };
+    let driver = &state.driver;
+    if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::resets(driver) {
+        warn(
+            interface,
+            &format!(
+                "its driver {driver} may reset its rings as the program comes and goes; \
+                 --attach tc avoids that"
+            ),
+        );
+    }
+    Ok(match Watch::attach(interface, point, settings) {
+        Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
+            let message = format!(
+                "has an XDP program already, {program}: counting at tc ingress, behind it. Not \
+                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where it \
+                 takes them, and frames as they were before it changed them"
+            );
+            output.event(0, interface, "occupied", &message)?;
+            Watch::attach(interface, Point::tc(Direction::Ingress), settings)?
+        }
+        watch => watch?,
+    })
+}
+
+/// True if the NIC may take out the tags by which priorities are told, before the frames are
+/// counted. At tcx such a tag stands beside the frame.
+fn tags_hidden(args: &WatchArgs, name: &PortName) -> Result<bool> {
+    let interface = &name.interface;
+    let hidden = args.trust == TrustArg::Pcp
+        && name.place.starts_with("xdp")
+        && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+    if hidden {
+        let message = format!(
+            "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP \
+             counts; `ethtool -K {interface} rxvlan off`, or --attach tc"
+        );
+        warn(interface, &message);
+    }
+    Ok(hidden)
 }
 
 fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {

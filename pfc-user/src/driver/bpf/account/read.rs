@@ -9,7 +9,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::pod::Plain;
-use crate::driver::bpf::{Account, XdpError};
+use crate::driver::bpf::{AccountProgram, XdpError};
 use crate::evidence::pfc::{Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived};
 use pfc_ebpf::units::Nanos;
 
@@ -41,7 +41,7 @@ pub struct OffendingFrame {
     pub octets: Vec<u8>,
 }
 
-impl Account {
+impl AccountProgram {
     /// What arrived, by flow and phase; only where something did.
     ///
     /// For evidence it is read when no more frames come: a copy made while a frame is counted may have any part of that frame, such as
@@ -97,7 +97,7 @@ impl Account {
         windows(present, ended)
     }
 
-    /// What arrived beside the flows. Its `controls` are empty: [`Account::take_rings`] gives them.
+    /// What arrived beside the flows. Its `controls` are empty: [`AccountProgram::take_rings`] gives them.
     pub fn port(&self) -> Result<PortReceived, XdpError> {
         let sum = self.port_counters()?;
         Ok(PortReceived {

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
-use crate::nic::Feature;
+use crate::nic::{self, Feature};
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
@@ -127,8 +127,7 @@ fn read_queues(channels: &Request) -> Queues {
 /// virtio_net then adds a pair for each CPU, where its device has them, and may receive on them
 /// too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
-    // Who writes to a tun or tap runs what is done for its frames, however many do.
-    if driver(interface).ok()? == "tun" {
+    if !nic::polls_queues(&driver(interface).ok()?) {
         return None;
     }
     Some(queues(interface).ok()?.rx)
