@@ -1,4 +1,4 @@
-//! What is known of NICs by the name of their driver: what becomes of PAUSE/PFC frames, which
+//! Facts about NICs by the name of their driver: how they treat PAUSE/PFC frames, which
 //! counters count them, which count lost frames, and how long a port takes to be usable. A driver a
 //! row; sources are named there. Nothing here is asked of a device.
 
@@ -11,10 +11,9 @@ mod nvidia;
 mod others;
 mod virtual_links;
 
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::mac::{Frames, MacCounter, MacReading, Source, Subject};
-use pfc_ebpf::units::Nanos;
 
 pub use self::drops::{Drops, Loss, losses};
 pub use self::feature::Feature;
@@ -24,7 +23,7 @@ pub use self::feature::Feature;
 pub struct Nic {
     /// Name of the driver, as `ethtool -i` shows it.
     pub driver: &'static str,
-    /// What becomes of PAUSE/PFC frames that come in.
+    /// Treatment of PAUSE/PFC frames that come in.
     pub receives: Receives,
     /// PAUSE/PFC frames that software sends leave; `false`: a filter drops them.
     pub sends: bool,
@@ -32,15 +31,17 @@ pub struct Nic {
     pub counters: &'static [Pattern],
     /// The counters by priority count only while PFC is enabled on the port.
     pub counts_with_pfc_alone: bool,
-    /// What `indications` of the kernel's PFC structure counts; `None`: not what it should.
+    /// Frames that `indications` of the kernel's PFC structure counts; `None`: the field cannot be
+    /// relied on.
     pub indications: Option<Frames>,
-    /// How old a count may be when it is read.
+    /// Age that a count may have when it is read.
     pub lag: Nanos,
-    /// Where XDP programs run.
+    /// Place where XDP programs run.
     pub xdp: Xdp,
-    /// What merges frames (LRO, rx-gro-hw) goes off by itself while a program is in the driver.
+    /// Merging of frames (LRO, rx-gro-hw) goes off by itself while a program is in the driver.
     pub stops_merging: bool,
-    /// A program that comes or goes in the driver resets the rings: frames may be lost, or the link.
+    /// A program that comes or goes in the driver resets the rings: frames may be lost, or the
+    /// link.
     pub resets: bool,
     /// Each receive queue is polled on one CPU at a time. `false`: whoever writes a frame to the
     /// interface runs the program for it.
@@ -58,11 +59,11 @@ pub struct Nic {
     pub counts_untaken: bool,
     /// Its private counters of frames sent by priority, with `{}` for the priority.
     pub sent_by_priority: Option<&'static str>,
-    /// What it does with pause frames was looked up: a row for less says nothing of them.
+    /// Its treatment of pause frames was looked up. Other rows say nothing of it.
     pub surveyed: bool,
 }
 
-/// Where XDP programs run.
+/// Place where XDP programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xdp {
     /// In the driver, since that version of Linux.
@@ -76,7 +77,7 @@ pub enum Xdp {
     Unknown,
 }
 
-/// What becomes of PAUSE/PFC frames that come in.
+/// Treatment of PAUSE/PFC frames that come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receives {
     /// The program sees them.
@@ -97,7 +98,7 @@ pub enum Receives {
 pub struct Pattern {
     /// Its name, with `{}` for the priority: then it counts PFC, else PAUSE.
     pub name: &'static str,
-    /// What makes it rise.
+    /// Frames that make it rise.
     pub frames: Frames,
 }
 
@@ -142,7 +143,7 @@ const UNKNOWN: Nic = Nic {
     ..HARDWARE
 };
 
-/// What holds of a NIC unless its row says otherwise.
+/// Defaults of a NIC in hardware.
 const HARDWARE: Nic = Nic {
     driver: "",
     receives: Receives::Unknown,
@@ -307,7 +308,8 @@ impl Pattern {
         Self { name, frames }
     }
 
-    /// Whether `name` is one of the family, and of which priority where it has one.
+    /// The priority of the counter `name`, where the family has one; `None` if it is not of the
+    /// family.
     fn matches(&self, name: &str) -> Option<Option<Priority>> {
         let Some((before, after)) = self.name.split_once("{}") else {
             return (self.name == name).then_some(None);

@@ -89,6 +89,7 @@ impl Suite<'_> {
                     "warnings",
                 ],
             ),
+            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
             self.check(
                 "host tests, to be built",

@@ -9,6 +9,7 @@ mod object;
 mod pod;
 mod prog_run;
 pub mod responder;
+mod trace;
 mod verifier_log;
 pub mod watch;
 mod xdp_link;
@@ -18,3 +19,4 @@ pub use account::{AccountProgram, OffendingFrame, PauseView, Rings, Sizes, TestR
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::{Generator, Tracepoints};
+pub use trace::TraceOutput;

@@ -31,18 +31,19 @@ pub struct Storm {
     awake: Option<Awake>,
 }
 
-/// What a sender leaves.
+/// The result of a sender's thread.
 #[derive(Debug)]
 struct Sent {
     ledger: GapLedger,
-    /// How it was scheduled, and where.
+    /// Its scheduling policy and CPU.
     scheduling: String,
 }
 
 impl Storm {
-    /// Sends the first frame as soon as every sender is in its place, and goes on until it is stopped; each sender keeps to
-    /// [`StormPlan::interval`]. How many there are depends on how long a pause is at `line_rate`, with which gaps are compared,
-    /// and on the CPUs that the calling thread may use.
+    /// Sends the first frame as soon as every sender is in its place, and goes on until it is
+    /// stopped; each sender keeps to [`StormPlan::interval`]. The number of senders depends on the
+    /// pause time at `line_rate`, with which gaps are compared, and on the CPUs that the calling
+    /// thread may use.
     pub fn start(
         sender: impl Transmit + 'static,
         plan: &StormPlan,
@@ -74,7 +75,8 @@ impl Storm {
             interval: plan.interval,
             awake: Awake::hold(),
         };
-        // A sender that is still being moved to its CPU when the first frame leaves is missed at once, for up to milliseconds.
+        // A sender that is still being moved to its CPU when the first frame leaves is missed at
+        // once, for up to milliseconds.
         let (unplaced, placed) = mpsc::channel::<Infallible>();
         let mut starts = Vec::with_capacity(cpus.len());
         let count = cpus.len();
@@ -100,7 +102,7 @@ impl Storm {
             starts.push(start);
         }
         drop(unplaced);
-        // Nothing is ever sent: it ends when the last sender has let go.
+        // Nothing is ever sent on this channel: it closes when every sender is in its place.
         let Err(mpsc::RecvError) = placed.recv();
         let now = clock::now();
         for start in starts {
@@ -110,9 +112,10 @@ impl Storm {
         Ok(storm)
     }
 
-    /// Stops at once and returns the account. When not a single frame left, the departures in it are zero.
+    /// Stops at once and returns the account. When not a single frame left, the departures in it
+    /// are zero.
     pub fn stop(mut self) -> StormReport {
-        // A frame that is missing later is missed by nobody.
+        // From here on no frame is due.
         let stopped = clock::now();
         let ended = self.end();
         let sent: Vec<Sent> = ended
@@ -232,7 +235,7 @@ fn scheduling(fifo: bool, cpu: Option<usize>) -> String {
     }
 }
 
-/// How the storm was sent, for people.
+/// The sending of the storm in words.
 fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
     let scheduling: Vec<&str> = sent.iter().map(|sent| sent.scheduling.as_str()).collect();
     let senders = match scheduling[..] {
@@ -320,7 +323,8 @@ mod tests {
         let one = [sent(scheduling(false, None))];
         assert_eq!(
             method(&one, 11_184_640, true),
-            "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and sleep; CPUs kept out of deep sleep"
+            "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and \
+             sleep; CPUs kept out of deep sleep"
         );
         let two = [
             sent(scheduling(true, Some(0))),
@@ -328,7 +332,8 @@ mod tests {
         ];
         assert_eq!(
             method(&two, 13_980, false),
-            "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any CPU), every 13.98us by send and sleep"
+            "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any \
+             CPU), every 13.98us by send and sleep"
         );
     }
 }

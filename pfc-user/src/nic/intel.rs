@@ -6,8 +6,9 @@ use crate::evidence::mac::Frames;
 const XOFF: Frames = Frames::Xoff;
 const XON: Frames = Frames::Xon;
 
-/// ixgbe/ixgbe_ethtool.c (`rx_pb_%u_pxoff`); ixgbe_main.c, ixgbe_update_xoff_received: read only while PFC is enabled, by user
-/// priority; ixgbe_dcb_nl.c, ixgbe_dcbnl_ieee_getpfc: what was received stands in `requests`.
+/// ixgbe/ixgbe_ethtool.c (`rx_pb_%u_pxoff`); ixgbe_main.c, ixgbe_update_xoff_received: read only
+/// while PFC is enabled, by user priority; ixgbe_dcb_nl.c, ixgbe_dcbnl_ieee_getpfc: what was
+/// received stands in `requests`.
 pub(super) const IXGBE: Nic = Nic {
     driver: "ixgbe",
     receives: Receives::Keeps,
@@ -76,8 +77,8 @@ const fn gigabit(driver: &'static str, xdp: Xdp) -> Nic {
     }
 }
 
-/// i40e/i40e_ethtool.c, i40e_gstrings_pfc_stats, and the names before Linux 4.19; i40e_dcb_nl.c: indications are
-/// `priority_xoff_rx`; i40e_main.c, i40e_add_filter_to_drop_tx_flow_control_frames.
+/// i40e/i40e_ethtool.c, i40e_gstrings_pfc_stats, and the names before Linux 4.19; i40e_dcb_nl.c:
+/// indications are `priority_xoff_rx`; i40e_main.c, i40e_add_filter_to_drop_tx_flow_control_frames.
 pub(super) const I40E: Nic = Nic {
     driver: "i40e",
     sends: false,
@@ -95,7 +96,8 @@ pub(super) const I40E: Nic = Nic {
     ..HARDWARE
 };
 
-/// ice/ice_ethtool.c, ice_get_strings; ice_dcb_nl.c: indications are `priority_xoff_rx`; a filter drops what software sends.
+/// ice/ice_ethtool.c, ice_get_strings; ice_dcb_nl.c: indications are `priority_xoff_rx`; a filter
+/// drops what software sends.
 pub(super) const ICE: Nic = Nic {
     driver: "ice",
     sends: false,

@@ -3,9 +3,10 @@
 use super::{Drops, HARDWARE, Nic, Pattern, Receives, Xdp};
 use crate::evidence::mac::Frames;
 
-/// mlx5/core/en_stats.c and Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: `rx_prio[p]_pause` counts
-/// packets, XOFF and XON, and is there only if PFC is enabled on p; duration and transitions come from an XOFF alone. en_dcbnl.c:
-/// indications are the same as `rx_prio[p]_pause`.
+/// mlx5/core/en_stats.c and
+/// Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: `rx_prio[p]_pause`
+/// counts packets, XOFF and XON, and is there only if PFC is enabled on p; duration and transitions
+/// come from an XOFF alone. en_dcbnl.c: indications are the same as `rx_prio[p]_pause`.
 pub(super) const MLX5_CORE: Nic = Nic {
     driver: "mlx5_core",
     receives: Receives::Keeps,
@@ -37,7 +38,8 @@ pub(super) const MLX5_CORE: Nic = Nic {
     ..HARDWARE
 };
 
-/// mlx4/en_ethtool.c, main_strings; en_netdev.c refreshes them every quarter of a second (STATS_DELAY).
+/// mlx4/en_ethtool.c, main_strings; en_netdev.c refreshes them every quarter of a second
+/// (STATS_DELAY).
 pub(super) const MLX4_EN: Nic = Nic {
     driver: "mlx4_en",
     counters: &[

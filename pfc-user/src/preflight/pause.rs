@@ -1,4 +1,4 @@
-//! What becomes of PAUSE and PFC frames at a port: what it does with them itself, whether those
+//! PAUSE and PFC frames at a port: its own use of them, whether those
 //! that come in are seen, and whether those of the tester leave.
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
@@ -83,7 +83,8 @@ pub(super) fn pfc(port: &Port) -> Item {
             unknown(
                 WHAT,
                 found,
-                "on for all: only then does this driver count PFC, which its MAC keeps from the program",
+                "on for all: only then does this driver count PFC, which its MAC keeps from the \
+                 program",
                 set("on"),
             )
         }
@@ -111,7 +112,7 @@ pub(super) fn received(port: &Port) -> Item {
 
 const RECEIVED: &str = "pause frames in";
 
-/// What the self-test showed, or the reason why it showed nothing.
+/// Result of the self-test, or the reason why it has none.
 fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
     let (own_wire, sent, seen, mac) = match self_test {
         SelfTest::Done {
@@ -157,7 +158,7 @@ fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
     ))
 }
 
-/// What is known of the driver, where no self-test decides.
+/// The item by the table of drivers, where no self-test decides.
 fn by_driver(facts: &Facts, why_not: &str) -> Item {
     const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
     let driver = &facts.driver.name;
@@ -201,7 +202,7 @@ fn by_driver(facts: &Facts, why_not: &str) -> Item {
     }
 }
 
-/// Whether frames of the self-test left the rx port: they came to the tx port's program, which
+/// True if frames of the self-test left the rx port: they came to the tx port's program, which
 /// knows them by their source. A MAC's counter may have risen by frames of a DUT.
 fn left(preflight: &Preflight) -> bool {
     let came = |port: &Port| match &port.self_test {

@@ -1,11 +1,12 @@
-//! What is lost between two ports: a pure judgement of counts.
+//! Loss between two ports, judged from counts. No I/O.
 //!
-//! Counts of a window are of frames that some other equipment sends, so that frames are in flight at its edges. With S frames
-//! sent in the window and R received, at least S - R were lost; and at most that and the frames in flight at the edges, of
-//! which the window counts as received what it does not count as sent. Those are bounded by what was sent within the longest
-//! latency before the window, and by what was sent after it until R was read. Where frames carry the validator's stamp their
-//! sequence numbers tell exactly. What the tester's own side may have lost, before the frames left or after they came, is set off:
-//! only what is missing beyond it was lost between the ports.
+//! Counts of a window are of frames that some other equipment sends, so that frames are in flight
+//! at its edges. With S frames sent in the window and R received, at least S - R were lost; and at
+//! most that and the frames in flight at the edges, of which the window counts as received what it
+//! does not count as sent. Those are bounded by what was sent within the longest latency before the
+//! window, and by what was sent after it until R was read. Where frames carry the validator's stamp
+//! their sequence numbers tell exactly. What the tester's own side may have lost, before the frames
+//! left or after they came, is set off: only what is missing beyond it was lost between the ports.
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
@@ -18,7 +19,8 @@ pub type Counts = [u64; 9];
 /// Place of those that have none.
 pub const WITHOUT_PRIORITY: usize = 8;
 
-/// Frames by priority of a reading, but for MAC control frames: those end at the port that they come to.
+/// Frames by priority of a reading, but for MAC control frames: those end at the port that they
+/// come to.
 pub fn counts(reading: &Reading) -> Counts {
     let counters = &reading.counters;
     let untagged = [
@@ -40,7 +42,7 @@ pub fn counts(reading: &Reading) -> Counts {
     })
 }
 
-/// Where the sending side was counted.
+/// Place where sent frames were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
     /// By the program at tc egress.
@@ -74,14 +76,16 @@ impl Sender {
     }
 }
 
-/// What the tester's own side may have lost of what was counted as sent.
+/// Losses on the tester's own side of frames that were counted as sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSide {
-    /// Counters of the sending interface and of its queueing discipline that rose, by name: frames that never left.
+    /// Counters of the sending interface and of its queueing discipline that rose, by name: frames
+    /// that never left.
     pub sender: Vec<(String, u64)>,
     /// Frames that passed tc egress and that the driver did not count as sent.
     pub unsent: u64,
-    /// Counters of the receiving interface that rose, and of the stack where frames pass it before they are counted.
+    /// Counters of the receiving interface that rose, and of the stack where frames pass it before
+    /// they are counted.
     pub receiver: Vec<(String, u64)>,
 }
 
@@ -89,14 +93,16 @@ impl OwnSide {
     /// Frames that it has lost, at most.
     pub fn bound(&self) -> u64 {
         let sum = |drops: &[(String, u64)]| drops.iter().map(|(_, drops)| drops).sum::<u64>();
-        // What was dropped on the way to the driver is not counted as sent either: the two are of the same frames.
+        // What was dropped on the way to the driver is not counted as sent either: the two are of
+        // the same frames.
         self.unsent.max(sum(&self.sender)) + sum(&self.receiver)
     }
 
     fn notes(&self, tx: &str) -> Vec<String> {
         let unsent = (self.unsent > 0).then(|| {
             format!(
-                "{} frames passed tc egress of {tx} and were not counted as sent by its driver: dropped before it, waiting, or merged ones that \
+                "{} frames passed tc egress of {tx} and were not counted as sent by its driver: \
+                 dropped before it, waiting, or merged ones that \
                  it counts as one (`ethtool -K {tx} gso off tso off`)",
                 self.unsent
             )
@@ -110,10 +116,10 @@ impl OwnSide {
     }
 }
 
-/// What was counted in a window.
+/// Counts of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Who counted what was sent.
+    /// The place where sent frames were counted.
     pub sender: Sender,
     /// Sent within the longest latency before the window.
     pub before: Counts,
@@ -121,20 +127,22 @@ pub struct Window {
     pub sent: Counts,
     /// Sent after the window, until `received` was read.
     pub after: Counts,
-    /// Received in the window, and until all that was sent in it had come or long enough was waited.
+    /// Received in the window, and until all that was sent in it had come or long enough was
+    /// waited.
     pub received: Counts,
-    /// What the tester's own side may have lost of that.
+    /// Losses on the tester's own side in the window.
     pub own: OwnSide,
     /// Frames without a priority that passed tc egress, such as ARP and LLDP: they may be for the
     /// device itself.
     pub for_the_device: u64,
-    /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags' priorities.
+    /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags'
+    /// priorities.
     pub tags_hidden: bool,
     /// Test frames that were seen leaving since the programs were attached.
     pub flows_sent: Vec<Flow>,
     /// Test frames that were seen arriving since then.
     pub flows_received: Vec<Flow>,
-    /// What the tester's own side may have lost since then.
+    /// Losses on the tester's own side since the programs were attached.
     pub own_of_flows: OwnSide,
     /// Test frames of flows beyond those that there was a place for.
     pub flows_lost: u64,
@@ -142,7 +150,7 @@ pub struct Window {
     pub disturbed: Option<String>,
 }
 
-/// Whether frames were lost.
+/// Judgement of loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -165,7 +173,7 @@ impl Verdict {
     }
 }
 
-/// What is judged by itself.
+/// Subject of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
@@ -182,7 +190,7 @@ pub enum Subject {
 /// The judgement of one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What is judged.
+    /// The subject.
     pub subject: Subject,
     /// Frames sent in the window, or for a flow between its first and its last.
     pub sent: u64,
@@ -192,11 +200,11 @@ pub struct Row {
     pub allowance: u64,
     /// Frames sent and not received, at least.
     pub lost: u64,
-    /// How many of those the tester's own side may have lost, at most.
+    /// The most of those that the tester's own side may have lost.
     pub own_side: u64,
-    /// Whether frames were lost between the ports.
+    /// Judgement of loss between the ports.
     pub verdict: Verdict,
-    /// What the verdict rests on, where it needs saying.
+    /// Reason for the verdict, where it is not evident.
     pub reason: Option<String>,
 }
 
@@ -207,19 +215,20 @@ pub struct Report {
     pub tx: String,
     /// The receiving interface.
     pub rx: String,
-    /// Who counted what was sent, and whether flows were told apart by stamps.
+    /// The place where sent frames were counted, in words.
     pub sender: String,
-    /// What was set off, or could not be told.
+    /// Losses that were set off, and limits of the counts.
     pub notes: Vec<String>,
     /// By priority, and by flow where frames have stamps.
     pub rows: Vec<Row>,
     /// Of all together.
     pub verdict: Verdict,
-    /// What the verdict rests on, where it needs saying.
+    /// Reason for the verdict, where it is not evident.
     pub reason: Option<String>,
 }
 
-/// What to say where `lost` frames are missing of which the tester's own side may have lost `own`; `None` where none is.
+/// Verdict on `lost` missing frames, of which the tester's own side may have lost `own`; `None`
+/// where none is missing.
 fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
     match (lost, own) {
         (0, _) => None,
@@ -237,7 +246,8 @@ fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
     }
 }
 
-/// The sequence numbers of a flow between which all can be told, and how many of them came; `None` for what was not seen to arrive.
+/// The sequence numbers of a flow between which all can be told, and how many of them came; `None`
+/// for what was not seen to arrive.
 fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Row> {
     let lowest = [received, sent]
         .into_iter()
@@ -258,7 +268,8 @@ fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Ro
         (
             Verdict::Inconclusive,
             Some(format!(
-                "{late} frames came too late to tell duplicates from new ones, or the sender began anew"
+                "{late} frames came too late to tell duplicates from new ones, or the sender \
+                 began anew"
             )),
         )
     } else if let Some(missing) = missing(lost, own) {
@@ -307,7 +318,7 @@ pub fn flow_rows(received: &[Flow], sent: &[Flow], own: u64) -> Vec<Row> {
         .collect()
 }
 
-/// What a row is judged by.
+/// Counts that a row is judged by.
 #[derive(Clone, Copy)]
 struct Frames {
     before: u64,
@@ -376,7 +387,8 @@ fn without_its_tag(row: Row, rx: &str) -> Row {
         return row;
     }
     let reason = format!(
-        "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} rxvlan off`, or --attach tc, which counts them"
+        "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} \
+         rxvlan off`, or --attach tc, which counts them"
     );
     Row {
         own_side: 0,
@@ -425,7 +437,8 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
     }
 }
 
-/// More is missing in all than the tester's own side can have lost, though of none by itself: `bound` is of all `rows` together.
+/// More is missing in all than the tester's own side can have lost, though of none by itself:
+/// `bound` is of all `rows` together.
 fn unexplained(rows: &[&Row], bound: u64) -> Option<String> {
     let explained = rows.iter().filter(|row| row.own_side > 0);
     let lost: u64 = explained.map(|row| row.lost).sum();
@@ -465,8 +478,8 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
 
 /// The gravest verdict of the rows that say something, and its reason where no row has one.
 fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
-    // Frames without a priority are often for the device itself (ARP, LLDP): they say something only
-    // where there are no others.
+    // Frames without a priority are often for the device itself (ARP, LLDP): they say something
+    // only where there are no others.
     let any = rows
         .iter()
         .any(|row| row.sent > 0 && row.subject != Subject::NoPriority);

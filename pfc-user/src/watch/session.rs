@@ -28,10 +28,11 @@ use super::{prometheus, server};
 use crate::case::Exit;
 use crate::driver::kernel::link::{self, LinkEvent};
 
-/// How often records are taken out of the kernel's buffer, which has room for some thousand.
+/// Interval at which records are taken out of the kernel's buffer, which has room for some
+/// thousand.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// Why the watch ended.
+/// The reason why the watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Duration,
@@ -40,7 +41,8 @@ enum End {
     Gone,
 }
 
-/// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in each case.
+/// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in
+/// each case.
 pub fn main(args: &WatchArgs) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -218,7 +220,7 @@ fn open_capture(path: &Path, ports: &Ports) -> Result<Capture<BufWriter<File>>> 
     Capture::begin(BufWriter::new(file), &ports.names()).context("--pcap: cannot write")
 }
 
-/// Where the judgement of loss stands.
+/// Progress of the judgement of loss.
 enum Loss {
     /// It is not asked for.
     None,
@@ -230,7 +232,7 @@ enum Loss {
 }
 
 impl Loss {
-    /// When the next step is to be taken.
+    /// Time of the next step.
     fn due(&self) -> Option<Instant> {
         match self {
             Self::Opens(at, _) | Self::Settles(at, _) => Some(*at),
@@ -256,7 +258,7 @@ impl Loss {
         })
     }
 
-    /// Whether no window can open, for one of its ports is gone.
+    /// True if no window can open because one of its ports is gone.
     fn in_vain(&self, ports: &Ports) -> bool {
         match self {
             Self::Opens(_, prelude) => prelude.in_vain(ports),

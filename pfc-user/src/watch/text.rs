@@ -1,17 +1,17 @@
 //! For people: a line for each interval, a table of what was counted, and the judgement of loss.
 
 use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
 
 use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, operation, reason};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
-use pfc_ebpf::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
-/// What became more from one reading to the next.
+/// The increase from one reading to the next.
 struct Change<'a> {
     before: &'a Reading,
     now: &'a Reading,
@@ -27,7 +27,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// How much a second.
+    /// Increase per second.
     fn rate(&self, number: impl Fn(&Reading) -> u64) -> f64 {
         let rise = number(self.now).saturating_sub(number(self.before)) as f64;
         if self.seconds > 0.0 {
@@ -388,7 +388,8 @@ mod tests {
         assert_eq!(
             line(&port(), 1_500_000_000, &before, &now),
             "   1.5 s  eth0 (xdp driver) | 2.00 kframe/s | 1.02 Mbit/s | prio 3 2.00 kframe/s | \
-             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | CE 20.0 /s | malformed 6.00 /s"
+             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | \
+             CE 20.0 /s | malformed 6.00 /s"
         );
         assert_eq!(
             line(&port(), 0, &reading(0), &reading(0)),

@@ -18,4 +18,5 @@ mod rates;
 mod rc;
 mod reports;
 mod settle;
+mod trace;
 mod witness;

@@ -22,11 +22,13 @@ mod own_side;
 mod program;
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
+mod trace;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings};
+use validator::quantity::hex;
 
 /// What the programs answer: whatever comes next decides.
 const PASS: [(Point, u32); 2] = [
@@ -43,8 +45,4 @@ fn settings(trust: Trust) -> Settings {
         capture: false,
         flows: 0,
     }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -10,12 +10,14 @@ mod differential;
 mod frames;
 mod modes;
 mod scapy;
+mod trace;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
 use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
+use validator::quantity::hex;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];
@@ -68,8 +70,4 @@ fn stamp(flow: u16, sequence: u64) -> Stamp {
         sequence,
         time: clock::now() & MASK_48,
     }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -5,7 +5,7 @@ use pfc_ebpf::abi::account::{BATCH, Clock, Config, PortCounters};
 use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
-use validator::driver::kernel::clock;
+use validator::driver::kernel::{clock, realtime};
 use validator::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};
@@ -271,7 +271,8 @@ fn root_control_frames_that_the_log_has_no_room_for_are_counted() {
         vector: 0x81,
         quanta: [1, 2, 3, 4, 5, 6, 7, 8],
     };
-    // More than one CPU has room for, however few there are.
+    // More than one CPU has room for, however few there are. On another CPU there would be room again.
+    assert!(realtime::pin(realtime::allowed_cpus()[0]));
     account.test_run(&pfc.emit(PEER), 300_000).unwrap();
     let rings = account.take_rings().unwrap();
     let lost = account.port().unwrap().controls_lost;

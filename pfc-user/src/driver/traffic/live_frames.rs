@@ -1,8 +1,9 @@
-//! Traffic made in the kernel: an XDP program of ours, run on live frames, writes, paces and counts the frames.
+//! Traffic made in the kernel: an XDP program of ours, run on live frames, writes, paces and counts
+//! the frames.
 //!
-//! A worker is a thread on a CPU of its own, which the program keeps busy for the whole of a burst; the flows are dealt out to
-//! the workers. It is no SCHED_FIFO thread: one that does not sleep is stopped for 50 ms a second. The storm's threads, which
-//! are, get the CPU between two batches.
+//! A worker is a thread on a CPU of its own, which the program keeps busy for the whole of a burst;
+//! the flows are dealt out to the workers. It is no SCHED_FIFO thread: one that does not sleep is
+//! stopped for 50 ms a second. The storm's threads, which are, get the CPU between two batches.
 
 mod ledger;
 mod prepared;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::LONGEST;
+use pfc_ebpf::units::Nanos;
 
 use self::ledger::Ledger;
 use self::prepared::Prepared;
@@ -25,7 +27,6 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketError;
-use pfc_ebpf::units::Nanos;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;
@@ -39,7 +40,7 @@ pub struct LiveFrames {
     stop: Arc<AtomicBool>,
     /// The burst, and how many workers are still at it.
     running: Option<(Burst, usize)>,
-    /// What ended the burst before its time.
+    /// The error that ended the burst early.
     failed: Option<TrafficError>,
     ledger: Ledger,
 }
@@ -82,8 +83,9 @@ fn check_room(plan: &TrafficPlan<'_>, generator: &Generator) -> Result<(), Traff
 }
 
 impl LiveFrames {
-    /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network namespace of the tx port, whose
-    /// program `generator` is of. PFC that the port receives is honoured unless `unaware` says why not.
+    /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network
+    /// namespace of the tx port, whose program `generator` is of. PFC that the port receives is
+    /// honoured unless `unaware` says why not.
     pub fn open(
         plan: &TrafficPlan<'_>,
         generator: Arc<Generator>,

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
 use crate::driver::bpf::watch::{Direction, Flow, Point, Reading, Settings, Watch};
-use crate::driver::bpf::{XdpError, XdpMode};
+use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
 use crate::driver::kernel::netns::Namespace;
@@ -16,20 +16,19 @@ use crate::nic;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
-use pfc_ebpf::units::Nanos;
 
 /// Flows of test frames that are told apart when loss is judged.
 const FLOWS: u32 = 1024;
 
-/// Which port, and how it is counted.
+/// A port and the way it is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortName {
     /// Interface.
     pub interface: String,
-    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
+    /// Place where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
     /// kernels without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
-    /// What priorities and pause times rest on.
+    /// The source of priorities and pause times, for people.
     pub how: String,
 }
 
@@ -57,14 +56,14 @@ pub struct Port {
     carrier: bool,
     mtu: u32,
     gone: bool,
-    /// Why nothing can be said of frames that it did not count, if its link changed at some time.
+    /// The change of its link that makes missing frames inexplicable, if there was one.
     pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
     pub tags_hidden: bool,
 }
 
 impl Port {
-    /// What it has counted.
+    /// Its counts since it was attached.
     pub fn read(&self) -> Result<Reading> {
         Ok(self.watch.read()?)
     }
@@ -87,8 +86,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the sending one, so that it sees all
-    /// that was counted there.
+    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the
+    /// sending one, so that it sees all that was counted there.
     pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
         let namespace = Namespace::current()?;
         let mut ports = Self {
@@ -210,7 +209,7 @@ impl Ports {
             .expect("attached at the beginning")
     }
 
-    /// Whether no port is left.
+    /// True if no port is left.
     pub fn all_gone(&self) -> bool {
         self.ports.iter().all(|port| port.gone)
     }
@@ -395,15 +394,20 @@ fn attach(
             ),
         );
     }
-    Ok(match Watch::attach(interface, point, settings) {
+    let trace = args.trace.then(TraceOutput::terminal);
+    let attach = |point| match &trace {
+        Some(output) => Watch::attach_traced(interface, point, settings, output),
+        None => Watch::attach(interface, point, settings),
+    };
+    Ok(match attach(point) {
         Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
             let message = format!(
                 "has an XDP program already, {program}: counting at tc ingress, behind it. Not \
-                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where it \
-                 takes them, and frames as they were before it changed them"
+                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where \
+                 it takes them, and frames as they were before it changed them"
             );
             output.event(0, interface, "occupied", &message)?;
-            Watch::attach(interface, Point::tc(Direction::Ingress), settings)?
+            attach(Point::tc(Direction::Ingress))?
         }
         watch => watch?,
     })
@@ -443,7 +447,7 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
     }
 }
 
-/// What is said of a port that had none.
+/// The reason given for a port that had no carrier.
 pub fn without_carrier(interface: &str) -> String {
     format!("{interface} had no carrier for a time")
 }

@@ -1,4 +1,5 @@
-//! What is sent and received in a window, read so that each frame in flight is on the safe side.
+//! Frames sent and received in a window, read in an order that puts each frame in flight on the
+//! safe side.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::watch::loss::{
     Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, flow_rows, judge,
 };
 
-/// Longest wait for frames that were sent (`CHECKS.md` has the same bound for waits).
+/// Longest wait for frames that were sent, the same as in the cases.
 const LONGEST: Duration = Duration::from_secs(2);
 /// From one look at what has come to the next.
 const LOOK: Duration = Duration::from_millis(1);
@@ -28,7 +29,7 @@ const SOFTNET: &str = "the stack's backlog (softnet_stat), of all interfaces";
 
 type Named = Vec<(String, u64)>;
 
-/// What the sending interface itself says that it sent.
+/// Frames that the sending interface itself counted as sent.
 #[derive(Clone, Debug, Default)]
 struct Driver {
     frames: u64,
@@ -54,14 +55,15 @@ impl Driver {
     }
 }
 
-/// What the sending side had counted at a moment: egress before the driver, or at the end of a window the other way round.
+/// Counts of the sending side at a moment: egress read before the driver, at the end of a window
+/// after it.
 #[derive(Clone, Debug)]
 struct Mark {
     egress: Counts,
     driver: Driver,
 }
 
-/// What tells of drops on the tester's own side, as it stood at a moment.
+/// Counters of drops on the tester's own side at a moment.
 #[derive(Clone, Debug)]
 pub struct Drops {
     sender: Named,
@@ -71,7 +73,8 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// As it stands now. To be read before the programs are attached, which may itself make the NICs drop frames.
+    /// As it stands now. To be read before the programs are attached, which may itself make the
+    /// NICs drop frames.
     pub fn read(pair: &Pair) -> Result<Self> {
         let namespace = Namespace::current()?;
         let of = |interface: &str, counters: Named| {
@@ -88,7 +91,7 @@ impl Drops {
         })
     }
 
-    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames
+    /// Drops since then until `now`, where `unsent` frames did not leave. Frames
     /// that left past tc egress, `bypassed`, were counted behind the queues; those that XDP counts
     /// in the driver, before the stack.
     fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
@@ -108,8 +111,8 @@ impl Drops {
     }
 }
 
-/// How often the carriers of both ports have come or gone: the kernel tells of a change only a while later, and not of one that was
-/// undone by then.
+/// Carrier changes of both ports: the kernel tells of a change only a
+/// while later, and not of one that was undone by then.
 fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
     let namespace = Namespace::current()?;
     Ok([
@@ -118,13 +121,13 @@ fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
     ])
 }
 
-/// What is looked at before a window opens, to know what may be in flight when it does.
+/// Readings before a window opens: they bound the frames in flight when it does.
 pub struct Prelude {
     pair: Pair,
     attached: Drops,
     carriers: [u32; 2],
     earlier: Mark,
-    /// How old the driver's counts may be.
+    /// Age that the driver's counts may have.
     lag: Duration,
 }
 
@@ -148,12 +151,13 @@ impl Prelude {
         })
     }
 
-    /// Whether one of the ports is gone, so that no window can open.
+    /// True if one of the ports is gone, so that no window can open.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
 
-    /// Opens the window, the longest latency after it began; and how long after that [`LossWindow::settle`] is due.
+    /// Opens the window, the longest latency after it began; and how long after that
+    /// [`LossWindow::settle`] is due.
     pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
         let Self {
             pair,
@@ -198,14 +202,14 @@ pub struct LossWindow {
 }
 
 impl LossWindow {
-    /// Reads what the driver had counted when the window opened, now that it says so: an older count would make frames from before the
-    /// window some of those that were sent in it.
+    /// Reads what the driver had counted when the window opened, now that it says so: an older
+    /// count would make frames from before the window some of those that were sent in it.
     pub fn settle(&mut self) -> Result<()> {
         self.begin.driver = Driver::read(&self.pair.tx)?;
         Ok(())
     }
 
-    /// Whether one of the ports is gone.
+    /// True if one of the ports is gone.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
@@ -451,7 +455,7 @@ fn unsent(from: &Mark, to: &Mark) -> u64 {
         .saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
-/// Whether frames left that did not pass tc egress. The driver was read after egress at the
+/// True if frames left that did not pass tc egress. The driver was read after egress at the
 /// beginning and before it at the end, so that without such frames it cannot have counted more, but
 /// for those that waited in a queue when it began.
 fn bypassed(earlier: &Mark, begin: &Mark, end: &Mark) -> bool {

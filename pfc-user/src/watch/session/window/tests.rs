@@ -84,7 +84,8 @@ fn what_did_not_leave_is_told_from_what_did_not_pass_egress() {
         ),
         (10, false)
     );
-    // Six of before the window were waiting when it began, or left by another way: not more than passed egress before it.
+    // Six of before the window were waiting when it began, or left by another way: not more than
+    // passed egress before it.
     assert_eq!(
         (
             unsent(&begin, &mark(110, 110)),
