@@ -14,7 +14,13 @@ fn main() {
     fs::create_dir_all(&folder).expect("target folder can be written");
     println!("cargo::rerun-if-changed={}", folder.display());
     let out = env::var("OUT_DIR").expect("set by cargo");
-    for program in ["account", "responder", "watch"] {
+    for program in [
+        "account",
+        "account-traced",
+        "responder",
+        "watch",
+        "watch-traced",
+    ] {
         let object = fs::read(folder.join(program)).unwrap_or_default();
         fs::write(Path::new(&out).join(program), object).expect("OUT_DIR can be written");
     }

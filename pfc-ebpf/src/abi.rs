@@ -8,7 +8,8 @@ pub mod generate;
 pub mod responder;
 pub mod watch;
 
-/// The section (and so the map) that holds the ABI version an object was built with, and nothing else.
+/// The section (and so the map) that holds the ABI version an object was built with, and nothing
+/// else.
 pub const ABI_SECTION: &str = ".rodata.abi";
 
 /// The field that tells the priority of a frame.

@@ -2,4 +2,6 @@
 
 pub mod atomic;
 pub mod packet;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod verifier;

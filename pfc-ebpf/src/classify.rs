@@ -5,7 +5,7 @@ use crate::wire::Malformed;
 use crate::wire::mac_control::MacControl;
 use crate::wire::{Octets, Part, ethernet, ip, udp};
 
-/// What a frame is.
+/// Class of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A test frame with a whole stamp.
@@ -23,7 +23,7 @@ pub enum Class {
     Malformed(Malformed),
 }
 
-/// Where a datagram is in its frame.
+/// Place of a datagram in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     ip: ip::Header,
@@ -31,7 +31,7 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Whether it is as its sender made it, by its UDP checksum; `frame` is the one that it was found in.
+    /// True if its UDP checksum is right; `frame` is the one that it was found in.
     #[inline(always)]
     pub fn is_intact(&self, frame: &(impl Octets + ?Sized)) -> bool {
         udp::is_intact(frame, &self.ip, &self.udp)
@@ -39,8 +39,8 @@ impl Datagram {
 }
 
 impl Class {
-    /// Whether the frame belongs to the test, also where it is damaged: such frames go no further than the port, where the
-    /// host would answer or count them.
+    /// True if the frame belongs to the test, also where it is damaged: such frames go no further
+    /// than the port, where the host would answer or count them.
     #[inline(always)]
     pub const fn is_consumed(&self) -> bool {
         match self {
@@ -51,7 +51,7 @@ impl Class {
     }
 }
 
-/// What tells the priority of a frame.
+/// Marks that tell the priority of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// VLAN tags in the frame: 0 to 2, 0 where they could not be read.
@@ -65,16 +65,17 @@ pub struct Marks {
 /// A frame's class, and what tells its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified {
-    /// What tells its priority.
+    /// Marks that tell its priority.
     pub marks: Marks,
-    /// What it is.
+    /// Its class.
     pub class: Class,
 }
 
-/// What is done with a frame of each class: one of these is called, once. So that the program in the kernel goes straight on
-/// where it knows the class, and does not put it into a value to take it out again.
+/// Actions on a frame of each class: exactly one of these is called. So that the program in the
+/// kernel goes straight on where it knows the class, and does not put it into a value to take it
+/// out again.
 pub trait Visitor: Sized {
-    /// What comes of it.
+    /// Result of the action.
     type Output;
     /// A test frame with a whole stamp.
     fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> Self::Output;
@@ -143,7 +144,8 @@ pub fn visit<V: Visitor>(frame: &(impl Octets + ?Sized), visitor: V) -> V::Outpu
         pcp: None,
         dscp: None,
     };
-    // Most frames, with their own way through the program: there everything stands where the compiler knows.
+    // Most frames, with their own way through the program: there everything stands where the
+    // compiler knows.
     if let Some(headers) = frame.part::<{ ethernet::LEN + ip::IPV4_LEN }>(0)
         && headers.word::<{ ethernet::TYPE }>() == ethernet::IPV4
         && let Some(packet) = ip::parse_plain_v4(

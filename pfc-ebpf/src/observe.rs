@@ -16,8 +16,9 @@ pub struct Tag {
     pub tci: u16,
 }
 
-/// What a PAUSE or PFC frame says. Every field has a value whatever the frame is, for the verifier refuses to see an undefined
-/// part of a value moved, which the compiler makes of an enum's other variants.
+/// Content of a PAUSE or PFC frame. Every field has a value whatever the frame is, for the verifier
+/// refuses to see an undefined part of a value moved, which the compiler makes of an enum's other
+/// variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
     /// PFC; else PAUSE, whose time is the first of `quanta`.
@@ -46,7 +47,7 @@ impl From<MacControl> for Pauses {
     }
 }
 
-/// What a frame carries, as far as it is told apart.
+/// Content of a frame, as far as it is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// PAUSE or PFC.
@@ -64,7 +65,7 @@ pub enum Content {
     Malformed(Malformed),
 }
 
-/// What stands in an IP header.
+/// Fields of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     /// DSCP, 0 to 63.
@@ -73,11 +74,11 @@ pub struct Ip {
     pub ecn: u8,
     /// Protocol of the payload.
     pub protocol: u8,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload: usize,
 }
 
-/// What was read of a frame.
+/// Fields that were read of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// VLAN tags, 0 to 2; 0 where they could not be read.
@@ -107,8 +108,8 @@ impl Observed {
 
 /// Reads a frame with the tag that stands beside it, if one does.
 ///
-/// Other than [`crate::classify::classify`] it sums no payload, and takes a frame to the test port with a damaged stamp for
-/// anybody's.
+/// Other than [`crate::classify::classify`] it sums no payload, and takes a frame to the test port
+/// with a damaged stamp for anybody's.
 #[inline(always)]
 pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed {
     let unread = |reason| Observed {

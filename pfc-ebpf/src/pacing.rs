@@ -3,14 +3,16 @@
 
 use crate::abi::account::PauseState;
 
-/// Nanoseconds in a second: bits times this many make [`Flow::cost`].
+/// Nanoseconds in a second: bits times this many make
+/// [`crate::abi::generate::Flow::cost`].
 pub const SECOND: u64 = 1_000_000_000;
 
-/// The part of the time from `from` to `to` in which `pause` held, an empty one where it did not: what was withheld. `pause` is as it
-/// stands at `to`.
+/// The part of the time from `from` to `to` in which `pause` held, an empty one where it did not:
+/// what was withheld. `pause` is as it stands at `to`.
 ///
-/// It neither begins with the look before nor ends with this one: a sender that did not run meanwhile stalled, and owes what it
-/// might have sent before and after. Nothing is known of an earlier pause that ended in that time, and it counts for nothing.
+/// It neither begins with the look before nor ends with this one: a sender that did not run
+/// meanwhile stalled, and owes what it might have sent before and after. Nothing is known of an
+/// earlier pause that ended in that time, and it counts for nothing.
 #[inline(always)]
 pub const fn withheld(pause: &PauseState, from: u64, to: u64) -> (u64, u64) {
     let from = if pause.since > from {
@@ -22,9 +24,9 @@ pub const fn withheld(pause: &PauseState, from: u64, to: u64) -> (u64, u64) {
     if from < to { (from, to) } else { (from, from) }
 }
 
-/// When the frames of a flow are due: a token bucket, kept as the first whole nanosecond at which it will hold the next frame and
-/// what this is too late by, so that it neither drifts nor ever runs ahead: k frames of b bits are due no earlier than
-/// k * b / rate after the start.
+/// Schedule of a flow's frames: a token bucket, kept as the first whole nanosecond at which
+/// it will hold the next frame and what this is too late by, so that it neither drifts nor ever
+/// runs ahead: k frames of b bits are due no earlier than k * b / rate after the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Bucket {
@@ -62,7 +64,8 @@ impl Bucket {
         self.due
     }
 
-    /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness` before, one frame is left.
+    /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness`
+    /// before, one frame is left.
     #[inline(always)]
     pub const fn take(&mut self, now: u64, max_lateness: u64) {
         // A difference costs the program less than a saturating one.
@@ -84,8 +87,9 @@ impl Bucket {
     }
 }
 
-/// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst, what left at once beyond the
-/// rates. In bits times a second, which is what one bit/s brings in a nanosecond.
+/// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst,
+/// what left at once beyond the rates. In bits times a second, which is what one bit/s brings in a
+/// nanosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct BurstMeter {
@@ -95,7 +99,8 @@ pub struct BurstMeter {
 }
 
 impl BurstMeter {
-    /// Longest time that is taken as such: it empties every burst, and its product with the highest rate fits.
+    /// Longest time that is taken as such: it empties every burst, and its product with the highest
+    /// rate fits.
     const MAX_PASSED: u64 = 10_000_000;
 
     /// Empty, for flows that have `rate` bit/s together.

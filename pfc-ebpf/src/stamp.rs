@@ -4,8 +4,9 @@
 //! octet 0       2      4       6       7         8                14                 20       22
 //!       | magic | run  | flow  | phase | version | sequence (48)  | time, ns (48)    | check  |
 //! ```
-//! All big-endian. `check` makes the ones-complement sum of the eleven words 0xffff, so that a damaged stamp is told from
-//! damage elsewhere in the frame; 22 octets fit a frame of 64 octets (without FCS) with IPv4 and no tag.
+//! All big-endian. `check` makes the ones-complement sum of the eleven words 0xffff, so that a
+//! damaged stamp is told from damage elsewhere in the frame; 22 octets fit a frame of 64 octets
+//! (without FCS) with IPv4 and no tag.
 
 use crate::wire::{Part, is_right};
 
@@ -39,7 +40,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// How many phases there are.
+    /// Number of phases.
     pub const COUNT: usize = 5;
     /// All phases, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -83,7 +84,7 @@ pub struct Stamp {
     pub time: u64,
 }
 
-/// Why octets are no stamp.
+/// The defect of octets that are no stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedStamp;
 
@@ -156,7 +157,8 @@ impl Stamp {
         })
     }
 
-    /// Whether the frame had been sent by `time` (CLOCK_MONOTONIC nanoseconds), as the sender's clock says.
+    /// True if the frame had been sent by `time` (CLOCK_MONOTONIC nanoseconds), by the sender's
+    /// clock.
     #[inline(always)]
     pub const fn is_sent_by(&self, time: u64) -> bool {
         self.age(time) >= 0
@@ -166,31 +168,36 @@ impl Stamp {
     #[inline(always)]
     pub const fn latency(&self, now: u64) -> u64 {
         let age = self.age(now);
-        // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of three days.
+        // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of
+        // three days.
         if age < 0 { 0 } else { age as u64 }
     }
 
-    /// Nanoseconds from the stamp's time to `time`, negative where it is later: the nearer way round the 48 bits.
+    /// Nanoseconds from the stamp's time to `time`, negative where it is later: the nearer way
+    /// round the 48 bits.
     #[inline(always)]
     const fn age(&self, time: u64) -> i64 {
         (time.wrapping_sub(self.time) << 16) as i64 >> 16
     }
 }
 
-/// Odd, and no near fraction of a power of two: its multiples by the numbers in any regular series fall evenly.
+/// Odd, and no near fraction of a power of two: its multiples by the numbers in any regular series
+/// fall evenly.
 const SPREAD: u64 = 0xd1b5_4a32_d192_ed03;
 
-/// Whether the frame of that sequence number is in a sample of one in `every`, a power of two up to 2^32.
+/// True if the frame of that sequence number is in a sample of one in `every`, a power of two up to
+/// 2^32.
 ///
-/// Not by the sequence number itself: of a DUT that deals the frames of a flow to two, four, ... lanes in turn, such a sample
-/// would be of the frames of one lane alone.
+/// Not by the sequence number itself: of a DUT that deals the frames of a flow to two, four, ...
+/// lanes in turn, such a sample would be of the frames of one lane alone.
 #[inline(always)]
 pub const fn is_sampled(sequence: u64, every: u64) -> bool {
     sequence.wrapping_mul(SPREAD) >> 32 & every.wrapping_sub(1) == 0
 }
 
-/// The bucket of a latency: its significant bits, at most 31 (see [`crate::abi::account::LATENCY_BUCKETS`]). By halves, for BPF has no
-/// instruction that counts zeros.
+/// The bucket of a latency: its significant bits, at most 31 (see
+/// [`crate::abi::account::LATENCY_BUCKETS`]). By halves, for BPF has no instruction that counts
+/// zeros.
 #[inline(always)]
 pub const fn significant_bits(latency: u64) -> usize {
     if latency >> 31 > 0 {

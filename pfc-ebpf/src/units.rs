@@ -32,7 +32,7 @@ pub struct LineRate(u64);
 /// A value outside the range of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// What was to be made.
+    /// The quantity.
     pub what: &'static str,
     /// The value found.
     pub found: u64,
@@ -55,7 +55,7 @@ impl fmt::Display for OutOfRange {
 impl core::error::Error for OutOfRange {}
 
 impl Priority {
-    /// How many priorities there are.
+    /// Number of priorities.
     pub const COUNT: usize = 8;
 
     /// The priority of that number; an error above 7.
@@ -94,7 +94,7 @@ impl Priority {
 }
 
 impl Dscp {
-    /// How many code points there are.
+    /// Number of code points.
     pub const COUNT: usize = 64;
 
     /// The code point of that number; an error above 63.
@@ -140,12 +140,12 @@ impl Quanta {
     /// Bit times in a quantum.
     pub const BITS: u64 = 512;
 
-    /// Bits of the fraction of [`LineRate::quantum`]: with 24, the longest pause at 1 Mbit/s fits 64 bits, and no pause is off by
-    /// as much as 0.01 ns before it is rounded.
+    /// Bits of the fraction of [`LineRate::quantum`]: with 24, the longest pause at 1 Mbit/s fits
+    /// 64 bits, and no pause is off by as much as 0.01 ns before it is rounded.
     const FRACTION: u32 = 24;
 
-    /// How long the pause lasts where a quantum lasts [`LineRate::quantum`], in nanoseconds: [`Quanta::nanos`] or 1 more, and never
-    /// 0 for a pause.
+    /// Length of the pause where a quantum lasts [`LineRate::quantum`], in nanoseconds:
+    /// [`Quanta::nanos`] or 1 more, and never 0 for a pause.
     #[inline(always)]
     pub const fn nanos_by(self, quantum: u64) -> u64 {
         let nanos = (self.0 as u64 * quantum) >> Self::FRACTION;
@@ -153,7 +153,7 @@ impl Quanta {
         if nanos == 0 && self.0 > 0 { 1 } else { nanos }
     }
 
-    /// How long the pause lasts at `rate`, in nanoseconds, rounded down.
+    /// Length of the pause at `rate`, in nanoseconds, rounded down.
     pub const fn nanos(self, rate: LineRate) -> u64 {
         rate.bits_to_nanos(self.0 as u64 * Self::BITS)
     }
@@ -185,8 +185,8 @@ impl LineRate {
         self.0
     }
 
-    /// Nanoseconds that a quantum lasts, times 2^24, rounded up: what [`Quanta::nanos_by`] multiplies by, for a machine that
-    /// cannot divide 128 bits.
+    /// Nanoseconds that a quantum lasts, times 2^24, rounded up: what [`Quanta::nanos_by`]
+    /// multiplies by, for a machine that cannot divide 128 bits.
     pub const fn quantum(self) -> u64 {
         let nanos = Quanta::BITS as u128 * 1_000_000_000;
         ((nanos << Quanta::FRACTION).div_ceil(self.0 as u128)) as u64
@@ -197,7 +197,8 @@ impl LineRate {
         (bits as u128 * 1_000_000_000 / self.0 as u128) as u64
     }
 
-    /// The bits of layer 1 that a frame of `len` octets (without FCS) takes: FCS, preamble and gap included.
+    /// The bits of layer 1 that a frame of `len` octets (without FCS) takes: FCS, preamble and gap
+    /// included.
     pub const fn frame_bits(len: usize) -> u64 {
         (len as u64 + Self::FCS + Self::OVERHEAD) * 8
     }

@@ -1,7 +1,8 @@
 //! Wire formats: one protocol a file, checked views that never panic.
 //!
-//! Everything is read through [`Octets`], so that one parser serves a slice on the host and a packet in the kernel, where
-//! the verifier wants to see each access checked against the end of the packet.
+//! Everything is read through [`Octets`], so that one parser serves a slice on the host and a
+//! packet in the kernel, where the verifier wants to see each access checked against the end of the
+//! packet.
 
 pub mod ethernet;
 pub mod ip;
@@ -17,7 +18,7 @@ pub trait Octets {
     /// `N` of them that are there.
     type Part<const N: usize>: Part;
 
-    /// How many there are.
+    /// Number of octets.
     fn length(&self) -> usize;
 
     /// The `N` octets from `offset`, to be read by field; `None` where the frame ends before them.
@@ -26,8 +27,9 @@ pub trait Octets {
     /// `N` octets from `offset`; `None` where the frame ends before them.
     fn get<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
-    /// The ones-complement sum (RFC 1071) of `length` octets from `offset`, as 16-bit words in network order, an odd last
-    /// octet padded with zero. `None` where the frame ends before them or there are more than [`MAX_SUM`].
+    /// The ones-complement sum (RFC 1071) of `length` octets from `offset`, as 16-bit words in
+    /// network order, an odd last octet padded with zero. `None` where the frame ends before
+    /// them or there are more than [`MAX_SUM`].
     fn sum(&self, offset: usize, length: usize) -> Option<u16>;
 
     /// The 16-bit number in network order at `offset`.
@@ -37,8 +39,8 @@ pub trait Octets {
     }
 }
 
-/// Octets that are there, whose presence was checked once for all: `AT` beyond them does not compile. Numbers stand in network
-/// order.
+/// Octets that are there, whose presence was checked once for all: `AT` beyond them does not
+/// compile. Numbers stand in network order.
 pub trait Part: Copy {
     /// `N` of them.
     type Inner<const N: usize>: Part;
@@ -66,7 +68,8 @@ pub trait Part: Copy {
         self.quad::<AT>() & ((1 << 48) - 1)
     }
 
-    /// The 32-bit word at `AT` as the machine reads it: sums of such words say the same in either order (RFC 1071, 2B).
+    /// The 32-bit word at `AT` as the machine reads it: sums of such words say the same in either
+    /// order (RFC 1071, 2B).
     #[inline(always)]
     fn summand<const AT: usize>(self) -> u64 {
         u32::from_be(self.long::<AT>()) as u64
@@ -109,12 +112,14 @@ impl<const N: usize> Part for [u8; N] {
     }
 }
 
-/// Octets that one sum covers at most: above every frame that Ethernet carries; the verifier wants a bound.
+/// Octets that one sum covers at most: above every frame that Ethernet carries; the verifier wants
+/// a bound.
 pub const MAX_SUM: usize = 16 * 1024;
 
-/// Whether a sum of 32-bit words, in whichever order they were read, is that of octets with a right checksum: folded it is 0xffff,
-/// so it is a multiple of that and not 0. Multiples of a number, and nothing else, are small when they are multiplied by its inverse
-/// modulo 2^64, which takes a third of the instructions of folding.
+/// True if a sum of 32-bit words, in whichever order they were read, is that of octets with a right
+/// checksum: folded it is 0xffff, so it is a multiple of that and not 0. Multiples of a number, and
+/// nothing else, are small when they are multiplied by its inverse modulo 2^64, which takes a third
+/// of the instructions of folding.
 #[inline(always)]
 pub const fn is_right(sum: u64) -> bool {
     const INVERSE: u64 = (u64::MAX / 0xffff).wrapping_neg();

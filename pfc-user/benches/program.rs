@@ -17,7 +17,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes};
+use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
 
 const REPORT: Report = Report("program");
@@ -102,7 +102,7 @@ impl Bench {
         bench
     }
 
-    fn to(account: &Account, flows: u32) -> Self {
+    fn to(account: &AccountProgram, flows: u32) -> Self {
         let mut bench = Self::load();
         bench.aim(flows, account.program().expect("loaded"));
         bench
@@ -126,7 +126,7 @@ fn config((_, clock, exclusive, verify_every): (&str, Clock, u8, u64)) -> Config
     }
 }
 
-fn configure(account: &mut Account, mode: (&str, Clock, u8, u64), flows: u32) {
+fn configure(account: &mut AccountProgram, mode: (&str, Clock, u8, u64), flows: u32) {
     let flow = FlowConfig {
         mark: DSCP,
         log_phases: 0,
@@ -138,8 +138,8 @@ fn configure(account: &mut Account, mode: (&str, Clock, u8, u64), flows: u32) {
         .expect("a configuration");
 }
 
-fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
-    let mut account = Account::load(Sizes { flows, windows: 64 })
+fn account(mode: (&str, Clock, u8, u64), flows: u32) -> AccountProgram {
+    let mut account = AccountProgram::load(Sizes { flows, windows: 64 })
         .expect("root, and the object of `cargo xtask build-ebpf`");
     configure(&mut account, mode, flows);
     account
@@ -147,7 +147,7 @@ fn account(mode: (&str, Clock, u8, u64), flows: u32) -> Account {
 
 /// The program without the cost of the clock: each reading is replaced by one of the kernel's
 /// ticks, which is a load.
-fn without_clock() -> Account {
+fn without_clock() -> AccountProgram {
     const READING: [u8; 8] = [0x85, 0, 0, 0, 5, 0, 0, 0];
     const TICKS: [u8; 8] = [0x85, 0, 0, 0, 118, 0, 0, 0];
     let mut octets = std::fs::read(ACCOUNT).expect("`cargo xtask build-ebpf` makes it");
@@ -162,7 +162,7 @@ fn without_clock() -> Account {
         replaced += 1;
     }
     assert!(replaced > 0, "the program calls bpf_ktime_get_ns");
-    let mut account = Account::load_object(
+    let mut account = AccountProgram::load_object(
         &octets,
         Sizes {
             flows: 1,
@@ -328,8 +328,8 @@ fn beside(before: &str) {
     };
     let object = std::fs::read(before).expect("VALIDATOR_BEFORE names an object of `account`");
     let mut builds = [
-        Account::load_object(&object, sizes).expect("an object of the same ABI"),
-        Account::load(sizes).expect("root, and the object of `cargo xtask build-ebpf`"),
+        AccountProgram::load_object(&object, sizes).expect("an object of the same ABI"),
+        AccountProgram::load(sizes).expect("root, and the object of `cargo xtask build-ebpf`"),
     ];
     println!(
         "{:36} {:>7} {:>7} {:>7}",

@@ -19,7 +19,7 @@ use nix::time::{ClockId, clock_gettime};
 use pfc_ebpf::abi::generate::{BATCH, LOOK, Worker};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{Account, Constant, Generator, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Constant, Generator, Sizes, XdpMode};
 use validator::driver::kernel::{clock, realtime};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Source, TrafficPlan};
@@ -163,7 +163,7 @@ fn paced(cpu: usize, flows: u16, frames: u64) {
 }
 
 struct Bench {
-    _tx: Account,
+    _tx: AccountProgram,
     generator: Arc<Generator>,
     constant: Constant,
     sender: LiveFrames,
@@ -191,7 +191,7 @@ impl Bench {
             length,
         };
         let flows: Vec<_> = (0..flows).map(flow).collect();
-        let mut tx = Account::attach(
+        let mut tx = AccountProgram::attach(
             "a",
             XdpMode::Driver,
             Sizes {

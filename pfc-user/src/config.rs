@@ -11,7 +11,7 @@ mod testbed;
 use std::borrow::Cow;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use plan::{IntervalTooLong, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
@@ -49,6 +49,17 @@ pub struct Config {
     pub testbed: Testbed,
     /// What to run.
     pub plan: Plan,
+    /// The programs say what they do with each frame.
+    pub trace: Option<TraceTo>,
+}
+
+/// Destination of the lines that programs write about frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceTo {
+    /// Standard error.
+    Terminal,
+    /// A file, made anew.
+    File(PathBuf),
 }
 
 /// What is wrong with the configuration, and where.
@@ -105,7 +116,11 @@ pub fn load(
     if let PlanChoice::Cases(ids) = choice {
         plan.cases = select(&plan.cases, ids)?;
     }
-    Ok(Config { testbed, plan })
+    Ok(Config {
+        testbed,
+        plan,
+        trace: None,
+    })
 }
 
 fn read(file: &str) -> Result<String, ConfigError> {

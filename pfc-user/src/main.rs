@@ -8,7 +8,7 @@ use clap::Parser;
 use validator::case::{CaseResult, Exit};
 use validator::check::{self, Depth};
 use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
-use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice};
+use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
@@ -106,13 +106,23 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
 
 fn run_cases(args: &RunArgs) -> Result<Exit> {
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
-    let config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
+    let mut config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
     if args.dry_run {
         return dry_run(&config);
     }
     let mut interrupt = Interrupt::install()?;
     let mut progress = Progress::on_stderr();
     let mut events = |event| progress.show(&event);
+    if args.trace {
+        config.trace = Some(match &args.out {
+            // Before the run, which writes lines from the beginning.
+            Some(dir) => {
+                report::make_directory(dir)?;
+                TraceTo::File(dir.join("trace.log"))
+            }
+            None => TraceTo::Terminal,
+        });
+    }
     let prepared = run::prepare(&config, &mut events)?;
     if let Some(dir) = &args.out {
         report::make_directory(dir)?;

@@ -169,7 +169,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     let mut found = Preflight::default();
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
-            let laid = Ports::lay(testbed)?;
+            let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
             found.ports = check::examine(&laid, testbed)?;
             let testbed = laid.open(testbed, sizes(config, testbed))?;
             check::note_tests(&mut found.ports, &testbed);

@@ -14,7 +14,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::link::{End, create_veth, drop_rises, statistics};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketError;
@@ -167,7 +167,7 @@ fn assert_covers(report: &StormReport, departures: &[(u64, Departure)], rate: Li
 struct Wire {
     near: Namespace,
     far: Namespace,
-    account: Account,
+    account: AccountProgram,
 }
 
 impl Wire {
@@ -181,7 +181,7 @@ impl Wire {
         create_veth(end(&near, "near", 1), end(&far, "far", 2), 1500).unwrap();
         let account = far
             .run(|| {
-                Account::attach(
+                AccountProgram::attach(
                     "far",
                     XdpMode::Driver,
                     Sizes {

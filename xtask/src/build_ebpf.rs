@@ -1,15 +1,18 @@
 //! `cargo xtask build-ebpf`: builds the XDP programs, and the validator that includes them.
 
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
 use crate::step::{self, step};
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Toolchain, without_outer_cargo};
 
 /// The programs, one object each.
 const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
+/// Programs with a variant that writes lines about frames, and its name.
+const TRACED: [(&str, &str); 2] = [("account", "account-traced"), ("watch", "watch-traced")];
 
 /// Builds the objects and `target/release/validator`.
 pub fn run(root: &Path) -> Result<()> {
@@ -30,12 +33,17 @@ pub fn run(root: &Path) -> Result<()> {
     })
 }
 
-/// Builds the objects and puts them where pfc-user's build script looks for them.
+/// Builds the objects and puts them where pfc-user's build script looks for them: first the variants
+/// that write lines about frames, for what stays in the build folder is the plain ones.
 pub fn object(root: &Path) -> Result<()> {
-    step("XDP programs", || build_objects(root))
+    step("XDP programs", || {
+        build_objects(root, "bpf,trace", &TRACED)?;
+        build_objects(root, "bpf", &PROGRAMS.map(|name| (name, name)))
+    })
 }
 
-fn build_objects(root: &Path) -> Result<()> {
+/// `programs`: names in the build folder, and as objects.
+fn build_objects(root: &Path, features: &str, programs: &[(&str, &str)]) -> Result<()> {
     let advice = "`cargo xtask setup` installs it; everything else can be built without";
     let Some(toolchain) = Toolchain::find() else {
         bail!("no Rust compiler here has the sources of core: {advice}")
@@ -60,7 +68,7 @@ fn build_objects(root: &Path) -> Result<()> {
         "pfc-ebpf",
         "--bins",
         "--features",
-        "bpf",
+        features,
     ]);
     cargo.args([
         "-Z",
@@ -88,12 +96,43 @@ fn build_objects(root: &Path) -> Result<()> {
     );
     step::run(&mut cargo)?;
     let built = root.join("target/ebpf").join(target).join("release");
-    PROGRAMS.iter().try_for_each(|program| {
-        copy_if_changed(
-            &built.join(program),
-            &root.join("target/ebpf-object").join(program),
-        )
+    let objects = root.join("target/ebpf-object");
+    programs.iter().try_for_each(|(program, object)| {
+        copy_if_changed(&built.join(program), &objects.join(object))
     })
+}
+
+/// The lints on the programs, type-checked for the host: their own target needs the sources of `core`
+/// in the version of the linter, which is seldom installed.
+pub fn lints(root: &Path) -> Command {
+    let mut cargo = step::cargo();
+    without_outer_cargo(&mut cargo).current_dir(root);
+    cargo.args([
+        "clippy",
+        "--package",
+        "pfc-ebpf",
+        "--lib",
+        "--bins",
+        "--features",
+        "bpf,trace",
+        "--target-dir",
+        "target/ebpf-clippy",
+        "--",
+        "-D",
+        "warnings",
+        // Registers of BPF have no names for their parts.
+        "-A",
+        "asm_sub_register",
+    ]);
+    // Inline assembly for BPF is unstable, and a program without std cannot unwind.
+    cargo
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_PROFILE_DEV_PANIC", "abort")
+        .env(
+            "RUSTFLAGS",
+            format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH),
+        );
+    cargo
 }
 
 /// Copies a file atomically. An equal file is left alone, so that cargo does not rebuild because of

@@ -99,6 +99,7 @@ impl Suite<'_> {
                     "warnings",
                 ],
             ),
+            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
             Part::new("validator-core for wasm32", portable::check(self.root)?),
             self.check(

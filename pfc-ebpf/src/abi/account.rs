@@ -1,8 +1,9 @@
 //! The contract between the XDP programs and userspace: map names, keys and values.
 //!
-//! Every value is plain old data of fixed layout, in the byte order of the host. Userspace writes [`Config`] with its
-//! [`ABI_VERSION`] and a program that was built for another one counts nothing; userspace checks the object's own
-//! [`super::ABI_SECTION`] at load time, so that a mismatch is an error and not a wrong count.
+//! Every value is plain old data of fixed layout, in the byte order of the host. Userspace writes
+//! [`Config`] with its [`ABI_VERSION`] and a program that was built for another one counts nothing;
+//! userspace checks the object's own [`super::ABI_SECTION`] at load time, so that a mismatch is an
+//! error and not a wrong count.
 
 mod control;
 
@@ -12,13 +13,15 @@ use super::Trust;
 use crate::stamp::Phase;
 use crate::wire::Malformed;
 
-/// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them means.
+/// Raised whenever a layout below changes, or one of [`super::generate`], or what a word in them
+/// means.
 pub const ABI_VERSION: u32 = 5;
 /// Flows that one object can account for.
 pub const MAX_FLOWS: u32 = 4096;
 /// Sequence numbers back in which a duplicate is told from a late frame.
 pub const SEEN_WINDOW: u64 = 1024;
-/// Buckets of the latency histogram: bucket n counts latencies of n significant bits in nanoseconds, the last all above.
+/// Buckets of the latency histogram: bucket n counts latencies of n significant bits in
+/// nanoseconds, the last all above.
 pub const LATENCY_BUCKETS: usize = 32;
 /// Octets kept of an offending frame.
 pub const SNAP_LEN: usize = 256;
@@ -31,25 +34,25 @@ pub mod name {
     pub const FLOWS: &str = "FLOWS";
     /// `PerCpuArray<FlowCounters>` by `flow * PHASES + phase`.
     pub const COUNTS: &str = "COUNTS";
-    /// `PerCpuArray<WindowCounters>` by `(now - epoch) / window`; arrivals after the last go into the last. Those of the present
-    /// window are in [`super::Local`] until it ends.
+    /// `PerCpuArray<WindowCounters>` by `(now - epoch) / window`; arrivals after the last go into
+    /// the last. Those of the present window are in [`super::Local`] until it ends.
     pub const WINDOWS: &str = "WINDOWS";
     /// `PerCpuArray<Port>`, one entry.
     pub const PORT: &str = "PORT";
-    /// `Array<[PauseState; 9]>` of one entry: by priority, the last for 802.3x; memory-mapped, so that a sender reads it without a
-    /// system call.
+    /// `Array<[PauseState; 9]>` of one entry: by priority, the last for 802.3x; memory-mapped, so
+    /// that a sender reads it without a system call.
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Arrival`].
     pub const ARRIVALS: &str = "ARRIVALS";
-    /// `Array<Control>`, a segment of equal length for each CPU, see [`super::Local`]; memory-mapped, so that it is read without
-    /// a system call.
+    /// `Array<Control>`, a segment of equal length for each CPU, see [`super::Local`];
+    /// memory-mapped, so that it is read without a system call.
     pub const CONTROLS: &str = "CONTROLS";
     /// Ring buffer of [`super::Offence`].
     pub const OFFENCES: &str = "OFFENCES";
 }
 
-/// Where the time of a test frame comes from whose flow and phase are not logged. Logged arrivals, PAUSE and PFC are always
-/// [`Clock::Exact`].
+/// Source of the time of a test frame whose flow and phase are not logged. Logged arrivals,
+/// PAUSE and PFC are always [`Clock::Exact`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -58,21 +61,24 @@ pub enum Clock {
     /// The clock is read for each frame.
     #[default]
     Exact = 0,
-    /// One reading serves up to [`BATCH`] frames, where all of these hold: the frames since the reading before came [`SPACING`]
-    /// apart or less in the mean; the frame's stamp is not later than the reading; and the kernel's tick has not come since.
+    /// One reading serves up to [`BATCH`] frames, where all of these hold: the frames since the
+    /// reading before came [`SPACING`] apart or less in the mean; the frame's stamp is not
+    /// later than the reading; and the kernel's tick has not come since.
     ///
-    /// So the arrival of at most [`BATCH`] - 1 frames in a row is told too early, by less than the frame's own latency and less
-    /// than a tick (1 to 10 ms), which shows in the latencies, in the first and last arrival and in the window. No frame is counted
-    /// otherwise than with [`Clock::Exact`].
+    /// So the arrival of at most [`BATCH`] - 1 frames in a row is told too early, by less than the
+    /// frame's own latency and less than a tick (1 to 10 ms), which shows in the latencies, in
+    /// the first and last arrival and in the window. No frame is counted otherwise than with
+    /// [`Clock::Exact`].
     Batched = 1,
 }
 
 /// Frames that one reading of [`Clock::Batched`] serves at most.
 pub const BATCH: u64 = 8;
-/// Mean time between frames up to which [`Clock::Batched`] serves several with one reading, in nanoseconds: 500 kframe/s.
+/// Mean time between frames up to which [`Clock::Batched`] serves several with one reading, in
+/// nanoseconds: 500 kframe/s.
 pub const SPACING: u64 = 2000;
 
-/// What a program needs to know; written before the frames of a repetition.
+/// Configuration of a program; written before the frames of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
@@ -86,7 +92,8 @@ pub struct Config {
     pub window: u64,
     /// Windows in use, not 0.
     pub windows: u32,
-    /// Only frames stamped with this run are accounted; others count as [`PortCounters::foreign_run`].
+    /// Only frames stamped with this run are accounted; others count as
+    /// [`PortCounters::foreign_run`].
     pub run: u16,
     /// A [`Trust`].
     pub trust: u8,
@@ -96,13 +103,16 @@ pub struct Config {
     pub line_rate: u64,
     /// Of `line_rate`: [`crate::units::LineRate::quantum`].
     pub quantum: u64,
-    /// Source address of the tester's own PAUSE/PFC frames: seen at a receiving port they were forwarded.
+    /// Source address of the tester's own PAUSE/PFC frames: seen at a receiving port they were
+    /// forwarded.
     pub storm_source: [u8; 6],
-    /// 1: never do two CPUs run the program at once, so that what they share needs no atomic operations.
+    /// 1: never do two CPUs run the program at once, so that what they share needs no atomic
+    /// operations.
     pub exclusive: u8,
     /// Padding.
     pub _pad: u8,
-    /// The UDP checksum is verified of one frame in so many, see [`crate::stamp::is_sampled`]: a power of two, 1 for all of them.
+    /// The UDP checksum is verified of one frame in so many, see [`crate::stamp::is_sampled`]: a
+    /// power of two, 1 for all of them.
     pub verify_every: u64,
     /// Priority by DSCP; userspace alone needs it.
     pub dscp_to_priority: [u8; 64],
@@ -135,7 +145,7 @@ impl Default for Config {
     }
 }
 
-/// What is expected of a flow's frames.
+/// Expected marks of a flow's frames, and how they are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlowConfig {
@@ -153,19 +163,21 @@ pub struct FlowConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
-    /// What is expected.
+    /// Expected marks.
     pub config: FlowConfig,
     /// Padding.
     pub _pad: [u8; 4],
     /// The highest sequence seen plus one (`NextExp` of RFC 4737).
     pub next: u64,
-    /// Padding. With it flows are no power of two apart, so that equal places of several are in different sets of a cache.
+    /// Padding. With it flows are no power of two apart, so that equal places of several are in
+    /// different sets of a cache.
     pub _pad2: [u64; 6],
     /// By `sequence % SEEN_WINDOW`: the last sequence seen there plus one.
     pub seen: [u64; SEEN_WINDOW as usize],
 }
 
-/// Exact counts of one flow in one phase, on one CPU. Times are CLOCK_MONOTONIC nanoseconds, of the [`Clock`] that is configured.
+/// Exact counts of one flow in one phase, on one CPU. Times are CLOCK_MONOTONIC nanoseconds, of the
+/// [`Clock`] that is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlowCounters {
@@ -191,7 +203,8 @@ pub struct FlowCounters {
     pub duplicate: u64,
     /// Distinct frames that came after a later one (RFC 4737, 3.3: `s < NextExp`).
     pub reordered: u64,
-    /// Frames more than [`SEEN_WINDOW`] behind: late or duplicate cannot be told; counted here alone.
+    /// Frames more than [`SEEN_WINDOW`] behind: late or duplicate cannot be told; counted here
+    /// alone.
     pub beyond_window: u64,
     /// Frames whose DSCP or PCP is not what was sent; counted as received (or duplicate) too.
     pub remarked: u64,
@@ -207,17 +220,17 @@ pub struct WindowCounters {
     pub frames: [u32; 8],
 }
 
-/// What the program keeps of a port on one CPU.
+/// The program's value for a port on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Port {
-    /// What it remembers.
+    /// State from frame to frame.
     pub local: Local,
-    /// What it counts.
+    /// Counts.
     pub counters: PortCounters,
 }
 
-/// What the program remembers from frame to frame, on one CPU.
+/// State of the program from frame to frame, on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Local {
@@ -229,7 +242,7 @@ pub struct Local {
     pub serves: u64,
     /// Frames of these that have not come yet.
     pub left: u64,
-    /// When the present window ends; 0: not known.
+    /// End of the present window; 0: not known.
     pub window_end: u64,
     /// The present window.
     pub window: u32,
@@ -239,11 +252,12 @@ pub struct Local {
     pub log_end: u32,
     /// Bucket of the last latency, less 1; 0 at first.
     pub bucket: u32,
-    /// What is counted in the present window, which goes to WINDOWS when it ends.
+    /// Counts of the present window, which go to WINDOWS when it ends.
     pub present: WindowCounters,
 }
 
-/// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`, `malformed`, `pause` and `pfc`.
+/// Counts of a port, on one CPU. Each frame raises one of `test_frames`, `foreign_run`, `other`,
+/// `malformed`, `pause` and `pfc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PortCounters {
@@ -317,7 +331,8 @@ impl PortCounters {
         self.by_pcp.iter().sum()
     }
 
-    /// Frames by priority, as `config` tells it: of IP frames where the DSCP is trusted, else of tagged frames.
+    /// Frames by priority, as `config` tells it: of IP frames where the DSCP is trusted, else of
+    /// tagged frames.
     pub fn by_priority(&self, config: &Config) -> [u64; 8] {
         if config.trust == Trust::Pcp as u8 {
             return self.by_pcp;
@@ -348,7 +363,7 @@ pub struct Arrival {
     pub _pad: u8,
 }
 
-/// Why a frame was kept.
+/// The reason for keeping a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]

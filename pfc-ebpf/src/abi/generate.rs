@@ -1,27 +1,32 @@
-//! The contract between the XDP program `generate`, which makes test frames in the kernel, and userspace; and the part of its
-//! work that is arithmetic alone, which userspace shares.
+//! The contract between the XDP program `generate`, which makes test frames in the kernel, and
+//! userspace; and the part of its work that is arithmetic alone, which userspace shares.
 //!
-//! The program runs once for every frame that may leave (BPF_PROG_RUN with live frames), in batches of [`BATCH`]. A worker is
-//! a CPU that runs it; the flows of a worker lie side by side and are its alone. All values are made of 64-bit words, so that
-//! userspace reads and writes them through memory.
+//! The program runs once for every frame that may leave (BPF_PROG_RUN with live frames), in batches
+//! of [`BATCH`]. A worker is a CPU that runs it; the flows of a worker lie side by side and are its
+//! alone. All values are made of 64-bit words, so that userspace reads and writes them through
+//! memory.
 
 use crate::pacing::{Bucket, BurstMeter};
 
 /// Runs in a batch: what the program lets go in one reaches the device at its end at the latest.
 pub const BATCH: u32 = 64;
-/// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches others may have the CPU.
+/// Runs in a batch where the rate leaves the time for it; divides [`BATCH`]. Between two batches
+/// others may have the CPU.
 pub const SHORT_BATCH: u32 = 8;
-/// Runs after which the program looks at the clock, and for PFC that has come; also whenever nothing was due. Divides both batches,
-/// so that each begins with a look: between batches others may have had the CPU.
+/// Runs after which the program looks at the clock, and for PFC that has come; also whenever
+/// nothing was due. Divides both batches, so that each begins with a look: between batches others
+/// may have had the CPU.
 pub const LOOK: u64 = 8;
 const _: () = assert!(BATCH.is_power_of_two() && SHORT_BATCH.is_power_of_two());
 const _: () =
     assert!(BATCH.is_multiple_of(SHORT_BATCH) && (SHORT_BATCH as u64).is_multiple_of(LOOK));
 /// Flows that a run looks at before it lets the frame go unsent.
 pub const SCAN: u64 = 16;
-/// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word. Nanoseconds.
+/// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word.
+/// Nanoseconds.
 pub const STALL: u64 = 500_000;
-/// Octets at the start of a frame that the program writes every time: all headers and the longest stamp fit.
+/// Octets at the start of a frame that the program writes every time: all headers and the longest
+/// stamp fit.
 pub const BLOCK: usize = 88;
 /// The shortest frame: IPv4, no tag, a stamp.
 pub const SHORTEST: usize = 64;
@@ -44,7 +49,7 @@ pub mod name {
     pub const SPANS: &str = "GENERATE_SPANS";
 }
 
-/// What all workers go by during a burst.
+/// Settings of all workers during a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
@@ -64,7 +69,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
-    /// When, by the clock of its priority.
+    /// The schedule, by the clock of its priority.
     pub bucket: Bucket,
     /// Sequence number of the next frame.
     pub sequence: u64,
@@ -76,13 +81,13 @@ pub struct Flow {
     pub length: u16,
     /// Octets that its frames are shorter than the longest.
     pub trim: u16,
-    /// Where the sequence number is, at most [`BLOCK`] - [`VARIABLE`].
+    /// Offset of the sequence number, at most [`BLOCK`] - [`VARIABLE`].
     pub variable_at: u16,
     /// Stamp of the last frame.
     pub last: u64,
-    /// Bits of layer 1 in a frame, times [`SECOND`].
+    /// Bits of layer 1 in a frame, times [`crate::pacing::SECOND`].
     pub cost: u64,
-    /// What a frame adds to [`Worker::batch`]: [`batch::frame`].
+    /// Increment of [`Worker::batch`] for a frame: [`batch::frame`].
     pub share: u64,
     /// Sum of the stamp's words before the sequence number.
     pub sum: u64,
@@ -115,11 +120,11 @@ pub struct Worker {
     pub now_sum: u64,
     /// Frames let go that have not reached the device yet.
     pub pending: u64,
-    /// How far the clock of each priority is behind `now`; [`HELD`]: it is paused.
+    /// Lag of each priority's clock behind `now`; [`HELD`]: it is paused.
     pub behind: [u64; 8],
     /// Largest burst of its flows.
     pub excess: BurstMeter,
-    /// What a flow may catch up with at most, nanoseconds at its rate.
+    /// The most that a flow may catch up with, in nanoseconds at its rate.
     pub max_lateness: u64,
     /// Bit per priority that PFC is honoured for.
     pub honoured: u64,
@@ -131,17 +136,19 @@ pub struct Worker {
     pub leads: u64,
     /// Bit per priority: paused at the last look.
     pub paused: u64,
-    /// What left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one word, for each frame counts.
+    /// Frames that left in this batch, by priority: [`batch::frames`] and [`batch::octets`] in one
+    /// word, for each frame counts.
     pub batch: [u64; 8],
-    /// Frames of the present window by priority that are not yet in OFFERED; those of the batch are not among them.
+    /// Frames of the present window by priority that are not yet in OFFERED; those of the batch
+    /// are not among them.
     pub offered: [u64; 8],
     /// Octets of the batch before.
     pub octets_before: [u64; 8],
-    /// When the batch began.
+    /// Begin of the batch.
     pub batch_from: u64,
     /// Window of the last look.
     pub window: u64,
-    /// When the next one begins.
+    /// Begin of the next one.
     pub window_ends: u64,
     /// The pause that `overrun` is about, by priority: when it began.
     pub overrun_since: [u64; 8],
@@ -182,16 +189,18 @@ pub mod batch {
 /// [`Worker::behind`] of a priority that is paused: none of its frames is ever due.
 pub const HELD: u64 = 1 << 62;
 
-/// Clocks of the priorities, which stand still while PFC pauses a priority: what the DUT asked us not to send is not owed
-/// afterwards. Kept by one worker, so that all are of one mind on how long that was (see [`withheld`]).
+/// Clocks of the priorities, which stand still while PFC pauses a priority: what the DUT asked us
+/// not to send is not owed afterwards. Kept by one worker, so that all are of one mind on how long
+/// that was (see [`crate::pacing::withheld`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lanes {
-    /// Up to when they are kept; later, nothing stood still since. Written after `behind` and read before it: who reads both in between waits longer, not shorter.
+    /// Up to when they are kept; later, nothing stood still since. Written after `behind` and read
+    /// before it: who reads both in between waits longer, not shorter.
     pub at: u64,
     /// For how long each has stood still.
     pub behind: [u64; 8],
-    /// Since when, up to `at`, where the record of that is still to be made; 0 where not.
+    /// Begin of a span up to `at` whose record is still to be made; 0 without one.
     pub open: [u64; 8],
 }
 
@@ -218,8 +227,8 @@ pub const fn words(value: u64) -> u64 {
     (value >> 32 & 0xffff) + (value >> 16 & 0xffff) + (value & 0xffff)
 }
 
-/// The last [`VARIABLE`] octets of a stamp: what stands in its first eight, and what stands in its last eight. `sum` is that of
-/// the words before, `time_sum` that of `time`.
+/// The last [`VARIABLE`] octets of a stamp: what stands in its first eight, and what stands in its
+/// last eight. `sum` is that of the words before, `time_sum` that of `time`.
 #[inline(always)]
 pub const fn variable(sum: u64, sequence: u64, time: u64, time_sum: u64) -> [u64; 2] {
     let sum = sum + words(sequence) + time_sum;

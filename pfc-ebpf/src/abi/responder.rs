@@ -1,4 +1,5 @@
-//! The contract between the XDP program `responder` and userspace: the silent responder of the RC cases.
+//! The contract between the XDP program `responder` and userspace: the silent responder of the RC
+//! cases.
 
 /// Raised whenever a layout below changes.
 pub const ABI_VERSION: u32 = 1;
@@ -15,13 +16,14 @@ pub mod name {
     pub const RECORDS: &str = "RECORDS";
 }
 
-/// What the program needs to know.
+/// Configuration of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
     /// [`ABI_VERSION`] of the writer; 0 (never written) lets everything pass.
     pub abi: u32,
-    /// The tester's queue pair (24 bits): RoCEv2 packets for it are dropped and recorded, all else passes.
+    /// The tester's queue pair (24 bits): RoCEv2 packets for it are dropped and recorded, all else
+    /// passes.
     pub queue_pair: u32,
 }
 

@@ -1,12 +1,13 @@
-//! The contract between the programs of `watch` and userspace, and what they read and count of a frame: all that passes a port,
-//! by whomever it was sent.
+//! The contract between the programs of `watch` and userspace, and what they read and count of a
+//! frame: all that passes a port, by whomever it was sent.
 
 use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes.
 pub const ABI_VERSION: u32 = 1;
-/// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More than any MAC control frame has.
+/// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More
+/// than any MAC control frame has.
 pub const HEADERS: usize = 112;
 
 /// Names of the maps in the object.
@@ -15,7 +16,8 @@ pub mod name {
     pub const CONFIG: &str = "CONFIG";
     /// `PerCpuArray<Counters>`, one entry.
     pub const COUNTERS: &str = "COUNTERS";
-    /// `Array<PauseClock>` by priority, entry 8 for 802.3x; memory-mapped, to be read without a system call.
+    /// `Array<PauseClock>` by priority, entry 8 for 802.3x; memory-mapped, to be read without a
+    /// system call.
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Control`].
     pub const CONTROLS: &str = "CONTROLS";
@@ -25,11 +27,12 @@ pub mod name {
     pub const TAKEN: &str = "TAKEN";
     /// `Array<FlowState>` by place.
     pub const STATES: &str = "STATES";
-    /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number seen there plus one.
+    /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number
+    /// seen there plus one.
     pub const SEEN: &str = "SEEN";
 }
 
-/// What a program needs to know.
+/// Configuration of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
@@ -41,7 +44,8 @@ pub struct Config {
     pub capture: u8,
     /// Padding.
     pub _pad: [u8; 2],
-    /// Flows of test frames that are told apart, by run and flow; 0: their stamps are only counted.
+    /// Flows of test frames that are told apart, by run and flow; 0: their stamps are only
+    /// counted.
     pub flows: u32,
     /// Padding.
     pub _pad2: u32,
@@ -87,7 +91,8 @@ pub struct Counters {
     pub total: Volume,
     /// Frames by the priority that [`Config::trust`] gives.
     pub by_priority: [Volume; 8],
-    /// Frames that have none: no IP where the DSCP is trusted, no tag where the PCP is; and those that could not be read.
+    /// Frames that have none: no IP where the DSCP is trusted, no tag where the PCP is; and those
+    /// that could not be read.
     pub no_priority: Volume,
     /// IP frames by DSCP.
     pub by_dscp: [Volume; 64],
@@ -99,7 +104,8 @@ pub struct Counters {
     pub by_ecn: [u64; 4],
     /// Frames with CE by priority.
     pub ce: [u64; 8],
-    /// Frames that could not be read, by [`Malformed`]. [`Malformed::Stamp`] stays 0: no port is the tester's own here.
+    /// Frames that could not be read, by [`Malformed`]. [`Malformed::Stamp`] stays 0: no port is
+    /// the tester's own here.
     pub malformed: [u64; Malformed::COUNT],
     /// 802.3x PAUSE.
     pub pause: ClassCounters,
@@ -123,7 +129,7 @@ pub struct Counters {
     pub controls_lost: u64,
 }
 
-/// How long a class has been paused.
+/// Time for which a class has been paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PauseClock {
@@ -131,7 +137,7 @@ pub struct PauseClock {
     pub paused: u64,
     /// Arrival of the last frame that addressed the class, CLOCK_MONOTONIC nanoseconds.
     pub at: u64,
-    /// When the pause that it began ends.
+    /// End of the pause that it began.
     pub until: u64,
 }
 
@@ -149,7 +155,8 @@ pub const fn flow_key(stamp: &Stamp) -> u32 {
     (stamp.run as u32) << 16 | stamp.flow as u32
 }
 
-/// The sequence numbers of a flow of test frames. Words are only ever raised or added to, so that several CPUs may.
+/// The sequence numbers of a flow of test frames. Words are only ever raised or added to, so that
+/// several CPUs may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlowState {
@@ -161,7 +168,8 @@ pub struct FlowState {
     pub distinct: u64,
     /// Frames whose sequence number had been seen.
     pub duplicate: u64,
-    /// Frames more than [`crate::abi::account::SEEN_WINDOW`] behind: late or duplicate cannot be told.
+    /// Frames more than [`crate::abi::account::SEEN_WINDOW`] behind: late or duplicate cannot be
+    /// told.
     pub beyond_window: u64,
     /// Priority of the last frame; 8 where it has none.
     pub priority: u64,
@@ -175,7 +183,8 @@ pub struct Control {
     pub time: u64,
     /// Octets of the frame, without FCS and without the tag below.
     pub length: u32,
-    /// TPID of the tag that stood beside the frame, between its source address and what follows; 0 where there was none.
+    /// TPID of the tag that stood beside the frame, between its source address and what follows; 0
+    /// where there was none.
     pub tpid: u16,
     /// The tag's TCI.
     pub tci: u16,

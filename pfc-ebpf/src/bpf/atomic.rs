@@ -1,4 +1,5 @@
-//! Atomic operations of BPF (Linux 5.12), which the compiler's own intrinsics do not reach on this target.
+//! Atomic operations of BPF (Linux 5.12), which the compiler's own intrinsics do not reach on this
+//! target.
 
 use core::arch::asm;
 use core::ptr;
@@ -26,13 +27,18 @@ pub unsafe fn compare_exchange(at: *mut u64, old: u64, new: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     // SAFETY: as the caller says.
     unsafe {
-        asm!("r0 = cmpxchg_64({0} + 0, r0, {1})", in(reg) at, in(reg) new, inlateout("r0") old => found)
+        asm!(
+            "r0 = cmpxchg_64({0} + 0, r0, {1})",
+            in(reg) at,
+            in(reg) new,
+            inlateout("r0") old => found
+        )
     };
     found
 }
 
-/// Raises `*at` to `value` unless it is as high already; returns what was there before. `exclusive`: no other CPU does so at the
-/// same time.
+/// Raises `*at` to `value` unless it is as high already; returns what was there before.
+/// `exclusive`: no other CPU does so at the same time.
 ///
 /// # Safety
 /// `at` points to an aligned value of a map.

@@ -1,4 +1,5 @@
-//! A packet as the wire parsers want it: each access checked against its end, in the form that the verifier follows.
+//! A packet as the wire parsers want it: each access checked against its end, in the form that the
+//! verifier follows.
 
 use crate::bpf::verifier::opaque;
 use crate::wire::{MAX_SUM, Octets, Part, fold};
@@ -39,8 +40,9 @@ impl Packet {
 #[derive(Clone, Copy)]
 pub struct At<const N: usize>(usize);
 
-/// Loads a number from wherever it stands, in one instruction. The compiler would put it together octet by octet, because BPF
-/// as such knows no unaligned access; the kernel allows it in packets where the machine is good at it.
+/// Loads a number from wherever it stands, in one instruction. The compiler would put it together
+/// octet by octet, because BPF as such knows no unaligned access; the kernel allows it in packets
+/// where the machine is good at it.
 #[cfg(any(
     bpf_target_arch = "x86_64",
     bpf_target_arch = "aarch64",
@@ -50,9 +52,16 @@ pub struct At<const N: usize>(usize);
 macro_rules! load {
     ($number:ty, $instruction:literal, $at:expr, $offset:ident) => {{
         let found: u64;
-        // SAFETY: reads octets of the packet; the verifier checks that they are. Such a load clears what is above them.
+        // SAFETY: reads octets of the packet, as the verifier checks. Such a load clears the bits
+        // above them.
         unsafe {
-            asm!($instruction, lateout(reg) found, in(reg) $at, at = const $offset, options(pure, readonly, nostack, preserves_flags));
+            asm!(
+                $instruction,
+                lateout(reg) found,
+                in(reg) $at,
+                at = const $offset,
+                options(pure, readonly, nostack, preserves_flags)
+            );
             assert_unchecked(found <= <$number>::MAX as u64);
         };
         found as $number
@@ -151,7 +160,8 @@ impl Octets for Packet {
     }
 }
 
-/// Adds the `N` octets (a multiple of four) at `at` to `sum`, or returns from the function where the packet ends before them.
+/// Adds the `N` octets (a multiple of four) at `at` to `sum`, or returns from the function where
+/// the packet ends before them.
 macro_rules! add {
     ($sum:ident, $at:expr, $octets:expr, $end:ident) => {{
         let at = opaque($at);
@@ -164,11 +174,14 @@ macro_rules! add {
     }};
 }
 
-/// The ones-complement sum of `length` octets from `offset`, in the byte order of the machine; [`NONE`] where there is none.
+/// The ones-complement sum of `length` octets from `offset`, in the byte order of the machine;
+/// [`NONE`] where there is none.
 ///
-/// A function of its own, for the verifier to walk once a call and not once a path. The helper wants sizes that the
-/// verifier knows, so that what is left after whole chunks is added by halves; below 256 octets a call costs more than it saves. Each position is made anew from `length` and
-/// not carried on from the one before, so that the paths into a step look alike and are not walked again.
+/// A function of its own, for the verifier to walk once a call and not once a path. The helper
+/// wants sizes that the verifier knows, so that what is left after whole chunks is added by halves;
+/// below 256 octets a call costs more than it saves. Each position is made anew from `length` and
+/// not carried on from the one before, so that the paths into a step look alike and are not walked
+/// again.
 #[inline(never)]
 fn sum(ctx: *mut xdp_md, offset: usize, length: usize) -> u64 {
     if offset > MAX_OFFSET || length > MAX_SUM {
@@ -200,7 +213,10 @@ fn sum(ctx: *mut xdp_md, offset: usize, length: usize) -> u64 {
             }
         };
     }
-    rest!(128: 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60 64 68 72 76 80 84 88 92 96 100 104 108 112 116 120 124);
+    rest!(
+        128: 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60 64 68 72 76 80 84 88 92 96 100 104 108 112
+        116 120 124
+    );
     rest!(64: 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60);
     rest!(32: 0 4 8 12 16 20 24 28);
     rest!(16: 0 4 8 12);

@@ -1,8 +1,9 @@
 //! Lengths, positions and bounds in forms that every verifier of the kernel range follows.
 //!
-//! `cargo xtask lab kernel` loads the programs on each kernel of the range. What the compiler proves
-//! about a number it leaves out of the program, and the verifier then has to prove it again, which
-//! older ones cannot. These helpers state a bound in instructions that the compiler cannot remove.
+//! `cargo xtask lab kernel` loads the programs on each kernel of the range. What the compiler
+//! proves about a number it leaves out of the program, and the verifier then has to prove it again,
+//! which older ones cannot. These helpers state a bound in instructions that the compiler cannot
+//! remove.
 
 use core::arch::asm;
 use core::hint::assert_unchecked;

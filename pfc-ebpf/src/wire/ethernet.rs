@@ -12,14 +12,14 @@ pub const IPV4: u16 = 0x0800;
 pub const IPV6: u16 = 0x86dd;
 /// EtherType of MAC control frames (IEEE 802.3, 31.4.1.3).
 pub const MAC_CONTROL: u16 = 0x8808;
-/// Where the source address stands.
+/// Offset of the source address.
 pub const SOURCE: usize = 6;
 /// Length of the header without tags.
 pub const LEN: usize = TYPE + 2;
-/// Where the first tag or the EtherType stands.
+/// Offset of the first tag, or of the EtherType.
 pub const TYPE: usize = 12;
 
-/// What stands before the payload, beside the addresses.
+/// Fields before the payload, beside the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// VLAN tags: 0 to 2.
@@ -28,7 +28,7 @@ pub struct Header {
     pub pcp: u8,
     /// EtherType of the payload, or the length field of an IEEE 802.3 frame (below 0x0600).
     pub ethertype: u16,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload: usize,
 }
 

@@ -11,10 +11,10 @@ const IPV6_LEN: usize = 40;
 /// More-fragments bit and fragment offset, beside the reserved and the don't-fragment bits.
 const FRAGMENT: u16 = 0x3fff;
 
-/// What a checksum of the payload covers of the header.
+/// Part of the IP header that a checksum of the payload covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where source and destination stand, one after the other.
+    /// Offset of source and destination, one after the other.
     pub at: usize,
     /// Octets of both: 8 or 32.
     pub length: usize,
@@ -31,7 +31,7 @@ pub struct Header {
     pub fragment: bool,
     /// Source and destination address.
     pub addresses: Addresses,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload: usize,
     /// Octets of payload, all of them in the frame.
     pub length: usize,
@@ -63,7 +63,8 @@ pub fn parse_v4(frame: &(impl Octets + ?Sized), at: usize) -> Result<Header, Mal
     read_v4(frame, fixed, at, header)
 }
 
-/// Reads the IPv4 header `fixed`, which stands at `at`, if it has no options; `None`: it has some, or is none.
+/// Reads the IPv4 header `fixed`, which stands at `at`, if it has no options; `None`: it has some,
+/// or is none.
 #[inline(always)]
 pub fn parse_plain_v4(
     frame: &(impl Octets + ?Sized),
@@ -118,7 +119,7 @@ fn read_v4(
     })
 }
 
-/// What is wrong with an IPv4 header that is cut short.
+/// The defect of an IPv4 header that is cut short.
 #[inline(always)]
 fn short(frame: &(impl Octets + ?Sized), at: usize) -> Malformed {
     match frame.part::<2>(at) {

@@ -1,4 +1,5 @@
-//! MAC control frames: PAUSE (IEEE 802.3, Annex 31B) and PFC (IEEE 802.3, Annex 31D; IEEE 802.1Qbb).
+//! MAC control frames: PAUSE (IEEE 802.3, Annex 31B) and PFC (IEEE 802.3, Annex 31D; IEEE
+//! 802.1Qbb).
 
 use super::{Malformed, Octets, Part, ethernet};
 use crate::units::{Priority, Quanta};
@@ -11,14 +12,14 @@ pub const PAUSE: u16 = 0x0001;
 pub const PFC: u16 = 0x0101;
 /// Length of a frame that is sent: the shortest that Ethernet knows, without FCS.
 pub const LEN: usize = 60;
-/// Where the opcode stands: such frames carry no tag.
+/// Offset of the opcode: such frames carry no tag.
 const OPCODE: usize = 14;
-/// Where the time of PAUSE and the class-enable vector of PFC stand.
+/// Offset of the time of PAUSE, and of the class-enable vector of PFC.
 const OPERANDS: usize = OPCODE + 2;
-/// Where the times of PFC stand.
+/// Offset of the times of PFC.
 pub const TIMES: usize = OPERANDS + 2;
 
-/// What a PAUSE or PFC frame says. Times are in quanta of 512 bit times.
+/// Content of a PAUSE or PFC frame. Times are in quanta of 512 bit times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacControl {
     /// Pauses the whole link.
@@ -62,7 +63,8 @@ impl MacControl {
         }
     }
 
-    /// Reads an untagged frame of EtherType 0x8808. One that is not padded to the minimal length is taken, as MACs do.
+    /// Reads an untagged frame of EtherType 0x8808. One that is not padded to the minimal length is
+    /// taken, as MACs do.
     #[inline(always)]
     pub fn parse(frame: &(impl Octets + ?Sized)) -> Result<Self, Malformed> {
         let opcode = frame.word(OPCODE).ok_or(Malformed::ControlTruncated)?;
@@ -130,8 +132,8 @@ mod tests {
     /// Source address of the MAC that made [`GOLDEN`].
     const MAC: [u8; 6] = [0x5a, 0x51, 0x52, 0x53, 0x54, 0x55];
 
-    /// Frames as two independent open hardware MACs sent them (register-transfer simulation), FCS taken off: the octets up
-    /// to the padding, which is zero, and their meaning.
+    /// Frames as two independent open hardware MACs sent them (register-transfer simulation), FCS
+    /// taken off: the octets up to the padding, which is zero, and their meaning.
     fn golden() -> Vec<([u8; 6], &'static str, MacControl)> {
         let times = [40960, 40961, 40962, 40963, 40964, 40965, 40966, 40967];
         vec![

@@ -1,6 +1,6 @@
 //! Reasons why a frame cannot be read.
 
-/// Why a frame could not be read; indexes the counters of malformed frames.
+/// The defect of a frame that could not be read; indexes the counters of malformed frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -24,7 +24,8 @@ pub enum Malformed {
     ControlOpcode = 7,
     /// A MAC control frame behind a VLAN tag: MACs ignore these.
     ControlTagged = 8,
-    /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as PAUSE/PFC.
+    /// A PAUSE/PFC frame whose destination is not 01-80-C2-00-00-01: counted apart, not as
+    /// PAUSE/PFC.
     ControlDestination = 9,
     /// A frame to the test port whose stamp is damaged: cannot be attributed to a flow.
     Stamp = 10,
@@ -33,7 +34,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// Whether it is a MAC control frame.
+    /// True if it is a MAC control frame.
     pub const fn is_control(self) -> bool {
         matches!(
             self,
@@ -44,13 +45,13 @@ impl Malformed {
         )
     }
 
-    /// Whether the frame belongs to the test in spite of it.
+    /// True if the frame belongs to the test in spite of it.
     #[inline(always)]
     pub const fn is_consumed(self) -> bool {
         self.is_control() || matches!(self, Self::Stamp)
     }
 
-    /// How many reasons there are.
+    /// Number of defects.
     pub const COUNT: usize = 12;
 
     /// All reasons, in the order of their numbers.

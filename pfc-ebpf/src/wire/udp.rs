@@ -36,10 +36,11 @@ pub fn read(header: impl Part, ip: &ip::Header) -> Result<Header, Malformed> {
     })
 }
 
-/// Whether the datagram is as its sender made it, by its checksum over the pseudo header and all of it.
+/// True if the checksum over the pseudo header and the whole datagram is right.
 ///
-/// Zero, by which a sender says that there is no checksum, is not taken: every test frame is sent with one, so that zero
-/// was written on the way. Nor is a datagram longer than [`super::MAX_SUM`] less the addresses.
+/// Zero, by which a sender says that there is no checksum, is not taken: every test frame is sent
+/// with one, so that zero was written on the way. Nor is a datagram longer than [`super::MAX_SUM`]
+/// less the addresses.
 #[inline(always)]
 pub fn is_intact(frame: &(impl Octets + ?Sized), ip: &ip::Header, udp: &Header) -> bool {
     let sum = if ip.addresses.at + ip.addresses.length == ip.payload {
@@ -62,8 +63,9 @@ pub fn is_intact(frame: &(impl Octets + ?Sized), ip: &ip::Header, udp: &Header) 
 mod tests {
     use super::*;
 
-    // Source 0a000001, destination 0a000002, then a datagram with the odd payload 01 02 03; the sum was worked out by hand:
-    // 0a00+0001+0a00+0002+0011+000b + 04d2+c350+000b+0102+0300 = e04e, so that the checksum is 1fb1.
+    // Source 0a000001, destination 0a000002, then a datagram with the odd payload 01 02 03; the sum
+    // was worked out by hand: 0a00+0001+0a00+0002+0011+000b + 04d2+c350+000b+0102+0300 = e04e,
+    // so that the checksum is 1fb1.
     const PACKET: [u8; 19] = [
         10, 0, 0, 1, 10, 0, 0, 2, 0x04, 0xd2, 0xc3, 0x50, 0, 11, 0x1f, 0xb1, 1, 2, 3,
     ];

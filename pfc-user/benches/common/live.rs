@@ -1,7 +1,7 @@
 //! The fast sender for benchmarks: with a program of its own on the port.
 
 use anyhow::Result;
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use validator::plan::Nanos;
@@ -9,7 +9,7 @@ use validator::plan::Nanos;
 /// Live frames, and the program of their port.
 struct Live {
     source: LiveFrames,
-    _port: Account,
+    _port: AccountProgram,
 }
 
 /// Opens live frames on these CPUs, in the network namespace of the port.
@@ -26,7 +26,7 @@ pub fn live(
         flows: plan.flows.len() as u32,
         windows: plan.windows as u32,
     };
-    let mut port = Account::attach(plan.interface, XdpMode::Driver, sizes)?;
+    let mut port = AccountProgram::attach(plan.interface, XdpMode::Driver, sizes)?;
     let source = LiveFrames::open(plan, port.generator()?, cpus, unaware)?;
     Ok(Box::new(Live {
         source,

@@ -12,7 +12,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::{clock, realtime};
@@ -80,8 +80,8 @@ impl Load {
 /// Two ports and their other ends, each with the program `account`.
 pub struct Lab {
     tester: Namespace,
-    pub storm: Account,
-    data: Account,
+    pub storm: AccountProgram,
+    data: AccountProgram,
     _far: Namespace,
 }
 
@@ -115,7 +115,7 @@ impl Lab {
             let _ = queued
                 .inspect_err(|error| REPORT.skip("a queue for each CPU", &format!("{error:#}")));
             accounts.push(far.run(|| {
-                Account::attach(
+                AccountProgram::attach(
                     far_name,
                     XdpMode::Driver,
                     Sizes {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::UsageWho;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
-use validator::driver::bpf::Account;
+use validator::driver::bpf::AccountProgram;
 use validator::driver::kernel::{clock, realtime};
 
 use super::link;
@@ -155,7 +155,7 @@ fn xdp_trafficgen(job: &Job) -> Result<Command> {
 impl Peer {
     /// Sends the job in the calling thread's namespace to our program, whose counter gives the
     /// rate.
-    pub fn send(&self, job: &Job, receiver: &Account) -> Result<Sent> {
+    pub fn send(&self, job: &Job, receiver: &AccountProgram) -> Result<Sent> {
         let mut command = (self.command)(job)?;
         let said = job.folder.join("said");
         let (out, error) = (

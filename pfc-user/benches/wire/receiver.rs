@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::live::pfc::effort;
 
@@ -95,7 +95,7 @@ impl Kind {
 
 /// A working receiver. Dropping it removes it.
 pub enum Receiver {
-    Account(Box<Account>),
+    Account(Box<AccountProgram>),
     Drop {
         before: Counters,
         _object: Box<Ebpf>,
@@ -145,10 +145,10 @@ pub fn effort_of(load: &Load) -> (Clock, u64) {
 
 /// Prepares our program at the receiving end for `load`, with the clock, and one in how many frames
 /// to verify.
-pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<Account> {
+pub fn account(load: &Load, (clock, verify_every): (Clock, u64)) -> Result<AccountProgram> {
     let flows = load.first + load.flows;
     let windows = ours::windows(load.duration) as u32;
-    let mut account = Account::attach(
+    let mut account = AccountProgram::attach(
         link::RX,
         XdpMode::Driver,
         Sizes {

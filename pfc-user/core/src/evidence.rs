@@ -1,4 +1,4 @@
-//! What a run measured: data only, written to `evidence.json` and judged from there again.
+//! Measurements of a run: data only, written to `evidence.json` and judged from there again.
 
 pub mod mac;
 pub mod mad;
@@ -27,7 +27,7 @@ pub struct Evidence {
     pub host: Host,
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
-    /// What was found on the ports before the run.
+    /// Facts about the ports before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preflight: Option<preflight::Preflight>,
     /// Cases in the order they ran.
@@ -58,7 +58,7 @@ pub struct Testbed {
     pub toml: String,
 }
 
-/// What one case recorded.
+/// Records of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseEvidence {
     /// Case id.
@@ -67,7 +67,7 @@ pub struct CaseEvidence {
     pub repetitions: Vec<Repetition>,
     /// Repetitions of the plan that were not done, and why.
     pub omitted: Vec<Omitted>,
-    /// Why the case could not go on: a fault of the tester or its surroundings.
+    /// The reason why the case could not go on: a fault of the tester or its surroundings.
     pub error: Option<String>,
 }
 
@@ -76,13 +76,14 @@ pub struct CaseEvidence {
 pub struct Omitted {
     /// Name of the repetition.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// True: it makes no sense here (no DSCP for the priority); false: it could not be done, so its checks are inconclusive.
+    /// True: it makes no sense here (no DSCP for the priority); false: it could not be done, so
+    /// its checks are inconclusive.
     pub not_applicable: bool,
 }
 
-/// What one repetition recorded, by kind of case.
+/// Records of one repetition, by family of cases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Repetition {
@@ -95,7 +96,7 @@ pub enum Repetition {
 }
 
 impl Repetition {
-    /// What ended it early, where that is a fault of the tester or its surroundings.
+    /// The fault of the tester or its surroundings that ended it early.
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Mad(evidence) => evidence.error.as_deref(),
@@ -103,7 +104,7 @@ impl Repetition {
         }
     }
 
-    /// What a PFC case recorded.
+    /// Records of a PFC case.
     pub fn pfc(&self) -> Option<&pfc::PfcEvidence> {
         if let Self::Pfc(evidence) = self {
             Some(evidence)

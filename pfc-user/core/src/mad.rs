@@ -1,5 +1,5 @@
-//! Rules of management datagrams that need no device: what an M_Key protects, and how long an answer
-//! may take.
+//! Rules of management datagrams that need no device: what an M_Key protects, and how long an
+//! answer may take.
 
 pub mod m_key;
 pub mod timing;

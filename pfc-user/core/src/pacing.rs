@@ -1,7 +1,8 @@
-//! When frames leave, and the account of those that left. No I/O; time is an argument.
+//! The times at which frames leave, and the account of those that left. No I/O; time is an
+//! argument.
 //!
-//! [`pacer`] paces test traffic, [`sent_ledger`] and [`history`] keep its account; [`storm`] does both
-//! for pause frames.
+//! [`pacer`] paces test traffic, [`sent_ledger`] and [`history`] keep its account; [`storm`] does
+//! both for pause frames.
 
 pub mod history;
 pub mod pacer;
@@ -13,12 +14,13 @@ use pfc_ebpf::units::Nanos;
 
 use crate::evidence::pfc::SenderReport;
 
-/// What all flows are to send next.
+/// The next traffic of all flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Phase in the stamps.
     pub phase: Phase,
-    /// When the token buckets start, empty. To be some milliseconds ahead: a start in the past is a stall.
+    /// Start of the token buckets, empty. To be some milliseconds ahead: a start in the past is
+    /// a stall.
     pub from: Nanos,
     /// No frame is stamped at or after this time.
     pub to: Nanos,

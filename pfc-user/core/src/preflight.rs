@@ -1,5 +1,5 @@
-//! From the facts of a port to what is right with it, what is not, and what to type to mend it. Pure: stored facts give the same
-//! again. What is known of a driver comes from [`crate::nic`].
+//! From the facts of a port to what is right with it, what is not, and what to type to mend it.
+//! Pure: stored facts give the same again. What is known of a driver comes from [`crate::nic`].
 
 mod merging;
 mod pause;
@@ -16,7 +16,7 @@ use crate::evidence::xdp::{XdpFeatures, XdpMode};
 use crate::nic::Feature;
 use crate::nic::{self, Xdp};
 
-/// What is said of an item.
+/// State of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -31,32 +31,33 @@ pub enum State {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Item {
-    /// What.
+    /// Name of the item.
     pub what: &'static str,
-    /// What is said of it.
+    /// Its state.
     pub state: State,
-    /// What was found.
+    /// The facts found.
     pub found: String,
-    /// What it should be; empty where it is so.
+    /// The expected state; empty where it is met.
     pub expected: String,
-    /// What to type or do, where that is known.
+    /// The remedy, where one is known.
     pub mend: String,
-    /// What `--fix` does about it.
+    /// The change that `--fix` makes.
     pub fix: Option<Fix>,
 }
 
 /// An offload to be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// Which.
+    /// The offload.
     pub feature: Feature,
-    /// Whether it is to be on.
+    /// True to switch it on.
     pub on: bool,
 }
 
 /// Smallest MTU that takes the plan's frames of 1024 octets: without FCS and Ethernet header.
 const LEAST_MTU: u32 = 1006;
-/// Above it many drivers refuse programs that do not take frames in pieces: what is left of a page of 4096 octets.
+/// Above it many drivers refuse programs that do not take frames in pieces: what is left of a page
+/// of 4096 octets.
 const LARGEST_MTU: u32 = 3498;
 
 /// The items of each port, in the ports' order.
@@ -197,7 +198,8 @@ fn to_set(facts: &Facts, what: &'static str, feature: Feature, on: bool, why: &s
     }
 }
 
-const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` again: its self-test then shows it";
+const CABLE: &str = "cable the ports tx and rx together, without a DUT, and run `validator check` \
+                     again: its self-test then shows it";
 
 fn driver(port: &Port) -> Item {
     let driver = &port.facts.driver;
@@ -314,7 +316,8 @@ fn program(port: &Port) -> Item {
     }
 }
 
-/// Whether frames come to the program before anything merges them; `None` where that cannot be told.
+/// True if frames come to the program before anything merges them; `None` where that cannot be
+/// told.
 fn in_driver(port: &Port) -> Option<bool> {
     match (&port.self_test, port.wanted.xdp, port.facts.xdp_features) {
         (SelfTest::Done { xdp_mode, .. }, ..) => Some(xdp_mode == "driver"),
@@ -330,7 +333,7 @@ fn known_xdp(facts: &Facts) -> Xdp {
     nic::find(&facts.driver.name).map_or(Xdp::Unknown, |nic| nic.xdp)
 }
 
-/// What is known of where the driver runs programs; empty where nothing is.
+/// Place where the driver runs programs, in words; empty where that is not known.
 fn known_mode(facts: &Facts) -> String {
     let driver = &facts.driver.name;
     match known_xdp(facts) {
@@ -452,7 +455,8 @@ fn rdma(port: &Port) -> Item {
         (_, Role::Rc) => {
             let bus = &port.facts.driver.bus;
             let mend = format!(
-                "devlink dev param set pci/{bus} name enable_roce value false cmode driverinit; devlink dev reload pci/{bus}"
+                "devlink dev param set pci/{bus} name enable_roce value false cmode driverinit; \
+                 devlink dev reload pci/{bus}"
             );
             problem(
                 WHAT,

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
-
-use pfc_ebpf::units::Nanos;
 
 /// A span of time, written as `300ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,6 +188,16 @@ pub fn rate(text: &str) -> Result<LineRate, String> {
 /// Parses a number of octets, such as `524288` or `512KiB`.
 pub fn octets(text: &str) -> Result<u64, String> {
     value::<Octets>(text).map(|octets| octets.0)
+}
+
+/// Nanoseconds as milliseconds for people: `0.250 ms`.
+pub fn ms(nanos: Nanos) -> String {
+    format!("{:.3} ms", nanos as f64 / 1e6)
+}
+
+/// Octets as hexadecimal digits: `0180c2`.
+pub fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ mod object;
 mod pod;
 mod prog_run;
 pub mod responder;
+mod trace;
 mod verifier_log;
 pub mod watch;
 mod xdp_link;
 
 pub use crate::evidence::xdp::XdpMode;
-pub use account::{Account, OffendingFrame, PauseView, Rings, Sizes, TestResult};
+pub use account::{AccountProgram, OffendingFrame, PauseView, Rings, Sizes, TestResult};
 pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::{Constant, Generator, Tracepoints};
+pub use trace::TraceOutput;

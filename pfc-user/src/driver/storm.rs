@@ -31,18 +31,19 @@ pub struct Storm {
     awake: Option<Awake>,
 }
 
-/// What a sender leaves.
+/// The result of a sender's thread.
 #[derive(Debug)]
 struct Sent {
-    account: GapLedger,
-    /// How it was scheduled, and where.
+    ledger: GapLedger,
+    /// Its scheduling policy and CPU.
     scheduling: String,
 }
 
 impl Storm {
-    /// Sends the first frame as soon as every sender is in its place, and goes on until it is stopped; each sender keeps to
-    /// [`StormPlan::interval`]. How many there are depends on how long a pause is at `line_rate`, with which gaps are compared,
-    /// and on the CPUs that the calling thread may use.
+    /// Sends the first frame as soon as every sender is in its place, and goes on until it is
+    /// stopped; each sender keeps to [`StormPlan::interval`]. The number of senders depends on the
+    /// pause time at `line_rate`, with which gaps are compared, and on the CPUs that the calling
+    /// thread may use.
     pub fn start(
         sender: impl Transmit + 'static,
         plan: &StormPlan,
@@ -74,46 +75,34 @@ impl Storm {
             interval: plan.interval,
             awake: Awake::hold(),
         };
-        // A sender that is still being moved to its CPU when the first frame leaves is missed at once, for up to milliseconds.
+        // A sender that is still being moved to its CPU when the first frame leaves is missed at
+        // once, for up to milliseconds.
         let (unplaced, placed) = mpsc::channel::<Infallible>();
         let mut starts = Vec::with_capacity(cpus.len());
         let count = cpus.len();
-        for (index, cpu) in cpus.iter().copied().enumerate() {
-            let account = GapLedger::new(pause);
-            let (sender, latest, stop) = (sender.clone(), latest.clone(), storm.stop.clone());
+        for (index, cpu) in cpus.into_iter().enumerate() {
             let (start, begin) = mpsc::channel();
-            let (unplaced, interval) = (unplaced.clone(), plan.interval);
-            let run = move || {
-                // Where neither is permitted gaps may be longer, which the account tells.
-                let fifo = realtime::enter_fifo(realtime::STORM);
-                let pinned = cpu.filter(|cpu| realtime::pin(*cpu));
-                drop(unplaced);
-                let account = match begin.recv() {
-                    Ok(start) => send(
-                        &sender,
-                        &frame,
-                        Schedule::new(start, interval, index, count),
-                        account,
-                        &latest,
-                        &stop,
-                    ),
-                    Err(mpsc::RecvError) => account,
-                };
-                Sent {
-                    account,
-                    scheduling: scheduling(fifo, pinned),
-                }
+            let job = Job {
+                sender: sender.clone(),
+                frame,
+                interval: plan.interval,
+                place: (index, count),
+                cpu,
+                ledger: GapLedger::new(pause),
+                latest: latest.clone(),
+                stop: storm.stop.clone(),
             };
+            let unplaced = unplaced.clone();
             // Those that were started end when `starts` and `storm` are dropped.
             storm.senders.push(
                 thread::Builder::new()
                     .name(format!("storm {index}"))
-                    .spawn(run)?,
+                    .spawn(move || job.run(unplaced, &begin))?,
             );
             starts.push(start);
         }
         drop(unplaced);
-        // Nothing is ever sent: it ends when the last sender has let go.
+        // Nothing is ever sent on this channel: it closes when every sender is in its place.
         let Err(mpsc::RecvError) = placed.recv();
         let now = clock::now();
         for start in starts {
@@ -123,9 +112,10 @@ impl Storm {
         Ok(storm)
     }
 
-    /// Stops at once and returns the account. When not a single frame left, the departures in it are zero.
+    /// Stops at once and returns the account. When not a single frame left, the departures in it
+    /// are zero.
     pub fn stop(mut self) -> StormReport {
-        // A frame that is missing later is missed by nobody.
+        // From here on no frame is due.
         let stopped = clock::now();
         let ended = self.end();
         let sent: Vec<Sent> = ended
@@ -135,7 +125,7 @@ impl Storm {
         let method = method(&sent, self.interval, self.awake.is_some());
         GapLedger::end(
             method,
-            sent.into_iter().map(|sent| sent.account).collect(),
+            sent.into_iter().map(|sent| sent.ledger).collect(),
             stopped,
         )
     }
@@ -156,48 +146,74 @@ impl Drop for Storm {
     }
 }
 
-fn send(
-    sender: &impl Transmit,
-    frame: &MacControl,
-    mut schedule: Schedule,
-    mut account: GapLedger,
-    latest: &Latest,
-    stop: &AtomicBool,
-) -> GapLedger {
-    let mut wake = schedule.first();
-    let mut next = wake;
-    loop {
-        let mut woke = clock::now();
-        while woke < wake && !stop.load(Ordering::Acquire) {
-            clock::park_until(wake);
-            woke = clock::now();
+/// The work of one sender's thread.
+struct Job<T> {
+    sender: Arc<T>,
+    frame: MacControl,
+    interval: Nanos,
+    /// Its number, and that of all senders.
+    place: (usize, usize),
+    cpu: Option<usize>,
+    ledger: GapLedger,
+    latest: Arc<Latest>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<T: Transmit> Job<T> {
+    /// Lets go of `unplaced` once the thread is where it is to run, and sends from the time that
+    /// `begin` says.
+    fn run(mut self, unplaced: mpsc::Sender<Infallible>, begin: &mpsc::Receiver<Nanos>) -> Sent {
+        // Where neither is permitted gaps may be longer, which the ledger tells.
+        let fifo = realtime::enter_fifo(realtime::STORM);
+        let pinned = self.cpu.filter(|cpu| realtime::pin(*cpu));
+        drop(unplaced);
+        if let Ok(start) = begin.recv() {
+            let (index, count) = self.place;
+            self.send(Schedule::new(start, self.interval, index, count));
         }
-        if stop.load(Ordering::Acquire) {
-            return account;
+        Sent {
+            ledger: self.ledger,
+            scheduling: scheduling(fifo, pinned),
         }
-        let sent = sender.send(frame);
-        let now = clock::now();
-        // Its own times are an interval apart, whatever was tried again between them.
-        if woke >= next {
-            next = schedule.next(woke, now);
+    }
+
+    /// Sends until it is told to stop.
+    fn send(&mut self, mut schedule: Schedule) {
+        let mut wake = schedule.first();
+        let mut next = wake;
+        loop {
+            let mut woke = clock::now();
+            while woke < wake && !self.stop.load(Ordering::Acquire) {
+                clock::park_until(wake);
+                woke = clock::now();
+            }
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            let sent = self.sender.send(&self.frame);
+            let now = clock::now();
+            // Its own times are an interval apart, whatever was tried again between them.
+            if woke >= next {
+                next = schedule.next(woke, now);
+            }
+            wake = match sent {
+                Ok(departure) => {
+                    self.ledger.left(departure, &self.latest);
+                    next
+                }
+                // A full ring has room soon, and the pause of the last frame is running out.
+                Err(PacketError::Refused { .. }) => {
+                    self.ledger.refused();
+                    next.min(now + AGAIN)
+                }
+                // An interface that is down may come up again; until then each frame that was due
+                // counts.
+                Err(_) => {
+                    self.ledger.refused();
+                    next
+                }
+            };
         }
-        wake = match sent {
-            Ok(departure) => {
-                account.left(departure, latest);
-                next
-            }
-            // A full ring has room soon, and the pause of the last frame is running out.
-            Err(PacketError::Refused { .. }) => {
-                account.refused();
-                next.min(now + AGAIN)
-            }
-            // An interface that is down may come up again; until then each frame that was due
-            // counts.
-            Err(_) => {
-                account.refused();
-                next
-            }
-        };
     }
 }
 
@@ -219,7 +235,7 @@ fn scheduling(fifo: bool, cpu: Option<usize>) -> String {
     }
 }
 
-/// How the storm was sent, for people.
+/// The sending of the storm in words.
 fn method(sent: &[Sent], interval: Nanos, awake: bool) -> String {
     let scheduling: Vec<&str> = sent.iter().map(|sent| sent.scheduling.as_str()).collect();
     let senders = match scheduling[..] {
@@ -297,7 +313,7 @@ mod tests {
 
     fn sent(scheduling: String) -> Sent {
         Sent {
-            account: GapLedger::new(0),
+            ledger: GapLedger::new(0),
             scheduling,
         }
     }
@@ -307,7 +323,8 @@ mod tests {
         let one = [sent(scheduling(false, None))];
         assert_eq!(
             method(&one, 11_184_640, true),
-            "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and sleep; CPUs kept out of deep sleep"
+            "one sender (the scheduling of the process on any CPU) every 11.18464ms by send and \
+             sleep; CPUs kept out of deep sleep"
         );
         let two = [
             sent(scheduling(true, Some(0))),
@@ -315,7 +332,8 @@ mod tests {
         ];
         assert_eq!(
             method(&two, 13_980, false),
-            "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any CPU), every 13.98us by send and sleep"
+            "2 senders, redundant and evenly apart (SCHED_FIFO 20 on CPU 0, SCHED_FIFO 20 on any \
+             CPU), every 13.98us by send and sleep"
         );
     }
 }

@@ -1,7 +1,8 @@
 //! Test traffic: stamped flows at layer-1 rates.
 //!
-//! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`] works on every interface;
-//! [`live_frames::LiveFrames`] is the fast one, where the interface and the kernel allow it.
+//! A [`Source`] sends all flows of a repetition, one [`Burst`] a phase. [`sendmmsg::Sendmmsg`]
+//! works on every interface; [`live_frames::LiveFrames`] is the fast one, where the interface and
+//! the kernel allow it.
 
 pub mod choice;
 pub mod live_frames;
@@ -23,9 +24,11 @@ use crate::test_frame::FrameError;
 pub trait Source {
     /// Begins a burst; an error while one is running.
     fn start(&mut self, burst: Burst) -> Result<(), TrafficError>;
-    /// Waits until the burst is over, or for `deadline`; tells whether it is over. An error is what ended it early.
+    /// Waits until the burst is over, or for `deadline`; returns true if it is over. The error is
+    /// the one that ended it early.
     fn wait(&mut self, deadline: Nanos) -> Result<bool, TrafficError>;
-    /// Ends a burst at once; when it returns, no further frame leaves. An error is what had ended it before.
+    /// Ends a burst at once; when it returns, no further frame leaves. The error is the one that
+    /// had ended the burst before.
     fn stop(&mut self) -> Result<(), TrafficError>;
     /// Account of all bursts so far; waits for the one that is running.
     fn report(&mut self) -> Result<Sent, TrafficError>;
@@ -46,15 +49,15 @@ impl PauseSource for PauseView {
     }
 }
 
-/// Whether the sender holds back what the DUT's PFC pauses.
+/// Treatment by the sender of the DUT's PFC.
 pub enum FlowControl {
     /// The sender looks before every batch.
     Software(Box<dyn PauseSource>),
-    /// It does not; the text says why, or who does instead.
+    /// The sender does not look; the text says why, or what honours PFC instead.
     Unaware(String),
 }
 
-/// What a [`Source`] sends, and where.
+/// Flows that a [`Source`] sends, their port and their times.
 #[derive(Clone, Copy, Debug)]
 pub struct TrafficPlan<'a> {
     /// Interface of the tx port, in the calling thread's network namespace.
@@ -79,7 +82,7 @@ pub struct TrafficPlan<'a> {
     pub cpu: Option<usize>,
 }
 
-/// Why traffic could not be sent.
+/// Errors of a sender.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
     /// A flow has no frames.
@@ -99,24 +102,26 @@ pub enum TrafficError {
     Link(#[from] LinkError),
     /// The testbed asks for live frames, and they are not possible.
     #[error(
-        "live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the testbed, or set it to \"auto\""
+        "live frames cannot be sent on {interface}: {lacks}; leave ports.sender out of the \
+         testbed, or set it to \"auto\""
     )]
     NoLiveFrames {
         /// Interface.
         interface: String,
-        /// What is missing.
+        /// The missing ability.
         lacks: String,
     },
     /// More flows, windows or CPUs than the program was loaded for.
     #[error(
-        "the sender has to have at most {max} {what}, found {found}; the XDP program was loaded for that many"
+        "the sender has to have at most {max} {what}, found {found}; the XDP program was loaded \
+         for that many"
     )]
     Room {
-        /// What of.
+        /// The things, such as `flows`.
         what: &'static str,
-        /// How many fit.
+        /// The most that fits.
         max: usize,
-        /// How many were asked for.
+        /// The number asked for.
         found: usize,
     },
     /// A core of the sender is none.
@@ -127,10 +132,11 @@ pub enum TrafficError {
     },
     /// The record of what was held back is not whole.
     #[error(
-        "{lost} spans in which PFC held traffic back, or the sender stalled, were not recorded: they came faster than they can be read"
+        "{lost} spans in which PFC held traffic back, or the sender stalled, were not recorded: \
+         they came faster than they can be read"
     )]
     SpansLost {
-        /// How many.
+        /// The number.
         lost: u64,
     },
     /// No thread.

@@ -17,7 +17,7 @@ use prepare::{configure, counting, introduce, open_control, open_sender};
 use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
-use crate::driver::bringup::testbed::{Counters, Steady, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::process;
@@ -85,7 +85,7 @@ struct Before {
     counters: Counters,
     macs: Macs,
     ports: [PortFacts; 2],
-    links: [Steady; 2],
+    links: [LinkSnapshot; 2],
 }
 
 /// The state of DUT and ports after the traffic, and what it was in between.
@@ -109,7 +109,7 @@ impl Before {
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
             ports: [tx.facts()?, rx.facts()?],
-            links: [Steady::of(tx)?, Steady::of(rx)?],
+            links: [LinkSnapshot::of(tx)?, LinkSnapshot::of(rx)?],
         })
     }
 
@@ -128,7 +128,7 @@ impl Before {
         let now = [&live.testbed.tx, &live.testbed.rx];
         for ((facts, link), port) in [&mut tx, &mut rx].into_iter().zip(self.links).zip(now) {
             facts.carrier &= port.facts()?.carrier;
-            facts.disturbed = link.disturbed(Steady::of(port)?);
+            facts.disturbed = link.disturbed(LinkSnapshot::of(port)?);
         }
         Ok(After {
             accounting: losses(self.counters.rises(&counters), &tx, &driven.sent.lost),
@@ -257,13 +257,13 @@ fn evidence(
 
 /// An error with what became of a port meanwhile: a sender tells only what the kernel said to its
 /// frames.
-fn explained(testbed: &Testbed, steady: [Steady; 2], error: anyhow::Error) -> anyhow::Error {
+fn explained(testbed: &Testbed, steady: [LinkSnapshot; 2], error: anyhow::Error) -> anyhow::Error {
     let disturbed =
         [&testbed.tx, &testbed.rx]
             .into_iter()
             .zip(steady)
             .find_map(|(port, before)| {
-                let (facts, now) = (port.facts().ok()?, Steady::of(port).ok()?);
+                let (facts, now) = (port.facts().ok()?, LinkSnapshot::of(port).ok()?);
                 let what = if facts.carrier {
                     before.disturbed(now)?
                 } else {

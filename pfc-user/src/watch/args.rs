@@ -17,10 +17,12 @@ pub struct WatchArgs {
     /// Interfaces whose incoming frames are counted.
     #[arg(value_name = "IFACE", required_unless_present = "loss")]
     pub interfaces: Vec<String>,
-    /// Judge what is lost between two ports: sent by interface TX, received by interface RX. Takes --duration, or until Ctrl-C.
+    /// Judge what is lost between two ports: sent by interface TX, received by interface RX. Takes
+    /// --duration, or until Ctrl-C.
     #[arg(long, value_name = "TX:RX", value_parser = pair)]
     pub loss: Option<Pair>,
-    /// Longest time that a frame is on its way from TX to RX; bounds what was in flight when the window began.
+    /// Longest time that a frame is on its way from TX to RX; bounds what was in flight when the
+    /// window began.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "10ms")]
     pub max_latency: Span,
     /// End after that time; without it, by Ctrl-C.
@@ -29,16 +31,22 @@ pub struct WatchArgs {
     /// Time from one line, or redrawing, to the next.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub interval: Span,
+    /// Say on standard error what each program sees of frames, at most 100 lines a second for each
+    /// CPU. Not at high rates: it slows the programs down.
+    #[arg(long)]
+    pub trace: bool,
     /// Which field tells the priority of a frame.
     #[arg(long, value_enum, default_value_t)]
     pub trust: TrustArg,
     /// Priority by DSCP: sonic, dscp-mod-8, dscp-high-bits, or 64 priorities separated by commas.
     #[arg(long, value_name = "MAP", value_parser = dscp_map, default_value = "dscp-high-bits")]
     pub dscp_map: DscpMap,
-    /// Speed of the ports, which turns quanta into time. Without it, what the driver reports (veth and tap: always 10G).
+    /// Speed of the ports, which turns quanta into time. Without it, what the driver reports (veth
+    /// and tap: always 10G).
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub line_rate: Option<LineRate>,
-    /// Where frames are counted. auto: XDP in the driver, else generic XDP; where another XDP program is, tcx ingress.
+    /// Where frames are counted. auto: XDP in the driver, else generic XDP; where another XDP
+    /// program is, tcx ingress.
     #[arg(long, value_enum, default_value_t)]
     pub attach: AttachArg,
     /// Write JSON, one object a line.
@@ -69,7 +77,7 @@ pub struct Pair {
     pub rx: String,
 }
 
-/// Which field tells the priority.
+/// Field that tells the priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TrustArg {
     /// The DSCP.
@@ -88,7 +96,7 @@ impl From<TrustArg> for Trust {
     }
 }
 
-/// Where frames are counted.
+/// Place where frames are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AttachArg {
     /// The first that works.

@@ -1,15 +1,16 @@
 //! One object a line.
 
+use pfc_ebpf::units::Nanos;
 use serde_json::{Map, Value, json};
 
 use super::metrics::{FAMILIES, Unit};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
-use pfc_ebpf::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
-/// What a port has counted since it was attached, and how much a second since `before`. `elapsed` since the beginning.
+/// Counts of a port since it was attached, and rates per second since `before`. `elapsed` is the
+/// time since the beginning.
 pub fn counters(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Value {
     let seconds = now.time.saturating_sub(before.time) as f64 / SECOND;
     let (mut total, mut rate) = (Map::new(), Map::new());

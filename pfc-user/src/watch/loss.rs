@@ -1,11 +1,12 @@
-//! What is lost between two ports: a pure judgement of counts.
+//! Loss between two ports, judged from counts. No I/O.
 //!
-//! Counts of a window are of frames that some other equipment sends, so that frames are in flight at its edges. With S frames
-//! sent in the window and R received, at least S - R were lost; and at most that and the frames in flight at the edges, of
-//! which the window counts as received what it does not count as sent. Those are bounded by what was sent within the longest
-//! latency before the window, and by what was sent after it until R was read. Where frames carry the validator's stamp their
-//! sequence numbers tell exactly. What the tester's own side may have lost, before the frames left or after they came, is set off:
-//! only what is missing beyond it was lost between the ports.
+//! Counts of a window are of frames that some other equipment sends, so that frames are in flight
+//! at its edges. With S frames sent in the window and R received, at least S - R were lost; and at
+//! most that and the frames in flight at the edges, of which the window counts as received what it
+//! does not count as sent. Those are bounded by what was sent within the longest latency before the
+//! window, and by what was sent after it until R was read. Where frames carry the validator's stamp
+//! their sequence numbers tell exactly. What the tester's own side may have lost, before the frames
+//! left or after they came, is set off: only what is missing beyond it was lost between the ports.
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
@@ -18,7 +19,8 @@ pub type Counts = [u64; 9];
 /// Place of those that have none.
 pub const WITHOUT_PRIORITY: usize = 8;
 
-/// Frames by priority of a reading, but for MAC control frames: those end at the port that they come to.
+/// Frames by priority of a reading, but for MAC control frames: those end at the port that they
+/// come to.
 pub fn counts(reading: &Reading) -> Counts {
     let counters = &reading.counters;
     let untagged = [
@@ -40,7 +42,7 @@ pub fn counts(reading: &Reading) -> Counts {
     })
 }
 
-/// Where the sending side was counted.
+/// Place where sent frames were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
     /// By the program at tc egress.
@@ -58,14 +60,32 @@ pub enum Sender {
     },
 }
 
-/// What the tester's own side may have lost of what was counted as sent.
+impl Sender {
+    fn described(&self, tx: &str) -> String {
+        match self {
+            Self::Egress => format!("what {tx} sent was counted at tc egress"),
+            Self::DriverByPriority { counters } => format!(
+                "what {tx} sent was counted by its driver ({counters}): frames left that did not \
+                 pass tc egress"
+            ),
+            Self::Driver { counter } => format!(
+                "what {tx} sent was counted by its driver ({counter}), without priorities: frames \
+                 left that did not pass tc egress"
+            ),
+        }
+    }
+}
+
+/// Losses on the tester's own side of frames that were counted as sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSide {
-    /// Counters of the sending interface and of its queueing discipline that rose, by name: frames that never left.
+    /// Counters of the sending interface and of its queueing discipline that rose, by name: frames
+    /// that never left.
     pub sender: Vec<(String, u64)>,
     /// Frames that passed tc egress and that the driver did not count as sent.
     pub unsent: u64,
-    /// Counters of the receiving interface that rose, and of the stack where frames pass it before they are counted.
+    /// Counters of the receiving interface that rose, and of the stack where frames pass it before
+    /// they are counted.
     pub receiver: Vec<(String, u64)>,
 }
 
@@ -73,14 +93,16 @@ impl OwnSide {
     /// Frames that it has lost, at most.
     pub fn bound(&self) -> u64 {
         let sum = |drops: &[(String, u64)]| drops.iter().map(|(_, drops)| drops).sum::<u64>();
-        // What was dropped on the way to the driver is not counted as sent either: the two are of the same frames.
+        // What was dropped on the way to the driver is not counted as sent either: the two are of
+        // the same frames.
         self.unsent.max(sum(&self.sender)) + sum(&self.receiver)
     }
 
     fn notes(&self, tx: &str) -> Vec<String> {
         let unsent = (self.unsent > 0).then(|| {
             format!(
-                "{} frames passed tc egress of {tx} and were not counted as sent by its driver: dropped before it, waiting, or merged ones that \
+                "{} frames passed tc egress of {tx} and were not counted as sent by its driver: \
+                 dropped before it, waiting, or merged ones that \
                  it counts as one (`ethtool -K {tx} gso off tso off`)",
                 self.unsent
             )
@@ -94,10 +116,10 @@ impl OwnSide {
     }
 }
 
-/// What was counted in a window.
+/// Counts of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Who counted what was sent.
+    /// The place where sent frames were counted.
     pub sender: Sender,
     /// Sent within the longest latency before the window.
     pub before: Counts,
@@ -105,20 +127,22 @@ pub struct Window {
     pub sent: Counts,
     /// Sent after the window, until `received` was read.
     pub after: Counts,
-    /// Received in the window, and until all that was sent in it had come or long enough was waited.
+    /// Received in the window, and until all that was sent in it had come or long enough was
+    /// waited.
     pub received: Counts,
-    /// What the tester's own side may have lost of that.
+    /// Losses on the tester's own side in the window.
     pub own: OwnSide,
     /// Frames without a priority that passed tc egress, such as ARP and LLDP: they may be for the
     /// device itself.
     pub for_the_device: u64,
-    /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags' priorities.
+    /// The receiving NIC may have taken VLAN tags out before the frames were counted by the tags'
+    /// priorities.
     pub tags_hidden: bool,
     /// Test frames that were seen leaving since the programs were attached.
     pub flows_sent: Vec<Flow>,
     /// Test frames that were seen arriving since then.
     pub flows_received: Vec<Flow>,
-    /// What the tester's own side may have lost since then.
+    /// Losses on the tester's own side since the programs were attached.
     pub own_of_flows: OwnSide,
     /// Test frames of flows beyond those that there was a place for.
     pub flows_lost: u64,
@@ -126,7 +150,7 @@ pub struct Window {
     pub disturbed: Option<String>,
 }
 
-/// Whether frames were lost.
+/// Judgement of loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -149,7 +173,7 @@ impl Verdict {
     }
 }
 
-/// What is judged by itself.
+/// Subject of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
@@ -166,7 +190,7 @@ pub enum Subject {
 /// The judgement of one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What is judged.
+    /// The subject.
     pub subject: Subject,
     /// Frames sent in the window, or for a flow between its first and its last.
     pub sent: u64,
@@ -176,11 +200,11 @@ pub struct Row {
     pub allowance: u64,
     /// Frames sent and not received, at least.
     pub lost: u64,
-    /// How many of those the tester's own side may have lost, at most.
+    /// The most of those that the tester's own side may have lost.
     pub own_side: u64,
-    /// Whether frames were lost between the ports.
+    /// Judgement of loss between the ports.
     pub verdict: Verdict,
-    /// What the verdict rests on, where it needs saying.
+    /// Reason for the verdict, where it is not evident.
     pub reason: Option<String>,
 }
 
@@ -191,19 +215,20 @@ pub struct Report {
     pub tx: String,
     /// The receiving interface.
     pub rx: String,
-    /// Who counted what was sent, and whether flows were told apart by stamps.
+    /// The place where sent frames were counted, in words.
     pub sender: String,
-    /// What was set off, or could not be told.
+    /// Losses that were set off, and limits of the counts.
     pub notes: Vec<String>,
     /// By priority, and by flow where frames have stamps.
     pub rows: Vec<Row>,
     /// Of all together.
     pub verdict: Verdict,
-    /// What the verdict rests on, where it needs saying.
+    /// Reason for the verdict, where it is not evident.
     pub reason: Option<String>,
 }
 
-/// What to say where `lost` frames are missing of which the tester's own side may have lost `own`; `None` where none is.
+/// Verdict on `lost` missing frames, of which the tester's own side may have lost `own`; `None`
+/// where none is missing.
 fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
     match (lost, own) {
         (0, _) => None,
@@ -221,7 +246,8 @@ fn missing(lost: u64, own: u64) -> Option<(Verdict, Option<String>)> {
     }
 }
 
-/// The sequence numbers of a flow between which all can be told, and how many of them came; `None` for what was not seen to arrive.
+/// The sequence numbers of a flow between which all can be told, and how many of them came; `None`
+/// for what was not seen to arrive.
 fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Row> {
     let lowest = [received, sent]
         .into_iter()
@@ -242,7 +268,8 @@ fn flow_row(received: Option<&Flow>, sent: Option<&Flow>, own: u64) -> Option<Ro
         (
             Verdict::Inconclusive,
             Some(format!(
-                "{late} frames came too late to tell duplicates from new ones, or the sender began anew"
+                "{late} frames came too late to tell duplicates from new ones, or the sender \
+                 began anew"
             )),
         )
     } else if let Some(missing) = missing(lost, own) {
@@ -291,7 +318,7 @@ pub fn flow_rows(received: &[Flow], sent: &[Flow], own: u64) -> Vec<Row> {
         .collect()
 }
 
-/// What a row is judged by.
+/// Counts that a row is judged by.
 #[derive(Clone, Copy)]
 struct Frames {
     before: u64,
@@ -360,7 +387,8 @@ fn without_its_tag(row: Row, rx: &str) -> Row {
         return row;
     }
     let reason = format!(
-        "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} rxvlan off`, or --attach tc, which counts them"
+        "rx-vlan-offload is on at {rx}, which takes tags out before XDP counts: `ethtool -K {rx} \
+         rxvlan off`, or --attach tc, which counts them"
     );
     Row {
         own_side: 0,
@@ -409,8 +437,9 @@ fn count_rows(rx: &str, window: &Window) -> Vec<Row> {
     }
 }
 
-/// More is missing in all than the tester's own side can have lost, though of none by itself: `bound` is of all `rows` together.
-fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
+/// More is missing in all than the tester's own side can have lost, though of none by itself:
+/// `bound` is of all `rows` together.
+fn unexplained(rows: &[&Row], bound: u64) -> Option<String> {
     let explained = rows.iter().filter(|row| row.own_side > 0);
     let lost: u64 = explained.map(|row| row.lost).sum();
     (lost > bound).then(|| {
@@ -423,29 +452,34 @@ fn beyond(rows: &[&Row], bound: u64) -> Option<String> {
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut rows = count_rows(rx, window);
-    let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
-    let mut notes = if flows {
-        window.own_of_flows.notes(tx)
-    } else {
-        window.own.notes(tx)
-    };
-    if window.for_the_device > 0 && window.sender != Sender::Egress {
-        let frames = window.for_the_device;
-        notes
-            .push(format!("{frames} frames without a priority passed tc egress, such as ARP and LLDP: they may be for the device itself"));
-    }
-    if window.flows_lost > 0 {
-        let frames = window.flows_lost;
-        notes.push(format!("{frames} test frames were of more flows than can be told apart: judged by priority alone, not by stamps"));
-    } else {
-        // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to allow for frames in flight.
+    if window.flows_lost == 0 {
+        // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to
+        // allow for frames in flight.
         rows.extend(flow_rows(
             &window.flows_received,
             &window.flows_sent,
             window.own_of_flows.bound(),
         ));
     }
-    // Frames without a priority are often for the device itself (ARP, LLDP): they say something only where there are no others.
+    let (verdict, reason) = match &window.disturbed {
+        Some(disturbed) => (Verdict::Inconclusive, Some(disturbed.clone())),
+        None => verdict_of(&rows, window),
+    };
+    Report {
+        tx: tx.to_owned(),
+        rx: rx.to_owned(),
+        sender: window.sender.described(tx),
+        notes: notes(tx, window),
+        rows,
+        verdict,
+        reason,
+    }
+}
+
+/// The gravest verdict of the rows that say something, and its reason where no row has one.
+fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
+    // Frames without a priority are often for the device itself (ARP, LLDP): they say something
+    // only where there are no others.
     let any = rows
         .iter()
         .any(|row| row.sent > 0 && row.subject != Subject::NoPriority);
@@ -454,83 +488,51 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         .filter(|row| row.sent > 0 && (!any || row.subject != Subject::NoPriority));
     let (flows, counts): (Vec<_>, Vec<_>) =
         relevant.partition(|row| matches!(row.subject, Subject::Flow(..)));
-    let (verdict, reason) = if let Some(disturbed) = &window.disturbed {
-        (Verdict::Inconclusive, Some(disturbed.clone()))
-    } else {
-        match counts.iter().chain(&flows).map(|row| row.verdict).max() {
-            None => (
-                Verdict::Inconclusive,
-                Some("nothing was sent in the window".to_owned()),
-            ),
-            Some(Verdict::Inconclusive) => {
-                let of_counts = window.own.bound()
-                    + if window.sender == Sender::Egress {
-                        0
-                    } else {
-                        window.for_the_device
-                    };
-                let beyond = beyond(&counts, of_counts)
-                    .or_else(|| beyond(&flows, window.own_of_flows.bound()));
-                (
-                    if beyond.is_some() {
-                        Verdict::Loss
-                    } else {
-                        Verdict::Inconclusive
-                    },
-                    beyond,
-                )
+    match counts.iter().chain(&flows).map(|row| row.verdict).max() {
+        None => (
+            Verdict::Inconclusive,
+            Some("nothing was sent in the window".to_owned()),
+        ),
+        Some(Verdict::Inconclusive) => {
+            let for_the_device = if window.sender == Sender::Egress {
+                0
+            } else {
+                window.for_the_device
+            };
+            let unexplained = unexplained(&counts, window.own.bound() + for_the_device)
+                .or_else(|| unexplained(&flows, window.own_of_flows.bound()));
+            match unexplained {
+                Some(reason) => (Verdict::Loss, Some(reason)),
+                None => (Verdict::Inconclusive, None),
             }
-            Some(verdict) => (verdict, None),
         }
-    };
-    let sender = match &window.sender {
-        Sender::Egress => format!("what {tx} sent was counted at tc egress"),
-        Sender::DriverByPriority { counters } => {
-            format!(
-                "what {tx} sent was counted by its driver ({counters}): frames left that did not pass tc egress"
-            )
-        }
-        Sender::Driver { counter } => {
-            format!(
-                "what {tx} sent was counted by its driver ({counter}), without priorities: frames left that did not pass tc egress"
-            )
-        }
-    };
-    Report {
-        tx: tx.to_owned(),
-        rx: rx.to_owned(),
-        sender,
-        notes,
-        rows,
-        verdict,
-        reason,
+        Some(verdict) => (verdict, None),
     }
 }
 
-/// Counters of a driver by priority, by the names that drivers have for them: mlx5, mlx4, bnxt.
-pub fn driver_priorities(counters: &[(String, u64)]) -> Option<(&'static str, [u64; 8])> {
-    type Name = fn(usize) -> String;
-    let names: [(&'static str, Name); 3] = [
-        ("tx_prioN_packets", |priority| {
-            format!("tx_prio{priority}_packets")
-        }),
-        ("tx_prio_N_packets", |priority| {
-            format!("tx_prio_{priority}_packets")
-        }),
-        ("tx_packets_priN", |priority| {
-            format!("tx_packets_pri{priority}")
-        }),
-    ];
-    names.into_iter().find_map(|(shown, name)| {
-        let value = |priority| {
-            counters
-                .iter()
-                .find(|(found, _)| *found == name(priority))
-                .map(|(_, value)| *value)
-        };
-        let all: Vec<u64> = (0..8).map_while(value).collect();
-        Some((shown, all.try_into().ok()?))
-    })
+/// Remarks on what the counts include or lack.
+fn notes(tx: &str, window: &Window) -> Vec<String> {
+    let flows = !window.flows_sent.is_empty() || !window.flows_received.is_empty();
+    let mut notes = if flows {
+        window.own_of_flows.notes(tx)
+    } else {
+        window.own.notes(tx)
+    };
+    if window.for_the_device > 0 && window.sender != Sender::Egress {
+        notes.push(format!(
+            "{} frames without a priority passed tc egress, such as ARP and LLDP: they may be for \
+             the device itself",
+            window.for_the_device
+        ));
+    }
+    if window.flows_lost > 0 {
+        notes.push(format!(
+            "{} test frames were of more flows than can be told apart: judged by priority alone, \
+             not by stamps",
+            window.flows_lost
+        ));
+    }
+    notes
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! What is counted, by name: one list for JSON and for Prometheus.
+//! Names of the counts: one list for JSON and for Prometheus.
 
 use pfc_ebpf::abi::watch::Volume;
 use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::watch::Reading;
 
-/// Opcode of a congestion notification packet (InfiniBand Architecture Specification, annex A17, 17.9.3).
+/// Opcode of a congestion notification packet (InfiniBand Architecture Specification, annex A17,
+/// 17.9.3).
 pub const CNP: u8 = 0x81;
 /// The ECN field by its value (RFC 3168, 5).
 pub const ECN: [&str; 4] = ["not-ect", "ect-1", "ect-0", "ce"];
@@ -14,16 +15,16 @@ pub const ECN: [&str; 4] = ["not-ect", "ect-1", "ect-0", "ce"];
 pub struct Family {
     /// Its name: unit last.
     pub name: &'static str,
-    /// What is counted.
+    /// Description for Prometheus.
     pub help: &'static str,
-    /// What tells its samples apart, where it has more than one.
+    /// The label of its samples, where it has more than one.
     pub label: Option<&'static str>,
-    /// What the numbers are.
+    /// The unit of its samples.
     pub unit: Unit,
     samples: fn(&Reading, &mut dyn FnMut(String, u64)),
 }
 
-/// What a number is.
+/// Unit of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A count of something.
@@ -240,7 +241,8 @@ pub const FAMILIES: &[Family] = &[
     ),
     Family {
         name: "pfc_paused_seconds",
-        help: "Time that PFC told to pause by priority, from quanta and line rate; 0 where that is not known.",
+        help: "Time that PFC told to pause by priority, from quanta and line rate; 0 where that \
+         is not known.",
         label: Some("priority"),
         unit: Unit::Nanos,
         samples: |reading, out| numbered(&reading.paused[..8], |nanos| nanos, out),
@@ -257,7 +259,8 @@ pub const FAMILIES: &[Family] = &[
     ),
     Family {
         name: "pause_paused_seconds",
-        help: "Time that 802.3x told to pause, from quanta and line rate; 0 where that is not known.",
+        help: "Time that 802.3x told to pause, from quanta and line rate; 0 where that is not \
+         known.",
         label: None,
         unit: Unit::Nanos,
         samples: |reading, out| out(String::new(), reading.paused[8]),

@@ -12,7 +12,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Labelled {
     /// Name and value.
     pub labels: Vec<(&'static str, String)>,
-    /// What the port has counted.
+    /// The port's counts.
     pub reading: Reading,
 }
 
@@ -70,7 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// A port of which every family has a sample above 0, and a name with all that has to be escaped.
+    /// A port of which every family has a sample above 0, and a name with all that has to be
+    /// escaped.
     fn port() -> Labelled {
         let volume = |frames| Volume {
             frames,

@@ -70,7 +70,8 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
     };
     let length = body.len();
     let mut reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}\
+         Connection: close\r\n\r\n"
     );
     if request(&head) != Ok(Method::Head) {
         reply.push_str(&body);
@@ -78,7 +79,8 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
     timeout(PATIENCE, async {
         stream.write_all(reply.as_bytes()).await?;
         stream.shutdown().await?;
-        // What the client still has to say would make the kernel reset the connection before it has read the answer.
+        // What the client still has to say would make the kernel reset the connection before it has
+        // read the answer.
         let mut rest = [0; 1024];
         while stream.read(&mut rest).await? > 0 {}
         Ok(())

@@ -6,11 +6,12 @@ mod window;
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -25,12 +26,13 @@ use super::loss::Verdict;
 use super::pcapng::Capture;
 use super::{prometheus, server};
 use crate::case::Exit;
-use crate::driver::kernel::link;
+use crate::driver::kernel::link::{self, LinkEvent};
 
-/// How often records are taken out of the kernel's buffer, which has room for some thousand.
+/// Interval at which records are taken out of the kernel's buffer, which has room for some
+/// thousand.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// Why the watch ended.
+/// The reason why the watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Duration,
@@ -39,7 +41,8 @@ enum End {
     Gone,
 }
 
-/// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in each case.
+/// Watches until the time is up, a signal comes, or every port is gone. Prints what was measured in
+/// each case.
 pub fn main(args: &WatchArgs) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -55,127 +58,169 @@ fn every(period: Duration) -> Interval {
 }
 
 async fn watch(args: &WatchArgs) -> Result<Exit> {
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     // Before anything is looked at, so that no change falls between.
     let mut events = pin!(link::events().context("cannot be told of changes of links")?);
-    let listener = match args.prometheus {
-        Some(address) => Some(
-            TcpListener::bind(address)
-                .await
-                .with_context(|| format!("--prometheus: cannot listen on {address}"))?,
-        ),
-        None => None,
-    };
-    let mut output = Output::new(args.json);
-    let drops = args.loss.as_ref().map(Drops::read).transpose()?;
-    let mut ports = Ports::attach(args, &mut output)?;
-    let mut capture = match &args.pcap {
-        Some(path) => {
-            let file = File::create(path)
-                .with_context(|| format!("--pcap: cannot write {}", path.display()))?;
-            Some(
-                Capture::begin(BufWriter::new(file), &ports.names())
-                    .context("--pcap: cannot write")?,
-            )
+    let mut session = Session::begin(args, signals).await?;
+    let end = session.count(args, &mut events).await?;
+    session.finish(end).await
+}
+
+/// Ports with their programs, and everything that their counts are written to.
+struct Session {
+    signals: Signals,
+    ports: Ports,
+    output: Output,
+    capture: Option<Capture<BufWriter<File>>>,
+    scraped: mpsc::Receiver<server::Scrape>,
+    window: Loss,
+}
+
+impl Session {
+    /// Attaches to the ports and begins to look at a pair whose loss is to be judged.
+    async fn begin(args: &WatchArgs, signals: Signals) -> Result<Self> {
+        let listener = match args.prometheus {
+            Some(address) => Some(
+                TcpListener::bind(address)
+                    .await
+                    .with_context(|| format!("--prometheus: cannot listen on {address}"))?,
+            ),
+            None => None,
+        };
+        let mut output = Output::new(args.json);
+        let drops = args.loss.as_ref().map(Drops::read).transpose()?;
+        let ports = Ports::attach(args, &mut output)?;
+        let capture = args
+            .pcap
+            .as_deref()
+            .map(|path| open_capture(path, &ports))
+            .transpose()?;
+        let (scrapes, scraped) = mpsc::channel(1);
+        if let Some(listener) = listener {
+            let address = listener.local_addr()?;
+            let message = format!("metrics: http://{address}/metrics");
+            output.event(0, "", "listening", &message)?;
+            tokio::spawn(server::serve(listener, scrapes));
         }
-        None => None,
-    };
-    let (scrapes, mut scraped) = mpsc::channel(1);
-    if let Some(listener) = listener {
-        output.event(
-            0,
-            "",
-            "listening",
-            &format!("metrics: http://{}/metrics", listener.local_addr()?),
-        )?;
-        tokio::spawn(server::serve(listener, scrapes));
+        let window = match args.loss.as_ref().zip(drops) {
+            Some((pair, drops)) => {
+                let prelude = Prelude::begin(pair, &ports, drops)?;
+                let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
+                output.event(
+                    ports.elapsed(),
+                    "",
+                    "before-window",
+                    "looking at what is sent before the window opens (--max-latency)",
+                )?;
+                Loss::Opens(opens, prelude)
+            }
+            None => Loss::None,
+        };
+        Ok(Self {
+            signals,
+            ports,
+            output,
+            capture,
+            scraped,
+            window,
+        })
     }
-    let mut window = match args.loss.as_ref().zip(drops) {
-        Some((pair, drops)) => {
-            let prelude = Prelude::begin(pair, &ports, drops)?;
-            let opens = Instant::now() + Duration::from_nanos(args.max_latency.0);
-            output.event(
-                ports.elapsed(),
-                "",
-                "before-window",
-                "looking at what is sent before the window opens (--max-latency)",
-            )?;
-            Loss::Opens(opens, prelude)
+
+    /// Counts until the time is up, a signal comes, or a port that is needed is gone.
+    async fn count(
+        &mut self,
+        args: &WatchArgs,
+        events: &mut (impl Stream<Item = LinkEvent> + Unpin),
+    ) -> Result<End> {
+        let mut tick = every(Duration::from_nanos(args.interval.0));
+        let mut drain = every(DRAIN);
+        let mut end = if matches!(self.window, Loss::None) {
+            self.announce(args)?
+        } else {
+            None
+        };
+        loop {
+            let due = self.window.due();
+            tokio::select! {
+                biased;
+                () = self.signals.next() => return Ok(End::Interrupted),
+                Some(event) = events.next() => {
+                    self.ports.note(event, &mut self.output)?;
+                    if self.ports.all_gone() || self.window.in_vain(&self.ports) {
+                        return Ok(End::Gone);
+                    }
+                }
+                () = until(due) => {
+                    let window = std::mem::replace(&mut self.window, Loss::None);
+                    self.window = window.step(&self.ports)?;
+                    if matches!(self.window, Loss::Open(_)) {
+                        end = self.announce(args)?;
+                    }
+                }
+                _ = drain.tick(), if self.capture.is_some() => {
+                    self.ports.drain(self.capture.as_mut())?;
+                }
+                _ = tick.tick() => self.ports.show(&mut self.output)?,
+                Some(reply) = self.scraped.recv() => {
+                    let text = prometheus::render(&self.ports.labelled()?);
+                    // The client may have gone.
+                    let _ = reply.send(text);
+                }
+                () = until(end) => return Ok(End::Duration),
+            }
         }
-        None => Loss::None,
-    };
-    let mut tick = every(Duration::from_nanos(args.interval.0));
-    let mut drain = every(DRAIN);
-    let begins = |ports: &Ports, output: &mut Output| -> Result<Option<Instant>> {
-        output.event(ports.elapsed(), "", "watching", &ports.described())?;
+    }
+
+    /// Says that counting begins, and returns when it ends.
+    fn announce(&mut self, args: &WatchArgs) -> Result<Option<Instant>> {
+        let (elapsed, described) = (self.ports.elapsed(), self.ports.described());
+        self.output.event(elapsed, "", "watching", &described)?;
         Ok(args
             .duration
             .map(|duration| Instant::now() + Duration::from_nanos(duration.0)))
-    };
-    let mut end = if matches!(window, Loss::None) {
-        begins(&ports, &mut output)?
-    } else {
-        None
-    };
-    let why = loop {
-        let due = window.due();
-        tokio::select! {
-            biased;
-            () = signals.next() => break End::Interrupted,
-            Some(event) = events.next() => {
-                ports.note(event, &mut output)?;
-                if ports.all_gone() || window.in_vain(&ports) {
-                    break End::Gone;
-                }
-            }
-            () = until(due) => {
-                window = window.step(&ports)?;
-                if matches!(window, Loss::Open(_)) {
-                    end = begins(&ports, &mut output)?;
-                }
-            }
-            _ = drain.tick(), if capture.is_some() => ports.drain(capture.as_mut())?,
-            _ = tick.tick() => ports.show(&mut output)?,
-            Some(reply) = scraped.recv() => {
-                let text = prometheus::render(&ports.labelled()?);
-                // Whoever asked may have gone.
-                let _ = reply.send(text);
-            }
-            () = until(end) => break End::Duration,
-        }
-    };
-    let mut hurried = false;
-    let report = match window {
-        Loss::Open(window) => {
-            output.event(
-                ports.elapsed(),
-                "",
-                "window-closed",
-                "the window is closed; waiting for what is on its way, for 2 s at most",
-            )?;
-            let hurry = async {
-                signals.next().await;
-                hurried = true;
-            };
-            Some(window.end(&ports, hurry).await?)
-        }
-        Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
-    };
-    ports.drain(capture.as_mut())?;
-    ports.show_last(&mut output)?;
-    if let Some(report) = &report {
-        output.loss(ports.elapsed(), report)?;
     }
-    Ok(match (why, report.map(|report| report.verdict)) {
-        (End::Interrupted, _) => Exit::Interrupted,
-        _ if hurried => Exit::Interrupted,
-        (_, Some(Verdict::Loss)) => Exit::Failed,
-        (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
-        (End::Duration, _) => Exit::Passed,
-    })
+
+    /// Closes the window, writes the last counts and the judgement of loss.
+    async fn finish(mut self, end: End) -> Result<Exit> {
+        let mut hurried = false;
+        let report = match self.window {
+            Loss::Open(window) => {
+                self.output.event(
+                    self.ports.elapsed(),
+                    "",
+                    "window-closed",
+                    "the window is closed; waiting for what is on its way, for 2 s at most",
+                )?;
+                let hurry = async {
+                    self.signals.next().await;
+                    hurried = true;
+                };
+                Some(window.end(&self.ports, hurry).await?)
+            }
+            Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
+        };
+        self.ports.drain(self.capture.as_mut())?;
+        self.ports.show_last(&mut self.output)?;
+        if let Some(report) = &report {
+            self.output.loss(self.ports.elapsed(), report)?;
+        }
+        Ok(match (end, report.map(|report| report.verdict)) {
+            (End::Interrupted, _) => Exit::Interrupted,
+            _ if hurried => Exit::Interrupted,
+            (_, Some(Verdict::Loss)) => Exit::Failed,
+            (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
+            (End::Duration, _) => Exit::Passed,
+        })
+    }
 }
 
-/// Where the judgement of loss stands.
+fn open_capture(path: &Path, ports: &Ports) -> Result<Capture<BufWriter<File>>> {
+    let file =
+        File::create(path).with_context(|| format!("--pcap: cannot write {}", path.display()))?;
+    Capture::begin(BufWriter::new(file), &ports.names()).context("--pcap: cannot write")
+}
+
+/// Progress of the judgement of loss.
 enum Loss {
     /// It is not asked for.
     None,
@@ -187,7 +232,7 @@ enum Loss {
 }
 
 impl Loss {
-    /// When the next step is to be taken.
+    /// Time of the next step.
     fn due(&self) -> Option<Instant> {
         match self {
             Self::Opens(at, _) | Self::Settles(at, _) => Some(*at),
@@ -213,7 +258,7 @@ impl Loss {
         })
     }
 
-    /// Whether no window can open, for one of its ports is gone.
+    /// True if no window can open because one of its ports is gone.
     fn in_vain(&self, ports: &Ports) -> bool {
         match self {
             Self::Opens(_, prelude) => prelude.in_vain(ports),

@@ -1,17 +1,17 @@
 //! For people: a line for each interval, a table of what was counted, and the judgement of loss.
 
-use pfc_ebpf::abi::watch::{ClassCounters, Volume};
+use pfc_ebpf::abi::watch::{ClassCounters, Counters, Volume};
+use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
 
 use super::loss::{Report, Row, Subject};
 use super::metrics::{CNP, ECN, operation, reason};
 use super::session::PortName;
 use crate::driver::bpf::watch::Reading;
-use pfc_ebpf::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
-/// What became more from one reading to the next.
+/// The increase from one reading to the next.
 struct Change<'a> {
     before: &'a Reading,
     now: &'a Reading,
@@ -27,7 +27,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// How much a second.
+    /// Increase per second.
     fn rate(&self, number: impl Fn(&Reading) -> u64) -> f64 {
         let rise = number(self.now).saturating_sub(number(self.before)) as f64;
         if self.seconds > 0.0 {
@@ -174,15 +174,26 @@ fn paused(name: &str, class: usize, counts: ClassCounters, change: &Change) -> S
 /// All that a port has counted, with rates since `before`. A heading, then rows of what was met.
 pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -> Vec<String> {
     let change = Change::new(before, now);
-    let counters = &now.counters;
-    let mut lines = vec![format!("{port}, {}, {}", port.how, clock(elapsed))];
-    lines.push(format!(
-        "  {:<28} {:>16} {:>18} {:>17} {:>16}",
-        "", "frames", "octets", "", ""
-    ));
+    let mut lines = vec![
+        format!("{port}, {}, {}", port.how, clock(elapsed)),
+        format!(
+            "  {:<28} {:>16} {:>18} {:>17} {:>16}",
+            "", "frames", "octets", "", ""
+        ),
+    ];
+    lines.extend(volumes(now, &change));
+    lines.extend(operations(now, &change));
+    lines.extend(pauses(&now.counters, &change));
+    lines.extend(remarks(&now.counters));
+    lines
+}
+
+/// Frames and octets: of all, by priority, by DSCP, by PCP, of RoCEv2.
+fn volumes(now: &Reading, change: &Change<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut row = |name: &str, volume: &dyn Fn(&Reading) -> Volume| {
         if volume(now).frames > 0 || name == "all" {
-            lines.push(counted(name, volume(now), &change, volume));
+            lines.push(counted(name, volume(now), change, volume));
         }
     };
     row("all", &|reading| reading.counters.total);
@@ -203,77 +214,67 @@ pub fn table(port: &PortName, elapsed: Nanos, before: &Reading, now: &Reading) -
         });
     }
     row("RoCEv2", &|reading| reading.counters.roce);
-    for opcode in 0..=255u8 {
-        let frames = |reading: &Reading| reading.counters.by_opcode[usize::from(opcode)];
-        if frames(now) > 0 {
-            let name = format!("  {}", operation(opcode));
-            let rate = format!("{}frame/s", scaled(change.rate(frames)));
-            lines.push(format!(
-                "  {name:<28} {:>16} {:>18} {rate:>17}",
-                frames(now),
-                ""
-            ));
-        }
-    }
-    let mut pauses: Vec<_> = (0..8)
-        .map(|priority| {
-            (
-                format!("PFC priority {priority}"),
-                priority,
-                counters.pfc[priority],
-            )
-        })
-        .collect();
-    pauses.push(("PAUSE (802.3x)".to_owned(), 8, counters.pause));
-    lines.extend(
-        pauses
-            .iter()
-            .filter(|(_, _, counts)| met(counts))
-            .map(|(name, class, counts)| paused(name, *class, *counts, &change)),
-    );
-    let ecn: Vec<_> = ECN
-        .iter()
-        .zip(counters.by_ecn)
-        .filter(|(_, frames)| *frames > 0)
-        .map(|(name, frames)| format!("{name} {frames}"))
-        .collect();
-    let wrong = Malformed::ALL
-        .into_iter()
-        .zip(counters.malformed)
-        .filter(|(_, frames)| *frames > 0);
-    let wrong: Vec<_> = wrong
-        .map(|(why, frames)| format!("{} {frames}", reason(why)))
-        .collect();
-    let single = |name: &str, frames: u64| {
-        if frames > 0 {
-            vec![format!("{name} {frames}")]
-        } else {
-            Vec::new()
-        }
-    };
-    for (name, values) in [
-        ("ECN", ecn),
-        ("malformed", wrong),
-        ("two VLAN tags", single("frames", counters.double_tagged)),
-        (
-            "PFC without a priority",
-            single("frames", counters.pfc_empty),
-        ),
-        ("test frames", single("frames", counters.stamped)),
-        (
-            "test frames beyond 1024 flows",
-            single("frames", counters.flows_lost),
-        ),
-        (
-            "missing in the capture",
-            single("frames", counters.controls_lost),
-        ),
-    ] {
-        if !values.is_empty() {
-            lines.push(format!("  {name:<28} {}", values.join(", ")));
-        }
-    }
     lines
+}
+
+/// Packets by operation of the BTH.
+fn operations(now: &Reading, change: &Change<'_>) -> impl Iterator<Item = String> {
+    (0..=255u8).filter_map(move |opcode| {
+        let frames = |reading: &Reading| reading.counters.by_opcode[usize::from(opcode)];
+        let name = format!("  {}", operation(opcode));
+        let rate = format!("{}frame/s", scaled(change.rate(frames)));
+        let count = frames(now);
+        (count > 0).then(|| format!("  {name:<28} {count:>16} {:>18} {rate:>17}", ""))
+    })
+}
+
+/// PFC by priority, and PAUSE.
+fn pauses(counters: &Counters, change: &Change<'_>) -> impl Iterator<Item = String> {
+    let pfc = (0..8).map(|priority| {
+        let name = format!("PFC priority {priority}");
+        (name, priority, counters.pfc[priority])
+    });
+    pfc.chain([("PAUSE (802.3x)".to_owned(), 8, counters.pause)])
+        .filter(|(_, _, counts)| met(counts))
+        .map(|(name, class, counts)| paused(&name, class, counts, change))
+}
+
+/// One line for each other count that is not zero.
+fn remarks(counters: &Counters) -> impl Iterator<Item = String> {
+    let ecn = ECN.iter().zip(counters.by_ecn);
+    let ecn = ecn.filter(|(_, frames)| *frames > 0);
+    let malformed = Malformed::ALL.into_iter().zip(counters.malformed);
+    let malformed = malformed.filter(|(_, frames)| *frames > 0);
+    let mut remarks = vec![
+        (
+            "ECN",
+            ecn.map(|(name, frames)| format!("{name} {frames}"))
+                .collect::<Vec<_>>(),
+        ),
+        (
+            "malformed",
+            malformed
+                .map(|(why, frames)| format!("{} {frames}", reason(why)))
+                .collect(),
+        ),
+    ];
+    let single = [
+        ("two VLAN tags", counters.double_tagged),
+        ("PFC without a priority", counters.pfc_empty),
+        ("test frames", counters.stamped),
+        ("test frames beyond 1024 flows", counters.flows_lost),
+        ("missing in the capture", counters.controls_lost),
+    ];
+    remarks.extend(
+        single
+            .into_iter()
+            .filter(|(_, frames)| *frames > 0)
+            .map(|(name, frames)| (name, vec![format!("frames {frames}")])),
+    );
+    remarks
+        .into_iter()
+        .filter(|(_, values)| !values.is_empty())
+        .map(|(name, values)| format!("  {name:<28} {}", values.join(", ")))
 }
 
 /// The judgement of loss.
@@ -387,7 +388,8 @@ mod tests {
         assert_eq!(
             line(&port(), 1_500_000_000, &before, &now),
             "   1.5 s  eth0 (xdp driver) | 2.00 kframe/s | 1.02 Mbit/s | prio 3 2.00 kframe/s | \
-             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | CE 20.0 /s | malformed 6.00 /s"
+             PFC 3 10.0 XOFF/s 2.00 XON/s paused 50.0 % | RoCEv2 40.0 frame/s | CNP 4.00 /s | \
+             CE 20.0 /s | malformed 6.00 /s"
         );
         assert_eq!(
             line(&port(), 0, &reading(0), &reading(0)),

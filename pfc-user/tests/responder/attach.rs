@@ -10,7 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use pfc_ebpf::abi::responder::Counters;
 use pfc_ebpf::wire::Octets;
 use validator::driver::bpf::responder::{RecordedFrame, Responder};
-use validator::driver::bpf::{Account, Sizes, XdpError, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpError, XdpMode};
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
 use validator::driver::kernel::packet::PacketSocket;
@@ -298,7 +298,7 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
     let account = lab
         .tester
         .run(|| {
-            Account::attach(
+            AccountProgram::attach(
                 "t0",
                 XdpMode::Skb,
                 Sizes {

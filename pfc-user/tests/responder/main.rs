@@ -15,12 +15,10 @@ mod roce_frames;
 mod scapy;
 mod tap;
 
+use validator::quantity::hex;
+
 /// The tester's queue pair.
 const QUEUE_PAIR: u32 = 0x12_3456;
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
 
 fn unhex(digits: &str) -> Vec<u8> {
     (0..digits.len())

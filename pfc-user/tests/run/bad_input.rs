@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::netns::Namespace;
 
 use crate::external::External;
@@ -124,7 +124,7 @@ fn root_another_xdp_program_is_named_and_stays() {
     for mode in [XdpMode::Skb, XdpMode::Driver] {
         let other = namespace
             .run(|| {
-                Account::attach(
+                AccountProgram::attach(
                     "rx",
                     mode,
                     Sizes {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::link::{self, Feature, XdpFeatures, xdp_features};
 use validator::driver::kernel::netns::Namespace;
 use validator::report;
@@ -202,7 +202,7 @@ fn root_xdp_features_are_the_kernels() {
         windows: 1,
     };
     let program = dut
-        .run(|| Account::attach("p0", XdpMode::Driver, sizes))
+        .run(|| AccountProgram::attach("p0", XdpMode::Driver, sizes))
         .unwrap()
         .unwrap();
     assert!(
@@ -245,7 +245,7 @@ fn root_what_makes_verdicts_impossible_is_a_problem() {
     let namespace = Namespace::named(&tester).unwrap();
     let other = namespace
         .run(|| {
-            Account::attach(
+            AccountProgram::attach(
                 "rx",
                 XdpMode::Driver,
                 Sizes {

@@ -22,4 +22,5 @@ mod rates; // lane: waiting
 mod rc;
 mod reports; // lane: waiting
 mod settle;
+mod trace;
 mod witness;

@@ -6,7 +6,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::traffic::live_frames::LiveFrames;
 use validator::driver::traffic::{Addresses, Burst, Sent, Source, TrafficError, TrafficPlan};
@@ -78,8 +78,8 @@ fn addresses(source_ip: IpAddr, destination_ip: IpAddr) -> Addresses {
 
 /// The programs at both ends, and a sender at `a`.
 pub struct Wire {
-    pub tx: Account,
-    pub rx: Account,
+    pub tx: AccountProgram,
+    pub rx: AccountProgram,
     pub sender: LiveFrames,
     pub epoch: Nanos,
 }
@@ -121,7 +121,7 @@ impl<'a> Setup<'a> {
             flows: self.flows.len() as u32,
             windows: WINDOWS,
         };
-        let mut tx = Account::attach(
+        let mut tx = AccountProgram::attach(
             "a",
             XdpMode::Driver,
             Sizes {
@@ -130,7 +130,7 @@ impl<'a> Setup<'a> {
             },
         )
         .unwrap();
-        let mut rx = Account::attach("b", XdpMode::Driver, sizes).unwrap();
+        let mut rx = AccountProgram::attach("b", XdpMode::Driver, sizes).unwrap();
         let epoch = clock::now();
         configure(&mut tx, self.flows, self.pause_line, epoch, None);
         if !self.passes {
@@ -163,7 +163,7 @@ impl<'a> Setup<'a> {
 }
 
 fn configure(
-    account: &mut Account,
+    account: &mut AccountProgram,
     flows: &[FlowPlan],
     line: u64,
     epoch: Nanos,

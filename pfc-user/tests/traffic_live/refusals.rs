@@ -6,7 +6,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::config::Sender;
-use validator::driver::bpf::{Account, Sizes, Tracepoints, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, Tracepoints, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::kernel::packet::PacketError;
 use validator::driver::storm::ControlSender;
@@ -80,7 +80,7 @@ fn root_what_cannot_be_sent_is_refused_with_the_figures() {
 fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
     on_a_wire(|| {
         let flows: Vec<_> = (0..3).map(|id| flow(id, 0, None, 1_000_000, 64)).collect();
-        let mut account = Account::attach(
+        let mut account = AccountProgram::attach(
             "a",
             XdpMode::Driver,
             Sizes {
@@ -113,7 +113,7 @@ fn root_more_flows_than_the_program_was_loaded_for_are_refused() {
 /// The report's word on the sender that is chosen for that many frames a second.
 fn chosen(wanted: Sender, frames: u64) -> Result<String, TrafficError> {
     let flows = [flow(0, 3, None, rate(frames, 64), 64)];
-    let mut account = Account::attach(
+    let mut account = AccountProgram::attach(
         "a",
         XdpMode::Driver,
         Sizes {
@@ -149,7 +149,7 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
             "{error}"
         );
 
-        let _peer = Account::attach(
+        let _peer = AccountProgram::attach(
             "b",
             XdpMode::Driver,
             Sizes {
@@ -177,7 +177,7 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
 #[test]
 fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
     on_a_wire(|| {
-        let _peer = Account::attach(
+        let _peer = AccountProgram::attach(
             "b",
             XdpMode::Driver,
             Sizes {
@@ -200,7 +200,7 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
             },
         ] {
             let open = |wanted| {
-                let mut account = Account::attach(
+                let mut account = AccountProgram::attach(
                     "a",
                     XdpMode::Driver,
                     Sizes {

@@ -8,7 +8,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::link::{drop_rises, statistics};
 use validator::driver::kernel::packet::{BATCH, PacketSocket};
 
@@ -145,7 +145,7 @@ fn root_behind_another_program_it_counts_at_tcx_and_says_what_it_does_not_see() 
     };
     let mut account = lab
         .tester
-        .run(|| Account::attach("t0", XdpMode::Driver, sizes))
+        .run(|| AccountProgram::attach("t0", XdpMode::Driver, sizes))
         .unwrap()
         .unwrap();
     let config = pfc_ebpf::abi::account::Config {

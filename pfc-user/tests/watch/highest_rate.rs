@@ -5,7 +5,7 @@ use std::process::Command;
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
-use validator::driver::bpf::{Account, Sizes, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
 use validator::driver::kernel::clock;
 use validator::driver::kernel::link::{self, Feature, drop_rises, statistics};
 use validator::driver::traffic::live_frames::LiveFrames;
@@ -59,7 +59,7 @@ fn send(lab: &Lab) -> (u64, u64) {
         cpu: None,
     };
     let run = || {
-        let mut account = Account::attach("d0", XdpMode::Driver, SIZES).unwrap();
+        let mut account = AccountProgram::attach("d0", XdpMode::Driver, SIZES).unwrap();
         let generator = account.generator().unwrap();
         let mut sender =
             LiveFrames::open(&plan, generator.clone(), &[0], Some("no DUT".into())).unwrap();
@@ -157,7 +157,7 @@ fn root_behind_another_program_frames_made_in_the_kernel_are_all_counted() {
     // One that was told nothing lets all frames pass.
     let _other = lab
         .tester
-        .run(|| Account::attach("t0", XdpMode::Driver, SIZES))
+        .run(|| AccountProgram::attach("t0", XdpMode::Driver, SIZES))
         .unwrap()
         .unwrap();
     let running = lab.watch_from(

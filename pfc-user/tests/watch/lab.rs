@@ -173,6 +173,15 @@ impl Running {
         text
     }
 
+    /// Stops it by Ctrl-C, and returns its standard error.
+    pub fn stopped(mut self) -> String {
+        self.signal(Signal::SIGINT);
+        while self.object().is_some() {}
+        let errors = self.errors();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130), "{errors}");
+        errors
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }

@@ -24,11 +24,13 @@ mod own_side; // lane: programs, 8 at a time
 mod program; // lane: programs
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
+mod trace;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{LineRate, Priority};
 use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings};
+use validator::quantity::hex;
 
 /// What the programs answer: whatever comes next decides.
 const PASS: [(Point, u32); 2] = [
@@ -45,8 +47,4 @@ fn settings(trust: Trust) -> Settings {
         capture: false,
         flows: 0,
     }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -5,7 +5,7 @@ use pfc_ebpf::abi::account::{Config, FlowConfig, OffenceKind, PauseState};
 use pfc_ebpf::stamp::{self, Phase, Stamp};
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes, XdpError};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
 use validator::driver::kernel::clock;
 use validator::evidence::pfc::FlowReceived;
 
@@ -14,11 +14,11 @@ use crate::{DROP, PASS, RUN, STORM_SOURCE, WINDOW, config, flows, hex, loaded, s
 
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 
-fn run(account: &Account, frame: &[u8]) -> u32 {
+fn run(account: &AccountProgram, frame: &[u8]) -> u32 {
     account.test_run(frame, 1).unwrap().action
 }
 
-fn run_all(account: &Account, sequences: impl IntoIterator<Item = u64>) {
+fn run_all(account: &AccountProgram, sequences: impl IntoIterator<Item = u64>) {
     for sequence in sequences {
         assert_eq!(
             run(account, &TestFrame::new(stamp(3, sequence)).octets()),
@@ -28,13 +28,13 @@ fn run_all(account: &Account, sequences: impl IntoIterator<Item = u64>) {
 }
 
 /// The one flow and phase that was seen.
-fn only_flow(account: &Account) -> FlowReceived {
+fn only_flow(account: &AccountProgram) -> FlowReceived {
     let mut flows = account.flows().unwrap();
     assert_eq!(flows.len(), 1, "{flows:?}");
     flows.remove(0)
 }
 
-fn kinds(account: &mut Account) -> Vec<OffenceKind> {
+fn kinds(account: &mut AccountProgram) -> Vec<OffenceKind> {
     account
         .take_rings()
         .unwrap()
@@ -44,7 +44,7 @@ fn kinds(account: &mut Account) -> Vec<OffenceKind> {
         .collect()
 }
 
-fn by_priority(account: &Account) -> [u64; 8] {
+fn by_priority(account: &AccountProgram) -> [u64; 8] {
     account
         .port_counters()
         .unwrap()
@@ -613,7 +613,7 @@ fn root_pause_and_pfc_are_counted_by_class() {
 
 #[test]
 fn root_the_pause_view_follows_xoff_refresh_shorter_time_and_xon() {
-    let mut account = Account::load(Sizes {
+    let mut account = AccountProgram::load(Sizes {
         flows: 1,
         windows: 8,
     })
@@ -864,7 +864,7 @@ fn root_other_frames_pass() {
 
 #[test]
 fn root_without_a_configuration_nothing_counts() {
-    let account = Account::load(Sizes {
+    let account = AccountProgram::load(Sizes {
         flows: 1,
         windows: 1,
     })
@@ -905,7 +905,7 @@ fn root_configuring_begins_anew() {
 
 #[test]
 fn root_more_than_was_loaded_for_is_refused() {
-    let mut account = Account::load(Sizes {
+    let mut account = AccountProgram::load(Sizes {
         flows: 2,
         windows: 8,
     })
@@ -924,7 +924,7 @@ fn root_more_than_was_loaded_for_is_refused() {
         "windows must be 1 to 8, found 9"
     );
     assert!(matches!(
-        Account::load(Sizes {
+        AccountProgram::load(Sizes {
             flows: 4097,
             windows: 1
         }),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, unshare};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes, XdpError, XdpMode};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpError, XdpMode};
 
 use crate::frames::TestFrame;
 use crate::{config, flows, hex, stamp};
@@ -98,7 +98,7 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 /// Frames from `a` are counted at `b`, in full.
-fn counts(account: &mut Account) {
+fn counts(account: &mut AccountProgram) {
     account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
     send("a", &frames());
     wait_until("a PFC frame at b", || {
@@ -123,7 +123,7 @@ fn counts(account: &mut Account) {
 }
 
 fn error(interface: &str, mode: XdpMode) -> XdpError {
-    match Account::attach(interface, mode, SIZES) {
+    match AccountProgram::attach(interface, mode, SIZES) {
         Ok(_) => panic!("attached to {interface} in {mode:?}"),
         Err(error) => error,
     }
@@ -137,7 +137,7 @@ fn root_frames_on_a_wire_are_counted_in_both_modes() {
         (XdpMode::Skb, "skb"),
     ] {
         with_veth(move || {
-            let mut account = Account::attach("b", mode, SIZES).unwrap();
+            let mut account = AccountProgram::attach("b", mode, SIZES).unwrap();
             assert_eq!(account.mode(), word);
             assert!(ip("link show dev b").contains("prog/xdp"));
             counts(&mut account);
@@ -157,7 +157,7 @@ fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
         ..config(Trust::Dscp)
     };
     let granted = |interface: &str, mode| {
-        let mut account = Account::attach(interface, mode, SIZES).unwrap();
+        let mut account = AccountProgram::attach(interface, mode, SIZES).unwrap();
         account.configure(&wanted, &flows(8)).unwrap();
         account.configured().exclusive
     };
@@ -187,7 +187,7 @@ fn root_the_log_is_read_whole_while_it_is_written() {
         .to_vec()
     };
     with_veth(move || {
-        let mut account = Account::attach("b", XdpMode::Driver, SIZES).unwrap();
+        let mut account = AccountProgram::attach("b", XdpMode::Driver, SIZES).unwrap();
         account.configure(&config(Trust::Dscp), &flows(8)).unwrap();
         let mut quanta = Vec::new();
         std::thread::scope(|scope| {
@@ -212,7 +212,9 @@ fn root_the_log_is_read_whole_while_it_is_written() {
 fn root_without_support_by_the_driver_the_mode_is_skb() {
     with_veth(|| {
         assert_eq!(
-            Account::attach("lo", XdpMode::Auto, SIZES).unwrap().mode(),
+            AccountProgram::attach("lo", XdpMode::Auto, SIZES)
+                .unwrap()
+                .mode(),
             "skb"
         );
         let error = error("lo", XdpMode::Driver);
@@ -232,7 +234,7 @@ fn root_a_program_that_is_attached_is_named_and_stays() {
         (XdpMode::Skb, XdpMode::Skb),
     ] {
         with_veth(move || {
-            let mut account = Account::attach("b", first, SIZES).unwrap();
+            let mut account = AccountProgram::attach("b", first, SIZES).unwrap();
             let message = error("b", second).to_string();
             assert!(
                 message.contains("`b` already has an XDP program, `account` (id "),

@@ -8,7 +8,7 @@ use pfc_ebpf::classify::{Class, Classified, classify};
 use pfc_ebpf::stamp::Stamp;
 use pfc_ebpf::wire::Malformed;
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::Account;
+use validator::driver::bpf::AccountProgram as Account;
 
 use crate::common::corpus;
 use crate::frames::Frames;

@@ -12,12 +12,14 @@ mod differential; // lane: programs
 mod frames;
 mod modes;
 mod scapy; // lane: programs
+mod trace; // lane: programs
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
 use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
-use validator::driver::bpf::{Account, Sizes};
+use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
+use validator::quantity::hex;
 
 const RUN: u16 = 7;
 const STORM_SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0, 0];
@@ -52,8 +54,8 @@ fn flows(count: u8) -> Vec<FlowConfig> {
 }
 
 /// A program that is not attached, with eight flows.
-fn loaded(trust: Trust) -> Account {
-    let mut account = Account::load(Sizes {
+fn loaded(trust: Trust) -> AccountProgram {
+    let mut account = AccountProgram::load(Sizes {
         flows: 8,
         windows: 8,
     })
@@ -70,8 +72,4 @@ fn stamp(flow: u16, sequence: u64) -> Stamp {
         sequence,
         time: clock::now() & MASK_48,
     }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

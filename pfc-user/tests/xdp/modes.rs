@@ -4,8 +4,8 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{BATCH, Clock, Config, PortCounters};
 use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
-use validator::driver::bpf::{Account, Sizes, XdpError};
-use validator::driver::kernel::clock;
+use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
+use validator::driver::kernel::{clock, realtime};
 use validator::evidence::pfc::FlowReceived;
 
 use crate::frames::{Frames, TestFrame};
@@ -13,8 +13,8 @@ use crate::{config, flows, stamp};
 
 const PEER: [u8; 6] = [0x02, 0, 0, 0, 0, 5];
 
-fn loaded(config: &Config) -> Account {
-    let mut account = Account::load(Sizes {
+fn loaded(config: &Config) -> AccountProgram {
+    let mut account = AccountProgram::load(Sizes {
         flows: 8,
         windows: 8,
     })
@@ -32,7 +32,7 @@ fn with(clock: Clock, exclusive: bool) -> Config {
 }
 
 /// All counts, without times and what goes by them.
-fn counts(account: &Account) -> (PortCounters, Vec<FlowReceived>) {
+fn counts(account: &AccountProgram) -> (PortCounters, Vec<FlowReceived>) {
     let mut port = account.port_counters().unwrap();
     port.pfc
         .last
@@ -107,7 +107,7 @@ fn root_every_clock_and_way_to_share_gives_the_same_counts() {
 }
 
 /// How often each time was given to so many duplicates of one frame, which came at once.
-fn readings(account: &mut Account, stamp: Stamp, frames: u32) -> Vec<usize> {
+fn readings(account: &mut AccountProgram, stamp: Stamp, frames: u32) -> Vec<usize> {
     account
         .test_run(&TestFrame::new(stamp).octets(), frames + 1)
         .unwrap();
@@ -242,7 +242,7 @@ fn root_a_sample_has_frames_of_every_lane_that_a_dut_deals_them_to() {
 
 #[test]
 fn root_a_sample_that_is_no_power_of_two_is_refused() {
-    let mut account = Account::load(Sizes {
+    let mut account = AccountProgram::load(Sizes {
         flows: 8,
         windows: 8,
     })
@@ -271,7 +271,8 @@ fn root_control_frames_that_the_log_has_no_room_for_are_counted() {
         vector: 0x81,
         quanta: [1, 2, 3, 4, 5, 6, 7, 8],
     };
-    // More than one CPU has room for, however few there are.
+    // More than one CPU has room for, however few there are. On another CPU there would be room again.
+    assert!(realtime::pin(realtime::allowed_cpus()[0]));
     account.test_run(&pfc.emit(PEER), 300_000).unwrap();
     let rings = account.take_rings().unwrap();
     let lost = account.port().unwrap().controls_lost;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::wire::Malformed;
-use validator::driver::bpf::Account;
+use validator::driver::bpf::AccountProgram;
 
 use crate::{DROP, loaded};
 
@@ -39,7 +39,7 @@ static FRAMES: LazyLock<BTreeMap<String, Vec<u8>>> = LazyLock::new(|| {
 });
 
 /// The frames whose names begin so went through a program.
-fn counted(prefix: &str) -> (Account, usize) {
+fn counted(prefix: &str) -> (AccountProgram, usize) {
     let account = loaded(Trust::Dscp);
     let chosen: Vec<_> = FRAMES
         .iter()

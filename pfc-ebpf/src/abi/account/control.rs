@@ -1,4 +1,4 @@
-//! What is kept of PAUSE and PFC.
+//! Counters, states and records of PAUSE and PFC.
 
 /// PAUSE/PFC of one class: a priority of PFC, or all of 802.3x.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +22,9 @@ pub struct LastControl {
     pub at: u64,
 }
 
-/// PFC frames by the classes that they address: one or two counts a frame, of which follow those of each class. They are only ever
-/// added up: a copy made while a frame is counted lacks at most that frame, or a part of it.
+/// PFC frames by the classes that they address: one or two counts a frame, of which follow those of
+/// each class. They are only ever added up: a copy made while a frame is counted lacks at most that
+/// frame, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PfcCounters {
@@ -87,14 +88,15 @@ impl ClassCounters {
 /// Classes that can be paused: eight priorities, and the whole link by 802.3x.
 pub const CLASSES: usize = 9;
 
-/// What the last PFC (or PAUSE) of a class says; written by the program, read by the sender.
+/// Pause state of a class after its last PFC (or PAUSE) frame; written by the program, read by the
+/// sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PauseState {
     /// The class is paused until then, CLOCK_MONOTONIC nanoseconds; at or before now: not paused.
     pub until: u64,
-    /// When the last unbroken pause began: changes if and only if an XOFF (time > 0) comes to a class that is not paused. An XON
-    /// to such a class changes nothing.
+    /// Begin of the last unbroken pause: changes if and only if an XOFF (time > 0) comes to a
+    /// class that is not paused. An XON to such a class changes nothing.
     pub since: u64,
 }
 
@@ -102,10 +104,11 @@ pub struct PauseState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this is not 0.
+    /// CLOCK_MONOTONIC nanoseconds, never 0; written last, so that the record is whole where this
+    /// is not 0.
     pub time: u64,
-    /// Times of priorities 0 to 7, each 16 bits in network order as in the frame, in the memory's order of octets; of PAUSE the
-    /// first.
+    /// Times of priorities 0 to 7, each 16 bits in network order as in the frame, in the memory's
+    /// order of octets; of PAUSE the first.
     pub quanta: [u64; 2],
     /// 0x0001 PAUSE (vector 0) or 0x0101 PFC.
     pub opcode: u16,
@@ -141,7 +144,8 @@ mod tests {
     fn a_frame_of_which_a_copy_has_a_part_changes_no_count_of_the_other_kind() {
         for part in 0..2 {
             let mut copy = PfcCounters::NONE;
-            // Priorities 0 and 3 are paused; of the frame that lets 3 and 4 go and pauses 7 the copy has one count.
+            // Priorities 0 and 3 are paused; of the frame that lets 3 and 4 go and pauses 7 the
+            // copy has one count.
             counts(&mut copy, 0b1001, 0)
                 .into_iter()
                 .take(1)

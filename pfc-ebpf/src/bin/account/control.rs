@@ -14,8 +14,9 @@ const WHOLE_LINK: usize = 8;
 
 /// Counts a well-formed PAUSE or PFC frame.
 ///
-/// What is looked up is looked up before the clock is read, and all that comes after goes straight on. The times are read again
-/// where they are used: eight of them at once are more than there are registers.
+/// All map lookups come before the reading of the clock; after it the code runs straight on. The
+/// times are read again where they are used: eight of them at once are more than there are
+/// registers.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacControl) {
     if is_own(frame, packet) {
@@ -56,7 +57,8 @@ pub fn account(frame: &Frame, port: &mut Port, packet: &Packet, control: &MacCon
                 ($($priority:literal)*) => {$(
                     if vector & 1 << $priority != 0 {
                         let quanta = times.word::<{ 2 * $priority }>();
-                        (counts.last[$priority].quanta, counts.last[$priority].at) = (quanta as u64, now);
+                        (counts.last[$priority].quanta, counts.last[$priority].at) =
+                            (quanta as u64, now);
                         // SAFETY: as above.
                         unsafe { pause(&raw mut (*pauses)[$priority], now, quanta, quantum) };
                         if quanta == 0 {
@@ -87,7 +89,8 @@ pub fn forwarded(frame: &Frame, port: &mut Port) {
 /// True if the tester's own storm sent the frame.
 #[inline(always)]
 pub fn is_own(frame: &Frame, packet: &Packet) -> bool {
-    // Eight octets, of which six are the address: what is no frame of a MAC has no more than those two behind it.
+    // Eight octets, of which six are the address: what is no frame of a MAC has no more than those
+    // two behind it.
     let source = packet
         .part::<8>(ethernet::SOURCE)
         .map(|part| part.high_48::<0>());
@@ -117,8 +120,9 @@ fn storm_source(config: &Config) -> u64 {
 
 /// A class is paused from now on for so long; 0 ends its pause.
 ///
-/// Userspace and other CPUs read the words meanwhile: there is no reference to them. Each is written at once, and the beginning of
-/// a pause before its end, so that whoever sees the pause sees its beginning.
+/// Userspace and other CPUs read the words meanwhile: there is no reference to them. Each is
+/// written at once, and the beginning of a pause before its end, so that whoever sees the pause
+/// sees its beginning.
 ///
 /// # Safety
 /// `state` points to an entry of [`PAUSE`].

@@ -12,7 +12,7 @@ use pfc_ebpf::wire::Malformed;
 
 use pfc_ebpf::bpf::packet::Packet;
 
-/// What is known of a datagram's checksum.
+/// State of a datagram's checksum.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checksum {
     Unread,
@@ -44,7 +44,8 @@ pub fn account(
     ) else {
         return malformed(frame.ctx, config, port, Malformed::Stamp);
     };
-    // SAFETY: a value of the map, of which nobody writes the configuration while frames are counted.
+    // SAFETY: a value of the map, of which nobody writes the configuration while frames are
+    // counted.
     let expected = unsafe { &(*flow).config };
     // SAFETY: this CPU's value, which no other program run on this CPU interrupts.
     let counts = unsafe { &mut *counts };
@@ -58,7 +59,8 @@ pub fn account(
         time::of_frame(frame, &mut port.local, stamp)
     };
 
-    // Before all that divides the ways through the program, for the verifier walks the sum on each of them.
+    // Before all that divides the ways through the program, for the verifier walks the sum on each
+    // of them.
     let checksum = if !stamp::is_sampled(stamp.sequence, config.verify_every) {
         Checksum::Unread
     } else if datagram.is_intact(packet) {
@@ -67,8 +69,8 @@ pub fn account(
         Checksum::Wrong
     };
 
-    // A place is only ever raised: a late frame must not make it forget the newer one, whose duplicate would count as
-    // received then.
+    // A place is only ever raised: a late frame must not make it forget the newer one, whose
+    // duplicate would count as received then.
     let after = stamp.sequence + 1;
     // SAFETY: aligned values of the map; the remainder is below the number of places.
     let (seen, next) = unsafe {
@@ -155,7 +157,8 @@ fn window(config: &Config, local: &mut Local, now: u64, priority: u8) {
     local.present.frames[priority as usize & 7] += 1;
 }
 
-/// The present window has ended: what was counted in it goes to where it belongs, and the next begins.
+/// The present window has ended: what was counted in it goes to where it belongs, and the next
+/// begins.
 #[inline(never)]
 fn turn(config: &Config, local: &mut Local, now: u64) {
     if let Some(window) = WINDOWS.get_ptr_mut(local.window) {

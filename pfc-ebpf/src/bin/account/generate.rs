@@ -1,5 +1,6 @@
-//! The XDP program `generate`: test traffic made in the kernel. It runs on frames of BPF_PROG_RUN (live frames, Linux 5.18),
-//! writes headers and stamp into each that is due, and sends it out of the port that the frame is said to have come in by.
+//! The XDP program `generate`: test traffic made in the kernel. It runs on frames of BPF_PROG_RUN
+//! (live frames, Linux 5.18), writes headers and stamp into each that is due, and sends it out of
+//! the port that the frame is said to have come in by.
 
 mod delivery;
 mod frame;
@@ -34,7 +35,8 @@ fn worker() -> Option<&'static mut Worker> {
     // SAFETY: the helper has no preconditions.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     let worker = GENERATE_CPUS.get_ptr_mut(cpu)?;
-    // SAFETY: an entry of the map that only this CPU works with, and only with softirqs off; userspace while nothing runs.
+    // SAFETY: an entry of the map that only this CPU works with, and only with softirqs off;
+    // userspace while nothing runs.
     let worker = unsafe { &mut *worker };
     if worker.end == 0 { None } else { Some(worker) }
 }
@@ -105,8 +107,8 @@ fn release(worker: &mut Worker, flow: &mut Flow, at: u64) {
     worker.pending += 1;
 }
 
-/// The reference of the benchmarks: a constant frame with sequence number and time, and nothing else that `generate` does. The
-/// flow of the worker says what is sent; its `sequence` counts.
+/// The reference of the benchmarks: a constant frame with sequence number and time, and nothing
+/// else that `generate` does. The flow of the worker says what is sent; its `sequence` counts.
 #[xdp]
 pub fn generate_constant(ctx: XdpContext) -> u32 {
     let Some(worker) = worker() else {

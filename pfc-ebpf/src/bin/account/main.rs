@@ -1,10 +1,13 @@
-//! The XDP program `account`: counts every frame of a port, and consumes test frames and MAC control frames.
+//! The XDP program `account`: counts every frame of a port, and consumes test frames and MAC
+//! control frames.
 //!
-//! Several queues may run it at once. Counters are per CPU; what decides between frames of different CPUs (the sequence
-//! numbers seen) is only ever raised by compare-and-exchange. Needs Linux 5.18: `bpf_xdp_load_bytes`.
+//! Several queues may run it at once. Counters are per CPU; what decides between frames of
+//! different CPUs (the sequence numbers seen) is only ever raised by compare-and-exchange. Needs
+//! Linux 5.18: `bpf_xdp_load_bytes`.
 //!
-//! VLAN tags count where they stand in the frame. A tag that the NIC took out is in the descriptor, which XDP reads only by
-//! a kfunc bound to one device; so VLAN offload has to be off where the PCP is trusted, and `untagged` shows where it is not.
+//! VLAN tags count where they stand in the frame. A tag that the NIC took out is in the descriptor,
+//! which XDP reads only by a kfunc bound to one device; so VLAN offload has to be off where the PCP
+//! is trusted, and `untagged` shows where it is not.
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
@@ -30,6 +33,8 @@ use pfc_ebpf::abi::account::{
     PortCounters, WindowCounters,
 };
 use pfc_ebpf::bpf::packet::Packet;
+#[cfg(feature = "trace")]
+use pfc_ebpf::bpf::trace;
 use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::classify::{Datagram, Marks, Visitor, visit};
 use pfc_ebpf::stamp::{Phase, Stamp};
@@ -44,7 +49,7 @@ use pfc_ebpf::wire::mac_control::MacControl;
 static ABI: Global<u32> = Global::new(ABI_VERSION);
 
 // The loader sets the number of entries of all that go by flow, window or CPU.
-/// What userspace writes while the program runs.
+/// A value that userspace writes while the program runs.
 #[repr(transparent)]
 struct Shared<T>(UnsafeCell<T>);
 
@@ -84,7 +89,7 @@ impl Pauses {
         self.0.get_ptr_mut(0)
     }
 
-    /// That of a class; `None` where there is no such.
+    /// The pause of a class; `None` where there is no such class.
     #[inline(always)]
     fn get_ptr(&self, class: u32) -> Option<*const PauseState> {
         if class as usize >= CLASSES {
@@ -95,7 +100,7 @@ impl Pauses {
     }
 }
 
-/// What the parts of the program need to know of the frame at hand.
+/// The present frame, as the parts of the program need it.
 struct Frame<'a> {
     ctx: *mut xdp_md,
     config: &'a Config,
@@ -144,6 +149,8 @@ impl Visitor for Counting<'_> {
 
     #[inline(always)]
     fn test(self, marks: Marks, stamp: Stamp, datagram: Datagram) -> u32 {
+        #[cfg(feature = "trace")]
+        trace::test(&stamp, trace::Verdict::Drop);
         count_marks(&mut self.port.counters, &marks);
         flow::account(
             &self.frame,
@@ -158,6 +165,8 @@ impl Visitor for Counting<'_> {
 
     #[inline(always)]
     fn control(self, control: MacControl) -> u32 {
+        #[cfg(feature = "trace")]
+        trace::control(&control, trace::Verdict::Drop);
         control::account(&self.frame, self.port, self.packet, &control);
         xdp_action::XDP_DROP
     }
@@ -165,6 +174,8 @@ impl Visitor for Counting<'_> {
     #[inline(always)]
     fn other(self, marks: Marks) -> u32 {
         count_marks(&mut self.port.counters, &marks);
+        #[cfg(feature = "trace")]
+        trace::other(marks.dscp, marks.pcp, trace::Verdict::Pass);
         self.port.counters.other += 1;
         xdp_action::XDP_PASS
     }
@@ -172,6 +183,15 @@ impl Visitor for Counting<'_> {
     #[inline(always)]
     fn malformed(self, marks: Marks, reason: Malformed) -> u32 {
         count_marks(&mut self.port.counters, &marks);
+        #[cfg(feature = "trace")]
+        trace::malformed(
+            reason,
+            if reason.is_consumed() {
+                trace::Verdict::Drop
+            } else {
+                trace::Verdict::Pass
+            },
+        );
         malformed(self.frame.ctx, self.frame.config, self.port, reason);
         if reason.is_consumed() {
             xdp_action::XDP_DROP

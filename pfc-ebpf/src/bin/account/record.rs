@@ -1,4 +1,5 @@
-//! Records of single frames, for userspace to take after the repetition. What does not fit is counted.
+//! Records of single frames, for userspace to take after the repetition. What does not fit is
+//! counted.
 
 use crate::{ARRIVALS, CONTROLS, Frame, OFFENCES, Port};
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, xdp_md};
@@ -10,7 +11,8 @@ use pfc_ebpf::abi::account::{Arrival, Control, Offence, OffenceKind, SNAP_LEN};
 use pfc_ebpf::bpf::verifier;
 use pfc_ebpf::stamp::Stamp;
 
-/// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first and are many.
+/// Octets of OFFENCES that logged arrivals may fill: those of a probe are no offence, come first
+/// and are many.
 const LOGGED_SHARE: u64 = 64 << 10;
 
 #[inline(always)]
@@ -38,7 +40,8 @@ pub fn arrival(now: u64, port: &mut Port, stamp: &Stamp) {
     put(&ARRIVALS, &mut port.counters.arrivals_lost, record);
 }
 
-/// The place in the log for the next PAUSE or PFC frame; `None`: there is none left, which is counted.
+/// The place in the log for the next PAUSE or PFC frame; `None`: there is none left, which is
+/// counted.
 #[inline(always)]
 pub fn place(port: &mut Port) -> Option<*mut Control> {
     let place = port.local.log_next;
@@ -55,8 +58,8 @@ pub fn place(port: &mut Port) -> Option<*mut Control> {
 #[inline(always)]
 pub fn control(place: Option<*mut Control>, now: u64, opcode: u16, vector: u16, quanta: [u64; 2]) {
     let Some(record) = place else { return };
-    // SAFETY: an entry of the map that this CPU alone writes, once. Userspace, which may be looking, takes the record for whole
-    // when it sees the time.
+    // SAFETY: an entry of the map that this CPU alone writes, once. Userspace, which may be
+    // looking, takes the record for whole when it sees the time.
     unsafe {
         (*record).opcode = opcode;
         (*record).vector = vector;
@@ -102,7 +105,8 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
     };
     let record = entry.as_mut_ptr();
     let kept = verifier::count(length, SNAP_LEN);
-    // SAFETY: the entry is ours until it is submitted, and as long as its type; the helper checks the packet's end.
+    // SAFETY: the entry is ours until it is submitted, and as long as its type; the helper checks
+    // the packet's end.
     unsafe {
         zero(record);
         (*record).time = now;
@@ -116,7 +120,8 @@ fn keep(ctx: *mut xdp_md, now: u64, length: usize, kind: u8, detail: u8) -> bool
     true
 }
 
-/// Zeroes a record by words: as a memset, which the linker has as a loop of octets, it would be most of what the verifier walks.
+/// Zeroes a record by words: as a memset, which the linker has as a loop of octets, it would be
+/// most of what the verifier walks.
 ///
 /// # Safety
 /// `record` is valid for writes.

@@ -1,4 +1,5 @@
-//! Programs for the benches: one that does nothing, and one that makes each run of a test see another frame.
+//! Programs for the benches: one that does nothing, and one that makes each run of a test see
+//! another frame.
 #![no_std]
 #![no_main]
 #![expect(
@@ -13,15 +14,15 @@ use aya_ebpf::programs::XdpContext;
 use core::ptr;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 
-/// Where the stamp is in an untagged IPv4 frame without options.
+/// Offset of the stamp in an untagged IPv4 frame without options.
 const STAMP_AT: usize = 42;
 /// The run in all stamps.
 const RUN: u16 = 7;
 
-/// How many frames there have been, and the number of flows less one, a power of two less one.
+/// Number of frames so far, and the number of flows less one, a power of two less one.
 #[map]
 static STATE: Array<[u64; 2]> = Array::with_max_entries(1, 0);
-/// What is to see the frame.
+/// The program that is to see the frame.
 #[map]
 static TARGET: ProgramArray = ProgramArray::with_max_entries(1, 0);
 
@@ -31,8 +32,8 @@ pub fn drop(_: XdpContext) -> u32 {
     xdp_action::XDP_DROP
 }
 
-/// Writes the stamp of the next frame, flow after flow, and hands it on. Stamps all have the same checksum, so that the
-/// datagram's stays right.
+/// Writes the stamp of the next frame, flow after flow, and hands it on. Stamps all have the same
+/// checksum, so that the datagram's stays right.
 #[xdp]
 pub fn restamp(ctx: XdpContext) -> u32 {
     let Some(state) = STATE.get_ptr_mut(0) else {
@@ -57,7 +58,7 @@ pub fn restamp(ctx: XdpContext) -> u32 {
     // SAFETY: the octets are in the packet, as was just checked.
     unsafe { ptr::write(at as *mut [u8; LEN], stamp.emit()) };
     // SAFETY: the program's own context.
-    let _ = unsafe { TARGET.tail_call(&ctx, 0) };
+    unsafe { TARGET.tail_call(&ctx, 0) };
     xdp_action::XDP_ABORTED
 }
 

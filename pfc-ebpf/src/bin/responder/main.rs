@@ -1,10 +1,11 @@
-//! The XDP program `responder`: the silent responder of the RC cases. Takes the RoCEv2 packets for the tester's queue pair off
-//! the wire and records them; nobody answers them. All else passes.
+//! The XDP program `responder`: the silent responder of the RC cases. Takes the RoCEv2 packets for
+//! the tester's queue pair off the wire and records them; nobody answers them. All else passes.
 //!
-//! Takes packets in fragments too, so that links with a path MTU of 4096 octets work. Needs Linux 5.18 for that.
+//! Takes packets in fragments too, so that links with a path MTU of 4096 octets work. Needs Linux
+//! 5.18 for that.
 //!
-//! A packet for the tester's queue pair is dropped whether or not its record fits: one that passed would be answered by an
-//! adapter of the tester.
+//! A packet for the tester's queue pair is dropped whether or not its record fits: one that passed
+//! would be answered by an adapter of the tester.
 #![no_std]
 #![no_main]
 #![expect(

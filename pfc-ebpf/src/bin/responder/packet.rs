@@ -1,7 +1,9 @@
-//! A packet as the wire parsers want it, in however many fragments it is: read by the kernel's helpers, which check its end.
+//! A packet as the wire parsers want it, in however many fragments it is: read by the kernel's
+//! helpers, which check its end.
 //!
-//! Slower than pointers into the packet, which is no matter here: a requester that waits for its timeout sends little. And
-//! right where a driver leaves less than the headers in the first fragment.
+//! Slower than pointers into the packet, which is no matter here: a requester that waits for its
+//! timeout sends little. And right where a driver leaves less than the headers in the first
+//! fragment.
 
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_csum_diff, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
@@ -22,9 +24,9 @@ pub struct Packet {
 impl Packet {
     #[inline(always)]
     pub fn new(ctx: &XdpContext) -> Self {
-        // SAFETY: the program's own context.
         Self {
             ctx: ctx.ctx,
+            // SAFETY: the program's own context.
             length: unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize,
         }
     }
@@ -76,7 +78,8 @@ impl Octets for Packet {
         let length = verifier::count(length, MAX_SUMMED);
         let mut octets = [0u8; MAX_SUMMED];
         let at = octets.as_mut_ptr();
-        // SAFETY: room for `length` octets, as was just checked; those behind are zero, which changes no sum.
+        // SAFETY: room for `length` octets, as was just checked; those behind are zero, which
+        // changes no sum.
         let sum = unsafe {
             if bpf_xdp_load_bytes(self.ctx, offset as u32, at.cast(), length) != 0 {
                 return None;

@@ -39,7 +39,8 @@ pub fn account(
     }
 }
 
-/// A class is paused from now on for as long as `quanta` say; what of its former pause had run is added up.
+/// A class is paused from now on for as long as `quanta` say; what of its former pause had run is
+/// added up.
 #[inline(always)]
 fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
     let Some(clock) = PAUSE.get_ptr_mut(class) else {
@@ -49,8 +50,9 @@ fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
     let lasts = (quanta as u64 * Quanta::BITS * 1_000_000_000)
         .checked_div(config.line_rate)
         .unwrap_or(0);
-    // SAFETY: an entry of the map. MAC control frames of a port come through one queue, so that one CPU writes at a time; where
-    // a driver moves them to another queue, only one of the two adds up the same pause. Userspace reads until nothing changes.
+    // SAFETY: an entry of the map. MAC control frames of a port come through one queue, so that one
+    // CPU writes at a time; where a driver moves them to another queue, only one of the two
+    // adds up the same pause. Userspace reads until nothing changes.
     unsafe {
         let at = ptr::read_volatile(&raw const (*clock).at);
         let until = ptr::read_volatile(&raw const (*clock).until);

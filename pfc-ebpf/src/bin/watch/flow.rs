@@ -1,4 +1,4 @@
-//! Which of a flow's test frames have passed.
+//! Test frames of a flow that have passed.
 
 use crate::{FLOWS, SEEN, STATES, TAKEN};
 use pfc_ebpf::abi::account::SEEN_WINDOW;
@@ -63,7 +63,8 @@ fn place(key: u32, places: u32) -> Option<u32> {
             break;
         }
     }
-    // Where two CPUs meet the flow at once, the first to come here sets its place, and the other's stays empty.
+    // Where two CPUs meet the flow at once, the first to come here sets its place, and the other's
+    // stays empty.
     let _ = FLOWS.insert(key, free?, NO_EXIST);
     // SAFETY: an entry of the map, which none removes.
     FLOWS.get_ptr(key).map(|place| unsafe { *place })

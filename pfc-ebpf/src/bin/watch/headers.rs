@@ -1,5 +1,5 @@
-//! The first octets of a frame, copied by the kernel's helpers from however many fragments it is in: one copy, whatever the
-//! driver or the stack left where.
+//! The first octets of a frame, copied by the kernel's helpers from however many fragments it is
+//! in: one copy, whatever the driver or the stack left where.
 
 use aya_ebpf::helpers::generated::bpf_csum_diff;
 use aya_ebpf::macros::map;
@@ -12,7 +12,7 @@ use pfc_ebpf::wire::{Octets, fold};
 /// The longest header that is summed: IPv4 with all its options.
 const MAX_SUMMED: usize = 60;
 
-/// Where they are copied to: the stack has no room for them.
+/// Buffer for the headers: the stack has no room for them.
 #[map]
 static SCRATCH: PerCpuArray<[u8; HEADERS]> = PerCpuArray::with_max_entries(1, 0);
 
@@ -32,6 +32,13 @@ impl Headers {
         if load(octets, verifier::count(length, HEADERS)) != 0 {
             return None;
         }
+        Some(Self { octets, length })
+    }
+
+    /// Those of a frame of `length` octets that were copied last.
+    #[cfg(feature = "trace")]
+    pub fn loaded(length: usize) -> Option<Self> {
+        let octets = SCRATCH.get_ptr_mut(0)?.cast();
         Some(Self { octets, length })
     }
 }
@@ -55,7 +62,8 @@ impl Octets for Headers {
             return None;
         }
         let offset = verifier::at_most(offset, HEADERS - N);
-        // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
+        // SAFETY: within the array, as was just checked; no other program run on this CPU
+        // interrupts.
         Some(unsafe { ptr::read(self.octets.add(offset).cast()) })
     }
 
@@ -66,7 +74,8 @@ impl Octets for Headers {
         }
         let offset = verifier::at_most(offset, HEADERS - MAX_SUMMED);
         let length = verifier::at_most(length, MAX_SUMMED) as u32;
-        // SAFETY: within the array, as was just checked; no other program run on this CPU interrupts.
+        // SAFETY: within the array, as was just checked; no other program run on this CPU
+        // interrupts.
         let sum = unsafe {
             let at = self.octets.add(offset).cast();
             bpf_csum_diff(ptr::null_mut(), 0, at, length, 0)

@@ -1,8 +1,9 @@
-//! The programs of `watch`: count every frame of a port and let it pass, untouched. `watch` at XDP; `watch_tc` at tcx, either
-//! on the way in, where another XDP program holds the port, or on the way out.
+//! The programs of `watch`: count every frame of a port and let it pass, untouched. `watch` at XDP;
+//! `watch_tc` at tcx, either on the way in, where another XDP program holds the port, or on the way
+//! out.
 //!
-//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Where the
-//! kernel has no tcx (before Linux 6.6), the classifier is a filter of clsact.
+//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Where
+//! the kernel has no tcx (before Linux 6.6), the classifier is a filter of clsact.
 #![no_std]
 #![no_main]
 #![expect(
@@ -13,6 +14,8 @@
 mod control;
 mod flow;
 mod headers;
+#[cfg(feature = "trace")]
+mod trace;
 mod whole;
 
 use aya_ebpf::Global;
@@ -68,9 +71,12 @@ pub fn watch(ctx: XdpContext) -> u32 {
     xdp_action::XDP_PASS
 }
 
-/// A frame in one piece: read where it is. A function of its own, as is the next, to have a stack of its own.
+/// A frame in one piece: read where it is. A function of its own, as is the next, to have a stack
+/// of its own.
 #[inline(never)]
 fn whole(ctx: *mut xdp_md) {
+    #[cfg(feature = "trace")]
+    trace::whole(ctx);
     let frame = Whole(Packet::new(&XdpContext::new(ctx)));
     let length = frame.length() as u64;
     count(
@@ -89,6 +95,8 @@ fn whole(ctx: *mut xdp_md) {
 fn in_pieces(ctx: *mut xdp_md, length: usize) {
     let load = |to: *mut u8, octets| load_xdp(ctx, to, octets);
     if let Some(headers) = Headers::load(length, load) {
+        #[cfg(feature = "trace")]
+        trace::headers(length);
         count(
             &headers,
             None,
@@ -128,8 +136,13 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
             (*skb).gso_size as usize,
         )
     };
-    let load = |to: *mut u8, count| unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) };
+    let load = |to: *mut u8, count| {
+        // SAFETY: the helper checks the frame's end, and the verifier the room.
+        unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) }
+    };
     if let Some(headers) = Headers::load(length, load) {
+        #[cfg(feature = "trace")]
+        trace::headers(length);
         count(
             &headers,
             tag,
@@ -140,8 +153,9 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
     TCX_NEXT
 }
 
-/// Frames and octets on the wire of what the stack holds as one: offloads merge frames before it comes here, and cut it into
-/// frames of `gso_size` octets of payload, each with all the headers, after it has left.
+/// Frames and octets on the wire of what the stack holds as one: offloads merge frames before it
+/// comes here, and cut it into frames of `gso_size` octets of payload, each with all the headers,
+/// after it has left.
 #[inline(always)]
 fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: usize) -> Volume {
     const TAG: u64 = 4;

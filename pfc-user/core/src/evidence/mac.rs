@@ -1,40 +1,39 @@
-//! What the MAC of a port counted of the PAUSE/PFC frames that came in: the second source beside the XDP program, which sees none
-//! of them where the MAC keeps them.
+//! Counts that the MAC of a port keeps of received PAUSE/PFC frames: the second source beside the
+//! XDP program, which sees none of them where the MAC keeps them.
 
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Nanos, Priority};
 use serde::{Deserialize, Serialize};
 
 use super::preflight::{FrameCounts, Pfc};
 
-use pfc_ebpf::units::Nanos;
-
 /// The counters of one port over a repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MacReport {
-    /// Which port: `tx` or `rx`.
+    /// The port: `tx` or `rx`.
     pub port: String,
     /// Interface.
     pub interface: String,
     /// Driver.
     pub driver: String,
-    /// How old a count may be when it is read. The first reading and the last were taken that long after what came before.
+    /// Age that a count may have when it is read. The first reading and the last were taken that
+    /// long after what came before.
     pub lag: Nanos,
     /// Priorities with PFC enabled on the port, one a bit, where the kernel tells.
     pub enabled: Option<u8>,
-    /// When the counters were read.
+    /// Times at which the counters were read.
     pub readings: Vec<Reading>,
     /// The counters.
     pub counters: Vec<MacCounter>,
-    /// Why the counters are of no use, where they are not.
+    /// The reason why the counters are of no use, if they are not.
     pub error: Option<String>,
 }
 
 /// One time at which all counters were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What began then, such as `storm`; `end` for the last.
+    /// The step that began then, such as `storm`; `end` for the last.
     pub before: String,
-    /// When.
+    /// Time.
     pub time: Nanos,
 }
 
@@ -61,21 +60,21 @@ pub struct MacReading {
 pub struct MacCounter {
     /// Its name there.
     pub name: String,
-    /// Where it is read.
+    /// Its source.
     pub source: Source,
-    /// What it is about.
+    /// The frames it is about.
     pub subject: Subject,
-    /// What makes it rise.
+    /// Frames that make it rise.
     pub frames: Frames,
     /// Counters of one array, a priority each, have the same.
     pub array: Option<String>,
-    /// How it was shown, earlier in the run, that it counts at all.
+    /// Proof, from earlier in the run, that it counts at all.
     pub alive: Option<String>,
     /// Its value at each reading.
     pub values: Vec<u64>,
 }
 
-/// Where a counter is read.
+/// Source of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -89,7 +88,7 @@ pub enum Source {
     Dcb,
 }
 
-/// What a counter is about.
+/// Subject of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
@@ -101,7 +100,7 @@ pub enum Subject {
     Any,
 }
 
-/// What makes a counter rise.
+/// Frames that make a counter rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Frames {
@@ -111,7 +110,8 @@ pub enum Frames {
     Xon,
     /// XOFF and XON together: no rise proves that there was none, and a rise proves nothing.
     Either,
-    /// What only an XOFF brings about, such as time in pause: a rise proves one, and no rise proves nothing.
+    /// An effect of XOFF alone, such as time in pause: a rise proves one, and no rise proves
+    /// nothing.
     Effect,
 }
 

@@ -1,23 +1,25 @@
-//! What a repetition of a MAD case recorded: every packet sent and received, octet by octet. All that is judged is decoded from
-//! these octets.
+//! Records of a repetition of a MAD case: every packet sent and received, octet by octet. All that
+//! is judged is decoded from these octets.
 
 use std::fmt;
 
 use ib_mad::mad::LENGTH;
+use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
-use pfc_ebpf::units::Nanos;
+use crate::quantity::hex;
 
 /// One repetition of a MAD case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MadEvidence {
-    /// What was to be done.
+    /// The attempted action.
     pub plan: MadPlan,
-    /// What packets were sent by, for people.
+    /// Name of the transport, for people.
     pub transport: String,
-    /// Whether packets that match no request under way could be seen. Linux' umad drops them in the kernel.
+    /// True if packets that match no request under way could be seen. Linux' umad drops them in
+    /// the kernel.
     pub shows_unmatched: bool,
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
@@ -27,24 +29,24 @@ pub struct MadEvidence {
     pub listened_until: Nanos,
     /// The user ended the repetition.
     pub interrupted: bool,
-    /// What is to be restored: M_Key, protect bits and lease as they were before the run's first Set. `None` where nothing was to
-    /// be set.
+    /// Protection to be restored: M_Key, protect bits and lease as they were before the run's
+    /// first Set. `None` where nothing was to be set.
     #[serde(default)]
     pub original: Option<Protection>,
-    /// Why the repetition ended early: the tester or its surroundings failed.
+    /// The reason why the repetition ended early: the tester or its surroundings failed.
     #[serde(default)]
     pub error: Option<String>,
 }
 
 impl MadEvidence {
-    /// Why the repetition ended early, if the tester or its surroundings failed.
+    /// The reason why the repetition ended early, if the tester or its surroundings failed.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 }
 
-/// What a request is for. A request that is repeated, for want of an answer or because the DUT was busy, has the purpose of the
-/// first.
+/// Purpose of a request. A request that is repeated, for want of an answer or because the DUT was
+/// busy, has the purpose of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -54,7 +56,8 @@ pub enum Purpose {
     DutPort,
     /// Get of PortInfo of the DUT's port that the link is at.
     LinkPort,
-    /// Get of PortInfo, to see whether the DUT answers at all after it did not answer something else.
+    /// Get of PortInfo, to see whether the DUT answers at all after it did not answer something
+    /// else.
     Alive,
     /// Get of NodeInfo.
     NodeInfo,
@@ -80,18 +83,19 @@ pub enum Purpose {
     ResetShown,
     /// Set of PortInfo with M_Key, protect bits and lease as they were.
     Restore,
-    /// Get of PortInfo with the key as it was, or M_KEY_DUT where there was none, to see whether that was done.
+    /// Get of PortInfo with the key as it was, or M_KEY_DUT where there was none, to see whether
+    /// that was done.
     Restored,
 }
 
 /// A request and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// Which attempt at the whole repetition it belongs to, from 1.
+    /// The attempt at the whole repetition that it belongs to, from 1.
     pub attempt: u32,
-    /// When it was sent.
+    /// Time of sending.
     pub sent: Nanos,
     /// Until when its answer was waited for.
     pub deadline: Nanos,
@@ -104,7 +108,7 @@ pub struct Exchange {
 /// A packet that came in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Packet {
-    /// When.
+    /// Time.
     pub at: Nanos,
     /// Its octets, however many.
     pub octets: Octets,
@@ -115,7 +119,8 @@ pub struct Packet {
 pub struct Stray {
     /// The packet.
     pub packet: Packet,
-    /// It is a response to a request of an earlier repetition, which is not among the requests here.
+    /// It is a response to a request of an earlier repetition, which is not among the requests
+    /// here.
     pub of_earlier: bool,
 }
 
@@ -125,7 +130,7 @@ pub struct Octets(pub Vec<u8>);
 
 impl fmt::Debug for Octets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -1,36 +1,36 @@
-//! What a repetition of a PFC case measured. Times are CLOCK_MONOTONIC nanoseconds, lengths octets without FCS.
+//! Measurements of a repetition of a PFC case. Times are CLOCK_MONOTONIC nanoseconds, lengths
+//! octets without FCS.
 
 mod storm;
 
 use pfc_ebpf::abi::account::{Clock, LATENCY_BUCKETS, OffenceKind};
 use pfc_ebpf::abi::generate;
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::units::{Nanos, Priority, Quanta};
 use pfc_ebpf::wire::Malformed;
 use serde::{Deserialize, Serialize};
 
 pub use self::storm::{Gap, GapHistogram, StormReport};
 use super::mac::MacReport;
 use crate::plan::{Limits, RepetitionPlan};
-use pfc_ebpf::units::Nanos;
 
 /// All that one repetition recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PfcEvidence {
-    /// What was to be done.
+    /// The attempted action.
     pub plan: RepetitionPlan,
-    /// What it is judged against.
+    /// Limits for the judgement.
     pub limits: Limits,
     /// The tester's ports and declared facts.
     pub ports: Ports,
-    /// When each phase began and ended.
+    /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
     /// The sender's own account.
     pub sender: SenderReport,
-    /// How the ports' programs counted; absent: each frame by itself.
+    /// The ports' way of counting; absent: each frame by itself.
     #[serde(default)]
     pub counting: Counting,
-    /// What the rx port's program counted, flow by flow.
+    /// Counts of the rx port's program, flow by flow.
     pub received: Vec<FlowReceived>,
     /// Offered and received by window.
     pub windows: Windows,
@@ -40,13 +40,14 @@ pub struct PfcEvidence {
     pub probes: Vec<ProbeReport>,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
-    /// What the tx port's program counted: here the DUT's PFC arrives, and forwarded storm frames would.
+    /// Counts of the tx port's program: here the DUT's PFC arrives, and forwarded storm frames
+    /// would.
     pub tx_port: PortReceived,
-    /// What the rx port's program counted beside the flows.
+    /// Counts of the rx port's program beside the flows.
     pub rx_port: PortReceived,
     /// Offending frames of both ports, for the capture; octets in hexadecimal.
     pub offences: Vec<Offence>,
-    /// What the ports' MACs counted of PAUSE/PFC frames.
+    /// PAUSE/PFC frames counted by the ports' MACs.
     #[serde(default)]
     pub mac: Vec<MacReport>,
     /// Losses on the tester's own side, and where a loss would have been counted.
@@ -79,7 +80,8 @@ pub struct PortFacts {
     pub driver: String,
     /// Carrier at start and at the end of the repetition.
     pub carrier: bool,
-    /// What became of the link in between, though it may be as before: its carrier went and came, or it got another MTU.
+    /// Disturbance of the link in between, even if it is as before now: its carrier went and came,
+    /// or it got another MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
     /// Link speed in bit/s, where the port has one that means something.
@@ -104,9 +106,9 @@ pub struct PhaseSpan {
 /// The sender's own account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderReport {
-    /// Which sender, and why that one: `live frames, 1 core`, `sendmmsg (...)`.
+    /// The sender, and the reason for the choice: `live frames, 1 core`, `sendmmsg (...)`.
     pub method: String,
-    /// How PFC from the DUT is honoured: `software (XDP)`, or why not.
+    /// The way PFC from the DUT is honoured: `software (XDP)`, or the reason why it is not.
     pub honours_pfc: String,
     /// Frames that left, by flow and phase; only those with frames.
     pub flows: Vec<FlowSent>,
@@ -127,7 +129,8 @@ pub struct SenderReport {
     /// Times that the port had no room for a test frame or a single pause frame, which left later.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waits: u64,
-    /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at line rate.
+    /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at
+    /// line rate.
     pub max_burst: Nanos,
 }
 
@@ -178,9 +181,9 @@ pub struct WithheldLeftOut {
 /// Spans for which a list had no room, summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// How long they are together.
+    /// Their total length.
     pub total: Nanos,
     /// Begin of the first.
     pub from: Nanos,
@@ -222,7 +225,7 @@ impl LeftOut {
         }
     }
 
-    /// Whether one of them may overlap the time from `from` to `to`.
+    /// True if one of them may overlap the time from `from` to `to`.
     pub fn may_overlap(&self, from: Nanos, to: Nanos) -> bool {
         !self.is_none() && self.from < to && self.to > from
     }
@@ -242,10 +245,10 @@ impl Stall {
     pub const ABOVE: Nanos = generate::STALL;
 }
 
-/// How the ports' programs counted.
+/// The ports' way of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counting {
-    /// Where arrival times came from. Logged arrivals, PAUSE and PFC: always exact.
+    /// The source of arrival times. Logged arrivals, PAUSE and PFC: always exact.
     pub clock: Clock,
     /// The UDP checksum was verified of one frame in so many.
     pub verify_every: u64,
@@ -263,7 +266,7 @@ impl Default for Counting {
     }
 }
 
-/// What arrived of one flow in one phase.
+/// Arrivals of one flow in one phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReceived {
     /// Flow.
@@ -314,7 +317,7 @@ pub struct Windows {
     pub received: Vec<[u32; 8]>,
 }
 
-/// When a frame left: the system call began and returned.
+/// Time of a frame's departure: begin and return of the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Departure {
     /// Before the send.
@@ -349,7 +352,7 @@ pub struct Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(Nanos, u16, Phase, u32)", into = "(Nanos, u16, Phase, u32)")]
 pub struct Arrival {
-    /// When.
+    /// Time.
     pub time: Nanos,
     /// Flow.
     pub flow: u16,
@@ -376,7 +379,7 @@ impl From<Arrival> for (Nanos, u16, Phase, u32) {
     }
 }
 
-/// What a port's program counted beside the flows.
+/// Counts of a port's program beside the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortReceived {
     /// All frames.
@@ -423,7 +426,7 @@ pub struct ClassReceived {
 /// A PAUSE/PFC frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReceived {
-    /// When.
+    /// Time.
     pub time: Nanos,
     /// 0x0001 or 0x0101.
     pub opcode: u16,
@@ -436,11 +439,11 @@ pub struct ControlReceived {
 /// An offending frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offence {
-    /// Where it was seen: `tx` or `rx`.
+    /// The port that saw it: `tx` or `rx`.
     pub port: String,
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// Why it was kept.
+    /// The reason for keeping it.
     pub kind: OffenceKind,
     /// Length of the frame.
     pub length: u16,
@@ -451,7 +454,7 @@ pub struct Offence {
 /// A counter that shows losses on the tester's own side: by how much it rose during the repetition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropCounter {
-    /// Where: interface and its end of the wire, or the part of the kernel.
+    /// Place: interface and its end of the wire, or the part of the kernel.
     pub place: String,
     /// The counter's own name.
     pub counter: String,
@@ -459,7 +462,8 @@ pub struct DropCounter {
     pub rise: u64,
 }
 
-/// What the simulated DUT says of itself, so that its own troubles are not taken for its device's.
+/// Self-report of the simulated DUT's process, so that its stalls are not taken for behaviour of
+/// the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutReport {
     /// Frames in, by port.
@@ -482,12 +486,12 @@ pub struct DutReport {
     pub faults: Vec<String>,
 }
 
-/// What a hook command printed.
+/// Output of a hook command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookOutput {
-    /// Which hook: `configure`, `counters`.
+    /// The hook: `configure` or `counters`.
     pub hook: String,
-    /// When it was run, such as `before` or `after`.
+    /// The moment at which it was run, such as `before` or `after`.
     pub when: String,
     /// The command line.
     pub command: String,
@@ -508,14 +512,14 @@ impl PfcEvidence {
             .find(|sent| sent.flow == flow && sent.phase == phase)
     }
 
-    /// What arrived of `flow` in `phase`.
+    /// Arrivals of `flow` in `phase`.
     pub fn received(&self, flow: u16, phase: Phase) -> Option<&FlowReceived> {
         self.received
             .iter()
             .find(|received| received.flow == flow && received.phase == phase)
     }
 
-    /// When `phase` was.
+    /// Begin and end of `phase`.
     pub fn span(&self, phase: Phase) -> Option<PhaseSpan> {
         self.phases.iter().copied().find(|span| span.phase == phase)
     }

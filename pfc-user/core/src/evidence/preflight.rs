@@ -1,4 +1,5 @@
-//! What was found on the tester's ports before anything was measured: facts only; what follows from them is `crate::preflight`'s to say.
+//! Facts about the tester's ports before anything is measured; `crate::preflight` draws the
+//! conclusions.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ pub struct Preflight {
     pub ports: Vec<Port>,
 }
 
-/// What a port is there for.
+/// Role of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -34,10 +35,10 @@ impl Role {
     }
 }
 
-/// What the testbed asks of a port.
+/// Requirements of the testbed on a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// How the program is to be attached.
+    /// The mode of attaching the program.
     pub xdp: XdpMode,
     /// The line rate that the testbed says, in bit/s.
     pub line_rate: Option<u64>,
@@ -48,22 +49,23 @@ pub struct Wanted {
 /// A port of the tester.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
-    /// What is asked of it.
+    /// Requirements of the testbed.
     pub wanted: Wanted,
-    /// What was found.
+    /// The facts found.
     pub facts: Facts,
-    /// What became of pause frames that the other port sent.
+    /// Result of the self-test with pause frames from the other port.
     pub self_test: SelfTest,
 }
 
-/// What was found on an interface. `None` and empty: the kernel or the driver does not tell.
+/// Facts about an interface. `None` and empty: the kernel or the driver does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Its name.
     pub interface: String,
-    /// The named network namespace that it is in; `None`: where the tool was started, or one without a name.
+    /// The named network namespace that it is in; `None`: where the tool was started, or one
+    /// without a name.
     pub namespace: Option<String>,
     /// Driver and device.
     pub driver: Driver,
@@ -81,7 +83,7 @@ pub struct Facts {
     pub queues: Option<Queues>,
     /// It is in promiscuous mode already.
     pub promiscuous: bool,
-    /// What the driver can do with XDP.
+    /// XDP features of the driver.
     pub xdp_features: Option<XdpFeatures>,
     /// An XDP program that is attached.
     pub xdp_attached: Option<String>,
@@ -100,7 +102,7 @@ pub struct Facts {
     pub mac_counters: Vec<String>,
 }
 
-/// What a driver says of itself and its device.
+/// Name, version and place of a driver and its device, as the driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Name, such as `ixgbe`.
@@ -109,16 +111,16 @@ pub struct Driver {
     pub version: String,
     /// Version of the firmware.
     pub firmware: String,
-    /// Where the device is, such as a PCI address.
+    /// Place of the device, such as a PCI address.
     pub bus: String,
 }
 
 /// Queues in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queues {
-    /// That receive.
+    /// Receive queues.
     pub rx: u32,
-    /// That send.
+    /// Transmit queues.
     pub tx: u32,
 }
 
@@ -136,7 +138,7 @@ pub struct FeatureFact {
 /// PAUSE settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// What is in force comes from the negotiation with the other end.
+    /// The settings in force come from the negotiation with the other end.
     pub autonegotiated: bool,
     /// PAUSE frames are obeyed.
     pub receives: bool,
@@ -158,7 +160,7 @@ pub struct FrameCounts {
 /// PFC settings: `struct ieee_pfc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pfc {
-    /// How many priorities may have it at once.
+    /// Number of priorities that may have it at once.
     pub capacity: u8,
     /// Priorities that have it, one a bit.
     pub enabled: u8,
@@ -168,25 +170,27 @@ pub struct Pfc {
     pub indications: [u64; 8],
 }
 
-/// What became of pause frames that the other end sent: PFC of all priorities with time 0, which pause nothing.
+/// Result of the self-test: the other end sent PFC of all priorities with time 0, which pauses
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SelfTest {
     /// It was not done.
     NotDone {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// No program could be attached.
     Refused {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// It was done.
     Done {
-        /// The other end is the tester's own, so that nothing may be missing. Else there may be a DUT between, which rightly eats them.
+        /// The other end is the tester's own, so that nothing may be missing. Else there may be a
+        /// DUT between, which rightly eats them.
         own_wire: bool,
-        /// How the program was attached: `driver` or `skb`.
+        /// The mode in which the program was attached: `driver` or `skb`.
         xdp_mode: String,
         /// Frames sent.
         sent: u64,

@@ -1,29 +1,31 @@
-//! What a repetition of an RC case recorded. Times are of the tester's CLOCK_MONOTONIC.
+//! Records of a repetition of an RC case. Times are of the tester's CLOCK_MONOTONIC.
 
+use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::protocol::{Channel, Device, QueuePair};
 use crate::plan::rc::RcPlan;
-use pfc_ebpf::units::Nanos;
+use crate::quantity::hex;
 
 /// One repetition of an RC case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RcEvidence {
-    /// What was to be done.
+    /// The attempted action.
     pub plan: RcPlan,
-    /// What the agent says of the DUT's adapter.
+    /// The DUT's adapter, as the agent reports it.
     pub device: Device,
-    /// What the testbed says of Automatic Path Migration; wins over the device's flag.
+    /// The testbed's statement on Automatic Path Migration; overrides the device's flag.
     pub apm: Option<bool>,
     /// The tester's port: interface, and how the XDP program is attached.
     pub port: String,
-    /// How the DUT was shown to reach the tester and hear it: requests dropped, then one answered.
+    /// Proof that the DUT reaches the tester and hears it: requests dropped, then one answered.
     pub control: Option<Phase>,
     /// The test itself: every request dropped.
     pub test: Option<Phase>,
     /// One more READ on the queue pair in error.
     pub flush: Option<Phase>,
-    /// Why the channel could not be opened, where that is no error of the tool: a neighbour that does not resolve.
+    /// The reason why the channel could not be opened, where that is no error of the tool: a
+    /// neighbour that does not resolve.
     pub unreachable: Option<String>,
     /// The repetition was interrupted.
     pub interrupted: bool,
@@ -38,9 +40,9 @@ pub struct Phase {
     pub queue_pair: u32,
     /// First PSN that the DUT was given.
     pub psn: u32,
-    /// When the tester asked the agent to post the READ.
+    /// Time at which the tester asked the agent to post the READ.
     pub posted: Nanos,
-    /// Why the DUT did not take the READ.
+    /// The reason why the DUT did not take the READ.
     pub refused: Option<String>,
     /// Packets for the tester's queue pair, in the order of their times.
     pub packets: Vec<Packet>,
@@ -66,11 +68,12 @@ pub struct Phase {
 /// A packet for the tester's queue pair, as it came in; or an answer, as it left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Packet {
-    /// When.
+    /// Time.
     pub time: Nanos,
     /// Octets of the frame.
     pub length: u32,
-    /// Its first octets, hexadecimal; all of it where it is no longer than [`pfc_ebpf::abi::responder::SNAP_LEN`].
+    /// Its first octets, hexadecimal; all of it where it is no longer than
+    /// [`pfc_ebpf::abi::responder::SNAP_LEN`].
     pub octets: String,
 }
 
@@ -80,7 +83,7 @@ impl Packet {
         Self {
             time,
             length,
-            octets: octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+            octets: hex(octets),
         }
     }
 
@@ -93,12 +96,12 @@ impl Packet {
     }
 }
 
-/// What the DUT showed of its retry counter.
+/// The DUT's retry counter, as a query showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// When it was asked.
+    /// Time of the question.
     pub asked: Nanos,
-    /// When it had answered.
+    /// Time of the answer.
     pub answered: Nanos,
     /// Retries that were left.
     pub retries_left: u8,
@@ -107,11 +110,11 @@ pub struct Shown {
 /// A completion as the agent told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Since when it may have been there: until when the agent, asked last, had none.
+    /// Earliest time at which it may have been there: the agent's last answer without it.
     pub since: Nanos,
-    /// When the tester heard of it.
+    /// Time at which the tester heard of it.
     pub time: Nanos,
-    /// Which request.
+    /// The request.
     pub work_request: u64,
     /// `ibv_wc_status`.
     pub status: u32,

@@ -1,8 +1,8 @@
-//! How XDP programs are attached, and the XDP features of an interface.
+//! Modes of attaching XDP programs, and the XDP features of an interface.
 
 use serde::{Deserialize, Serialize};
 
-/// How XDP programs are attached.
+/// Mode of attaching XDP programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
@@ -49,7 +49,7 @@ impl XdpFeatures {
         "ndo-xmit-sg",
     ];
 
-    /// Whether all bits of `feature` are there.
+    /// True if all bits of `feature` are set.
     pub const fn has(self, feature: u64) -> bool {
         self.0 & feature == feature
     }

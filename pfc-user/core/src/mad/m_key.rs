@@ -1,4 +1,4 @@
-//! What the M_Key protects, found and put back (14.2.4).
+//! Protection of a port by its M_Key: read and restored (14.2.4).
 
 use ib_mad::attr::{PortInfo, PortState};
 use ib_mad::mad::MKey;
@@ -32,8 +32,8 @@ impl Protection {
         }
     }
 
-    /// What is to be restored on `port` after a run: what it shows before. If that is M_KEY_DUT, an earlier repetition could not
-    /// take it back, and the key before it was `current`.
+    /// Protection to restore on `port` after a run: the one it shows before. If that is M_KEY_DUT,
+    /// an earlier repetition could not take it back, and the key before it was `current`.
     pub fn to_restore(port: &PortInfo, current: MKey, dut: MKey) -> Self {
         let found = Self::of(port);
         Self {
@@ -46,11 +46,12 @@ impl Protection {
         }
     }
 
-    /// What a Set carries to change `port` to this and nothing else, but for M_KeyViolations, which it clears.
+    /// Attribute of a Set that changes `port` to this and nothing else, except M_KeyViolations,
+    /// which it clears.
     ///
-    /// State, physical state, widths, speeds and VLs have a value that changes nothing, 0: to write back what was read could
-    /// bring the link down. LID, MTU and all else have none and are written back as an SM does it. ClientReregister is
-    /// an order, not a state.
+    /// State, physical state, widths, speeds and VLs have a value that changes nothing, 0: to write
+    /// back what was read could bring the link down. LID, MTU and all else have none and are
+    /// written back as an SM does it. ClientReregister is an order, not a state.
     pub fn to_set(&self, port: &PortInfo) -> PortInfo {
         const FITS: &str = "0 and values that were read fit";
         let mut set = *port;
@@ -82,12 +83,14 @@ impl std::fmt::Display for Protection {
     }
 }
 
-/// Whether `port`, as a Get with `key` showed it, has certainly another key. One that is not shown may be another.
+/// True if `port`, as a Get with `key` showed it, certainly has another key. One that is not shown
+/// may be another.
 pub fn is_another(port: &PortInfo, key: MKey) -> bool {
     port.m_key() != MKey(0) && port.m_key() != key
 }
 
-/// Whether `port`, as a Get with `key` showed it, may have another key that it hides: at protect bits 1 the M_Key reads 0 then.
+/// True if `port`, as a Get with `key` showed it, may have another key that it hides: at protect
+/// bits 1 the M_Key reads 0 then.
 pub fn may_be_another(port: &PortInfo, key: MKey) -> bool {
     is_another(port, key) || port.m_key() == MKey(0) && port.m_key_protect_bits() == 1
 }

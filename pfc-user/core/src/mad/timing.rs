@@ -1,4 +1,4 @@
-//! How long an answer may take (13.4.6.2).
+//! Times of answers (13.4.6.2).
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use ib_mad::attr::PortInfo;
 /// No answer is waited for longer than this.
 pub const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// The time from a request to its answer at the longest: what the DUT may take, and the way there and back; `least` if that is
-/// longer.
+/// The time from a request to its answer at the longest: what the DUT may take, and the way there
+/// and back; `least` if that is longer.
 pub fn answer_time(port: &PortInfo, least: Duration) -> Duration {
     let time = |exponent: u8| Duration::from_nanos(4096 << exponent);
     least.max(time(port.response_time_value()) + 2 * time(port.subnet_timeout()))
 }
 
-/// How long answers that nobody waits for any more are listened for: one more time-out. Where that is more than is waited for any
-/// answer, listening would prove nothing, and `least` has to do.
+/// Time for which late answers are listened for: one more time-out. Where that
+/// is more than is waited for any answer, listening would prove nothing, and `least` has to do.
 pub fn listen_time(answer_time: Duration, least: Duration) -> Duration {
     if answer_time > MOST_WAIT {
         least

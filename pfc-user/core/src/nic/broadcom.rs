@@ -3,9 +3,10 @@
 use super::{Drops, HARDWARE, Nic, Pattern, Xdp};
 use crate::evidence::mac::Frames;
 
-/// bnxt/bnxt_ethtool.c, bnxt_port_stats_arr: `rx_pfc_ena_frames` counts frames that have the priority's bit set, XOFF and XON;
-/// bnxt_port_stats_ext_arr: duration and transitions come from an XOFF alone. bnxt_dcb.c: indications are `rx_pfc_ena_frames`.
-/// bnxt.h, BNXT_DEF_STATS_COAL_TICKS: the device hands them over once a second.
+/// bnxt/bnxt_ethtool.c, bnxt_port_stats_arr: `rx_pfc_ena_frames` counts frames that have the
+/// priority's bit set, XOFF and XON; bnxt_port_stats_ext_arr: duration and transitions come from an
+/// XOFF alone. bnxt_dcb.c: indications are `rx_pfc_ena_frames`. bnxt.h, BNXT_DEF_STATS_COAL_TICKS:
+/// the device hands them over once a second.
 pub(super) const BNXT_EN: Nic = Nic {
     driver: "bnxt_en",
     counters: &[
@@ -24,5 +25,8 @@ pub(super) const BNXT_EN: Nic = Nic {
         not_lost: &["[{}]: missed_irqs"],
         ..Drops::BY_NAME
     },
+    resets: true,
+    // bnxt_ethtool.c, bnxt_tx_pkts_pri_arr.
+    sent_by_priority: Some("tx_packets_pri{}"),
     ..HARDWARE
 };

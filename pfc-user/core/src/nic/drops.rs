@@ -1,10 +1,10 @@
-//! Which private counters of a driver count frames that were lost on the port.
+//! Private counters of a driver that count frames lost on the port.
 //!
 //! A name mostly tells by itself, also with a driver that nobody knows: the worst that a word too
 //! many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss, and
 //! a driver that has no counter for it but takes it for one would leave every verdict open.
 
-/// How a driver's private counters differ from what their names tell. Names are compared as if in
+/// Private counters of a driver whose meaning differs from their names. Names are compared as if in
 /// lower case, with one `_` for what stands between words; `{}` is the number of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Drops {
@@ -49,7 +49,8 @@ impl Drops {
         is(self.lost) || LOST.iter().any(|word| name.contains(word))
     }
 
-    /// What of the counter `name` a program dropped on purpose, by another of the counters `all`.
+    /// Frames in the counter `name` that a program dropped on purpose, by another of the counters
+    /// `all`.
     fn own(&self, name: &str, all: &[(String, u64)]) -> u64 {
         let other = self.with_own.iter().find_map(|(with, alone)| {
             let queue = number(with, name)?;

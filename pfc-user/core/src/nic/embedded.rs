@@ -42,6 +42,7 @@ pub(super) const STMMAC: Nic = Nic {
         ],
         ..Drops::BY_NAME
     },
+    resets: true,
     ..HARDWARE
 };
 

@@ -6,8 +6,9 @@ use crate::evidence::mac::Frames;
 const XOFF: Frames = Frames::Xoff;
 const XON: Frames = Frames::Xon;
 
-/// ixgbe/ixgbe_ethtool.c (`rx_pb_%u_pxoff`); ixgbe_main.c, ixgbe_update_xoff_received: read only while PFC is enabled, by user
-/// priority; ixgbe_dcb_nl.c, ixgbe_dcbnl_ieee_getpfc: what was received stands in `requests`.
+/// ixgbe/ixgbe_ethtool.c (`rx_pb_%u_pxoff`); ixgbe_main.c, ixgbe_update_xoff_received: read only
+/// while PFC is enabled, by user priority; ixgbe_dcb_nl.c, ixgbe_dcbnl_ieee_getpfc: what was
+/// received stands in `requests`.
 pub(super) const IXGBE: Nic = Nic {
     driver: "ixgbe",
     receives: Receives::Keeps,
@@ -27,14 +28,21 @@ pub(super) const IXGBE: Nic = Nic {
         not_lost: &["rx_dropped"],
         ..Drops::BY_NAME
     },
+    resets: true,
     ..HARDWARE
 };
 
 /// igc/igc_ethtool.c, igc_gstrings_stats.
-pub(super) const IGC: Nic = gigabit("igc", Xdp::Driver { since: (5, 13) });
+pub(super) const IGC: Nic = Nic {
+    resets: true,
+    ..gigabit("igc", Xdp::Driver { since: (5, 13) })
+};
 /// igb/igb_ethtool.c, igb_gstrings_stats. Seen with QEMU 10 on Linux 6.12: it closes the port to
 /// attach or detach a program, and its link is down for 0.4 to 1 s.
-pub(super) const IGB: Nic = gigabit("igb", Xdp::Driver { since: (5, 10) });
+pub(super) const IGB: Nic = Nic {
+    resets: true,
+    ..gigabit("igb", Xdp::Driver { since: (5, 10) })
+};
 /// e1000e/ethtool.c, e1000_gstrings_stats. Seen with QEMU on Linux 6.12: its link is down for 2 to
 /// 3 s after `rx-all`, `rxvlan` and `ethtool -A`, without speed meanwhile.
 pub(super) const E1000E: Nic = gigabit("e1000e", Xdp::Stack);
@@ -69,8 +77,8 @@ const fn gigabit(driver: &'static str, xdp: Xdp) -> Nic {
     }
 }
 
-/// i40e/i40e_ethtool.c, i40e_gstrings_pfc_stats, and the names before Linux 4.19; i40e_dcb_nl.c: indications are
-/// `priority_xoff_rx`; i40e_main.c, i40e_add_filter_to_drop_tx_flow_control_frames.
+/// i40e/i40e_ethtool.c, i40e_gstrings_pfc_stats, and the names before Linux 4.19; i40e_dcb_nl.c:
+/// indications are `priority_xoff_rx`; i40e_main.c, i40e_add_filter_to_drop_tx_flow_control_frames.
 pub(super) const I40E: Nic = Nic {
     driver: "i40e",
     sends: false,
@@ -84,10 +92,12 @@ pub(super) const I40E: Nic = Nic {
     ],
     indications: Some(XOFF),
     xdp: Xdp::Driver { since: (4, 13) },
+    resets: true,
     ..HARDWARE
 };
 
-/// ice/ice_ethtool.c, ice_get_strings; ice_dcb_nl.c: indications are `priority_xoff_rx`; a filter drops what software sends.
+/// ice/ice_ethtool.c, ice_get_strings; ice_dcb_nl.c: indications are `priority_xoff_rx`; a filter
+/// drops what software sends.
 pub(super) const ICE: Nic = Nic {
     driver: "ice",
     sends: false,
@@ -99,5 +109,6 @@ pub(super) const ICE: Nic = Nic {
     ],
     indications: Some(XOFF),
     xdp: Xdp::Driver { since: (5, 5) },
+    resets: true,
     ..HARDWARE
 };

@@ -3,9 +3,10 @@
 use super::{Drops, HARDWARE, Nic, Pattern, Receives, Xdp};
 use crate::evidence::mac::Frames;
 
-/// mlx5/core/en_stats.c and Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: `rx_prio[p]_pause` counts
-/// packets, XOFF and XON, and is there only if PFC is enabled on p; duration and transitions come from an XOFF alone. en_dcbnl.c:
-/// indications are the same as `rx_prio[p]_pause`.
+/// mlx5/core/en_stats.c and
+/// Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: `rx_prio[p]_pause`
+/// counts packets, XOFF and XON, and is there only if PFC is enabled on p; duration and transitions
+/// come from an XOFF alone. en_dcbnl.c: indications are the same as `rx_prio[p]_pause`.
 pub(super) const MLX5_CORE: Nic = Nic {
     driver: "mlx5_core",
     receives: Receives::Keeps,
@@ -32,10 +33,13 @@ pub(super) const MLX5_CORE: Nic = Nic {
         ],
         ..Drops::BY_NAME
     },
+    resets: true,
+    sent_by_priority: Some("tx_prio{}_packets"),
     ..HARDWARE
 };
 
-/// mlx4/en_ethtool.c, main_strings; en_netdev.c refreshes them every quarter of a second (STATS_DELAY).
+/// mlx4/en_ethtool.c, main_strings; en_netdev.c refreshes them every quarter of a second
+/// (STATS_DELAY).
 pub(super) const MLX4_EN: Nic = Nic {
     driver: "mlx4_en",
     counters: &[
@@ -48,5 +52,7 @@ pub(super) const MLX4_EN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 500_000_000,
     xdp: Xdp::Driver { since: (4, 8) },
+    resets: true,
+    sent_by_priority: Some("tx_prio_{}_packets"),
     ..HARDWARE
 };

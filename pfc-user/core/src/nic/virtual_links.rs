@@ -6,6 +6,7 @@ use super::{Drops, HARDWARE, Nic, Receives, Xdp};
 pub(super) const VETH: Nic = Nic {
     receives: Receives::PassesOn,
     xdp: Xdp::Driver { since: (4, 19) },
+    counts_untaken: true,
     ..without_phy("veth")
 };
 
@@ -14,6 +15,7 @@ pub(super) const VETH: Nic = Nic {
 pub(super) const TUN: Nic = Nic {
     own_drops: Some("rx_dropped"),
     xdp: Xdp::Driver { since: (4, 14) },
+    polls_queues: false,
     ..without_phy("tun")
 };
 
@@ -47,6 +49,7 @@ pub(super) const VMXNET3: Nic = Nic {
         lost: &["pkts rx OOB", "pkts rx err", "rx buf alloc fail"],
         ..Drops::BY_NAME
     },
+    resets: true,
     ..without_phy("vmxnet3")
 };
 
@@ -65,6 +68,7 @@ pub(super) const ENA: Nic = Nic {
         ],
         ..Drops::BY_NAME
     },
+    resets: true,
     ..HARDWARE
 };
 

@@ -1,12 +1,13 @@
-//! When nothing was sent that should have been: what a sender lists of it, in bounded room. No I/O; time is an argument.
+//! Spans in which a sender was held back or did not run, listed in bounded room. No I/O;
+//! time is an argument.
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Nanos, Priority};
 
 use crate::evidence::pfc::{LeftOut, Stall, Withheld, WithheldLeftOut};
-use pfc_ebpf::units::Nanos;
 
-/// Spans of each kind that are listed; they fit without growing, which would cost time while frames are due.
+/// Spans of each kind that are listed; they fit without growing, which would cost time while frames
+/// are due.
 const ROOM: usize = 4096;
 
 /// Stalls and spans withheld: the first of each one by one, the others summed up.
@@ -23,7 +24,7 @@ pub struct History {
     last: [Option<Last>; Priority::COUNT],
 }
 
-/// Where the last span of a priority is.
+/// The last span of a priority.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     phase: Phase,

@@ -1,7 +1,8 @@
-//! When each flow's frames are due: one token bucket a flow, at layer-1 rate. No I/O; time is an argument.
+//! Pacing of flows: one token bucket a flow, at layer-1 rate. No I/O; time is an
+//! argument.
 //!
-//! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority back: what the DUT asked
-//! us not to send is not owed afterwards.
+//! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority
+//! back: what the DUT asked us not to send is not owed afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,18 +10,16 @@ use std::ops::Range;
 
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::pacing::{Bucket, withheld};
-use pfc_ebpf::units::{LineRate, Priority};
-
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 const SECOND: u128 = 1_000_000_000;
 /// Catching up with less than this would lose frames to the sender's ordinary ticks.
 const MIN_LATENESS: Nanos = 1_000_000;
 
-/// What the last PFC of each priority said.
+/// Pause state of each priority.
 pub type Pauses = [PauseState; Priority::COUNT];
 
-/// What the pacing needs to know of a flow.
+/// Properties of a flow that its pacing depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paced {
     /// Priority that an XOFF holds back.
@@ -31,13 +30,13 @@ pub struct Paced {
     pub bits: u64,
 }
 
-/// Why flows cannot be paced.
+/// Errors of a set of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacingError {
     /// A rate of zero.
     #[error("flow number {index} must have a rate above 0")]
     NoRate {
-        /// Which, from 0.
+        /// Its index, from 0.
         index: usize,
     },
     /// More than the line takes.
@@ -95,8 +94,8 @@ pub struct Token {
     before: Bucket,
 }
 
-/// How late a flow may be without losing tokens, so that what is sent at once beyond the flows' rates never exceeds `max_burst`
-/// at line rate, over all flows.
+/// The most that a flow may be late without losing tokens, so that what is sent at once beyond the
+/// flows' rates never exceeds `max_burst` at line rate, over all flows.
 pub fn max_lateness(
     flows: &[Paced],
     line_rate: LineRate,
@@ -129,8 +128,8 @@ pub fn max_lateness(
 }
 
 impl Pacer {
-    /// Buckets for `flows`. What is sent at once beyond the flows' rates never exceeds `max_burst` at line rate, over all
-    /// flows; tokens that would are lost.
+    /// Buckets for `flows`. What is sent at once beyond the flows' rates never exceeds `max_burst`
+    /// at line rate, over all flows; tokens that would are lost.
     pub fn new(
         flows: &[Paced],
         line_rate: LineRate,
@@ -152,7 +151,8 @@ impl Pacer {
         })
     }
 
-    /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100) of the flows' rates.
+    /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100)
+    /// of the flows' rates.
     pub fn start(&mut self, now: Nanos, load: u8) {
         self.now = now;
         for lane in &mut self.lanes {
@@ -168,8 +168,9 @@ impl Pacer {
         }
     }
 
-    /// Lets time pass to `now`, at which the priorities' `pauses` are these; nothing more leaves of those that are paused. Returns
-    /// when since the last call each priority's clock stood still (see [`withheld`]): an empty span where it did not.
+    /// Lets time pass to `now`, at which the priorities' `pauses` are these; nothing more leaves of
+    /// those that are paused. Returns when since the last call each priority's clock stood
+    /// still (see [`withheld`]): an empty span where it did not.
     pub fn advance(&mut self, now: Nanos, pauses: &Pauses) -> [Range<Nanos>; Priority::COUNT] {
         let before = self.now;
         self.now = self.now.max(now);
@@ -217,7 +218,8 @@ impl Pacer {
         }
     }
 
-    /// When the next frame of a priority that is not paused is due; `None` when there is none.
+    /// Time at which the next frame of a priority that is not paused is due; `None` when there is
+    /// none.
     pub fn next_due(&self) -> Option<Nanos> {
         self.first().map(|(ready, _)| ready)
     }
@@ -239,314 +241,4 @@ impl Pacer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GIGABIT: u64 = 1_000_000_000;
-    const MS: Nanos = 1_000_000;
-    const START: Nanos = 123_456_789;
-
-    fn line() -> LineRate {
-        LineRate::from_bits_per_second(GIGABIT).unwrap()
-    }
-
-    fn flow(priority: u8, rate: u64, length: usize) -> Paced {
-        Paced {
-            priority: Priority::new(priority).unwrap(),
-            rate,
-            bits: LineRate::frame_bits(length),
-        }
-    }
-
-    fn pacer(flows: &[Paced]) -> Pacer {
-        let mut pacer = Pacer::new(flows, line(), 4 * MS).unwrap();
-        pacer.start(START, 100);
-        pacer
-    }
-
-    const FREE: Pauses = [PauseState { until: 0, since: 0 }; Priority::COUNT];
-
-    /// A pause of that priority alone.
-    fn pause(priority: usize, since: Nanos, until: Nanos) -> Pauses {
-        let mut pauses = FREE;
-        pauses[priority] = PauseState { until, since };
-        pauses
-    }
-
-    fn pop(pacer: &mut Pacer) -> Option<usize> {
-        pacer.take().map(|token| token.flow)
-    }
-
-    fn drain(pacer: &mut Pacer) -> Vec<usize> {
-        std::iter::from_fn(|| pop(pacer)).collect()
-    }
-
-    #[test]
-    fn frames_that_had_no_room_are_due_as_before_and_burst_no_more() {
-        let flows = [flow(0, GIGABIT / 2, 1024), flow(1, GIGABIT / 2, 1024)];
-        let mut pacer = pacer(&flows);
-        let mut other = self::pacer(&flows);
-        for round in 1..=200u64 {
-            let now = START + round * MS / 10;
-            pacer.advance(now, &FREE);
-            other.advance(now, &FREE);
-            let taken: Vec<Token> = std::iter::from_fn(|| pacer.take()).collect();
-            assert!(round > 1 || taken.len() > 2);
-            pacer.give_back(taken.into_iter().rev());
-            assert_eq!(pacer.next_due(), other.next_due());
-        }
-        // There is room again, after 20 ms: what leaves is what would after any other stall.
-        let burst = drain(&mut pacer);
-        assert_eq!(burst, drain(&mut other));
-        assert!((475..=477).contains(&burst.len()), "{}", burst.len());
-    }
-
-    /// A small generator (xorshift), so that the tests are the same each time.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % bound
-        }
-    }
-
-    #[test]
-    fn frames_are_due_exactly_when_their_bits_have_accrued() {
-        // 8384 bits at 300 Mbit/s: 27946.67 ns.
-        let flow = flow(0, 300_000_000, 1024);
-        let mut pacer = pacer(&[flow]);
-        for k in 1..=100_000u128 {
-            let due = START
-                + (k * u128::from(flow.bits) * SECOND).div_ceil(u128::from(flow.rate)) as Nanos;
-            assert_eq!(pacer.next_due(), Some(due));
-            pacer.advance(due - 1, &FREE);
-            assert_eq!(pop(&mut pacer), None);
-            pacer.advance(due, &FREE);
-            assert_eq!(drain(&mut pacer), [0]);
-        }
-    }
-
-    #[test]
-    fn sixty_four_flows_fill_the_line_and_no_more() {
-        let flows: Vec<_> = (0..64).map(|i| flow(i % 8, GIGABIT / 64, 1024)).collect();
-        let mut pacer = pacer(&flows);
-        let mut sent = [0u64; 64];
-        let mut now = START;
-        while now < START + 1000 * MS {
-            now += 100_000;
-            pacer.advance(now, &FREE);
-            drain(&mut pacer)
-                .into_iter()
-                .for_each(|index| sent[index] += 1);
-        }
-        // floor(1 s * 15625000 bit/s / 8384 bit)
-        assert_eq!(sent, [1863; 64]);
-    }
-
-    #[test]
-    fn frames_come_in_the_order_in_which_they_are_due() {
-        let flows = [
-            flow(0, 100_000_000, 1024),
-            flow(1, 400_000_000, 1024),
-            flow(1, 50_000_000, 100),
-        ];
-        let mut pacer = pacer(&flows);
-        pacer.advance(START + MS, &FREE);
-        let mut sent = [0u128; 3];
-        let mut last = 0;
-        for index in drain(&mut pacer) {
-            sent[index] += 1;
-            let due = (sent[index] * u128::from(flows[index].bits) * SECOND)
-                .div_ceil(u128::from(flows[index].rate));
-            assert!(due >= last);
-            last = due;
-        }
-        assert_eq!(sent, [11, 47, 50]);
-    }
-
-    #[test]
-    fn after_a_stall_no_more_than_the_largest_burst_leaves_and_the_rest_is_lost() {
-        let mut pacer = pacer(&[flow(0, GIGABIT / 2, 1024), flow(1, GIGABIT / 2, 1024)]);
-        pacer.advance(START + 100 * MS, &FREE);
-        let burst = drain(&mut pacer).len() as u64;
-        // 4 ms at 1 Gbit/s are 477.1 frames, one of each flow being kept for what had accrued before.
-        assert!((475..=477).contains(&burst), "{burst}");
-        pacer.advance(START + 110 * MS, &FREE);
-        let late = drain(&mut pacer).len() as u64;
-        assert!((475..=477).contains(&late), "{late}");
-    }
-
-    #[test]
-    fn a_short_stall_is_caught_up_with_in_full() {
-        let paced = flow(0, GIGABIT, 1024);
-        let mut pacer = pacer(&[paced]);
-        pacer.advance(START + 3 * MS, &FREE);
-        // A bit takes a nanosecond.
-        assert_eq!(drain(&mut pacer).len() as u64, 3 * MS / paced.bits);
-        pacer.advance(START + 1000 * MS, &FREE);
-        drain(&mut pacer);
-        pacer.advance(START + 1000 * MS + 10 * paced.bits, &FREE);
-        assert_eq!(drain(&mut pacer).len(), 10);
-    }
-
-    #[test]
-    fn what_a_pause_withheld_is_not_owed_afterwards_and_the_others_go_on() {
-        let paced = flow(3, GIGABIT / 10, 1024);
-        let mut pacer = pacer(&[paced, flow(4, GIGABIT / 10, 1024)]);
-        let us = |n: Nanos| START + n * 1000;
-        pacer.advance(us(2000), &FREE);
-        assert_eq!(drain(&mut pacer).len(), 2 * 23);
-        let of_other = |pacer: &mut Pacer| drain(pacer).iter().all(|&index| index == 1);
-        // From 2.5 ms on; what the rest of the time brought is owed.
-        let held = pause(3, us(2500), us(60_000));
-        assert_eq!(pacer.advance(us(3000), &held)[3], us(2500)..us(3000));
-        assert!(of_other(&mut pacer));
-        for n in 4..52 {
-            let stood = pacer.advance(us(1000 * n), &held);
-            assert_eq!(
-                (stood[3].clone(), stood[4].is_empty()),
-                (us(1000 * n - 1000)..us(1000 * n), true)
-            );
-            assert!(of_other(&mut pacer));
-        }
-        // An XON at 51.5 ms.
-        assert_eq!(
-            pacer.advance(us(52_000), &pause(3, us(2500), us(51_500)))[3],
-            us(51_000)..us(51_500)
-        );
-        let owed = drain(&mut pacer)
-            .iter()
-            .filter(|&&index| index == 0)
-            .count() as u64;
-        // 3 ms in all at 100 Mbit/s.
-        assert_eq!(owed, 3 * MS / 10 / paced.bits - 23);
-    }
-
-    #[test]
-    fn a_stall_while_a_pause_holds_is_withheld_for_no_longer_than_the_pause() {
-        let paced = flow(3, GIGABIT / 10, 1024);
-        let mut pacer = pacer(&[paced]);
-        let ms = |n| START + n * MS;
-        pacer.advance(ms(1), &FREE);
-        drain(&mut pacer);
-        // 50 ms without a look, of which the last was paused: the 49 before are the stall's, and no more is caught up with than the
-        // largest burst.
-        let held = pause(3, ms(50), ms(90));
-        assert_eq!(pacer.advance(ms(51), &held)[3], ms(50)..ms(51));
-        assert!(drain(&mut pacer).is_empty());
-        assert_eq!(
-            pacer.advance(ms(53), &pause(3, ms(50), ms(52)))[3],
-            ms(51)..ms(52)
-        );
-        let frames = drain(&mut pacer).len() as u64;
-        let caught_up = pacer.max_lateness / 10 / paced.bits;
-        assert!(
-            (caught_up..=caught_up + 1).contains(&frames),
-            "{frames} frames, {caught_up} for what may be caught up with"
-        );
-        // A pause that came and went in a stall withheld that long.
-        assert_eq!(
-            pacer.advance(ms(153), &pause(3, ms(60), ms(93)))[3],
-            ms(60)..ms(93)
-        );
-    }
-
-    #[test]
-    fn no_flow_is_ever_above_its_rate_and_no_burst_above_the_largest() {
-        let mut random = Random(0x2545_f491_4f6c_dd1d);
-        for round in 0..40 {
-            let count = 1 + random.below(20);
-            let flows: Vec<_> = (0..count)
-                .map(|_| {
-                    flow(
-                        random.below(8) as u8,
-                        1 + random.below(GIGABIT / count),
-                        60 + random.below(1500) as usize,
-                    )
-                })
-                .collect();
-            let total: u128 = flows.iter().map(|flow| u128::from(flow.rate)).sum();
-            let mut pacer = pacer(&flows);
-            let mut now = START;
-            let mut sent = vec![0u128; flows.len()];
-            let mut free = [0u128; 8];
-            let mut pauses = FREE;
-            // Bits times a second, beyond what the flows' rates have let drain.
-            let mut excess = 0u128;
-            for _ in 0..500 {
-                let passed = if random.below(20) == 0 {
-                    random.below(30 * MS)
-                } else {
-                    random.below(300_000)
-                };
-                now += passed;
-                for state in &mut pauses {
-                    if random.below(8) == 0 {
-                        let since = now - random.below(passed + 1);
-                        *state = PauseState {
-                            since,
-                            until: since + random.below(3 * MS),
-                        };
-                    }
-                }
-                let stood = pacer.advance(now, &pauses);
-                for (free, stood) in free.iter_mut().zip(stood) {
-                    assert!(
-                        stood.is_empty()
-                            || (now - passed..=now).contains(&stood.start) && stood.end <= now
-                    );
-                    *free += u128::from(passed - (stood.end - stood.start));
-                }
-                excess = excess.saturating_sub(total * u128::from(passed));
-                for _ in 0..random.below(400) {
-                    let Some(index) = pop(&mut pacer) else { break };
-                    sent[index] += 1;
-                    excess += u128::from(flows[index].bits) * SECOND;
-                    let paced = flows[index];
-                    assert!(pauses[paced.priority.index()].until <= now);
-                    assert!(
-                        sent[index] * u128::from(paced.bits) * SECOND
-                            <= u128::from(paced.rate) * free[paced.priority.index()],
-                        "round {round}"
-                    );
-                }
-                assert!(
-                    excess <= u128::from(4 * MS) * u128::from(GIGABIT),
-                    "round {round}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_paced_is_refused_with_the_figures() {
-        let refuse = |flows: &[Paced], burst| Pacer::new(flows, line(), burst).unwrap_err();
-        assert_eq!(
-            refuse(&[flow(0, 1, 64), flow(0, 0, 64)], 4 * MS),
-            PacingError::NoRate { index: 1 }
-        );
-        let error = refuse(&[flow(0, GIGABIT, 64), flow(0, 1, 64)], 4 * MS);
-        assert_eq!(
-            error.to_string(),
-            "the flows' rates must add up to at most the line rate, 1 Gbit/s, found 1000000001 bit/s"
-        );
-        let jumbo = [flow(0, GIGABIT / 64, 9000); 64];
-        assert_eq!(
-            refuse(&jumbo, 4 * MS),
-            PacingError::BurstTooSmall {
-                min: 64 * 72_192 + MS,
-                found: 4 * MS
-            }
-        );
-    }
-
-    #[test]
-    fn without_flows_nothing_is_ever_due() {
-        let mut pacer = pacer(&[]);
-        pacer.advance(START + MS, &FREE);
-        assert_eq!((pop(&mut pacer), pacer.next_due()), (None, None));
-    }
-}
+mod tests;

@@ -1,18 +1,17 @@
-//! What a sender did, kept while it sends. No I/O; time is an argument.
+//! The account of a sender, kept while it sends. No I/O; time is an argument.
 
 use std::ops::Range;
 
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::Sent;
 use super::history::History;
 use super::pacer::Paced;
 use crate::evidence::pfc::{FlowSent, SenderReport, Stall, Withheld};
-use pfc_ebpf::units::Nanos;
 
-/// What is known of a flow beside its pacing.
+/// A flow in the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounted {
     /// Index in the stamp.
@@ -21,14 +20,14 @@ pub struct Accounted {
     pub paced: Paced,
 }
 
-/// How frames are counted by time.
+/// Windows in which frames are counted.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowPlan {
     /// Start of window 0.
     pub epoch: Nanos,
     /// Width, not 0.
     pub width: Nanos,
-    /// How many, not 0.
+    /// The number of windows, not 0.
     pub count: usize,
 }
 
@@ -44,7 +43,7 @@ pub struct SentLedger {
     waits: u64,
     excess: BurstMeter,
     phase: Phase,
-    /// When the sender should look again; until then it may sleep.
+    /// Time at which the sender should look again; until then it may sleep.
     expected: Nanos,
 }
 
@@ -56,8 +55,8 @@ struct Overrun {
     largest: u64,
 }
 
-/// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst. In bits times a second,
-/// which is what one bit/s brings in a nanosecond.
+/// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst. In
+/// bits times a second, which is what one bit/s brings in a nanosecond.
 #[derive(Debug)]
 struct BurstMeter {
     rate: u128,
@@ -162,8 +161,8 @@ impl SentLedger {
         self.waits += 1;
     }
 
-    /// Octets of `priority` left between two looks at its state. When they left in relation to an XOFF that came in the
-    /// meantime is not known: all count as sent after it.
+    /// Octets of `priority` left between two looks at its state. When they left in relation to an
+    /// XOFF that came in the meantime is not known: all count as sent after it.
     pub fn after_xoff(
         &mut self,
         priority: usize,

@@ -1,4 +1,4 @@
-//! What merges frames before the program sees them.
+//! Offloads that merge frames before the program sees them.
 
 use super::{Fix, Item, State, command, feature, in_driver, ok, to_set, unknown};
 use crate::evidence::preflight::{Port, SelfTest};
@@ -33,7 +33,7 @@ pub(super) fn merging(port: &Port) -> Item {
     )
 }
 
-/// Whether what is on merges frames also while the program is attached.
+/// True if the offload also merges frames while the program is attached.
 fn merges_with_program(port: &Port, hardware: Feature) -> bool {
     let facts = &port.facts;
     if let Some(fact) = facts

@@ -1,8 +1,8 @@
-//! What becomes of PAUSE and PFC frames at a port: what it does with them itself, whether those
+//! PAUSE and PFC frames at a port: its own use of them, whether those
 //! that come in are seen, and whether those of the tester leave.
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
-use crate::evidence::preflight::{Port, Preflight, Role, SelfTest};
+use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
 use crate::nic::Feature;
 use crate::nic::{self, Receives};
 
@@ -83,7 +83,8 @@ pub(super) fn pfc(port: &Port) -> Item {
             unknown(
                 WHAT,
                 found,
-                "on for all: only then does this driver count PFC, which its MAC keeps from the program",
+                "on for all: only then does this driver count PFC, which its MAC keeps from the \
+                 program",
                 set("on"),
             )
         }
@@ -103,100 +104,97 @@ pub(super) fn seen_by_program(port: &Port) -> bool {
 }
 
 pub(super) fn received(port: &Port) -> Item {
-    const WHAT: &str = "pause frames in";
-    const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
-    let facts = &port.facts;
-    let receives = nic::find(&facts.driver.name).map_or(Receives::Unknown, |nic| nic.receives);
-    let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
-    let why_not = match &port.self_test {
-        SelfTest::Done { sent, seen, .. } if seen >= sent => {
-            return ok(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-            );
-        }
+    match by_self_test(&port.self_test) {
+        Ok(item) => item,
+        Err(why_not) => by_driver(&port.facts, &why_not),
+    }
+}
+
+const RECEIVED: &str = "pause frames in";
+
+/// Result of the self-test, or the reason why it has none.
+fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
+    let (own_wire, sent, seen, mac) = match self_test {
         SelfTest::Done {
+            own_wire,
             sent,
             seen,
-            own_wire: true,
+            mac,
             ..
-        } => {
-            return problem(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-                "all of them: the wire is the tester's own",
-                "",
-            );
-        }
-        SelfTest::Done { mac, sent, .. } if !mac.is_empty() => {
-            let counters: Vec<_> = mac
-                .iter()
-                .map(|(name, rise)| format!("{name} +{rise}"))
-                .collect();
-            return ok(
-                WHAT,
-                format!(
-                    "{sent} of the self-test reached the MAC's counters alone: {}",
-                    counters.join(", ")
-                ),
-            );
-        }
-        SelfTest::Done { sent, seen: 0, .. } => format!(
-            "none of {sent} of the self-test came: a DUT between the ports rightly eats them"
-        ),
-        SelfTest::Done { sent, seen, .. } => {
-            return unknown(
-                WHAT,
-                format!("{seen} of {sent} of the self-test reached the program"),
-                "all of them, or none where a DUT between the ports eats them",
-                "look for what loses frames on the way between the ports",
-            );
-        }
+        } => (*own_wire, *sent, *seen, mac),
         SelfTest::NotDone { reason } | SelfTest::Refused { reason } => {
-            format!("no self-test: {reason}")
+            return Err(format!("no self-test: {reason}"));
         }
     };
-    match receives {
+    let reached = format!("{seen} of {sent} of the self-test reached the program");
+    if seen >= sent {
+        return Ok(ok(RECEIVED, reached));
+    }
+    if own_wire {
+        let expected = "all of them: the wire is the tester's own";
+        return Ok(problem(RECEIVED, reached, expected, ""));
+    }
+    if !mac.is_empty() {
+        let counters: Vec<_> = mac
+            .iter()
+            .map(|(name, rise)| format!("{name} +{rise}"))
+            .collect();
+        let counters = counters.join(", ");
+        return Ok(ok(
+            RECEIVED,
+            format!("{sent} of the self-test reached the MAC's counters alone: {counters}"),
+        ));
+    }
+    if seen == 0 {
+        return Err(format!(
+            "none of {sent} of the self-test came: a DUT between the ports rightly eats them"
+        ));
+    }
+    Ok(unknown(
+        RECEIVED,
+        reached,
+        "all of them, or none where a DUT between the ports eats them",
+        "look for what loses frames on the way between the ports",
+    ))
+}
+
+/// The item by the table of drivers, where no self-test decides.
+fn by_driver(facts: &Facts, why_not: &str) -> Item {
+    const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
+    let driver = &facts.driver.name;
+    let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
+    match nic::find(driver).map_or(Receives::Unknown, |nic| nic.receives) {
         Receives::WithRxAll if !rx_all => to_set(
             facts,
-            WHAT,
+            RECEIVED,
             Feature::RxAll,
             true,
             "else its MAC keeps pause frames for itself",
         ),
         Receives::WithRxAll => unknown(
-            WHAT,
+            RECEIVED,
             format!("{why_not}; rx-all is on, which passes them on"),
             EXPECTED,
             CABLE,
         ),
-        Receives::PassesOn => ok(
-            WHAT,
-            format!("{why_not}; {} passes them on", facts.driver.name),
+        Receives::PassesOn => ok(RECEIVED, format!("{why_not}; {driver} passes them on")),
+        Receives::Keeps => unknown(
+            RECEIVED,
+            format!("{why_not}; the MAC of {driver} keeps them from the program"),
+            "the MAC's counters count them; they decide what they can",
+            CABLE,
         ),
-        Receives::Keeps => {
-            let found = format!(
-                "{why_not}; the MAC of {} keeps them from the program",
-                facts.driver.name
-            );
-            unknown(
-                WHAT,
-                found,
-                "the MAC's counters count them; they decide what they can",
-                CABLE,
-            )
-        }
         Receives::ByHost => unknown(
-            WHAT,
+            RECEIVED,
             format!(
-                "{why_not}; {} passes on what its host hands over, whose bridge or MAC may keep them",
-                facts.driver.name
+                "{why_not}; {driver} passes on what its host hands over, whose bridge or MAC may \
+                 keep them"
             ),
             EXPECTED,
             CABLE,
         ),
         Receives::Unknown => unknown(
-            WHAT,
+            RECEIVED,
             format!("{why_not}; most MACs keep them from the program"),
             EXPECTED,
             CABLE,
@@ -204,7 +202,7 @@ pub(super) fn received(port: &Port) -> Item {
     }
 }
 
-/// Whether frames of the self-test left the rx port: they came to the tx port's program, which
+/// True if frames of the self-test left the rx port: they came to the tx port's program, which
 /// knows them by their source. A MAC's counter may have risen by frames of a DUT.
 fn left(preflight: &Preflight) -> bool {
     let came = |port: &Port| match &port.self_test {

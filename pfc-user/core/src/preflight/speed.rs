@@ -10,7 +10,7 @@ fn real_speed(facts: &Facts) -> Option<u64> {
     facts.speed.filter(|_| facts.kind.is_none())
 }
 
-/// Why a line rate that a testbed says cannot be taken on a port of that speed, where it knows one.
+/// The reason why a testbed's line rate cannot be used on a port of that speed; `None` if it can.
 pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> Option<String> {
     let speed = speed.filter(|speed| rate.bits_per_second() != *speed)?;
     let word = if rate.bits_per_second() > speed {
@@ -19,7 +19,8 @@ pub fn wrong_line_rate(interface: &str, speed: Option<u64>, rate: LineRate) -> O
         "below"
     };
     Some(format!(
-        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+        "line_rate {rate} is {word} the speed of {interface}, {} Mbit/s; without line_rate the \
+         link's speed is taken, and limits.load says which share of it to send",
         speed / 1_000_000
     ))
 }

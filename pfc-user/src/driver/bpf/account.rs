@@ -21,14 +21,18 @@ pub use self::read::{OffendingFrame, Rings};
 use super::mmap::Words;
 use super::object::{Interface, Program, by_cpu, on_all_cpus};
 use super::pod::Plain;
-use super::{Constant, Generator, Tracepoints, XdpError, XdpMode, generate, verifier_log};
+use super::{
+    Constant, Generator, TraceOutput, Tracepoints, XdpError, XdpMode, generate, verifier_log,
+};
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account"));
+/// The variant that writes lines about frames.
+static TRACED: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account-traced"));
 /// The program in it.
 const NAME: &str = "account";
 
-/// How much a program can account for.
+/// Capacity of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Flows, 1 to [`MAX_FLOWS`].
@@ -37,7 +41,7 @@ pub struct Sizes {
     pub windows: u32,
 }
 
-/// What a single run of the program on a frame gave.
+/// Result of a test run of the program on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestResult {
     /// The XDP action.
@@ -47,14 +51,14 @@ pub struct TestResult {
 }
 
 /// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
-pub struct Account {
+pub struct AccountProgram {
     program: Program,
     sizes: Sizes,
     /// Flows and windows of the present configuration: what has to be zeroed before the next.
     used: Sizes,
-    /// The present configuration; counts nothing before the first.
+    /// The configuration in force; before the first one nothing is counted.
     configured: Config,
-    /// Only one CPU at a time can run the program, as far as the interface says.
+    /// The interface lets only one CPU at a time run the program.
     sole: bool,
     config: Array<MapData, Plain<Config>>,
     flows: Words,
@@ -76,7 +80,7 @@ const WORDS_OF_PAUSE: usize = size_of::<PauseState>() / size_of::<u64>();
 const WORDS_OF_FLOW: usize = size_of::<Flow>() / size_of::<u64>();
 
 impl PauseView {
-    /// What the last pause frame of a class said: a priority (0 to 7), or 8 for 802.3x.
+    /// Pause state of a class after its last pause frame: a priority (0 to 7), or 8 for 802.3x.
     ///
     /// # Panics
     /// Above 8.
@@ -86,7 +90,8 @@ impl PauseView {
             "there are eight priorities and the whole link, found class {class}"
         );
         let word = |index| self.0.load(class * WORDS_OF_PAUSE + index);
-        // In the order opposite to the program's writes: who sees the end of a pause sees its beginning.
+        // In the reverse order of the program's writes: a reader that sees the end of a pause also
+        // sees its beginning.
         let until = word(0);
         PauseState {
             until,
@@ -95,19 +100,42 @@ impl PauseView {
     }
 }
 
-impl Account {
+impl AccountProgram {
     /// Loads a program and attaches it to `interface` of the calling thread's network namespace.
     pub fn attach(interface: &str, mode: XdpMode, sizes: Sizes) -> Result<Self, XdpError> {
-        let interface = Interface::find(interface)?;
-        let mut account = Self::load(sizes)?;
-        account.program.attach(&interface, mode)?;
-        account.sole = account.program.runs_on_one_cpu_at_a_time();
-        Ok(account)
+        let index = Interface::find(interface)?;
+        Self::load(sizes)?.attached(&index, mode)
     }
 
-    /// Loads a program without attaching it: it sees the frames of [`Account::test_run`] alone.
+    /// Like [`Self::attach`], with the variant that writes lines about frames to `output`: slower,
+    /// and no other program.
+    pub fn attach_traced(
+        interface: &str,
+        mode: XdpMode,
+        sizes: Sizes,
+        output: &TraceOutput,
+    ) -> Result<Self, XdpError> {
+        let index = Interface::find(interface)?;
+        Self::load_traced(sizes, interface, output)?.attached(&index, mode)
+    }
+
+    fn attached(mut self, interface: &Interface<'_>, mode: XdpMode) -> Result<Self, XdpError> {
+        self.program.attach(interface, mode)?;
+        self.sole = self.program.runs_on_one_cpu_at_a_time();
+        Ok(self)
+    }
+
+    /// Loads a program without attaching it: it sees the frames of [`AccountProgram::test_run`]
+    /// alone.
     pub fn load(sizes: Sizes) -> Result<Self, XdpError> {
         Self::load_object(OBJECT, sizes)
+    }
+
+    /// Like [`Self::load`], with the variant that writes lines about frames of `port` to `output`.
+    pub fn load_traced(sizes: Sizes, port: &str, output: &TraceOutput) -> Result<Self, XdpError> {
+        let mut account = Self::load_object(TRACED, sizes)?;
+        account.program.trace(port, output)?;
+        Ok(account)
     }
 
     /// The same with another object, such as a variant that is to be measured beside the program.
@@ -150,9 +178,10 @@ impl Account {
         self.program.mode()
     }
 
-    /// Begins a repetition: every counter, everything seen and all records are gone, then the program works by `config`
-    /// and `flows`. Filled in here: `abi`, `flows` and `quantum`; and `exclusive` is only a wish, which an interface has to allow
-    /// (driver mode, one receive queue). A program that is not attached takes the caller's word for it.
+    /// Begins a repetition: zeroes every counter, drops all records, and sets the program to
+    /// `config` and `flows`. Fills in `abi`, `flows` and `quantum`. `exclusive` holds only where
+    /// the interface allows it (driver mode, one receive queue); a program that is not attached
+    /// takes the caller's value.
     ///
     /// Frames that arrive meanwhile are not counted.
     pub fn configure(&mut self, config: &Config, flows: &[FlowConfig]) -> Result<(), XdpError> {
@@ -236,7 +265,7 @@ impl Account {
         Ok(())
     }
 
-    /// What the program works by: the last configuration, with what was filled in.
+    /// The configuration in force, with the fields that were filled in.
     pub fn configured(&self) -> &Config {
         &self.configured
     }
@@ -246,14 +275,14 @@ impl Account {
         PauseView(self.pause.clone())
     }
 
-    /// The part of the object that sends; made at the first call. Frames that it makes are held back by the PFC that this
-    /// program receives.
+    /// The part of the object that sends; made at the first call. Frames that it makes are held
+    /// back by the PFC that this program receives.
     pub fn generator(&mut self) -> Result<Arc<Generator>, XdpError> {
         self.generator_counting_by(Tracepoints::default())
     }
 
-    /// The same, which counts by these tracepoints what became of the frames. Where the kernel does not have them,
-    /// [`Generator::uncounted`] says so.
+    /// Like [`Self::generator`], but counts the fate of the frames by these tracepoints.
+    /// [`Generator::uncounted`] tells if the kernel does not have them.
     pub fn generator_counting_by(
         &mut self,
         tracepoints: Tracepoints,
@@ -271,13 +300,13 @@ impl Account {
         Constant::load(&mut self.program)
     }
 
-    /// The program, for a program of a bench to go on with.
+    /// Descriptor of the program, for a benchmark's program to tail-call.
     pub fn program(&self) -> Result<&ProgramFd, XdpError> {
         self.program.fd()
     }
 
-    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
-    /// of less than 14 octets here.
+    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The
+    /// kernel takes no frame of less than 14 octets here.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         self.program.test_run(frame, repeat)
     }

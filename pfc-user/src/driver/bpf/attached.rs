@@ -1,4 +1,4 @@
-//! Which XDP program an interface has, by whatever means it was attached: asked by rtnetlink.
+//! The XDP program of an interface, by whatever means it was attached. Asked by rtnetlink.
 
 use std::fmt;
 use std::io;
@@ -32,7 +32,8 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const NLM_F_REQUEST: u16 = 1;
 const IFLA_XDP: u16 = 43;
-/// `IFLA_XDP_PROG_ID`, and those of the driver, generic and offloaded program where there are several.
+/// `IFLA_XDP_PROG_ID`, and those of the driver, generic and offloaded program where there are
+/// several.
 const PROGRAM_IDS: std::ops::RangeInclusive<u16> = 4..=7;
 const NLA_TYPE_MASK: u16 = 0x3fff;
 /// Octets of `nlmsghdr`, and of it with `ifinfomsg`.

@@ -1,4 +1,4 @@
-//! What can go wrong with the program, and what to do about it.
+//! Errors of BPF programs, each with its remedy.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::verifier_log::VerifierLog;
 use super::xdp_link;
 use crate::driver::kernel::link::LinkError;
 
-/// Why the XDP program could not be loaded, attached, configured or read.
+/// Errors of loading, attaching, configuring and reading a program.
 #[derive(Debug, Error)]
 pub enum XdpError {
     /// The interface does not exist.
@@ -23,7 +23,11 @@ pub enum XdpError {
     #[error("this build has no XDP program in it; run `cargo xtask build-ebpf`, then build again")]
     NotBuilt,
     /// The object and the tool are of different versions.
-    #[error("the XDP program has ABI {}, expected {expected}; run `cargo xtask build-ebpf`, then build again", .found.map_or("none".to_owned(), |found| found.to_string()))]
+    #[error(
+        "the XDP program has ABI {}, expected {expected}; run `cargo xtask build-ebpf`, then build \
+         again",
+        .found.map_or("none".to_owned(), |found| found.to_string())
+    )]
     Abi {
         /// The object's.
         found: Option<u32>,
@@ -38,15 +42,16 @@ pub enum XdpError {
     OutOfRange(#[from] OutOfRange),
     /// One frame in so many cannot be told from its sequence number by a mask.
     #[error(
-        "one frame in `verify_every` has its checksum verified, which must be a power of two, found {0}"
+        "one frame in `verify_every` has its checksum verified, which must be a power of two, \
+         found {0}"
     )]
     NoPowerOfTwo(u64),
-    /// The process may not.
+    /// The process lacks a privilege.
     #[error(
         "not permitted to {0}: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
     )]
     NotPermitted(&'static str),
-    /// The kernel cannot.
+    /// The kernel lacks a feature.
     #[error("this kernel lacks {lacks}")]
     Kernel {
         /// The feature.
@@ -54,7 +59,8 @@ pub enum XdpError {
     },
     /// There is another program already; it is left alone.
     #[error(
-        "`{interface}` already has an XDP program, {program}, which is not replaced; detach it, for example by `ip link set dev {interface} xdp off`"
+        "`{interface}` already has an XDP program, {program}, which is not replaced; detach it, \
+         for example by `ip link set dev {interface} xdp off`"
     )]
     Occupied {
         /// Interface.
@@ -82,7 +88,8 @@ pub enum XdpError {
     },
     /// A record in a ring buffer is not what the program writes.
     #[error(
-        "the XDP program wrote a record of {found} octets, expected {expected}; run `cargo xtask build-ebpf`, then build again"
+        "the XDP program wrote a record of {found} octets, expected {expected}; run `cargo xtask \
+         build-ebpf`, then build again"
     )]
     Record {
         /// Octets.
@@ -92,10 +99,11 @@ pub enum XdpError {
     },
     /// Windows ended while they were read, time and again.
     #[error(
-        "a window ended at each of {readings} readings of all windows, expected none to end during one of them; stop the traffic first, or use wider windows"
+        "a window ended at each of {readings} readings of all windows, expected none to end \
+         during one of them; stop the traffic first, or use wider windows"
     )]
     Restless {
-        /// How often they were read.
+        /// Number of readings.
         readings: u32,
     },
     /// Records could not be waited for.
@@ -103,7 +111,8 @@ pub enum XdpError {
     Wait(io::Error),
     /// The kernel's verifier refused the program.
     #[error(
-        "the kernel refuses the XDP program ({error}): a bug of this tool; please report it with the output of `uname -r` and the verifier's log, {log}"
+        "the kernel refuses the XDP program ({error}): a bug of this tool; please report it with \
+         the output of `uname -r` and the verifier's log, {log}"
     )]
     Rejected {
         /// Reason of the system call.
@@ -117,7 +126,7 @@ pub enum XdpError {
     /// The program for live frames could not be made ready or run.
     #[error("live frames (BPF_PROG_RUN, Linux 5.18) cannot be made: {what}: {error}")]
     LiveFrames {
-        /// What failed.
+        /// The action that failed.
         what: &'static str,
         /// The reason.
         error: io::Error,
@@ -130,7 +139,8 @@ pub enum XdpError {
     Map(#[source] MapError),
 }
 
-/// What the number of a failed bpf system call says by itself. EACCES is not in it: so the verifier refuses.
+/// The error that the errno of a failed bpf system call stands for. EACCES is not among them: it is
+/// the verifier's refusal.
 fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
     match error.raw_os_error()? {
         libc::EPERM => Some(XdpError::NotPermitted(action)),
@@ -142,7 +152,7 @@ fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
 }
 
 impl XdpError {
-    /// Why the link to an interface could not be made.
+    /// The error of attaching to an interface.
     pub(super) fn of_attach(
         interface: &str,
         index: u32,
@@ -230,7 +240,8 @@ mod tests {
         let message = of_call(libc::EPERM).to_string();
         assert_eq!(
             message,
-            "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+            "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and \
+             CAP_NET_ADMIN"
         );
     }
 

@@ -22,7 +22,7 @@ use crate::driver::kernel::netns::Namespace;
 const NAME: &str = "generate";
 const CONSTANT: &str = "generate_constant";
 
-/// Where the kernel tells what became of the frames.
+/// Tracepoints at which the kernel tells the fate of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tracepoints {
     /// Frames were handed to a device, which took them or did not.
@@ -40,10 +40,11 @@ impl Default for Tracepoints {
     }
 }
 
-/// The loaded program with its maps. Who runs it takes care that no two do so for different bursts.
+/// The loaded program with its maps. Callers ensure that no two of them run it for different
+/// bursts.
 pub struct Generator {
     program: Runner,
-    /// What all workers go by.
+    /// Settings of all workers.
     pub settings: Table<Settings>,
     /// Flows, by worker.
     pub flows: Table<Flow>,
@@ -67,13 +68,14 @@ pub struct Table<T> {
 /// A program that runs on frames of our own.
 struct Runner {
     program: OwnedFd,
-    /// It is attached as long as this is open, to the loopback interface of a network namespace without any traffic. For a
-    /// program that is attached nowhere the kernel remakes its dispatcher at each call, and waits for all CPUs to notice.
+    /// It is attached as long as this is open, to the loopback interface of a network namespace
+    /// without any traffic. For a program that is attached nowhere the kernel remakes its
+    /// dispatcher at each call, and waits for all CPUs to notice.
     _attached: OwnedFd,
     _namespace: Namespace,
 }
 
-/// How many entries the maps have.
+/// Sets the number of entries of the maps.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: Sizes) -> Result<(), XdpError> {
     loader
         .map_max_entries(name::FLOWS, sizes.flows)
@@ -218,19 +220,20 @@ impl Generator {
         })
     }
 
-    /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers. `port` is the index of an
-    /// interface in the calling thread's network namespace. What is let go leaves at the end of a `batch` (that of its
-    /// [`Worker::batch_runs`]) at the latest. A signal may end it sooner.
+    /// Runs the program on `runs` frames, each as long as `frame` and like it behind the headers.
+    /// `port` is the index of an interface in the calling thread's network namespace. Frames that
+    /// the program lets go leave at the end of a `batch` (that of its [`Worker::batch_runs`]) at
+    /// the latest. A signal may end the call sooner.
     pub fn run(&self, port: u32, frame: &[u8], runs: u32, batch: u32) -> Result<(), XdpError> {
         self.program.run(port, frame, runs, batch)
     }
 
-    /// Why it is not counted what became of the frames; `None` where it is.
+    /// The reason why the fate of the frames is not counted; `None` where it is.
     pub fn uncounted(&self) -> Option<&str> {
         self.uncounted.as_deref()
     }
 
-    /// From now on nothing more is let go in this burst.
+    /// Lets nothing more go in this burst.
     pub fn stop(&self) {
         self.settings
             .words
@@ -248,7 +251,8 @@ impl Generator {
     }
 }
 
-/// Has the kernel tell what becomes of the frames; an error says which tracepoint does not.
+/// Attaches to the tracepoints that tell the fate of the frames; an error names the one that is
+/// missing.
 fn count(program: &mut Program, tracepoints: Tracepoints) -> Result<(), String> {
     for (name, tracepoint) in [
         ("generate_delivered", tracepoints.delivered),

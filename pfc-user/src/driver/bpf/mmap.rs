@@ -68,7 +68,8 @@ impl Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: mapped by us, and borrowed by nobody any more. It cannot fail for a mapping that exists.
+        // SAFETY: mapped by us, and borrowed by nobody any more. It cannot fail for a mapping that
+        // exists.
         let _ = unsafe { munmap(self.at.cast(), self.length * size_of::<u64>()) };
     }
 }

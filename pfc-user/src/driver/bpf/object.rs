@@ -11,6 +11,7 @@ use pfc_ebpf::abi::ABI_SECTION;
 
 use super::mmap::Words;
 use super::pod::Plain;
+use super::trace::{Trace, TraceOutput};
 use super::xdp_link;
 use super::{TestResult, XdpError, XdpMode};
 use crate::driver::kernel::link::ethtool;
@@ -21,8 +22,10 @@ pub struct Program {
     name: &'static str,
     /// Attached as long as this is open.
     link: Option<(OwnedFd, xdp_link::Hook)>,
-    /// What it was attached to has one receive queue.
+    /// The interface had one receive queue when the program was attached.
     one_queue: bool,
+    /// Last, so that the lines of the last frames are taken when nothing more comes.
+    trace: Option<Trace>,
 }
 
 /// An interface that a program is to be attached to.
@@ -59,6 +62,7 @@ impl Program {
             name,
             link: None,
             one_queue: false,
+            trace: None,
         })
     }
 
@@ -89,10 +93,11 @@ impl Program {
         self.link.as_ref().map_or("none", |(_, mode)| mode.word())
     }
 
-    /// Whether only one CPU at a time can run it: in the driver, on the one receive queue of an interface, where the kernel
-    /// polls a queue on one CPU at a time. Not behind a tun or tap, whose writers run it.
+    /// True if only one CPU at a time can run it: in the driver, on the one receive queue of an
+    /// interface, where the kernel polls a queue on one CPU at a time. Not behind a tun or tap,
+    /// whose writers run it.
     ///
-    /// As the interface was when it was attached: who then adds queues has frames counted wrongly.
+    /// Sampled at attach time; adding queues later invalidates the counts.
     pub fn runs_on_one_cpu_at_a_time(&self) -> bool {
         self.link
             .as_ref()
@@ -108,7 +113,8 @@ impl Program {
         take(&mut self.object, name)
     }
 
-    /// Maps the first `length` words of an array into memory. The array stays with the object, for programs that are loaded later.
+    /// Maps the first `length` words of an array into memory. The array stays with the object, for
+    /// programs that are loaded later.
     pub fn words(&self, name: &'static str, length: usize) -> Result<Words, XdpError> {
         words(&self.object, name, length)
     }
@@ -131,6 +137,12 @@ impl Program {
         })
     }
 
+    /// Begins with the lines of a traced object; each gets the name of its `port`.
+    pub fn trace(&mut self, port: &str, output: &TraceOutput) -> Result<(), XdpError> {
+        self.trace = Some(Trace::begin(&mut self.object, port, output)?);
+        Ok(())
+    }
+
     /// The object, for its other programs.
     pub fn object(&mut self) -> &mut Ebpf {
         &mut self.object
@@ -145,11 +157,11 @@ impl Program {
     }
 }
 
-/// Tries before [`verified`] takes the answer for what it says; as many as libbpf has.
+/// Tries before [`verified`] believes an EAGAIN, as many as in libbpf.
 const TRIES: usize = 5;
 
-/// Loads a program. The verifier ends with EAGAIN where a signal is pending (`do_check` of kernel/bpf/verifier.c), as system calls
-/// do with EINTR: that says nothing of the program.
+/// Loads a program. The verifier ends with EAGAIN where a signal is pending (`do_check` of
+/// kernel/bpf/verifier.c), as system calls do with EINTR: that says nothing of the program.
 pub fn verified(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
     for _ in 1..TRIES {
         match load() {
@@ -185,7 +197,8 @@ pub fn words(object: &Ebpf, name: &'static str, length: usize) -> Result<Words, 
 /// Oldest kernel on which `cargo xtask lab kernel` shows that the programs load and count.
 const OLDEST: KernelVersion = KernelVersion::new(6, 1, 0);
 
-/// Loads the maps of an object, which has to be built with that version of them, and none of its programs yet.
+/// Loads the maps of an object, which has to be built with that version of them, and none of its
+/// programs yet.
 pub fn open(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Ebpf, XdpError> {
     if octets.is_empty() {
         return Err(XdpError::NotBuilt);

@@ -15,7 +15,8 @@ pub struct Plain<T>(pub T);
 
 macro_rules! plain {
     ($($value:ty)*) => {$(
-        // SAFETY: `repr(C)`, made of integers alone, without padding between them: any octets are a value.
+        // SAFETY: `repr(C)`, made of integers alone, without padding between them: any octets are
+        // a value.
         unsafe impl Pod for Plain<$value> {}
     )*};
 }

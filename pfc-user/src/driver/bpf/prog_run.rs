@@ -1,4 +1,5 @@
-//! BPF_PROG_RUN on live frames (Linux 5.18): the kernel makes frames, runs an XDP program on each, and does with them as it says.
+//! BPF_PROG_RUN on live frames (Linux 5.18): the kernel makes frames, runs an XDP program on each,
+//! and does with them as it says.
 //!
 //! Written out because a program of aya's belongs to its object, and here several threads run one.
 
@@ -43,8 +44,9 @@ struct Context {
     egress_interface: u32,
 }
 
-/// Runs `program` on `runs` frames that begin as copies of `frame`, in batches of `batch`, as if they had come in by `interface`
-/// (an index in the calling thread's network namespace). A signal may end it sooner, after a whole batch.
+/// Runs `program` on `runs` frames that begin as copies of `frame`, in batches of `batch`, as if
+/// they had come in by `interface` (an index in the calling thread's network namespace). A signal
+/// may end it sooner, after a whole batch.
 pub fn run(
     program: BorrowedFd,
     interface: u32,
@@ -72,8 +74,8 @@ pub fn run(
         batch_size: batch,
         ..Attributes::default()
     };
-    // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call, and writes return value and
-    // duration into the attributes, which nothing else refers to.
+    // SAFETY: the kernel reads as many octets as it is told, of values that outlive the call, and
+    // writes return value and duration into the attributes, which nothing else refers to.
     match unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -1,4 +1,5 @@
-//! The XDP program `responder`: takes the RoCEv2 packets for the tester's queue pair off the wire, and keeps them.
+//! The XDP program `responder`: takes the RoCEv2 packets for the tester's queue pair off the wire,
+//! and keeps them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,12 +9,12 @@ use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use pfc_ebpf::abi::responder::{ABI_VERSION, Config, Counters, Record, SNAP_LEN, name};
+use pfc_ebpf::units::Nanos;
 
 use super::object::{Interface, Program, on_all_cpus};
 use super::pod::Plain;
 use super::verifier_log;
 use super::{TestResult, XdpError, XdpMode};
-use pfc_ebpf::units::Nanos;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/responder"));
@@ -31,7 +32,7 @@ pub struct Responder {
 /// A frame that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedFrame {
-    /// When it arrived, CLOCK_MONOTONIC.
+    /// Time of arrival, CLOCK_MONOTONIC.
     pub time: Nanos,
     /// Its length, without FCS.
     pub length: u32,
@@ -40,8 +41,8 @@ pub struct RecordedFrame {
 }
 
 impl Responder {
-    /// Loads a program and attaches it to `interface` of the calling thread's network namespace. It lets everything pass
-    /// until [`Responder::configure`].
+    /// Loads a program and attaches it to `interface` of the calling thread's network namespace. It
+    /// lets everything pass until [`Responder::configure`].
     pub fn attach(interface: &str, mode: XdpMode) -> Result<Self, XdpError> {
         let interface = Interface::find(interface)?;
         let mut responder = Self::load()?;
@@ -65,7 +66,8 @@ impl Responder {
         self.program.mode()
     }
 
-    /// Begins anew: counters and records are gone, then packets for `queue_pair` (24 bits) are dropped and recorded.
+    /// Begins anew: counters and records are gone, then packets for `queue_pair` (24 bits) are
+    /// dropped and recorded.
     ///
     /// Frames that arrive meanwhile pass and are not counted.
     pub fn configure(&mut self, queue_pair: u32) -> Result<(), XdpError> {
@@ -85,7 +87,8 @@ impl Responder {
         Ok(())
     }
 
-    /// Takes the frames that were dropped, in the order of their arrival; later calls give later ones.
+    /// Takes the frames that were dropped, in the order of their arrival; later calls give later
+    /// ones.
     pub fn records(&mut self) -> Result<Vec<RecordedFrame>, XdpError> {
         let mut frames = Vec::new();
         while let Some(record) = self.records.next() {
@@ -99,7 +102,8 @@ impl Responder {
         Ok(frames)
     }
 
-    /// Waits until there is a record, at most for `timeout`; false where there is none. A signal may end it sooner.
+    /// Waits until there is a record, at most for `timeout`; false where there is none. A signal
+    /// may end it sooner.
     pub fn wait(&self, timeout: Duration) -> Result<bool, XdpError> {
         let mut files = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut files, Some(timeout.into()), None) {
@@ -109,7 +113,7 @@ impl Responder {
         }
     }
 
-    /// What the program counted, over all CPUs.
+    /// Counts of the program, over all CPUs.
     pub fn counters(&self) -> Result<Counters, XdpError> {
         Ok(self
             .counters
@@ -118,8 +122,8 @@ impl Responder {
             .fold(Counters::default(), |sum, cpu| add(sum, cpu.0)))
     }
 
-    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
-    /// of less than 14 octets here.
+    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The
+    /// kernel takes no frame of less than 14 octets here.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         self.program.test_run(frame, repeat)
     }

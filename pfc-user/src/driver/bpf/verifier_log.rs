@@ -1,4 +1,5 @@
-//! The verifier's log of a program that the kernel refuses: whole in a file, its end in the message.
+//! The verifier's log of a program that the kernel refuses: whole in a file, its end in the
+//! message.
 
 use std::fmt;
 use std::io::{self, Write};

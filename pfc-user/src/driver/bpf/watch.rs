@@ -1,4 +1,5 @@
-//! The programs of `watch`: attach to a port that carries traffic already, and read what they count.
+//! The programs of `watch`: attach to a port that carries traffic already, and read what they
+//! count.
 
 mod classifier;
 mod clsact;
@@ -10,7 +11,7 @@ use pfc_ebpf::abi::account::SEEN_WINDOW;
 use pfc_ebpf::abi::watch::{
     ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name,
 };
-use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use pfc_ebpf::units::{Dscp, LineRate, Nanos, Priority};
 
 use self::classifier::Classifier;
 pub use self::classifier::Direction;
@@ -19,19 +20,20 @@ use super::mmap::Words;
 use super::object::{Interface, Program};
 use super::pod::Plain;
 use super::verifier_log;
-use super::{TestResult, XdpError, XdpMode};
+use super::{TestResult, TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::clock;
-use pfc_ebpf::units::Nanos;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch"));
+/// The variant that writes lines about frames.
+static TRACED: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch-traced"));
 /// The program for XDP.
 const NAME: &str = "watch";
 /// Classes that can be paused: eight priorities, and the whole link.
 pub const CLASSES: usize = Priority::COUNT + 1;
 const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
 
-/// Where on a port frames are counted.
+/// Place on a port where frames are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// All that comes in, before the stack.
@@ -56,10 +58,10 @@ impl Point {
 /// The first kernel with tcx.
 const TCX: KernelVersion = KernelVersion::new(6, 6, 0);
 
-/// How frames are told apart.
+/// Settings by which frames are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What tells the priority.
+    /// The field that tells the priority.
     pub trust: Trust,
     /// Priority by DSCP.
     pub dscp_map: [Priority; Dscp::COUNT],
@@ -71,7 +73,7 @@ pub struct Settings {
     pub flows: u32,
 }
 
-/// What a port has counted since it was attached.
+/// Counts of a port since it was attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// CLOCK_MONOTONIC.
@@ -85,7 +87,7 @@ pub struct Reading {
 /// A MAC control frame that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlFrame {
-    /// When it arrived, CLOCK_MONOTONIC.
+    /// Time of arrival, CLOCK_MONOTONIC.
     pub time: Nanos,
     /// Octets of the whole frame, without FCS.
     pub length: u32,
@@ -93,7 +95,7 @@ pub struct ControlFrame {
     pub octets: Vec<u8>,
 }
 
-/// What of a flow of test frames has passed.
+/// Counts of a flow of test frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Run in the stamps.
@@ -149,30 +151,69 @@ impl Holder {
 }
 
 impl Watch {
-    /// Loads a program and attaches it to `interface` of the calling thread's network namespace, where it counts at once.
+    /// Loads a program and attaches it to `interface` of the calling thread's network namespace,
+    /// where it counts at once.
     pub fn attach(interface: &str, point: Point, settings: &Settings) -> Result<Self, XdpError> {
         let found = Interface::find(interface)?;
-        let mut watch = Self::load(point, settings)?;
-        match (&mut watch.holder, point) {
-            (Holder::Xdp(program), Point::Xdp(mode)) => program.attach(&found, mode)?,
+        Self::load(point, settings)?.attached(&found, interface, point)
+    }
+
+    /// Like [`Self::attach`], with the variant that writes lines about frames to `output`: slower,
+    /// and no other program.
+    pub fn attach_traced(
+        interface: &str,
+        point: Point,
+        settings: &Settings,
+        output: &TraceOutput,
+    ) -> Result<Self, XdpError> {
+        let found = Interface::find(interface)?;
+        Self::load_traced(point, settings, interface, output)?.attached(&found, interface, point)
+    }
+
+    fn attached(
+        mut self,
+        found: &Interface<'_>,
+        interface: &str,
+        point: Point,
+    ) -> Result<Self, XdpError> {
+        match (&mut self.holder, point) {
+            (Holder::Xdp(program), Point::Xdp(mode)) => program.attach(found, mode)?,
             (Holder::Tc(program), Point::Tcx(direction)) => program.attach(interface, direction)?,
             (Holder::Tc(program), Point::Clsact(direction)) => {
                 program.attach_to_clsact(interface, direction)?;
             }
             _ => unreachable!("loaded for this point"),
         }
-        Ok(watch)
+        Ok(self)
     }
 
     /// Loads a program without attaching it: it sees the frames of [`Watch::test_run`] alone.
     pub fn load(point: Point, settings: &Settings) -> Result<Self, XdpError> {
-        let mut watch = Self::open(point, settings)?;
-        let mut config: Array<_, _> = watch.holder.map(name::CONFIG)?;
-        config.set(0, Plain(settings.config()), 0)?;
-        Ok(watch)
+        Self::open(OBJECT, point, settings)?.configured(settings)
     }
 
-    fn open(point: Point, settings: &Settings) -> Result<Self, XdpError> {
+    /// Like [`Self::load`], with the variant that writes lines about frames of `port` to `output`.
+    pub fn load_traced(
+        point: Point,
+        settings: &Settings,
+        port: &str,
+        output: &TraceOutput,
+    ) -> Result<Self, XdpError> {
+        let mut watch = Self::open(TRACED, point, settings)?;
+        match &mut watch.holder {
+            Holder::Xdp(program) => program.trace(port, output)?,
+            Holder::Tc(program) => program.trace(port, output)?,
+        }
+        watch.configured(settings)
+    }
+
+    fn configured(mut self, settings: &Settings) -> Result<Self, XdpError> {
+        let mut config: Array<_, _> = self.holder.map(name::CONFIG)?;
+        config.set(0, Plain(settings.config()), 0)?;
+        Ok(self)
+    }
+
+    fn open(object: &[u8], point: Point, settings: &Settings) -> Result<Self, XdpError> {
         let mut loader = verifier_log::loader();
         let places = settings.flows.max(1);
         loader
@@ -180,9 +221,9 @@ impl Watch {
             .map_max_entries(name::STATES, places)
             .map_max_entries(name::SEEN, places * SEEN_WINDOW as u32);
         let mut holder = match point {
-            Point::Xdp(_) => Holder::Xdp(Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?),
+            Point::Xdp(_) => Holder::Xdp(Program::load(object, NAME, ABI_VERSION, &mut loader)?),
             Point::Tcx(_) | Point::Clsact(_) => {
-                Holder::Tc(Classifier::load(OBJECT, ABI_VERSION, &mut loader)?)
+                Holder::Tc(Classifier::load(object, ABI_VERSION, &mut loader)?)
             }
         };
         Ok(Self {
@@ -195,8 +236,8 @@ impl Watch {
         })
     }
 
-    /// Where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`, `tc ingress` or
-    /// `tc egress` on kernels without tcx; `none` where it is not attached.
+    /// Place where it counts: `driver` or `skb` for XDP, `tcx ingress` or `tcx egress`, `tc
+    /// ingress` or `tc egress` on kernels without tcx; `none` where it is not attached.
     pub fn place(&self) -> &'static str {
         match &self.holder {
             Holder::Xdp(program) => program.mode(),
@@ -204,7 +245,7 @@ impl Watch {
         }
     }
 
-    /// What it has counted.
+    /// Its counts since it was attached.
     pub fn read(&self) -> Result<Reading, XdpError> {
         let mut counters = Counters::ZERO;
         for cpu in self.counters.get(&0, 0)?.iter() {
@@ -238,7 +279,8 @@ impl Watch {
         last
     }
 
-    /// Takes the MAC control frames that were kept, in the order of their arrival; later calls give later ones.
+    /// Takes the MAC control frames that were kept, in the order of their arrival; later calls give
+    /// later ones.
     pub fn controls(&mut self) -> Result<Vec<ControlFrame>, XdpError> {
         let mut frames = Vec::new();
         while let Some(record) = self.controls.next() {
@@ -268,8 +310,8 @@ impl Watch {
         Ok(flows)
     }
 
-    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The kernel takes no frame
-    /// of less than 14 octets here.
+    /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The
+    /// kernel takes no frame of less than 14 octets here.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
         match &self.holder {
             Holder::Xdp(program) => program.test_run(frame, repeat),
@@ -277,8 +319,8 @@ impl Watch {
         }
     }
 
-    /// Runs the program on what the stack holds as one and is to cut into frames of `gso_size` octets of payload. XDP knows no such
-    /// thing.
+    /// Runs the program on what the stack holds as one and is to cut into frames of `gso_size`
+    /// octets of payload. XDP knows no such thing.
     pub fn test_run_merged(&self, frame: &[u8], gso_size: u32) -> Result<TestResult, XdpError> {
         match &self.holder {
             Holder::Xdp(program) => program.test_run(frame, 1),

@@ -1,12 +1,13 @@
-//! Attaching by bpf_link (Linux 5.9): never replaces a program, and ends with the descriptor, so with the process.
+//! Attaching by bpf_link (Linux 5.9): never replaces a program, and ends with the descriptor, so
+//! with the process.
 //!
-//! Written out because aya falls back to netlink where the kernel refuses with EINVAL, as drivers do for many reasons; a
-//! program attached that way replaces another and outlives the process.
+//! Written out because aya falls back to netlink where the kernel refuses with EINVAL, as drivers
+//! do for many reasons; a program attached that way replaces another and outlives the process.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Where an attached program runs.
+/// Hook of an attached program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// In the driver.

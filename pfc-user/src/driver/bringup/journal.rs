@@ -1,5 +1,8 @@
-//! Settings of NICs and keys of DUTs that are changed for a run and put back after it. What is to be put back is written down before
-//! anything is changed, so that a later run can do it when this one is killed.
+//! Settings of NICs and keys of DUTs that are changed for a run and put back after it. What is to
+//! be put back is written down before anything is changed, so that a later run can do it when this
+//! one is killed.
+
+mod setting;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -10,12 +13,13 @@ use std::{env, fs, io, process};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+use self::setting::{Reach, Setting};
 use super::mad::KeyEntry;
 use crate::driver::kernel::link::{self, Feature, LinkError};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
 
-/// Why a setting could not be changed or put back.
+/// Errors of changing or restoring a setting.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The entry could not be written, read or removed; the setting has not been touched.
@@ -23,7 +27,7 @@ pub enum JournalError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The setting itself.
@@ -37,11 +41,11 @@ pub enum JournalError {
 /// Something as it was before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
-    /// Who changed it.
+    /// The process that changed it.
     pid: u32,
     /// Its start time in clock ticks since boot: numbers of processes come again.
     started: u64,
-    /// Which boot that was; empty in entries that do not outlive it.
+    /// Identifier of that boot; empty in entries that do not outlive it.
     #[serde(default)]
     boot: String,
     /// It stays until [`Journal::undo_kept`], whatever becomes of that process.
@@ -56,18 +60,6 @@ struct Entry {
 enum What {
     Setting(Setting),
     Key(KeyEntry),
-}
-
-/// A setting of a NIC.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Setting {
-    /// Name of the namespace in /run/netns, if it has one.
-    namespace: Option<String>,
-    /// Number of the namespace: names come again.
-    inode: u64,
-    interface: String,
-    feature: Feature,
-    was: bool,
 }
 
 /// Environment variable that names a folder for both kinds of entries.
@@ -139,8 +131,9 @@ impl Journal {
         }
     }
 
-    /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when it was so already, else what was
-    /// done, in words. Killed in between, what is noted is what was, so that nothing is lost.
+    /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when
+    /// it was so already, else what was done, in words. Killed in between, what is noted is
+    /// what was, so that nothing is lost.
     pub fn keep(
         &self,
         namespace: &Namespace,
@@ -172,7 +165,7 @@ impl Journal {
         )))
     }
 
-    /// What [`Journal::keep`] changed and nobody has put back yet, in words.
+    /// Changes by [`Journal::keep`] that are still in force, in words.
     pub fn kept(&self) -> Vec<String> {
         let entries = self
             .entries()
@@ -198,8 +191,8 @@ impl Journal {
         settings.map(words).collect()
     }
 
-    /// Puts back what [`Journal::keep`] changed; says what, in words, and whether that was all. What belongs to a namespace without a
-    /// name that is not this one stays noted.
+    /// Puts back what [`Journal::keep`] changed; says what, in words, and whether that was all.
+    /// What belongs to a namespace without a name that is not this one stays noted.
     pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
         let (mut done, mut all) = (Vec::new(), true);
         for path in self.entries()? {
@@ -236,7 +229,10 @@ impl Journal {
                 Reach::Elsewhere => {
                     let (interface, feature) = (&setting.interface, setting.feature.name());
                     all = false;
-                    done.push(format!("{interface}: {feature} is NOT put back: it was changed in another network namespace"));
+                    done.push(format!(
+                        "{interface}: {feature} is NOT put back: it was changed in another network \
+                         namespace"
+                    ));
                     continue;
                 }
             }
@@ -329,17 +325,18 @@ impl Journal {
         })
     }
 
-    /// Puts back what processes that are gone left changed; says what, in words. To be called at the start of a run. Entries of
-    /// other namespaces without a name stay: they are out of reach, and mostly gone. So do those of DUTs that cannot be reached.
+    /// Puts back what processes that are gone left changed; says what, in words. To be called at
+    /// the start of a run. Entries of other namespaces without a name stay: they are out of
+    /// reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
         let boot = boot();
         let mut done = Vec::new();
         for path in self.entries()? {
             let entry = match read(&path) {
                 Ok(entry) => entry,
-                // Its process, or another one's recovery, has taken it away since it was listed.
+                // Removed since it was listed, by its process or by another recovery.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                // Another version's, perhaps; no reason not to put back what the others say.
+                // Perhaps an entry of another version; the other entries are restored all the same.
                 Err(error) => {
                     done.push(unreadable(&path, &error));
                     continue;
@@ -347,7 +344,10 @@ impl Journal {
             };
             // A kept setting stays; only what it was in may be gone.
             if entry.kept
-                && !matches!(&entry.what, What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone)))
+                && !matches!(
+                    &entry.what,
+                    What::Setting(setting) if matches!(setting.reach(), Ok(Reach::Gone))
+                )
             {
                 continue;
             }
@@ -376,7 +376,10 @@ impl Journal {
                     )),
                     Err(error) => {
                         let path = path.display();
-                        done.push(format!("NOT put back on {key}: {error:#}; tried again by the next run, until {path} is removed"));
+                        done.push(format!(
+                            "NOT put back on {key}: {error:#}; tried again by the next run, until \
+                             {path} is removed"
+                        ));
                         continue;
                     }
                 },
@@ -432,7 +435,8 @@ fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, J
     Ok(path)
 }
 
-/// Takes an entry away that another process may be taking away as well: both have put back what it says.
+/// Takes an entry away that another process may be taking away as well: both have put back what it
+/// says.
 fn remove(path: PathBuf) -> Result<(), JournalError> {
     match fs::remove_file(&path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -453,85 +457,16 @@ fn read(path: &Path) -> io::Result<Entry> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Which boot this is; empty where the kernel does not say.
+/// Identifier of the present boot; empty where the kernel does not say.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or(String::new(), |id| id.trim().to_owned())
 }
 
-enum Reach {
-    Here(Namespace),
-    Gone,
-    Elsewhere,
-}
-
-impl Setting {
-    fn new(
-        namespace: &Namespace,
-        interface: &str,
-        feature: Feature,
-        was: bool,
-    ) -> Result<Self, NamespaceError> {
-        let name = namespace.name().map(str::to_owned);
-        Ok(Self {
-            namespace: name,
-            inode: namespace.inode()?,
-            interface: interface.to_owned(),
-            feature,
-            was,
-        })
-    }
-
-    fn file_name(&self) -> String {
-        format!("{}-{}-{}", self.inode, self.interface, self.feature.name())
-    }
-
-    fn reach(&self) -> Result<Reach, NamespaceError> {
-        let namespace = match &self.namespace {
-            None => Namespace::current()?,
-            Some(name) => match Namespace::named(name) {
-                Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
-                other => other?,
-            },
-        };
-        Ok(match namespace.inode()? == self.inode {
-            true => Reach::Here(namespace),
-            false if self.namespace.is_some() => Reach::Gone,
-            false => Reach::Elsewhere,
-        })
-    }
-
-    fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
-        link::state(namespace, &self.interface)?;
-        let set = link::set_feature(namespace, &self.interface, self.feature, self.was);
-        if self.comes_back(&set) { Ok(()) } else { set }
-    }
-}
-
-impl Setting {
-    /// The kernel has noted that the feature is wanted, and it is back when the driver has no
-    /// program any more: drivers hold what merges frames off while they have one, whosever it is.
-    fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
-        let merging = self.was && Feature::MERGING.contains(&self.feature);
-        merging && matches!(set, Err(LinkError::Fixed { .. }))
-    }
-}
-
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = if self.was { "on" } else { "off" };
-        write!(
-            f,
-            "{}: {} is {value} again",
-            self.interface,
-            self.feature.name()
-        )
-    }
-}
-
 impl Drop for Change {
     fn drop(&mut self) {
-        // An interface that is gone needs nothing; on any other error the entry stays for the next run.
+        // An interface that is gone needs nothing; on any other error the entry stays for the next
+        // run.
         if matches!(
             self.setting.undo(&self.namespace),
             Ok(()) | Err(LinkError::Unknown { .. })
@@ -542,77 +477,4 @@ impl Drop for Change {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_are_for_their_owner_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let journal = folder.path().join("journal");
-        let setting = Setting {
-            namespace: None,
-            inode: 1,
-            interface: "eth0".into(),
-            feature: Feature::RxVlan,
-            was: true,
-        };
-        let path = write(&journal, "x", What::Setting(setting), false).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
-    }
-
-    #[test]
-    fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
-        let comes_back = |feature, was, set: Result<(), LinkError>| {
-            let setting = Setting {
-                namespace: None,
-                inode: 1,
-                interface: "eth0".into(),
-                feature,
-                was,
-            };
-            setting.comes_back(&set)
-        };
-        let held = |feature: Feature| LinkError::Fixed {
-            interface: "eth0".into(),
-            feature: feature.name(),
-            wanted: true,
-        };
-        for feature in Feature::MERGING {
-            assert!(comes_back(feature, true, Err(held(feature))));
-            assert!(!comes_back(feature, false, Err(held(feature))));
-            let gone = io::Error::from_raw_os_error(libc::EIO);
-            let failed = LinkError::System {
-                what: String::new(),
-                source: gone,
-            };
-            assert!(!comes_back(feature, true, Err(failed)));
-        }
-        // No program makes a driver hold this one.
-        assert!(!comes_back(
-            Feature::RxVlan,
-            true,
-            Err(held(Feature::RxVlan))
-        ));
-    }
-
-    #[test]
-    fn an_entry_that_cannot_be_read_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(
-            Journal::at(folder.path().join("none")).recover().unwrap(),
-            Vec::<String>::new()
-        );
-        fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
-        let notes = Journal::at(folder.path()).recover().unwrap();
-        assert!(
-            matches!(&notes[..], [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")),
-            "{notes:?}"
-        );
-        assert_eq!(
-            Journal::at(folder.path()).undo_kept().unwrap(),
-            (notes, false)
-        );
-    }
-}
+mod tests;

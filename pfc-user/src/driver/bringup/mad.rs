@@ -1,4 +1,5 @@
-//! The MAD tester's port: the testbed's transport opened, and the simulated DUT behind it where that is what the testbed wants.
+//! The MAD tester's port: the testbed's transport opened, and the simulated DUT behind it where
+//! that is what the testbed wants.
 
 mod unlock;
 
@@ -27,9 +28,9 @@ const SIM_HOST: &str = "Hca1";
 
 /// The port, ready for requests.
 pub struct MadPort {
-    /// What sends them.
+    /// Sends requests and awaits their answers.
     pub requester: Requester<Box<dyn Transport>>,
-    /// What they are sent by, for people.
+    /// Name of the transport, for people.
     pub transport: String,
     /// Held while it is used: the simulated DUT ends with it.
     _dut: Option<Child>,
@@ -50,7 +51,8 @@ impl MadPort {
 
     fn on(transport: Box<dyn Transport>, dut: Option<Child>) -> Self {
         let name = transport.name();
-        // The process number tells our requests from those of an earlier run whose answers may still be under way.
+        // The process number tells our requests from those of an earlier run whose answers may
+        // still be under way.
         Self {
             requester: Requester::new(transport, std::process::id() << 16),
             transport: name,

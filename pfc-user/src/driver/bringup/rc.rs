@@ -1,4 +1,5 @@
-//! The RC tester's port: the link to the DUT, the silent responder on it, and the agent that drives the DUT.
+//! The RC tester's port: the link to the DUT, the silent responder on it, and the agent that drives
+//! the DUT.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,6 +17,7 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::process::Child;
 use crate::nic;
+use crate::quantity::hex;
 
 /// Room for a READ response of 4096 octets.
 const MTU: u32 = 4500;
@@ -32,7 +34,7 @@ const DUT_START: Duration = Duration::from_secs(10);
 const AGENT: Duration = Duration::from_secs(10);
 /// A link is back within this after a program was attached.
 const CARRIER: Duration = Duration::from_secs(10);
-/// Where the token is, unless the testbed names a file.
+/// File with the token, unless the testbed names a file.
 const TOKEN_VARIABLE: &str = "VALIDATOR_TOKEN";
 
 /// The port, ready for READ requests, and the DUT's agent.
@@ -58,7 +60,8 @@ pub struct RcPort {
 }
 
 impl RcPort {
-    /// Makes or finds the port, attaches the program, and connects to the agent. Sends nothing to the DUT itself.
+    /// Makes or finds the port, attaches the program, and connects to the agent. Sends nothing to
+    /// the DUT itself.
     pub fn open(config: &RcTestbed) -> Result<Self> {
         match &config.dut {
             RcDut::Sim { faults, args } => {
@@ -95,7 +98,8 @@ impl RcPort {
                 let state = link::state(&namespace, &port.interface)?;
                 if !state.up {
                     bail!(
-                        "the tester's port {} in {namespace} is down; set it up with `ip link set dev {} up`",
+                        "the tester's port {} in {namespace} is down; set it up with `ip link \
+                         set dev {} up`",
                         port.interface,
                         port.interface
                     );
@@ -108,7 +112,8 @@ impl RcPort {
                     None => std::env::var(TOKEN_VARIABLE).ok(),
                 };
                 let token = token.as_deref().map(str::trim);
-                // Where the port is: with `port.namespace` the control connection is made there too.
+                // Where the port is: with `port.namespace` the control connection is made there
+                // too.
                 let agent = namespace.run(|| Agent::connect(agent.as_str(), token, AGENT))??;
                 Self::on(config, agent, &port.interface, namespace, None)
             }
@@ -124,7 +129,8 @@ impl RcPort {
     ) -> Result<Self> {
         let mut changes = Journal::open().without_merging(&namespace, interface)?;
         let responder = namespace.run(|| Responder::attach(interface, config.xdp))??;
-        // Requests are answered with the tag that they came with, and XDP sees it only where it stays in the frame.
+        // Requests are answered with the tag that they came with, and XDP sees it only where it
+        // stays in the frame.
         match Journal::open().change(&namespace, interface, Feature::RxVlan, false) {
             // Where the driver does not let go of it, a link without tags works all the same.
             Err(JournalError::Link(LinkError::Fixed { .. })) => {}
@@ -155,7 +161,7 @@ impl RcPort {
         self.own_drops
     }
 
-    /// What reads the counters of frames that the port lost.
+    /// Returns a reader of the port's counters of lost frames.
     pub fn loss_counters(&self) -> Result<impl FnMut() -> Result<Vec<(String, u64)>> + use<>> {
         let (namespace, interface) = (self.namespace.try_clone()?, self.interface.clone());
         Ok(move || {
@@ -178,7 +184,7 @@ fn start_dut(
 ) -> Result<(Child, String)> {
     let program = std::env::current_exe().context("the tester's own program cannot be found")?;
     let mut command = Command::new(program);
-    let mac = TESTER_MAC.map(|octet| format!("{octet:02x}")).join(":");
+    let mac = TESTER_MAC.map(|octet| hex(&[octet])).join(":");
     command.args([
         "dut",
         "requester",
@@ -202,7 +208,8 @@ fn start_dut(
     match line.strip_prefix("ready: ") {
         Some(address) => Ok((child, address.trim().to_owned())),
         None => bail!(
-            "the simulated DUT did not get ready: expected its line `ready: ADDRESS`, found {line:?}"
+            "the simulated DUT did not get ready: expected its line `ready: ADDRESS`, found \
+             {line:?}"
         ),
     }
 }

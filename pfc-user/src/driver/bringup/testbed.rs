@@ -1,6 +1,7 @@
 //! The testbed brought up: the tester's two ports with their programs, and the device between them.
 
 mod line_rate;
+mod link_snapshot;
 mod self_test;
 
 use std::thread;
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{Nanos, Priority};
 
 use super::journal::{Change, Journal, JournalError};
 use crate::config::{self, Dut};
-use crate::driver::bpf::{Account, Sizes, XdpMode};
+use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
 use crate::driver::kernel::link::mac::Alive;
 use crate::driver::kernel::link::{
     self, End, Feature, LinkError, LinkState, create_bridge, create_veth,
@@ -27,14 +28,15 @@ use crate::evidence::preflight::{FeatureFact, SelfTest};
 use crate::fault::switch::Fault;
 use crate::nic;
 use crate::plan::Limits;
-use pfc_ebpf::units::Nanos;
 
 pub use self::line_rate::planned_line_rate;
 use self::line_rate::{line_rate, real_speed};
+pub use self::link_snapshot::LinkSnapshot;
 
 /// Width of the windows in which arrivals are counted.
 pub const WINDOW: Nanos = 10_000_000;
-/// MTU of the links that the tool makes: room for the largest test frame; XDP on veth takes no more than one page.
+/// MTU of the links that the tool makes: room for the largest test frame; XDP on veth takes no more
+/// than one page.
 const MTU: u32 = 3400;
 /// Ethernet addresses of the links that the tool makes: locally administered.
 const TX_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
@@ -52,17 +54,17 @@ const DUT_START: Duration = Duration::from_secs(10);
 pub struct TesterPort {
     /// Interface.
     pub interface: String,
-    /// Where it is.
+    /// Its namespace.
     pub namespace: Namespace,
     /// Its state at the start.
     pub state: LinkState,
     /// The program on it.
-    pub account: Account,
-    /// How PAUSE/PFC frames were shown to reach the program.
+    pub account: AccountProgram,
+    /// Proof that PAUSE/PFC frames reach the program.
     pub pfc_visible: Option<String>,
-    /// What became of pause frames that were sent to it before anything was measured.
+    /// Result of the self-test: pause frames were sent to the port before anything was measured.
     pub self_test: Option<SelfTest>,
-    /// How its MAC's counters were shown to count, in this run.
+    /// Proof, in this run, that its MAC's counters count.
     pub mac_alive: Alive,
     /// Its offloads while the program is attached; drivers turn some off for it.
     pub features: Vec<FeatureFact>,
@@ -90,7 +92,7 @@ pub struct Testbed {
     pub tx: TesterPort,
     /// The receiving port; the storm leaves here.
     pub rx: TesterPort,
-    /// What verdicts rest on.
+    /// Figures that verdicts depend on.
     pub limits: Limits,
     /// Windows that the programs count in.
     pub windows: u32,
@@ -105,6 +107,7 @@ pub struct Ports {
     device: Device,
     tx: Found,
     rx: Found,
+    trace: Option<TraceOutput>,
 }
 
 impl Ports {
@@ -117,6 +120,7 @@ impl Ports {
                     device: Device::External,
                     tx,
                     rx,
+                    trace: None,
                 })
             }
             own => {
@@ -149,9 +153,27 @@ impl Ports {
                     },
                     _ => Device::Bridge { namespace: dut },
                 };
-                Ok(Self { device, tx, rx })
+                Ok(Self {
+                    device,
+                    tx,
+                    rx,
+                    trace: None,
+                })
             }
         }
+    }
+
+    /// Has the programs of both ports write lines about frames.
+    pub fn traced(self, to: Option<&config::TraceTo>) -> Result<Self> {
+        let trace = match to {
+            None => None,
+            Some(config::TraceTo::Terminal) => Some(TraceOutput::terminal()),
+            Some(config::TraceTo::File(path)) => Some(
+                TraceOutput::file(path)
+                    .with_context(|| format!("--trace: cannot write {}", path.display()))?,
+            ),
+        };
+        Ok(Self { trace, ..self })
     }
 
     /// Name and place of both, tx first.
@@ -159,10 +181,15 @@ impl Ports {
         [&self.tx, &self.rx].map(|port| (port.interface.as_str(), &port.namespace))
     }
 
-    /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown. An error when the ports cannot
-    /// be used.
+    /// Attaches the programs and shows that they see PAUSE/PFC frames, as far as that can be shown.
+    /// An error when the ports cannot be used.
     pub fn open(self, config: &config::PfcTestbed, sizes: Sizes) -> Result<Testbed> {
-        let Self { device, tx, rx } = self;
+        let Self {
+            device,
+            tx,
+            rx,
+            trace,
+        } = self;
         for port in [&tx, &rx] {
             port.usable()?;
         }
@@ -171,7 +198,7 @@ impl Ports {
             [&tx, &rx].map(|port| (port.interface.clone(), port.state.clone())),
         )?;
         let changes = [tx.without_merging()?, rx.without_merging()?];
-        let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes)?;
+        let [tx_account, rx_account] = attach_both([&tx, &rx], config.xdp, sizes, trace.as_ref())?;
         let [tx_changes, rx_changes] = changes;
         let mut tx = tx.open(config, tx_account, tx_changes)?;
         let mut rx = rx.open(config, rx_account, rx_changes)?;
@@ -203,7 +230,8 @@ impl Ports {
 }
 
 impl Testbed {
-    /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours to start.
+    /// Starts the simulated DUT with these lossless priorities; `None` where the device is not ours
+    /// to start.
     pub fn start_device(
         &self,
         config: &config::PfcTestbed,
@@ -263,13 +291,15 @@ impl Testbed {
         wait_for_carrier([&self.tx, &self.rx])
     }
 
-    /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses: the rx port sends nothing
-    /// else that is learned from. The frames are of the EtherType for local experiments (IEEE 802).
+    /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses:
+    /// the rx port sends nothing else that is learned from. The frames are of the EtherType for
+    /// local experiments (IEEE 802).
     pub fn introduce(&self) -> Result<()> {
         introduce(&self.tx, &self.rx)
     }
 
-    /// Counters of lost frames of both ports, of their other ends where these are ours, and of the kernel between.
+    /// Counters of lost frames of both ports, of their other ends where these are ours, and of the
+    /// kernel between.
     pub fn counters(&self) -> Result<Counters> {
         let mut counters = Vec::new();
         for (name, port) in [("tx", &self.tx), ("rx", &self.rx)] {
@@ -313,7 +343,7 @@ impl TesterPort {
         nic::own_drops(&self.state.driver).filter(|_| self.account.mode() == "driver")
     }
 
-    /// What is recorded of it; carrier is read anew.
+    /// Facts for the evidence; carrier is read anew.
     pub fn facts(&self) -> Result<PortFacts> {
         let now = link::state(&self.namespace, &self.interface)?;
         Ok(PortFacts {
@@ -325,36 +355,6 @@ impl TesterPort {
             xdp: self.account.mode().into(),
             pfc_visible: self.pfc_visible.clone(),
         })
-    }
-}
-
-/// What of a link has to stay as it is while frames are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steady {
-    carrier_changes: u32,
-    mtu: u32,
-}
-
-impl Steady {
-    /// As it stands now.
-    pub fn of(port: &TesterPort) -> Result<Self> {
-        let TesterPort {
-            namespace,
-            interface,
-            ..
-        } = port;
-        Ok(Self {
-            carrier_changes: link::carrier_changes(namespace, interface)?,
-            mtu: link::state(namespace, interface)?.mtu,
-        })
-    }
-
-    /// What has changed until `now`.
-    pub fn disturbed(self, now: Self) -> Option<String> {
-        if now.carrier_changes != self.carrier_changes {
-            return Some("lost its carrier for a time".into());
-        }
-        (now.mtu != self.mtu).then(|| format!("got an MTU of {} in place of {}", now.mtu, self.mtu))
     }
 }
 
@@ -420,7 +420,7 @@ fn find(port: &config::Port, deadline: Instant) -> Result<Found> {
     })
 }
 
-/// What makes `ip` work there.
+/// The arguments by which `ip` works in that namespace.
 fn of_ip(namespace: &Namespace) -> String {
     namespace
         .name()
@@ -446,7 +446,8 @@ impl Found {
         } = self;
         if !state.up {
             bail!(
-                "{interface} in {namespace} is down; set it up with `ip {}link set dev {interface} up`",
+                "{interface} in {namespace} is down; set it up with `ip {}link set dev \
+                 {interface} up`",
                 of_ip(namespace)
             );
         }
@@ -467,7 +468,7 @@ impl Found {
     fn open(
         self,
         config: &config::PfcTestbed,
-        account: Account,
+        account: AccountProgram,
         mut changes: Vec<Change>,
     ) -> Result<TesterPort> {
         let Self {
@@ -479,7 +480,8 @@ impl Found {
         if config.trust == Trust::Pcp {
             // XDP sees the tag only where it stays in the frame.
             match Journal::open().change(&namespace, &interface, Feature::RxVlan, false) {
-                // Where the driver does not let go of it, frames without a tag are seen and told as such.
+                // Where the driver does not let go of it, frames without a tag are seen and told as
+                // such.
                 Err(JournalError::Link(LinkError::Fixed { .. })) => {}
                 change => changes.extend(change?),
             }
@@ -499,12 +501,19 @@ impl Found {
     }
 }
 
-/// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a second for each.
-fn attach_both(ports: [&Found; 2], mode: XdpMode, sizes: Sizes) -> Result<[Account; 2]> {
-    let attach = |port: &Found| -> Result<Account> {
-        Ok(port
-            .namespace
-            .run(|| Account::attach(&port.interface, mode, sizes))??)
+/// Loads and attaches the programs of both ports. Side by side, for the verifier takes half a
+/// second for each.
+fn attach_both(
+    ports: [&Found; 2],
+    mode: XdpMode,
+    sizes: Sizes,
+    trace: Option<&TraceOutput>,
+) -> Result<[AccountProgram; 2]> {
+    let attach = |port: &Found| -> Result<AccountProgram> {
+        Ok(port.namespace.run(|| match trace {
+            Some(output) => AccountProgram::attach_traced(&port.interface, mode, sizes, output),
+            None => AccountProgram::attach(&port.interface, mode, sizes),
+        })??)
     };
     let [tx, rx] = ports;
     thread::scope(|scope| {

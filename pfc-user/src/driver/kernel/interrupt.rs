@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP as a file descriptor, so that every wait of the run can be ended by them at once.
+//! SIGINT, SIGTERM and SIGHUP as a file descriptor, so that every wait of the run can be ended by
+//! them at once.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,9 +8,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
+use pfc_ebpf::units::Nanos;
 
 use super::clock;
-use pfc_ebpf::units::Nanos;
 
 /// The user's wish to stop. Once seen it stays.
 pub struct Interrupt {
@@ -18,7 +19,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes over the three signals. To be called before any thread is spawned, since threads inherit the mask.
+    /// Takes over the three signals. To be called before any thread is spawned, since threads
+    /// inherit the mask.
     pub fn install() -> Result<Self> {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
@@ -35,7 +37,7 @@ impl Interrupt {
         })
     }
 
-    /// Whether a signal has come.
+    /// Returns true if a signal has come.
     pub fn seen(&mut self) -> bool {
         if let Ok(Some(_)) = self.signals.read_signal() {
             self.seen = true;

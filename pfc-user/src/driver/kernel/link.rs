@@ -37,45 +37,56 @@ use crate::evidence::preflight::FeatureFact;
 pub use crate::evidence::xdp::XdpFeatures;
 pub use crate::nic::Feature;
 
-/// Why something could not be done with a link.
+/// Errors of a link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// No interface of that name.
-    #[error("there is no interface \"{interface}\" in {namespace}; there are: {}", .known.join(", "))]
+    #[error(
+        "there is no interface \"{interface}\" in {namespace}; there are: {}",
+        .known.join(", ")
+    )]
     Unknown {
         /// The name.
         interface: String,
-        /// Where it was looked for.
+        /// The namespace that was searched.
         namespace: String,
         /// The names that exist there.
         known: Vec<String>,
     },
     /// The link did not come up.
-    #[error("{interface} in {namespace} has no carrier that stays after {} s: is the cable in, and the other end up?", .waited.as_secs_f64())]
+    #[error(
+        "{interface} in {namespace} has no carrier that stays after {} s: is the cable in, and the \
+         other end up?",
+        .waited.as_secs_f64()
+    )]
     NoCarrier {
         /// The interface.
         interface: String,
-        /// Where it is.
+        /// Its namespace.
         namespace: String,
-        /// How long was waited.
+        /// Time waited.
         waited: Duration,
     },
     /// An offload that the driver does not let go of.
-    #[error("{interface}: the driver keeps {feature} {}; it has to be {}", on_off(!.wanted), on_off(*.wanted))]
+    #[error(
+        "{interface}: the driver keeps {feature} {}; it has to be {}",
+        on_off(!.wanted),
+        on_off(*.wanted)
+    )]
     Fixed {
         /// The interface.
         interface: String,
         /// `ethtool -k`'s name of the offload.
         feature: &'static str,
-        /// What was asked for.
+        /// The wanted state.
         wanted: bool,
     },
     /// The kernel refused.
     #[error("{what}: {source}")]
     System {
-        /// What was to be done.
+        /// The attempted action.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The namespace could not be used.
@@ -96,7 +107,7 @@ const fn on_off(value: bool) -> &'static str {
     if value { "on" } else { "off" }
 }
 
-/// What is known of an interface.
+/// State of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkState {
     /// Index in its namespace.
@@ -113,7 +124,8 @@ pub struct LinkState {
     pub up: bool,
     /// There is a link to the other end.
     pub carrier: bool,
-    /// Speed in bit/s as the driver reports it; `None` where unknown. Note that veth and tap report 10 Gbit/s whatever they are.
+    /// Speed in bit/s as the driver reports it; `None` where unknown. Note that veth and tap
+    /// report 10 Gbit/s whatever they are.
     pub speed: Option<u64>,
 }
 
@@ -153,7 +165,7 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
     Ok(state)
 }
 
-/// How often its carrier has come or gone.
+/// Number of times that its carrier has come or gone.
 pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, LinkError> {
     let link = find(namespace, interface)?;
     let changes = |attribute: &LinkAttribute| {
@@ -166,7 +178,7 @@ pub fn carrier_changes(namespace: &Namespace, interface: &str) -> Result<u32, Li
     Ok(link.attributes.iter().find_map(changes).unwrap_or_default())
 }
 
-/// Whether an offload is on.
+/// Returns true if an offload is on.
 pub fn feature(
     namespace: &Namespace,
     interface: &str,
@@ -189,7 +201,8 @@ pub fn features(namespace: &Namespace, interface: &str) -> Result<Vec<FeatureFac
         .unwrap_or_default())
 }
 
-/// Sets an offload and makes sure that it is so. An error that names it where the driver does not let go.
+/// Sets an offload and makes sure that it is so. An error that names it where the driver does not
+/// let go.
 pub fn set_feature(
     namespace: &Namespace,
     interface: &str,
@@ -228,7 +241,10 @@ fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError
             _ => None,
         });
     let known = names.collect();
-    let is_it = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if name == interface);
+    let is_it = |attribute: &LinkAttribute| match attribute {
+        LinkAttribute::IfName(name) => name == interface,
+        _ => false,
+    };
     links
         .into_iter()
         .find(|link| link.attributes.iter().any(is_it))

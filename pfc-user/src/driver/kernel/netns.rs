@@ -1,7 +1,7 @@
 //! Network namespaces that live no longer than the process.
 //!
-//! A namespace of [`Namespace::new`] has no name anywhere: file descriptors hold it, so the kernel takes it and all
-//! interfaces in it down when the process ends, in whatever way.
+//! A namespace of [`Namespace::new`] has no name anywhere: file descriptors hold it, so the kernel
+//! takes it and all interfaces in it down when the process ends, in whatever way.
 
 use std::fmt;
 use std::fs::File;
@@ -15,11 +15,11 @@ use rtnetlink::LinkUnspec;
 
 use super::rtnl::on_runtime;
 
-/// Where `ip netns` keeps the namespaces that have names.
+/// Folder in which `ip netns` keeps named namespaces.
 const NAMED: &str = "/run/netns";
 const THREAD: &str = "/proc/thread-self/ns/net";
 
-/// Why a namespace could not be used.
+/// Errors of a namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// No namespace of that name.
@@ -33,15 +33,15 @@ pub enum NamespaceError {
     /// Something that only root may do.
     #[error("{what}: this needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN); run with sudo")]
     NotPermitted {
-        /// What was to be done.
+        /// The attempted action.
         what: String,
     },
     /// Whatever else the kernel says.
     #[error("{what}: {source}")]
     System {
-        /// What was to be done.
+        /// The attempted action.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
@@ -123,8 +123,9 @@ impl Namespace {
         })
     }
 
-    /// Runs `work` inside, on a thread of its own. Sockets and BPF links that it makes stay valid outside.
-    /// An error when the namespace cannot be entered, for which any but the caller's own needs root.
+    /// Runs `work` inside, on a thread of its own. Sockets and BPF links that it makes stay valid
+    /// outside. An error when the namespace cannot be entered, for which any but the caller's
+    /// own needs root.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         on_thread(|| {
             self.enter()?;

@@ -7,9 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use pfc_ebpf::units::Nanos;
 
 use super::clock;
-use pfc_ebpf::units::Nanos;
 
 /// Frames in one system call at the most.
 pub const BATCH: usize = 64;
@@ -29,16 +29,16 @@ pub struct PacketSocket {
 /// 0.2 ms at 10 Gbit/s to run dry.
 pub const AGAIN: Nanos = 100_000;
 
-/// What became of a batch. Frames after the refused one were not tried.
+/// Result of sending a batch. Frames after the refused one were not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchOutcome {
-    /// How many left, counted from the first.
+    /// Frames that left, counted from the first.
     pub left: usize,
     /// The frame after those was refused for want of room (ENOBUFS, EAGAIN).
     pub refused: bool,
 }
 
-/// Why a socket could not be opened or a frame not be sent.
+/// Errors of a packet socket.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketError {
     /// The name is not known in this network namespace.
@@ -51,7 +51,8 @@ pub enum PacketError {
     },
     /// No CAP_NET_RAW.
     #[error(
-        "not permitted to open a packet socket on {interface}: CAP_NET_RAW is needed, run as root or `setcap cap_net_raw+ep`"
+        "not permitted to open a packet socket on {interface}: CAP_NET_RAW is needed, run as root \
+         or `setcap cap_net_raw+ep`"
     )]
     NotPermitted {
         /// Interface.
@@ -81,7 +82,8 @@ pub enum PacketError {
     },
     /// The frame is longer than the interface takes.
     #[error(
-        "a frame of {length} octets is too long for {interface}; raise its MTU (`ip link set {interface} mtu ...`) or send shorter frames"
+        "a frame of {length} octets is too long for {interface}; raise its MTU (`ip link set \
+         {interface} mtu ...`) or send shorter frames"
     )]
     TooLong {
         /// Interface.
@@ -100,7 +102,8 @@ pub enum PacketError {
 }
 
 impl PacketSocket {
-    /// Opens a socket on `interface` of the calling thread's network namespace, where it stays wherever it is used from.
+    /// Opens a socket on `interface` of the calling thread's network namespace, where it stays
+    /// wherever it is used from.
     pub fn open(interface: &str) -> Result<Self, PacketError> {
         let interface = interface.to_owned();
         let Ok(index) = if_nametoindex(interface.as_str()) else {
@@ -127,7 +130,8 @@ impl PacketSocket {
                 source: errno.into(),
             }
         };
-        // Without it frames wait in the queueing discipline, and leave long after their stamp was made.
+        // Without it frames wait in the queueing discipline, and leave long after their stamp was
+        // made.
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
             .map_err(open_error("PACKET_QDISC_BYPASS"))?;
         if set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
@@ -166,8 +170,8 @@ impl PacketSocket {
         }
     }
 
-    /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room; nothing is tried again.
-    /// An error means that no frame of the batch left.
+    /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room;
+    /// nothing is tried again. An error means that no frame of the batch left.
     pub fn send_batch<'a>(
         &self,
         frames: impl Iterator<Item = &'a [u8]>,
@@ -191,8 +195,8 @@ impl PacketSocket {
                 refused: false,
             });
         }
-        // SAFETY: the first `count` messages point to vectors that live as long as the call, and those to frames that the
-        // iterator borrowed for 'a; the kernel only reads them.
+        // SAFETY: the first `count` messages point to vectors that live as long as the call, and
+        // those to frames that the iterator borrowed for 'a; the kernel only reads them.
         let sent = Errno::result(unsafe {
             libc::sendmmsg(
                 self.fd.as_raw_fd(),
@@ -202,8 +206,8 @@ impl PacketSocket {
             )
         });
         match sent {
-            // The kernel stops at the first frame that fails and keeps the reason to itself. If that was not want of room,
-            // the next call meets it as an error.
+            // The kernel stops at the first frame that fails and keeps the reason to itself. If
+            // that was not want of room, the next call meets it as an error.
             Ok(left) => Ok(BatchOutcome {
                 left: left as usize,
                 refused: (left as u32) < count,

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use super::netns::{Namespace, NamespaceError};
 use crate::evidence::pfc::HookOutput;
 
-/// Why a child process was of no use.
+/// Errors of a child process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// It could not be started.
@@ -24,7 +24,7 @@ pub enum ProcessError {
     Start {
         /// Command.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// It ended before it said what was awaited.
@@ -32,7 +32,7 @@ pub enum ProcessError {
     Ended {
         /// Command.
         what: String,
-        /// How.
+        /// The way it ended.
         status: ExitStatus,
     },
     /// It said nothing, or did not end, in time; it has been killed.
@@ -40,9 +40,9 @@ pub enum ProcessError {
     TimedOut {
         /// Command.
         what: String,
-        /// What it should have done.
+        /// The awaited event.
         awaited: &'static str,
-        /// How long was waited.
+        /// Time waited.
         waited: Duration,
     },
     /// Pipes or waiting failed.
@@ -50,7 +50,7 @@ pub enum ProcessError {
     System {
         /// Command.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The namespace could not be entered.
@@ -58,8 +58,9 @@ pub enum ProcessError {
     Namespace(#[from] NamespaceError),
 }
 
-/// A process whose standard input and output we hold; its standard error is ours. Killed when dropped, and by the kernel when
-/// this process dies. Keys of the terminal do not reach it: it is in a process group of its own.
+/// A process whose standard input and output we hold; its standard error is ours. Killed when
+/// dropped, and by the kernel when this process dies. Keys of the terminal do not reach it: it is
+/// in a process group of its own.
 #[derive(Debug)]
 pub struct Child {
     what: String,
@@ -71,12 +72,12 @@ pub struct Child {
     buffer: Vec<u8>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Exit status.
     pub status: ExitStatus,
-    /// What it printed and [`Child::read_line`] had not read.
+    /// Its output that [`Child::read_line`] had not read.
     pub stdout: String,
 }
 
@@ -99,7 +100,8 @@ impl Child {
             .process_group(0);
         prepare(&mut command);
         let (started, start) = mpsc::channel();
-        // The kernel sends the death signal when the thread that started the child ends, so this one stays until the child has.
+        // The kernel sends the death signal when the thread that started the child ends, so this
+        // one stays until the child has.
         thread::spawn(move || {
             let entered = namespace.map_or(Ok(()), |namespace| namespace.enter());
             let spawned = entered
@@ -148,7 +150,8 @@ impl Child {
             .map_err(|error| self.failed(error))
     }
 
-    /// The next line that it prints, without its end. An error after `timeout`, or when it ends without one.
+    /// The next line that it prints, without its end. An error after `timeout`, or when it ends
+    /// without one.
     pub fn read_line(&mut self, timeout: Duration) -> Result<String, ProcessError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -173,7 +176,8 @@ impl Child {
         }
     }
 
-    /// Closes its standard input, reads what it still prints and waits for its end. Killed after `timeout`, which is an error.
+    /// Closes its standard input, reads what it still prints and waits for its end. Killed after
+    /// `timeout`, which is an error.
     pub fn finish(mut self, timeout: Duration) -> Result<Finished, ProcessError> {
         let deadline = Instant::now() + timeout;
         self.stdin = None;
@@ -232,8 +236,9 @@ impl Drop for Child {
     }
 }
 
-/// Runs the user's `command` by `sh -c` with `env` added to the environment. `hook` and `when` name it in the evidence. A
-/// status other than 0 is no error here. After `timeout` the command and all that it started are killed, which is one.
+/// Runs the user's `command` by `sh -c` with `env` added to the environment. `hook` and `when` name
+/// it in the evidence. A status other than 0 is no error here. After `timeout` the command and all
+/// that it started are killed, which is one.
 pub fn run_hook(
     hook: &str,
     when: &str,
@@ -247,62 +252,17 @@ pub fn run_hook(
         what: what(),
         source,
     };
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command).envs(env.iter().copied());
-    shell
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    // This thread waits for the shell below, so it lives long enough.
-    prepare(&mut shell);
-    let (process, pidfd) =
-        shell
-            .spawn()
-            .and_then(with_pidfd)
-            .map_err(|source| ProcessError::Start {
-                what: what(),
-                source,
-            })?;
-    let mut shell = Group(process);
-    let process = &mut shell.0;
-    let stdout = process.stdout.take().expect("asked for above");
-    let stderr = process.stderr.take().expect("asked for above");
-    let mut pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
-        file: Some(File::from(pipe)),
-        text: Vec::new(),
-    });
-    loop {
-        let open: Vec<&mut Pipe> = pipes
-            .iter_mut()
-            .filter(|pipe| pipe.file.is_some())
-            .collect();
-        let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
-        watched.extend(
-            open.iter()
-                .flat_map(|pipe| &pipe.file)
-                .map(|file| file as &dyn AsFd),
-        );
-        let ready = wait_readable(&watched, Some(deadline)).map_err(failed)?;
-        // Also of a hook that never stops printing.
-        if !ready.contains(&true) || Instant::now() >= deadline {
-            return Err(ProcessError::TimedOut {
-                what: what(),
-                awaited: "end",
-                waited: timeout,
-            });
-        }
-        // Once the shell has ended and the pipes are empty it is over, even if something in the background holds them open.
-        if ready[0] && !ready[1..].contains(&true) {
-            break;
-        }
-        for (pipe, _) in open
-            .into_iter()
-            .zip(&ready[1..])
-            .filter(|(_, ready)| **ready)
-        {
-            pipe.read().map_err(failed)?;
-        }
+    let (mut shell, pidfd) = start_shell(command, env).map_err(|source| ProcessError::Start {
+        what: what(),
+        source,
+    })?;
+    let mut pipes = shell.pipes();
+    if !read_until_end(&pidfd, &mut pipes, deadline).map_err(failed)? {
+        return Err(ProcessError::TimedOut {
+            what: what(),
+            awaited: "end",
+            waited: timeout,
+        });
     }
     let status = shell.0.wait().map_err(failed)?;
     let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
@@ -319,12 +279,72 @@ pub fn run_hook(
     })
 }
 
+/// Starts a shell in a process group of its own, and opens a descriptor that tells its end.
+fn start_shell(command: &str, env: &[(&str, &str)]) -> io::Result<(Group, OwnedFd)> {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).envs(env.iter().copied());
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // The calling thread waits for the shell, so it lives long enough.
+    prepare(&mut shell);
+    let (process, pidfd) = shell.spawn().and_then(with_pidfd)?;
+    Ok((Group(process), pidfd))
+}
+
+/// Reads both outputs until the shell has ended and they are empty, even if something in the
+/// background holds them open. `false`: the deadline came first, also if the shell never stops
+/// printing.
+fn read_until_end(pidfd: &OwnedFd, pipes: &mut [Pipe; 2], deadline: Instant) -> io::Result<bool> {
+    loop {
+        let open: Vec<&mut Pipe> = pipes
+            .iter_mut()
+            .filter(|pipe| pipe.file.is_some())
+            .collect();
+        let mut watched: Vec<&dyn AsFd> = vec![pidfd];
+        watched.extend(
+            open.iter()
+                .flat_map(|pipe| &pipe.file)
+                .map(|file| file as &dyn AsFd),
+        );
+        let ready = wait_readable(&watched, Some(deadline))?;
+        if !ready.contains(&true) || Instant::now() >= deadline {
+            return Ok(false);
+        }
+        if ready[0] && !ready[1..].contains(&true) {
+            return Ok(true);
+        }
+        for (pipe, _) in open
+            .into_iter()
+            .zip(&ready[1..])
+            .filter(|(_, ready)| **ready)
+        {
+            pipe.read()?;
+        }
+    }
+}
+
 /// A shell with all that it started in its process group, which ends with this.
 struct Group(std::process::Child);
 
+impl Group {
+    /// Its standard output and its standard error.
+    fn pipes(&mut self) -> [Pipe; 2] {
+        let stdout = self.0.stdout.take().expect("piped, and taken once");
+        let stderr = self.0.stderr.take().expect("piped, and taken once");
+        [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
+            file: Some(File::from(pipe)),
+            text: Vec::new(),
+        })
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
-        // Until it has been waited for the group's number is its own; afterwards what it left behind goes on, as it wished.
+        // Until it has been waited for the group's number is its own; afterwards what it left
+        // behind goes on, as it wished.
         if let Ok(None) = self.0.try_wait() {
             let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
             let _ = self.0.wait();
@@ -350,20 +370,23 @@ impl Pipe {
     }
 }
 
-/// The kernel kills the child when the thread that starts it ends, whatever ends it. No signal is blocked in it, though the
-/// tester blocks those that it waits for: the user's commands may rely on them.
+/// The kernel kills the child when the thread that starts it ends, whatever ends it. No signal is
+/// blocked in it, though the tester blocks those that it waits for: the user's commands may rely on
+/// them.
 fn prepare(command: &mut Command) {
     let set = || {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         SigSet::empty().thread_set_mask()?;
         Ok(())
     };
-    // SAFETY: between fork and exec only prctl and pthread_sigmask are called, which are async-signal-safe and allocate nothing.
+    // SAFETY: between fork and exec only prctl and pthread_sigmask are called, which are
+    // async-signal-safe and allocate nothing.
     unsafe { command.pre_exec(set) };
 }
 
 fn with_pidfd(process: std::process::Child) -> io::Result<(std::process::Child, OwnedFd)> {
-    // SAFETY: the call has no memory arguments. The process has not been waited for, so the number is its own.
+    // SAFETY: the call has no memory arguments. The process has not been waited for, so the number
+    // is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.id(), 0) };
     if pidfd < 0 {
         return Err(io::Error::last_os_error());
@@ -372,7 +395,8 @@ fn with_pidfd(process: std::process::Child) -> io::Result<(std::process::Child, 
     Ok((process, unsafe { OwnedFd::from_raw_fd(pidfd as i32) }))
 }
 
-/// Waits until one of `files` can be read or has ended; which ones. None of them at `deadline`.
+/// Waits until one of `files` can be read or has ended; returns true for those that can. All are
+/// false at `deadline`.
 fn wait_readable(files: &[&dyn AsFd], deadline: Option<Instant>) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = files
         .iter()
@@ -408,8 +432,8 @@ fn read_some(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
     Ok(octets)
 }
 
-/// Start time of a process, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if there is
-/// no such process, or only a zombie.
+/// Start time of a process, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if there
+/// is no such process, or only a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so count from behind it: state is field 3.

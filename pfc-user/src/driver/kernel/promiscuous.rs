@@ -1,5 +1,6 @@
-//! Frames of all addresses come in while this is held: test frames may be addressed to a gateway, pause frames are multicast,
-//! and MACs filter both. The membership belongs to a socket, so that the kernel ends it whatever ends the process.
+//! Frames of all addresses come in while this is held: test frames may be addressed to a gateway,
+//! pause frames are multicast, and MACs filter both. The membership belongs to a socket, so that
+//! the kernel ends it whatever ends the process.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,7 +1,8 @@
 //! Scheduling of the threads whose lateness would be taken for the DUT's.
 //!
-//! A SCHED_FIFO thread that spins for 0.95 s is stopped for 50 ms by the kernel's throttling (sched_rt_runtime_us), and
-//! starves all else on its CPU meanwhile: whoever enters FIFO has to sleep in every round of its loop.
+//! A SCHED_FIFO thread that spins for 0.95 s is stopped for 50 ms by the kernel's throttling
+//! (sched_rt_runtime_us), and starves all else on its CPU meanwhile: whoever enters FIFO has to
+//! sleep in every round of its loop.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -16,8 +17,9 @@ pub const DUT: i32 = 10;
 /// FIFO priority of a storm, above the sender: a gap in the storm would void the repetition.
 pub const STORM: i32 = 20;
 
-/// Puts the calling thread under SCHED_FIFO at `priority` (1 to 99); `false` where that is not permitted (CAP_SYS_NICE), and
-/// then the thread at least wakes up from sleep without the default slack of 50 us.
+/// Puts the calling thread under SCHED_FIFO at `priority` (1 to 99); `false` where that is not
+/// permitted (CAP_SYS_NICE), and then the thread at least wakes up from sleep without the default
+/// slack of 50 us.
 pub fn enter_fifo(priority: i32) -> bool {
     let parameters = libc::sched_param {
         sched_priority: priority,
@@ -31,8 +33,8 @@ pub fn enter_fifo(priority: i32) -> bool {
     permitted
 }
 
-/// Gives the calling thread the most of the CPU that an ordinary one can have, for those that cannot sleep; `false` where that is
-/// not permitted (CAP_SYS_NICE).
+/// Gives the calling thread the most of the CPU that an ordinary one can have, for those that
+/// cannot sleep; `false` where that is not permitted (CAP_SYS_NICE).
 pub fn be_preferred() -> bool {
     const MOST: libc::c_int = -20;
     // SAFETY: plain system call without pointers; 0 names the calling thread, as Linux has it.
@@ -67,10 +69,12 @@ pub fn allowed_cpus() -> Vec<usize> {
         .collect()
 }
 
-/// Keeps all CPUs out of sleep states that take long to wake up from, until it is dropped or the process ends.
+/// Keeps all CPUs out of sleep states that take long to wake up from, until it is dropped or the
+/// process ends.
 #[derive(Debug)]
 pub struct Awake {
-    /// The kernel forgets the request when the file is closed (Documentation/power/pm_qos_interface.rst).
+    /// The kernel forgets the request when the file is closed
+    /// (Documentation/power/pm_qos_interface.rst).
     _request: File,
 }
 

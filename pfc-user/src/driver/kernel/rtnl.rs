@@ -10,8 +10,8 @@ use rtnetlink::{Handle, MulticastGroup};
 /// Changes of links, as the kernel announces them.
 pub type Events = LocalBoxStream<'static, NetlinkPayload<RouteNetlinkMessage>>;
 
-/// Runs `work` with a netlink socket in the calling thread's namespace that is subscribed to changes
-/// of links.
+/// Runs `work` with a netlink socket in the calling thread's namespace that is subscribed to
+/// changes of links.
 pub fn on_runtime<T>(
     work: impl AsyncFnOnce(Handle, Events) -> Result<T, rtnetlink::Error>,
 ) -> io::Result<T> {

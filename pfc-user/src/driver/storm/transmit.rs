@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
 use crate::evidence::pfc::Departure;
-use pfc_ebpf::units::Nanos;
 
-/// A port that has no room for a single frame for so long has no link.
+/// A port without room for a single frame for this long has no link.
 pub const PATIENCE: Nanos = 200_000_000;
 
-/// What a storm's frames leave by.
+/// Sends the frames of a storm.
 pub trait Transmit: Send + Sync {
-    /// Sends one frame, and tells between which times it left.
+    /// Sends one frame, and returns the times between which it left.
     fn send(&self, frame: &MacControl) -> Result<Departure, PacketError>;
 }
 
@@ -26,7 +26,8 @@ pub struct ControlSender {
 }
 
 impl ControlSender {
-    /// Opens `interface` of the calling thread's network namespace; frames carry the source address `source`.
+    /// Opens `interface` of the calling thread's network namespace; frames carry the source address
+    /// `source`.
     pub fn open(interface: &str, source: [u8; 6]) -> Result<Self, PacketError> {
         Ok(Self {
             socket: PacketSocket::open(interface)?,
@@ -34,13 +35,13 @@ impl ControlSender {
         })
     }
 
-    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and tells between
-    /// which times it left, and how often there was no room.
+    /// Sends one frame as soon as there is room for it, within [`PATIENCE`], and returns the
+    /// times between which it left, and how often there was no room.
     pub fn send_with_room(&self, frame: &MacControl) -> Result<(Departure, u64), PacketError> {
         packet::when_there_is_room(PATIENCE, || self.send(frame))
     }
 
-    /// Sends one frame, and tells between which times it left. It is not tried again.
+    /// Sends one frame, and returns the times between which it left. It is not tried again.
     pub fn send(&self, frame: &MacControl) -> Result<Departure, PacketError> {
         let frame = frame.emit(self.source);
         let before = clock::now();

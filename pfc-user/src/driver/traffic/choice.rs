@@ -1,9 +1,10 @@
-//! Which sender: the one in the kernel where it is needed and possible, else the one that sleeps.
+//! The choice of a sender: the one in the kernel where it is needed and possible, else the one that
+//! sleeps.
 
 use std::sync::Arc;
 
 use nix::net::if_::if_nametoindex;
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::live_frames::{LiveFrames, longest};
 use super::sendmmsg::Sendmmsg;
@@ -14,14 +15,13 @@ use crate::driver::kernel::link::{self, LinkError};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::realtime;
 use crate::plan::FlowPlan;
-use pfc_ebpf::units::Nanos;
 
 /// Frames a second that one thread with sendmmsg keeps up with, whatever else runs.
 const SENDMMSG_CARRIES: u64 = 200_000;
 /// Frames a second that one core of the sender in the kernel keeps up with.
 const CORE_CARRIES: u64 = 6_000_000;
 
-/// What the choice rests on.
+/// Facts that decide the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Facts {
     /// Frames a second, of all flows.
@@ -30,7 +30,7 @@ struct Facts {
     length: usize,
     /// The port's MTU.
     mtu: u32,
-    /// Whether it takes frames of XDP; `None` where the kernel does not tell.
+    /// True if it takes frames of XDP; `None` where the kernel does not tell.
     takes_frames: Option<bool>,
     /// CPUs that the sender may use.
     cpus: usize,
@@ -84,12 +84,17 @@ impl Facts {
         match self.takes_frames {
             Some(true) => None,
             Some(false) => Some(Lack {
-                what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its other end has a program)".into(),
+                what: "the tx port takes no frames of XDP (NDO_XMIT; a veth does when its \
+                 other end has a program)"
+                    .into(),
                 unsure: false,
             }),
-            None => {
-                Some(Lack { what: "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)".into(), unsure: true })
-            }
+            None => Some(Lack {
+                what:
+                    "this kernel does not tell whether the tx port takes frames of XDP (Linux 6.3)"
+                        .into(),
+                unsure: true,
+            }),
         }
     }
 }
@@ -106,7 +111,8 @@ pub struct Chosen {
     because: Option<String>,
 }
 
-/// Opens the sender for `plan` in the network namespace of the tx port. `generator` is asked for where it is needed.
+/// Opens the sender for `plan` in the network namespace of the tx port. `generator` is asked for
+/// where it is needed.
 pub fn open(
     plan: &TrafficPlan<'_>,
     wanted: Sender,

@@ -1,8 +1,9 @@
-//! Traffic made in the kernel: an XDP program of ours, run on live frames, writes, paces and counts the frames.
+//! Traffic made in the kernel: an XDP program of ours, run on live frames, writes, paces and counts
+//! the frames.
 //!
-//! A worker is a thread on a CPU of its own, which the program keeps busy for the whole of a burst; the flows are dealt out to
-//! the workers. It is no SCHED_FIFO thread: one that does not sleep is stopped for 50 ms a second. The storm's threads, which
-//! are, get the CPU between two batches.
+//! A worker is a thread on a CPU of its own, which the program keeps busy for the whole of a burst;
+//! the flows are dealt out to the workers. It is no SCHED_FIFO thread: one that does not sleep is
+//! stopped for 50 ms a second. The storm's threads, which are, get the CPU between two batches.
 
 mod ledger;
 mod prepared;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
 use pfc_ebpf::abi::generate::LONGEST;
+use pfc_ebpf::units::Nanos;
 
 use self::ledger::Ledger;
 use self::prepared::Prepared;
@@ -25,7 +27,6 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::link;
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketError;
-use pfc_ebpf::units::Nanos;
 
 /// Octets of the Ethernet header and a tag: what a frame may have beyond the MTU.
 const BEYOND_MTU: usize = 18;
@@ -39,7 +40,7 @@ pub struct LiveFrames {
     stop: Arc<AtomicBool>,
     /// The burst, and how many workers are still at it.
     running: Option<(Burst, usize)>,
-    /// What ended the burst before its time.
+    /// The error that ended the burst early.
     failed: Option<TrafficError>,
     ledger: Ledger,
 }
@@ -49,9 +50,42 @@ pub fn longest(mtu: u32) -> usize {
     LONGEST.min(mtu as usize + BEYOND_MTU)
 }
 
+/// Index and MTU of an interface that is up.
+fn usable_port(interface: &str) -> Result<(u32, u32), TrafficError> {
+    let Ok(port) = if_nametoindex(interface) else {
+        return Err(PacketError::NoInterface {
+            interface: interface.to_owned(),
+        }
+        .into());
+    };
+    let namespace = Namespace::current().map_err(link::LinkError::from)?;
+    let state = link::state(&namespace, interface)?;
+    if !state.up {
+        return Err(PacketError::Down {
+            interface: interface.to_owned(),
+        }
+        .into());
+    }
+    Ok((port, state.mtu))
+}
+
+/// An error where the maps of the generator are too small for the plan.
+fn check_room(plan: &TrafficPlan<'_>, generator: &Generator) -> Result<(), TrafficError> {
+    let room = |what, found, max| {
+        if found <= max {
+            Ok(())
+        } else {
+            Err(TrafficError::Room { what, max, found })
+        }
+    };
+    room("flows", plan.flows.len(), generator.flows.entries())?;
+    room("windows", plan.windows, generator.offered.entries())
+}
+
 impl LiveFrames {
-    /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network namespace of the tx port, whose
-    /// program `generator` is of. PFC that the port receives is honoured unless `unaware` says why not.
+    /// Starts a thread on each of `cpus`; nothing is sent yet. To be called in the network
+    /// namespace of the tx port, whose program `generator` is of. PFC that the port receives is
+    /// honoured unless `unaware` says why not.
     pub fn open(
         plan: &TrafficPlan<'_>,
         generator: Arc<Generator>,
@@ -59,29 +93,12 @@ impl LiveFrames {
         unaware: Option<String>,
     ) -> Result<Self, TrafficError> {
         let interface = plan.interface.to_owned();
-        let Ok(port) = if_nametoindex(plan.interface) else {
-            return Err(PacketError::NoInterface { interface }.into());
-        };
-        let state = link::state(
-            &Namespace::current().map_err(link::LinkError::from)?,
-            plan.interface,
-        )?;
-        if !state.up {
-            return Err(PacketError::Down { interface }.into());
-        }
-        let room = |what, found, max| {
-            if found <= max {
-                Ok(())
-            } else {
-                Err(TrafficError::Room { what, max, found })
-            }
-        };
-        room("flows", plan.flows.len(), generator.flows.entries())?;
-        room("windows", plan.windows, generator.offered.entries())?;
+        let (port, mtu) = usable_port(plan.interface)?;
+        check_room(plan, &generator)?;
         // A worker without a flow would have nothing to send.
         let cpus = &cpus[..cpus.len().min(plan.flows.len().max(1))];
         let prepared = Prepared::new(plan, cpus, unaware.is_none())?;
-        if prepared.frame.len() > longest(state.mtu) {
+        if prepared.frame.len() > longest(mtu) {
             return Err(PacketError::TooLong {
                 interface,
                 length: prepared.frame.len(),

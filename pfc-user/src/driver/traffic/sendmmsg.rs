@@ -1,4 +1,5 @@
-//! Traffic by sendmmsg on a packet socket: a thread that sleeps, and sends in batches what has become due.
+//! Traffic by sendmmsg on a packet socket: a thread that sleeps, and sends in batches what has
+//! become due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use pfc_ebpf::stamp::Stamp;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::{Burst, FlowControl, Sent, Source, TrafficError, TrafficPlan};
 use crate::driver::kernel::packet::{AGAIN, BATCH, PacketError, PacketSocket};
@@ -15,15 +16,16 @@ use crate::driver::kernel::{clock, realtime};
 use crate::pacing::pacer::{Paced, Pacer, Pauses, Token};
 use crate::pacing::sent_ledger::{Accounted, SentLedger, WindowPlan};
 use crate::test_frame::FrameTemplate;
-use pfc_ebpf::units::Nanos;
 
 /// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
 const TICK: Nanos = 150_000;
-/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing else would make it.
+/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
+/// else would make it.
 const LONGEST_RUN: Nanos = 1_000_000;
 const REST: Nanos = 100_000;
 
-/// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the account counts it to the burst.
+/// Share of the largest burst kept back: while a late burst leaves, more becomes due, and the
+/// account counts it to the burst.
 const RESERVE: Nanos = 16;
 
 /// A [`Source`] on any interface. Its thread ends when it is dropped.
@@ -40,7 +42,7 @@ enum Order {
     Report(Sender<Sent>),
 }
 
-/// What the thread owns.
+/// State of the sender's thread.
 struct Engine {
     socket: PacketSocket,
     flow_control: FlowControl,
@@ -56,7 +58,8 @@ struct Flow {
     id: u16,
     priority: Priority,
     template: FrameTemplate,
-    /// Of the next frame. Counts only frames that left: a gap would look like a loss.
+    /// Sequence number of the next frame. Counts only frames that left: a gap would look like a
+    /// loss.
     sequence: u64,
 }
 
@@ -67,7 +70,7 @@ struct Slot {
     frame: Vec<u8>,
 }
 
-/// What became of a batch.
+/// Result of sending a batch.
 struct Outcome {
     /// Octets that left, by priority.
     octets: [u64; Priority::COUNT],
@@ -76,52 +79,11 @@ struct Outcome {
 }
 
 impl Sendmmsg {
-    /// Opens the socket in the calling thread's network namespace and starts the thread; nothing is sent yet.
+    /// Opens the socket in the calling thread's network namespace and starts the thread; nothing is
+    /// sent yet.
     pub fn open(plan: &TrafficPlan<'_>, flow_control: FlowControl) -> Result<Self, TrafficError> {
-        let mut flows = Vec::with_capacity(plan.flows.len());
-        let mut accounted = Vec::with_capacity(plan.flows.len());
-        let mut longest = 0;
-        for flow in plan.flows {
-            let template = FrameTemplate::new(flow, &plan.addresses)?;
-            let bits = LineRate::frame_bits(template.length());
-            let paced = Paced {
-                priority: flow.priority,
-                rate: flow.rate,
-                bits,
-            };
-            accounted.push(Accounted { id: flow.id, paced });
-            longest = longest.max(template.length());
-            flows.push(Flow {
-                id: flow.id,
-                priority: flow.priority,
-                template,
-                sequence: 0,
-            });
-        }
-        let paced: Vec<_> = accounted.iter().map(|flow| flow.paced).collect();
-        let windows = WindowPlan {
-            epoch: plan.epoch,
-            width: plan.width,
-            count: plan.windows,
-        };
         let stop = Arc::new(AtomicBool::new(false));
-        let mut engine = Engine {
-            socket: PacketSocket::open(plan.interface)?,
-            flow_control,
-            run: plan.run,
-            flows,
-            pacer: Pacer::new(
-                &paced,
-                plan.line_rate,
-                plan.max_burst - plan.max_burst / RESERVE,
-            )?,
-            account: SentLedger::new(accounted, plan.line_rate, windows),
-            batch: std::array::from_fn(|_| Slot {
-                token: Token::default(),
-                frame: vec![0; longest],
-            }),
-            stop: stop.clone(),
-        };
+        let mut engine = Engine::new(plan, flow_control, stop.clone())?;
         let (orders, inbox) = channel();
         let (outbox, ended) = channel();
         let cpu = plan.cpu;
@@ -221,6 +183,56 @@ impl Drop for Sendmmsg {
 }
 
 impl Engine {
+    fn new(
+        plan: &TrafficPlan<'_>,
+        flow_control: FlowControl,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, TrafficError> {
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        let mut accounted = Vec::with_capacity(plan.flows.len());
+        let mut longest = 0;
+        for flow in plan.flows {
+            let template = FrameTemplate::new(flow, &plan.addresses)?;
+            let bits = LineRate::frame_bits(template.length());
+            let paced = Paced {
+                priority: flow.priority,
+                rate: flow.rate,
+                bits,
+            };
+            accounted.push(Accounted { id: flow.id, paced });
+            longest = longest.max(template.length());
+            flows.push(Flow {
+                id: flow.id,
+                priority: flow.priority,
+                template,
+                sequence: 0,
+            });
+        }
+        let paced: Vec<_> = accounted.iter().map(|flow| flow.paced).collect();
+        let windows = WindowPlan {
+            epoch: plan.epoch,
+            width: plan.width,
+            count: plan.windows,
+        };
+        Ok(Self {
+            socket: PacketSocket::open(plan.interface)?,
+            flow_control,
+            run: plan.run,
+            flows,
+            pacer: Pacer::new(
+                &paced,
+                plan.line_rate,
+                plan.max_burst - plan.max_burst / RESERVE,
+            )?,
+            account: SentLedger::new(accounted, plan.line_rate, windows),
+            batch: std::array::from_fn(|_| Slot {
+                token: Token::default(),
+                frame: vec![0; longest],
+            }),
+            stop,
+        })
+    }
+
     fn sent(&self) -> Sent {
         self.account.sent(match &self.flow_control {
             FlowControl::Software(_) => "software (XDP)",

@@ -390,33 +390,6 @@ fn a_loss_that_the_counts_allow_for_is_told_by_the_stamps() {
 }
 
 #[test]
-fn drivers_that_count_by_priority_are_known_by_their_names() {
-    let named = |name: fn(usize) -> String| {
-        (0..8)
-            .map(|priority| (name(priority), 10 + priority as u64))
-            .collect::<Vec<_>>()
-    };
-    let expected = [10, 11, 12, 13, 14, 15, 16, 17];
-    assert_eq!(
-        driver_priorities(&named(|n| format!("tx_prio{n}_packets"))),
-        Some(("tx_prioN_packets", expected))
-    );
-    assert_eq!(
-        driver_priorities(&named(|n| format!("tx_packets_pri{n}"))),
-        Some(("tx_packets_priN", expected))
-    );
-    assert_eq!(
-        driver_priorities(&named(|n| format!("tx_prio{n}_pause"))),
-        None
-    );
-    assert_eq!(
-        driver_priorities(&named(|n| format!("tx_prio{n}_packets"))[..7]),
-        None,
-        "all eight"
-    );
-}
-
-#[test]
 fn frames_without_a_priority_count_only_where_there_are_no_others() {
     let mut window = window(100);
     (window.sent[8], window.received[8]) = (3, 0);

@@ -1,15 +1,15 @@
-//! Where it is written: redrawn on a terminal, else lines.
+//! Output of the counts: redrawn on a terminal, else lines.
 
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
+use pfc_ebpf::units::Nanos;
 use serde_json::{Value, json};
 
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
-use pfc_ebpf::units::Nanos;
 
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;
@@ -168,7 +168,8 @@ fn object(value: &Value) -> io::Result<()> {
     print(&[value.to_string()])
 }
 
-/// Draws over what was drawn; what does not fit on the screen is left out. Returns how many lines it drew.
+/// Draws over what was drawn; what does not fit on the screen is left out. Returns how many lines
+/// it drew.
 fn draw(term: &Term, drawn: usize, lines: &[String]) -> io::Result<usize> {
     let (height, width) = term.size();
     term.move_cursor_up(drawn)?;

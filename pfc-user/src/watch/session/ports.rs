@@ -4,52 +4,31 @@ use std::fmt;
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
 use crate::driver::bpf::watch::{Direction, Flow, Point, Reading, Settings, Watch};
-use crate::driver::bpf::{XdpError, XdpMode};
+use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
 use crate::driver::kernel::netns::Namespace;
+use crate::nic;
 use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
 use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
-use pfc_ebpf::units::Nanos;
 
-/// Drivers that set up their rings anew when a program comes or goes, which may lose frames, or the link for a time.
-const RESETTING: [&str; 18] = [
-    "atlantic",
-    "bnxt_en",
-    "ena",
-    "fec",
-    "i40e",
-    "iavf",
-    "ice",
-    "igb",
-    "igc",
-    "ixgbe",
-    "ixgbevf",
-    "mlx4_en",
-    "mlx5_core",
-    "nfp",
-    "qede",
-    "sfc",
-    "stmmac",
-    "vmxnet3",
-];
 /// Flows of test frames that are told apart when loss is judged.
 const FLOWS: u32 = 1024;
 
-/// Which port, and how it is counted.
+/// A port and the way it is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortName {
     /// Interface.
     pub interface: String,
-    /// Where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
+    /// Place where frames are counted: `xdp driver`, `xdp skb`, `tcx ingress`, `tcx egress`, or on
     /// kernels without tcx `tc ingress`, `tc egress`.
     pub place: &'static str,
-    /// What priorities and pause times rest on.
+    /// The source of priorities and pause times, for people.
     pub how: String,
 }
 
@@ -77,14 +56,14 @@ pub struct Port {
     carrier: bool,
     mtu: u32,
     gone: bool,
-    /// Why nothing can be said of frames that it did not count, if its link changed at some time.
+    /// The change of its link that makes missing frames inexplicable, if there was one.
     pub disturbed: Option<String>,
     /// Priorities are told by tags that the NIC may take out before the frames are counted.
     pub tags_hidden: bool,
 }
 
 impl Port {
-    /// What it has counted.
+    /// Its counts since it was attached.
     pub fn read(&self) -> Result<Reading> {
         Ok(self.watch.read()?)
     }
@@ -107,8 +86,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the sending one, so that it sees all
-    /// that was counted there.
+    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the
+    /// sending one, so that it sees all that was counted there.
     pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
         let namespace = Namespace::current()?;
         let mut ports = Self {
@@ -165,35 +144,7 @@ impl Ports {
             capture: args.pcap.is_some() && direction.is_none(),
             flows: if args.loss.is_some() { FLOWS } else { 0 },
         };
-        let point = match (direction, args.attach) {
-            (Some(direction), _) => Point::tc(direction),
-            (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
-            (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
-            (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
-            (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
-        };
-        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver))
-            && RESETTING.contains(&state.driver.as_str())
-        {
-            let driver = &state.driver;
-            warn(
-                interface,
-                &format!(
-                    "its driver {driver} may reset its rings as the program comes and goes; --attach tc avoids that"
-                ),
-            );
-        }
-        let watch = match Watch::attach(interface, point, &settings) {
-            Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
-                let message = format!(
-                    "has an XDP program already, {program}: counting at tc ingress, behind it. Not seen: frames that it drops, \
-                     redirects or sends back, PAUSE and PFC frames where it takes them, and frames as they were before it changed them"
-                );
-                output.event(0, interface, "occupied", &message)?;
-                Watch::attach(interface, Point::tc(Direction::Ingress), &settings)?
-            }
-            watch => watch?,
-        };
+        let watch = attach(args, interface, direction, state, &settings, output)?;
         let place = match watch.place() {
             "driver" => "xdp driver",
             "skb" => "xdp skb",
@@ -210,19 +161,7 @@ impl Ports {
             warn(interface, "it has no carrier");
         }
         let disturbed = (!carrier).then(|| without_carrier(interface));
-        // At tcx a tag that was taken out stands beside the frame.
-        let tags_hidden = args.trust == TrustArg::Pcp
-            && name.place.starts_with("xdp")
-            && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
-        if tags_hidden {
-            let mend = format!("`ethtool -K {interface} rxvlan off`, or --attach tc");
-            warn(
-                interface,
-                &format!(
-                    "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP counts; {mend}"
-                ),
-            );
-        }
+        let tags_hidden = tags_hidden(args, &name)?;
         let index = state.index;
         Ok(Port {
             name,
@@ -270,7 +209,7 @@ impl Ports {
             .expect("attached at the beginning")
     }
 
-    /// Whether no port is left.
+    /// True if no port is left.
     pub fn all_gone(&self) -> bool {
         self.ports.iter().all(|port| port.gone)
     }
@@ -428,6 +367,69 @@ impl Port {
     }
 }
 
+/// Loads the program and attaches it; behind another XDP program where there is one and the user
+/// leaves the choice.
+fn attach(
+    args: &WatchArgs,
+    interface: &str,
+    direction: Option<Direction>,
+    state: &LinkState,
+    settings: &Settings,
+    output: &mut Output,
+) -> Result<Watch> {
+    let point = match (direction, args.attach) {
+        (Some(direction), _) => Point::tc(direction),
+        (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
+        (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
+        (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
+        (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
+    };
+    let driver = &state.driver;
+    if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::resets(driver) {
+        warn(
+            interface,
+            &format!(
+                "its driver {driver} may reset its rings as the program comes and goes; \
+                 --attach tc avoids that"
+            ),
+        );
+    }
+    let trace = args.trace.then(TraceOutput::terminal);
+    let attach = |point| match &trace {
+        Some(output) => Watch::attach_traced(interface, point, settings, output),
+        None => Watch::attach(interface, point, settings),
+    };
+    Ok(match attach(point) {
+        Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
+            let message = format!(
+                "has an XDP program already, {program}: counting at tc ingress, behind it. Not \
+                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where \
+                 it takes them, and frames as they were before it changed them"
+            );
+            output.event(0, interface, "occupied", &message)?;
+            attach(Point::tc(Direction::Ingress))?
+        }
+        watch => watch?,
+    })
+}
+
+/// True if the NIC may take out the tags by which priorities are told, before the frames are
+/// counted. At tcx such a tag stands beside the frame.
+fn tags_hidden(args: &WatchArgs, name: &PortName) -> Result<bool> {
+    let interface = &name.interface;
+    let hidden = args.trust == TrustArg::Pcp
+        && name.place.starts_with("xdp")
+        && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+    if hidden {
+        let message = format!(
+            "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP \
+             counts; `ethtool -K {interface} rxvlan off`, or --attach tc"
+        );
+        warn(interface, &message);
+    }
+    Ok(hidden)
+}
+
 fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
     let priority = match args.trust {
         TrustArg::Dscp => format!("priority by DSCP ({})", args.dscp_map.name),
@@ -445,7 +447,7 @@ fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
     }
 }
 
-/// What is said of a port that had none.
+/// The reason given for a port that had no carrier.
 pub fn without_carrier(interface: &str) -> String {
     format!("{interface} had no carrier for a time")
 }

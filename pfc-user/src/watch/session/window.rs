@@ -1,4 +1,5 @@
-//! What is sent and received in a window, read so that each frame in flight is on the safe side.
+//! Frames sent and received in a window, read in an order that puts each frame in flight on the
+//! safe side.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use anyhow::{Context, Result};
 use nix::net::if_::if_nametoindex;
 use tokio::time::{Instant, sleep};
 
-use super::ports::{Ports, without_carrier};
+use super::ports::{Port, Ports, without_carrier};
+use crate::driver::bpf::watch::Flow;
 use crate::driver::kernel::link::{
     self, LinkError, drop_rises, queue_drops, softnet_dropped, statistics, transmitted,
 };
@@ -15,11 +17,10 @@ use crate::driver::kernel::netns::Namespace;
 use crate::nic;
 use crate::watch::args::Pair;
 use crate::watch::loss::{
-    Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, driver_priorities,
-    flow_rows, judge,
+    Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, flow_rows, judge,
 };
 
-/// Longest wait for frames that were sent (`CHECKS.md` has the same bound for waits).
+/// Longest wait for frames that were sent, the same as in the cases.
 const LONGEST: Duration = Duration::from_secs(2);
 /// From one look at what has come to the next.
 const LOOK: Duration = Duration::from_millis(1);
@@ -28,11 +29,11 @@ const SOFTNET: &str = "the stack's backlog (softnet_stat), of all interfaces";
 
 type Named = Vec<(String, u64)>;
 
-/// What the sending interface itself says that it sent.
+/// Frames that the sending interface itself counted as sent.
 #[derive(Clone, Debug, Default)]
 struct Driver {
     frames: u64,
-    by_priority: Option<(&'static str, [u64; 8])>,
+    by_priority: Option<(String, [u64; 8])>,
 }
 
 impl Driver {
@@ -40,12 +41,12 @@ impl Driver {
         let (frames, private) = transmitted(&Namespace::current()?, interface)?;
         Ok(Self {
             frames,
-            by_priority: driver_priorities(&private),
+            by_priority: nic::sent_by_priority(&private),
         })
     }
 
     fn counts(&self) -> Counts {
-        match self.by_priority {
+        match &self.by_priority {
             Some((_, by_priority)) => {
                 std::array::from_fn(|place| by_priority.get(place).copied().unwrap_or(0))
             }
@@ -54,14 +55,15 @@ impl Driver {
     }
 }
 
-/// What the sending side had counted at a moment: egress before the driver, or at the end of a window the other way round.
+/// Counts of the sending side at a moment: egress read before the driver, at the end of a window
+/// after it.
 #[derive(Clone, Debug)]
 struct Mark {
     egress: Counts,
     driver: Driver,
 }
 
-/// What tells of drops on the tester's own side, as it stood at a moment.
+/// Counters of drops on the tester's own side at a moment.
 #[derive(Clone, Debug)]
 pub struct Drops {
     sender: Named,
@@ -71,7 +73,8 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// As it stands now. To be read before the programs are attached, which may itself make the NICs drop frames.
+    /// As it stands now. To be read before the programs are attached, which may itself make the
+    /// NICs drop frames.
     pub fn read(pair: &Pair) -> Result<Self> {
         let namespace = Namespace::current()?;
         let of = |interface: &str, counters: Named| {
@@ -88,7 +91,7 @@ impl Drops {
         })
     }
 
-    /// What has been dropped since then until `now`, where `unsent` frames did not leave. Frames
+    /// Drops since then until `now`, where `unsent` frames did not leave. Frames
     /// that left past tc egress, `bypassed`, were counted behind the queues; those that XDP counts
     /// in the driver, before the stack.
     fn until(&self, now: &Self, unsent: u64, bypassed: bool, before_the_stack: bool) -> OwnSide {
@@ -108,8 +111,8 @@ impl Drops {
     }
 }
 
-/// How often the carriers of both ports have come or gone: the kernel tells of a change only a while later, and not of one that was
-/// undone by then.
+/// Carrier changes of both ports: the kernel tells of a change only a
+/// while later, and not of one that was undone by then.
 fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
     let namespace = Namespace::current()?;
     Ok([
@@ -118,13 +121,13 @@ fn carrier_changes(pair: &Pair) -> Result<[u32; 2]> {
     ])
 }
 
-/// What is looked at before a window opens, to know what may be in flight when it does.
+/// Readings before a window opens: they bound the frames in flight when it does.
 pub struct Prelude {
     pair: Pair,
     attached: Drops,
     carriers: [u32; 2],
     earlier: Mark,
-    /// How old the driver's counts may be.
+    /// Age that the driver's counts may have.
     lag: Duration,
 }
 
@@ -148,12 +151,13 @@ impl Prelude {
         })
     }
 
-    /// Whether one of the ports is gone, so that no window can open.
+    /// True if one of the ports is gone, so that no window can open.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
 
-    /// Opens the window, the longest latency after it began; and how long after that [`LossWindow::settle`] is due.
+    /// Opens the window, the longest latency after it began; and how long after that
+    /// [`LossWindow::settle`] is due.
     pub fn open(self, ports: &Ports) -> Result<(LossWindow, Duration)> {
         let Self {
             pair,
@@ -198,46 +202,22 @@ pub struct LossWindow {
 }
 
 impl LossWindow {
-    /// Reads what the driver had counted when the window opened, now that it says so: an older count would make frames from before the
-    /// window some of those that were sent in it.
+    /// Reads what the driver had counted when the window opened, now that it says so: an older
+    /// count would make frames from before the window some of those that were sent in it.
     pub fn settle(&mut self) -> Result<()> {
         self.begin.driver = Driver::read(&self.pair.tx)?;
         Ok(())
     }
 
-    /// Whether one of the ports is gone.
+    /// True if one of the ports is gone.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
 
     /// Closes the window, waits for what is in flight, and judges; `hurry` ends the wait.
     pub async fn end(self, ports: &Ports, hurry: impl Future<Output = ()>) -> Result<Report> {
-        let Pair { tx, rx } = &self.pair;
-        let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
-        let mut disturbed = [sender, receiver].into_iter().find_map(|port| {
-            let gone = port
-                .gone()
-                .then(|| format!("{} was removed", port.name.interface));
-            gone.or_else(|| port.disturbed.clone())
-        });
-        if disturbed.is_none()
-            && let Some(now) =
-                unless_removed(&self.pair, carrier_changes(&self.pair), &mut disturbed)?
-        {
-            let changes = self.carriers.into_iter().zip(now).zip([sender, receiver]);
-            disturbed = changes.into_iter().find_map(|((before, now), port)| {
-                (now != before).then(|| without_carrier(&port.name.interface))
-            });
-        }
-        let driver = |last: &Driver, disturbed: &mut Option<String>| {
-            let read = unless_removed(&self.pair, Driver::read(tx), disturbed);
-            read.map(|read| read.unwrap_or_else(|| last.clone()))
-        };
-        let driver_end = driver(&self.begin.driver, &mut disturbed)?;
-        let end = Mark {
-            egress: counts(&sender.read()?),
-            driver: driver_end,
-        };
+        let mut closing = Closing::begin(&self, ports)?;
+        let end = closing.end_of_window()?;
         let bypassed = bypassed(&self.earlier, &self.begin, &end);
         let of = |mark: &Mark| {
             if bypassed {
@@ -246,114 +226,225 @@ impl LossWindow {
                 mark.egress
             }
         };
-        let sent = rise(&of(&self.begin), &of(&end));
-        let flows_sent = sender.flows()?;
-
-        let deadline = Instant::now() + LONGEST;
-        let mut hurry = pin!(hurry);
-        let mut best: Option<(u64, Vec<_>)> = None;
-        loop {
-            let received = rise(&self.received, &counts(&receiver.read()?));
-            let flows = receiver.flows()?;
-            let missing: u64 = flow_rows(&flows, &flows_sent, 0)
-                .iter()
-                .map(|row| row.lost)
-                .sum();
-            // Of a flow that goes on, a frame that was overtaken is missing for a moment.
-            if best.as_ref().is_none_or(|(least, _)| missing < *least) {
-                best = Some((missing, flows));
-            }
-            let come = if bypassed && end.driver.by_priority.is_none() {
-                total(&received) >= total(&sent)
-            } else {
-                covers(&received, &sent)
-            };
-            if (come && missing == 0) || disturbed.is_some() || Instant::now() >= deadline {
-                break;
-            }
-            tokio::select! {
-                () = &mut hurry => disturbed = Some("interrupted while frames may have been on their way".to_owned()),
-                () = sleep(LOOK) => {}
-            }
-        }
-        let received = rise(&self.received, &counts(&receiver.read()?));
-        let last = Mark {
-            egress: counts(&sender.read()?),
-            driver: driver(&end.driver, &mut disturbed)?,
+        let awaited = Awaited {
+            sent: rise(&of(&self.begin), &of(&end)),
+            flows: closing.sender.flows()?,
+            in_all: bypassed && end.driver.by_priority.is_none(),
         };
-        let flows_lost = sender.read()?.counters.flows_lost + receiver.read()?.counters.flows_lost;
-        let (mut own, mut own_of_flows) = (OwnSide::default(), OwnSide::default());
-        if disturbed.is_none()
-            && let Some(now) = unless_removed(&self.pair, Drops::read(&self.pair), &mut disturbed)?
-        {
-            let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, &end) };
-            let before_the_stack = receiver.name.place == "xdp driver";
-            own = self
-                .drops
-                .until(&now, unsent(&self.begin), bypassed, before_the_stack);
-            // Flows are of what passed tc egress, whoever counts all.
-            own_of_flows =
-                self.attached
-                    .until(&now, unsent(&self.earlier), false, before_the_stack);
-        }
+        let flows_received = closing.wait(&awaited, hurry).await?;
+        let received = closing.received()?;
+        let last = closing.after_window(&end)?;
+        let flows_lost = closing.flows_lost()?;
+        let [own, own_of_flows] = closing.own_side(&end, bypassed)?;
         let window = Window {
-            sender: match (bypassed, end.driver.by_priority) {
-                (false, _) => Sender::Egress,
-                (true, Some((names, _))) => Sender::DriverByPriority {
-                    counters: names.to_owned(),
-                },
-                (true, None) => Sender::Driver {
-                    counter: "tx_packets".to_owned(),
-                },
-            },
+            sender: sender_of(bypassed, &end.driver),
             before: rise(&of(&self.earlier), &of(&self.begin)),
             after: rise(&of(&end), &of(&last)),
-            sent,
+            sent: awaited.sent,
             received,
             own,
             for_the_device: rise(&self.begin.egress, &end.egress)[WITHOUT_PRIORITY],
-            tags_hidden: receiver.tags_hidden,
-            flows_sent,
-            flows_received: best.map(|(_, flows)| flows).unwrap_or_default(),
+            tags_hidden: closing.receiver.tags_hidden,
+            flows_sent: awaited.flows,
+            flows_received,
             own_of_flows,
             flows_lost,
+            disturbed: closing.disturbed,
+        };
+        Ok(judge(&self.pair.tx, &self.pair.rx, &window))
+    }
+}
+
+/// Frames that the receiving port is to see before a window is judged.
+struct Awaited {
+    sent: Counts,
+    flows: Vec<Flow>,
+    /// The sender counts no priorities.
+    in_all: bool,
+}
+
+impl Awaited {
+    fn have_come(&self, received: &Counts) -> bool {
+        if self.in_all {
+            total(received) >= total(&self.sent)
+        } else {
+            covers(received, &self.sent)
+        }
+    }
+}
+
+/// A window that is being closed: the readings at its end, in the order in which they are taken.
+struct Closing<'w> {
+    window: &'w LossWindow,
+    sender: &'w Port,
+    receiver: &'w Port,
+    /// The reason why nothing can be said of missing frames.
+    disturbed: Option<String>,
+}
+
+impl<'w> Closing<'w> {
+    fn begin(window: &'w LossWindow, ports: &'w Ports) -> Result<Self> {
+        let Pair { tx, rx } = &window.pair;
+        let (sender, receiver) = (ports.find(tx, true), ports.find(rx, false));
+        let disturbed = [sender, receiver].into_iter().find_map(|port| {
+            let gone = port
+                .gone()
+                .then(|| format!("{} was removed", port.name.interface));
+            gone.or_else(|| port.disturbed.clone())
+        });
+        let mut closing = Self {
+            window,
+            sender,
+            receiver,
             disturbed,
         };
-        Ok(judge(tx, rx, &window))
+        if closing.disturbed.is_none() {
+            closing.compare_carriers()?;
+        }
+        Ok(closing)
+    }
+
+    fn compare_carriers(&mut self) -> Result<()> {
+        let Some(now) = self.unless_removed(carrier_changes(&self.window.pair))? else {
+            return Ok(());
+        };
+        let mut changes = self.window.carriers.into_iter().zip(now);
+        self.disturbed = [self.sender, self.receiver].into_iter().find_map(|port| {
+            let (before, now) = changes.next()?;
+            (now != before).then(|| without_carrier(&port.name.interface))
+        });
+        Ok(())
+    }
+
+    /// The sending side when the window ends: the driver before egress.
+    fn end_of_window(&mut self) -> Result<Mark> {
+        let driver = self.driver(&self.window.begin.driver)?;
+        Ok(Mark {
+            egress: counts(&self.sender.read()?),
+            driver,
+        })
+    }
+
+    /// The sending side when all that was sent has come: the driver after egress.
+    fn after_window(&mut self, end: &Mark) -> Result<Mark> {
+        Ok(Mark {
+            egress: counts(&self.sender.read()?),
+            driver: self.driver(&end.driver)?,
+        })
+    }
+
+    /// The driver's counts; `last` where its interface was removed.
+    fn driver(&mut self, last: &Driver) -> Result<Driver> {
+        let read = self.unless_removed(Driver::read(&self.window.pair.tx))?;
+        Ok(read.unwrap_or_else(|| last.clone()))
+    }
+
+    fn received(&self) -> Result<Counts> {
+        Ok(rise(&self.window.received, &counts(&self.receiver.read()?)))
+    }
+
+    fn flows_lost(&self) -> Result<u64> {
+        Ok(self.sender.read()?.counters.flows_lost + self.receiver.read()?.counters.flows_lost)
+    }
+
+    /// Waits for what is in flight, and returns the received flows at the moment when the fewest
+    /// frames were missing: of a flow that goes on, an overtaken frame is missing for a moment.
+    async fn wait(
+        &mut self,
+        awaited: &Awaited,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<Vec<Flow>> {
+        let deadline = Instant::now() + LONGEST;
+        let mut hurry = pin!(hurry);
+        let mut best: Option<(u64, Vec<Flow>)> = None;
+        loop {
+            let received = self.received()?;
+            let flows = self.receiver.flows()?;
+            let missing: u64 = flow_rows(&flows, &awaited.flows, 0)
+                .iter()
+                .map(|row| row.lost)
+                .sum();
+            if best.as_ref().is_none_or(|(least, _)| missing < *least) {
+                best = Some((missing, flows));
+            }
+            let complete = awaited.have_come(&received) && missing == 0;
+            if complete || self.disturbed.is_some() || Instant::now() >= deadline {
+                return Ok(best.map(|(_, flows)| flows).unwrap_or_default());
+            }
+            tokio::select! {
+                () = &mut hurry => {
+                    let reason = "interrupted while frames may have been on their way";
+                    self.disturbed = Some(reason.to_owned());
+                }
+                () = sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Losses on the tester's own side: in the window, and of flows since the programs were
+    /// attached. Flows are of what passed tc egress, whatever counts all frames.
+    fn own_side(&mut self, end: &Mark, bypassed: bool) -> Result<[OwnSide; 2]> {
+        let window = self.window;
+        let nothing = || [OwnSide::default(), OwnSide::default()];
+        if self.disturbed.is_some() {
+            return Ok(nothing());
+        }
+        let Some(now) = self.unless_removed(Drops::read(&window.pair))? else {
+            return Ok(nothing());
+        };
+        let unsent = |from: &Mark| if bypassed { 0 } else { unsent(from, end) };
+        let before_the_stack = self.receiver.name.place == "xdp driver";
+        let (begin, earlier) = (unsent(&window.begin), unsent(&window.earlier));
+        Ok([
+            window.drops.until(&now, begin, bypassed, before_the_stack),
+            window
+                .attached
+                .until(&now, earlier, false, before_the_stack),
+        ])
+    }
+
+    /// The value read, or `None` where an interface was removed before or while it was read, which
+    /// disturbs the window.
+    fn unless_removed<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
+        let Err(error) = read else {
+            return read.map(Some);
+        };
+        let gone = match error.downcast_ref() {
+            Some(LinkError::Unknown { .. }) => true,
+            Some(LinkError::System { source, .. }) => source.raw_os_error() == Some(libc::ENODEV),
+            _ => false,
+        };
+        if !gone {
+            return Err(error);
+        }
+        let Pair { tx, rx } = &self.window.pair;
+        let removed = [tx, rx]
+            .into_iter()
+            .find(|interface| if_nametoindex(interface.as_str()).is_err());
+        self.disturbed.get_or_insert_with(|| {
+            removed.map_or_else(
+                || error.to_string(),
+                |interface| format!("{interface} was removed"),
+            )
+        });
+        Ok(None)
+    }
+}
+
+fn sender_of(bypassed: bool, driver: &Driver) -> Sender {
+    match (bypassed, &driver.by_priority) {
+        (false, _) => Sender::Egress,
+        (true, Some((names, _))) => Sender::DriverByPriority {
+            counters: names.clone(),
+        },
+        (true, None) => Sender::Driver {
+            counter: "tx_packets".to_owned(),
+        },
     }
 }
 
 fn in_vain(pair: &Pair, ports: &Ports) -> bool {
     ports.find(&pair.tx, true).gone() || ports.find(&pair.rx, false).gone()
-}
-
-/// What was read, or `None` where an interface went before or while it was looked at, which disturbs the window.
-fn unless_removed<T>(
-    pair: &Pair,
-    read: Result<T>,
-    disturbed: &mut Option<String>,
-) -> Result<Option<T>> {
-    let Err(error) = read else {
-        return read.map(Some);
-    };
-    let gone = match error.downcast_ref() {
-        Some(LinkError::Unknown { .. }) => true,
-        Some(LinkError::System { source, .. }) => source.raw_os_error() == Some(libc::ENODEV),
-        _ => false,
-    };
-    if !gone {
-        return Err(error);
-    }
-    let removed = [&pair.tx, &pair.rx]
-        .into_iter()
-        .find(|interface| if_nametoindex(interface.as_str()).is_err());
-    disturbed.get_or_insert_with(|| {
-        removed.map_or_else(
-            || error.to_string(),
-            |interface| format!("{interface} was removed"),
-        )
-    });
-    Ok(None)
 }
 
 /// Frames that passed tc egress between two moments and that the driver did not count as sent.
@@ -364,7 +455,7 @@ fn unsent(from: &Mark, to: &Mark) -> u64 {
         .saturating_sub(to.driver.frames.saturating_sub(from.driver.frames))
 }
 
-/// Whether frames left that did not pass tc egress. The driver was read after egress at the
+/// True if frames left that did not pass tc egress. The driver was read after egress at the
 /// beginning and before it at the end, so that without such frames it cannot have counted more, but
 /// for those that waited in a queue when it began.
 fn bypassed(earlier: &Mark, begin: &Mark, end: &Mark) -> bool {
@@ -396,99 +487,4 @@ fn rises(before: &Named, after: &Named) -> Named {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn drops(sender: u64, queue: u64, receiver: u64, softnet: u64) -> Drops {
-        let named = |name: &str, value| vec![(name.to_owned(), value)];
-        Drops {
-            sender: named("sender", sender),
-            queues: named("queue", queue),
-            receiver: named("receiver", receiver),
-            softnet,
-        }
-    }
-
-    #[test]
-    fn each_place_is_set_off_where_the_frames_passed_it() {
-        let (before, now) = (drops(1, 10, 100, 1000), drops(3, 15, 107, 1011));
-        let own = |bypassed, before_the_stack| before.until(&now, 9, bypassed, before_the_stack);
-        let named = |all: &[(&str, u64)]| {
-            all.iter()
-                .map(|(name, rise)| ((*name).to_owned(), *rise))
-                .collect::<Vec<_>>()
-        };
-        let (with_queue, without) = (
-            named(&[("sender", 2), ("queue", 5)]),
-            named(&[("sender", 2)]),
-        );
-        let (nic, with_stack) = (
-            named(&[("receiver", 7)]),
-            named(&[("receiver", 7), (SOFTNET, 11)]),
-        );
-        assert_eq!(
-            own(false, true),
-            OwnSide {
-                sender: with_queue.clone(),
-                unsent: 9,
-                receiver: nic.clone()
-            }
-        );
-        assert_eq!(
-            own(false, false),
-            OwnSide {
-                sender: with_queue,
-                unsent: 9,
-                receiver: with_stack
-            }
-        );
-        assert_eq!(
-            own(true, true),
-            OwnSide {
-                sender: without,
-                unsent: 9,
-                receiver: nic
-            }
-        );
-        assert_eq!(
-            before.until(&before, 0, false, false),
-            OwnSide::default(),
-            "what did not rise is not named"
-        );
-    }
-
-    #[test]
-    fn what_did_not_leave_is_told_from_what_did_not_pass_egress() {
-        let mark = |egress, frames| Mark {
-            egress: [egress, 0, 0, 0, 0, 0, 0, 0, 0],
-            driver: Driver {
-                frames,
-                by_priority: None,
-            },
-        };
-        let (earlier, begin) = (mark(0, 0), mark(10, 4));
-        assert_eq!(
-            (
-                unsent(&begin, &mark(110, 104)),
-                bypassed(&earlier, &begin, &mark(110, 104))
-            ),
-            (0, false)
-        );
-        assert_eq!(
-            (
-                unsent(&begin, &mark(110, 94)),
-                bypassed(&earlier, &begin, &mark(110, 94))
-            ),
-            (10, false)
-        );
-        // Six of before the window were waiting when it began, or left by another way: not more than passed egress before it.
-        assert_eq!(
-            (
-                unsent(&begin, &mark(110, 110)),
-                bypassed(&earlier, &begin, &mark(110, 110))
-            ),
-            (0, false)
-        );
-        assert!(bypassed(&earlier, &begin, &mark(110, 115)));
-    }
-}
+mod tests;

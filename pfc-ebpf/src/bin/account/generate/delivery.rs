@@ -1,5 +1,5 @@
-//! What became of the frames that `generate` let go, by the kernel's tracepoints of redirects: the frames leave like redirected
-//! ones, up to 16 at a time.
+//! Fate of the frames that `generate` let go, by the kernel's tracepoints of redirects: the frames
+//! leave like redirected ones, up to 16 at a time.
 
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
@@ -18,7 +18,8 @@ pub fn generate_delivered(ctx: RawTracePointContext) -> i32 {
     );
     let (sent, drops) = (sent as u32 as u64, drops as u32 as u64);
     let Some(worker) = worker() else { return 0 };
-    // Ours go out of where they are said to have come in. Nothing is pending when others run on this CPU.
+    // Ours go out of where they are said to have come in. Nothing is pending when others run on
+    // this CPU.
     if from != to || sent + drops > worker.pending {
         return 0;
     }

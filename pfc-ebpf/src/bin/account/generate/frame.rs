@@ -1,8 +1,8 @@
-//! Writes into the frame at hand. Every octet that could differ is written every time, for pages come back from whoever
-//! received them.
+//! Writes into the frame at hand. Every octet that could differ is written every time, for pages
+//! come back from whoever received them.
 //!
-//! BPF stores a word at any address, but the compiler, which does not know that, would store it octet by octet: so the stores
-//! are written out.
+//! BPF stores a word at any address, but the compiler, which does not know that, would store it
+//! octet by octet: so the stores are written out.
 
 use aya_ebpf::bindings::xdp_action;
 use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
@@ -18,7 +18,13 @@ use pfc_ebpf::abi::generate::{BLOCK, Flow, SHORTEST, VARIABLE, variable};
 unsafe fn store<const AT: usize>(base: usize, value: u64) {
     // SAFETY: as the caller says.
     unsafe {
-        asm!("*(u64 *)({0} + {at}) = {1}", in(reg) base, in(reg) value, at = const AT, options(nostack, preserves_flags))
+        asm!(
+            "*(u64 *)({0} + {at}) = {1}",
+            in(reg) base,
+            in(reg) value,
+            at = const AT,
+            options(nostack, preserves_flags)
+        )
     }
 }
 
@@ -30,16 +36,24 @@ unsafe fn store<const AT: usize>(base: usize, value: u64) {
 unsafe fn store_half(at: usize, value: u32) {
     // SAFETY: as the caller says.
     unsafe {
-        asm!("*(u32 *)({0} + 0) = {1}", in(reg) at, in(reg) value, options(nostack, preserves_flags))
+        asm!(
+            "*(u32 *)({0} + 0) = {1}",
+            in(reg) at,
+            in(reg) value,
+            options(nostack, preserves_flags)
+        )
     }
 }
 
 /// Stores words of `$block` where they belong behind `$base`.
 macro_rules! store_words {
-    ($base:expr, $block:expr, $($word:literal)*) => {{$(store::<{ 8 * $word }>($base, $block[$word]);)*}};
+    ($base:expr, $block:expr, $($word:literal)*) => {{
+        $(store::<{ 8 * $word }>($base, $block[$word]);)*
+    }};
 }
 
-/// Makes the frame the next one of `flow`; false where it is too short, which userspace sees to that it is not.
+/// Makes the frame the next one of `flow`; false where it is too short, which userspace sees to
+/// that it is not.
 #[inline(always)]
 pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
     let (data, end) = (ctx.data(), ctx.data_end());
@@ -48,7 +62,8 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
         // SAFETY: checked just now.
         unsafe { store_words!(data, flow.block, 0 1 2 3 4 5 6 7 8 9 10) };
     } else {
-        // Then headers and stamp end at a multiple of four, and all flows have frames of that length.
+        // Then headers and stamp end at a multiple of four, and all flows have frames of that
+        // length.
         if data + SHORTEST > end {
             return false;
         }
@@ -81,7 +96,8 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
 #[inline(always)]
 pub fn trim(ctx: &XdpContext, flow: &Flow) -> u32 {
     if flow.trim > 0 {
-        // SAFETY: the program's own context. It cannot fail: the frame is as long as the longest flow's.
+        // SAFETY: the program's own context. It cannot fail: the frame is as long as the longest
+        // flow's.
         unsafe { bpf_xdp_adjust_tail(ctx.ctx, -(flow.trim as i32)) };
     }
     xdp_action::XDP_TX

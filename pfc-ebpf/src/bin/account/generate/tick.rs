@@ -64,8 +64,8 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     !over
 }
 
-/// Adds what left of the present batch to the window. Word by word, for the compiler would call a function that does it octet
-/// by octet.
+/// Adds what left of the present batch to the window. Word by word, for the compiler would call a
+/// function that does it octet by octet.
 #[inline(always)]
 fn sum_up(worker: &mut Worker, begins: bool) {
     for priority in 0..8 {
@@ -94,7 +94,8 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     let Some(lanes) = GENERATE_LANES.get_ptr_mut(0) else {
         return;
     };
-    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word, each at once.
+    // SAFETY: an entry of the map. Others read it while the worker that leads writes: word by word,
+    // each at once.
     let at = unsafe { ptr::read_volatile(&raw const (*lanes).at) };
     let (before, mut since) = (worker.paused, 0);
     worker.paused = 0;
@@ -130,7 +131,7 @@ fn pfc(worker: &mut Worker, previous: u64, over: bool) {
     }
 }
 
-/// When the pause of the priority that is paused for the longest ends.
+/// End of the longest pause of any priority.
 #[inline(always)]
 fn latest_pause() -> u64 {
     let Some(pauses) = PAUSE.all() else {
@@ -147,12 +148,12 @@ fn latest_pause() -> u64 {
     latest
 }
 
-/// What the last PFC of a priority said.
+/// Pause state of a priority.
 #[inline(always)]
 fn pause(priority: u32) -> Option<PauseState> {
     let state = PAUSE.get_ptr(priority)?;
-    // SAFETY: an entry of the map; each word is read at once, and in the order opposite to that in which they are written: who
-    // sees the end of a pause sees its beginning.
+    // SAFETY: an entry of the map; each word is read at once, and in the order opposite to that in
+    // which they are written: who sees the end of a pause sees its beginning.
     unsafe {
         let until = ptr::read_volatile(&raw const (*state).until);
         Some(PauseState {
@@ -162,7 +163,8 @@ fn pause(priority: u32) -> Option<PauseState> {
     }
 }
 
-/// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these differ; `on`: it goes on to do so.
+/// Keeps the clock of a priority, which stood still `from` one time `to` the other, if these
+/// differ; `on`: it goes on to do so.
 ///
 /// # Safety
 /// `lanes` points to the entry of the map; the worker is the one that leads.
@@ -229,8 +231,9 @@ fn record(worker: &mut Worker, span: Span) {
     }
 }
 
-/// Counts octets of priorities that were seen to be paused, or to have been since the look before. Of the present batch all may have left after the pause had
-/// begun, since what is let go waits for its end at the longest; of the one before, if it began before the present one.
+/// Counts octets of priorities that were seen to be paused, or to have been since the look before.
+/// Of the present batch all may have left after the pause had begun, since what is let go waits for
+/// its end at the longest; of the one before, if it began before the present one.
 #[inline(always)]
 fn overrun(worker: &mut Worker, priorities: u64) {
     for priority in 0..8 {

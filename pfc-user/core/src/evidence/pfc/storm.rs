@@ -1,14 +1,14 @@
-//! What a storm says of itself.
+//! The account of a storm.
 
+use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::{Departure, LeftOut};
-use pfc_ebpf::units::Nanos;
 
 /// The storm's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormReport {
-    /// How it was sent: senders, their scheduling and CPUs.
+    /// The way it was sent: senders, their scheduling and CPUs.
     pub method: String,
     /// Frames that left.
     pub frames: u64,
@@ -30,17 +30,17 @@ pub struct StormReport {
 }
 
 impl StormReport {
-    /// How many gaps there were in which the shortest pause may have run out.
+    /// Number of gaps in which the shortest pause may have run out.
     pub fn gaps_above(&self) -> u64 {
         self.gaps.len() as u64 + self.gaps_left_out.count
     }
 }
 
-/// A time in which no frame is known to have left: from the `before` of the frame that began last to the `after` of the frame
-/// that ended it, or to the end of the storm.
+/// A time in which no frame is known to have left: from the `before` of the frame that began last
+/// to the `after` of the frame that ended it, or to the end of the storm.
 ///
-/// So no gap is shorter than it was, whichever sender the frames are of: the frame before it may have left later than at
-/// `from`, the frame after it earlier than at `to`.
+/// So no gap is shorter than it was, whichever sender the frames are of: the frame before it may
+/// have left later than at `from`, the frame after it earlier than at `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "GapFormat")]
 pub struct Gap {
@@ -77,8 +77,8 @@ impl From<GapFormat> for Gap {
     }
 }
 
-/// Gaps by their length. In the file an array of pairs: a length, and how many gaps were below it but not below that of the
-/// pair before; lengths without gaps are left out.
+/// Gaps by their length. In the file an array of pairs: a length, and how many gaps were below it
+/// but not below that of the pair before; lengths without gaps are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "HistogramFormat")]
 pub struct GapHistogram(pub Vec<(Nanos, u64)>);
@@ -118,8 +118,8 @@ impl GapHistogram {
             .fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// A length that at least the share `q` (0 to 1) of all gaps is below; `None` where there are none. As near as the
-    /// buckets are wide, and never too short.
+    /// A length that at least the share `q` (0 to 1) of all gaps is below; `None` where there are
+    /// none. As near as the buckets are wide, and never too short.
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
         let rank = (q * self.count() as f64).ceil() as u64;
         let mut sum = 0u64;

@@ -1,21 +1,24 @@
 //! The account of a storm's frames and of the gaps between them, whichever sender they are of.
 //!
-//! A frame leaves some time between the `before` and the `after` of its [`Departure`]. Each sender notes its departures one
-//! by one, and what is common to all is the latest `before` noted so far. The gap of a departure reaches from there to its own
-//! `after`. That covers every time in which nothing left: let it end with frame D, and take the first frame noted of those
-//! that left no earlier than D. Whatever was noted before it left before the silence, and so did the latest `before`; and its
-//! `after` is not before D left.
+//! A frame leaves some time between the `before` and the `after` of its [`Departure`]. Each sender
+//! notes its departures one by one, and what is common to all is the latest `before` noted so far.
+//! The gap of a departure reaches from there to its own `after`. That covers every time in which
+//! nothing left: let it end with frame D, and take the first frame noted of those that left no
+//! earlier than D. Whatever was noted before it left before the silence, and so did the latest
+//! `before`; and its `after` is not before D left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport};
 use pfc_ebpf::units::Nanos;
+
+use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport};
 
 /// Buckets an octave: a gap is told to a sixteenth.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
 const PER_OCTAVE_BITS: u32 = 4;
 const BUCKETS: usize = (Nanos::BITS - PER_OCTAVE_BITS + 1) as usize * PER_OCTAVE;
-/// Gaps above the pause time that a sender lists; they fit without growing, which would cost time while frames are due.
+/// Gaps above the pause time that a sender lists; they fit without growing, which would cost time
+/// while frames are due.
 const ROOM: usize = 4096;
 const NEVER: Departure = Departure {
     before: 0,
@@ -105,8 +108,9 @@ impl GapLedger {
         }
     }
 
-    /// The account of all senders at the end of the storm, which is `now`; a frame that should have left and did not leaves
-    /// a gap as well. When not a single frame left, the departures in it are zero.
+    /// The account of all senders at the end of the storm, which is `now`; a frame that should have
+    /// left and did not leaves a gap as well. When not a single frame left, the departures in
+    /// it are zero.
     pub fn end(method: String, accounts: Vec<Self>, now: Nanos) -> StormReport {
         let mut all = accounts
             .into_iter()

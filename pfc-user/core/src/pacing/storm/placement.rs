@@ -1,23 +1,24 @@
-//! How many senders a storm has, and on which CPUs: pure.
+//! Number of a storm's senders, and their CPUs.
 
 use pfc_ebpf::units::Nanos;
 
-/// Stalls of a single sender come near this on a busy machine: other threads in the kernel, interrupts, a hypervisor. Pauses
-/// that may run out in one need a second sender.
+/// Stalls of a single sender come near this on a busy machine: other threads in the kernel,
+/// interrupts, a hypervisor. Pauses that may run out in one need a second sender.
 const LONGEST_STALL: Nanos = 10_000_000;
 
-/// Where a storm is sent from.
+/// The senders of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// One sender, on whatever CPU.
     Single,
-    /// Two senders, on a CPU each; each keeps the interval, half of it apart, so that the storm goes on where one stalls.
+    /// Two senders, on a CPU each; each keeps the interval, half of it apart, so that the storm
+    /// goes on where one stalls.
     Redundant([usize; 2]),
 }
 
 impl Placement {
-    /// The placement for pauses of that time on these CPUs, in ascending order. It leaves the first to the traffic and the
-    /// last to a simulated DUT where there are enough.
+    /// The placement for pauses of that time on these CPUs, in ascending order. It leaves the first
+    /// to the traffic and the last to a simulated DUT where there are enough.
     pub fn choose(pause: Nanos, cpus: &[usize]) -> Self {
         match *cpus {
             _ if pause >= LONGEST_STALL => Self::Single,

@@ -1,18 +1,20 @@
-//! When a sender of a storm sends: pure, it is told the time.
+//! The times at which a sender of a storm sends. No I/O; time is an argument.
 
 use pfc_ebpf::units::Nanos;
 
-/// A late sender sleeps for this share of an interval before its next frame, and never for less than [`SHORTEST_REST`].
+/// A late sender sleeps for this share of an interval before its next frame, and never for less
+/// than [`SHORTEST_REST`].
 const REST: Nanos = 4;
-/// After a long round it sleeps for this share of it, up to an interval or [`LONGEST_REST`]: a thread under SCHED_FIFO that
-/// sleeps for less than a twentieth of the time is throttled for 50 ms (sched_rt_runtime_us).
+/// After a long round it sleeps for this share of it, up to an interval or [`LONGEST_REST`]: a
+/// thread under SCHED_FIFO that sleeps for less than a twentieth of the time is throttled for 50 ms
+/// (sched_rt_runtime_us).
 const REST_OF_ROUND: Nanos = 8;
-/// What a thread sleeps for less hardly lets another run.
+/// A shorter sleep hardly lets another thread run.
 const SHORTEST_REST: Nanos = 5_000;
 const LONGEST_REST: Nanos = 20_000;
 
-/// The schedule of one sender: times that are an interval apart, which it keeps to after a delay, so that it stays between
-/// the times of another.
+/// The schedule of one sender: times that are an interval apart, which it keeps to after a delay,
+/// so that it stays between the times of another.
 #[derive(Debug)]
 pub struct Schedule {
     interval: Nanos,
@@ -21,7 +23,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// That of sender `index` of `senders`, which begin at `start` and share the interval evenly.
+    /// The schedule of sender `index` of `senders`, which begin at `start` and share the interval
+    /// evenly.
     pub fn new(start: Nanos, interval: Nanos, index: usize, senders: usize) -> Self {
         Self {
             interval,
@@ -29,13 +32,13 @@ impl Schedule {
         }
     }
 
-    /// When to send the first frame.
+    /// Time of the first frame.
     pub fn first(&self) -> Nanos {
         self.due
     }
 
-    /// When to send the next frame, after one for which the thread woke up at `woke` and which was done at `now`. What was
-    /// missed is not made up for.
+    /// Time of the next frame, after one for which the thread woke up at `woke` and which was
+    /// done at `now`. What was missed is not made up for.
     pub fn next(&mut self, woke: Nanos, now: Nanos) -> Nanos {
         let missed = now.saturating_sub(self.due) / self.interval;
         self.due += (missed + 1) * self.interval;
@@ -52,7 +55,7 @@ mod tests {
 
     const US: Nanos = 1000;
 
-    /// That of sender `index` of two, or of one; times in microseconds from here on.
+    /// The schedule of sender `index` of two, or of one; times in microseconds from here on.
     fn schedule(index: usize, senders: usize) -> Schedule {
         Schedule::new(1000 * US, 100 * US, index, senders)
     }

@@ -7,7 +7,8 @@ use pfc_ebpf::abi::account::Control;
 use crate::driver::bpf::mmap::Words;
 use crate::driver::bpf::pod::Plain;
 
-/// Records that a CPU has room for where there are few CPUs: a storm of one sender for 3 s at 800 Gbit/s.
+/// Records that a CPU has room for where there are few CPUs: a storm of one sender for 3 s at 800
+/// Gbit/s.
 const MOST: usize = 262_144;
 /// Octets that all records may take, about.
 const MEMORY: usize = 16 << 20;

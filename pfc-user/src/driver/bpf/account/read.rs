@@ -6,12 +6,12 @@ use pfc_ebpf::abi::account::{
     Offence, OffenceKind, PfcCounters, PortCounters, SNAP_LEN, WindowCounters, counts_index,
 };
 use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::Malformed;
 
 use crate::driver::bpf::pod::Plain;
-use crate::driver::bpf::{Account, XdpError};
+use crate::driver::bpf::{AccountProgram, XdpError};
 use crate::evidence::pfc::{Arrival, ClassReceived, ControlReceived, FlowReceived, PortReceived};
-use pfc_ebpf::units::Nanos;
 
 /// Records of single frames, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
@@ -29,11 +29,11 @@ pub struct Rings {
 /// A frame that may make a check fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffendingFrame {
-    /// When it arrived.
+    /// Time of arrival.
     pub time: Nanos,
-    /// Why it was kept.
+    /// The reason for keeping it.
     pub kind: OffenceKind,
-    /// Why it could not be read, where the kind is that.
+    /// The defect, where it could not be read.
     pub malformed: Option<Malformed>,
     /// Its length, without FCS.
     pub length: u16,
@@ -41,11 +41,12 @@ pub struct OffendingFrame {
     pub octets: Vec<u8>,
 }
 
-impl Account {
-    /// What arrived, by flow and phase; only where something did.
+impl AccountProgram {
+    /// Arrivals by flow and phase, without those that have none.
     ///
-    /// For evidence it is read when no more frames come: a copy made while a frame is counted may have any part of that frame, such as
-    /// its verified checksum and not yet the frame, which a judge takes for a contradiction. Each count by itself is never too high.
+    /// For evidence it is read when no more frames come: a copy made while a frame is counted may
+    /// have any part of that frame, such as its verified checksum and not yet the frame, which
+    /// a judge takes for a contradiction. Each count by itself is never too high.
     pub fn flows(&self) -> Result<Vec<FlowReceived>, XdpError> {
         let mut flows = Vec::new();
         for flow in 0..self.used.flows as u16 {
@@ -76,8 +77,8 @@ impl Account {
         Ok(received)
     }
 
-    /// Distinct frames by window of their arrival and by priority. Frames may arrive meanwhile, but not in ever new windows: that is
-    /// an error.
+    /// Distinct frames by window of their arrival and by priority. Frames may arrive meanwhile, but
+    /// not in ever new windows: that is an error.
     pub fn windows(&self) -> Result<Vec<[u32; 8]>, XdpError> {
         let window = |index| {
             let cpus = self.windows.get(&index, 0)?;
@@ -97,7 +98,8 @@ impl Account {
         windows(present, ended)
     }
 
-    /// What arrived beside the flows. Its `controls` are empty: [`Account::take_rings`] gives them.
+    /// Counts of the port beside the flows. Its `controls` are empty:
+    /// [`AccountProgram::take_rings`] gives them.
     pub fn port(&self) -> Result<PortReceived, XdpError> {
         let sum = self.port_counters()?;
         Ok(PortReceived {
@@ -150,7 +152,8 @@ impl Account {
                 .offences
                 .extend(Plain::read(octets).and_then(|record| offence(&record)))
         });
-        // Several CPUs take their time before they take their place in a ring; of the log each has its own part.
+        // Several CPUs take their time before they take their place in a ring; of the log each has
+        // its own part.
         rings.arrivals.sort_by_key(|record| record.time);
         rings.controls.sort_by_key(|record| record.time);
         rings.offences.sort_by_key(|record| record.time);
@@ -158,13 +161,15 @@ impl Account {
     }
 }
 
-/// How often windows are read before it is an error that one ends each time. A window is longer by far than it takes to read them.
+/// Attempts to read the windows: it is an error if one ends during each of them. A window is longer
+/// by far than it takes to read them.
 const READINGS: u32 = 8;
 
-/// Windows that have ended, by [`WindowCounters`] of all CPUs, and what each CPU has of its present one.
+/// Windows that have ended, by [`WindowCounters`] of all CPUs, and what each CPU has of its present
+/// one.
 ///
-/// What a CPU has moves from there to those that have ended when its window ends: where that may have been meanwhile, which its number
-/// tells, all is read again.
+/// A CPU's present window moves to those that have ended when it ends: where that may have been
+/// meanwhile, which its number tells, all is read again.
 fn windows(
     mut present: impl FnMut() -> Result<Vec<(u32, WindowCounters)>, XdpError>,
     mut ended: impl FnMut() -> Result<Vec<[u32; 8]>, XdpError>,
@@ -180,7 +185,8 @@ fn windows(
         let mut windows = ended()?;
         let after = present()?;
         if numbers(&before) == numbers(&after) {
-            // Those of before: of a window that was just ending they may be gone already, but then its number has changed since.
+            // Those of before: of a window that was just ending they may be gone already, but then
+            // its number has changed since.
             for (number, counters) in before {
                 if let Some(window) = windows.get_mut(number as usize) {
                     *window = std::array::from_fn(|priority| {
@@ -295,7 +301,7 @@ fn add_flow(sum: FlowCounters, cpu: &FlowCounters) -> FlowCounters {
     }
 }
 
-/// That of the CPU that saw the later one.
+/// The later of two records.
 fn later(sum: &LastControl, cpu: &LastControl) -> LastControl {
     if cpu.at >= sum.at { *cpu } else { *sum }
 }

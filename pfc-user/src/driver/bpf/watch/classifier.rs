@@ -9,6 +9,7 @@ use aya::{Ebpf, EbpfLoader, TestRunOptions};
 use super::clsact::Clsact;
 use crate::driver::bpf::mmap::Words;
 use crate::driver::bpf::object::{open, take, verified, words};
+use crate::driver::bpf::trace::{Trace, TraceOutput};
 use crate::driver::bpf::{TestResult, XdpError};
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::netns::Namespace;
@@ -19,12 +20,13 @@ const NAME: &str = "watch_tc";
 const CONTEXT: usize = 192;
 const GSO_SIZE: usize = 176;
 
-/// Which way frames go.
+/// Direction of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Behind XDP, before any other program at tcx.
     Ingress,
-    /// What the other programs at tcx let pass, before the queueing discipline.
+    /// Frames on their way out that the other programs at tcx let pass, before the queueing
+    /// discipline.
     Egress,
 }
 
@@ -32,6 +34,7 @@ pub enum Direction {
 pub struct Classifier {
     object: Ebpf,
     attached: Option<Attached>,
+    trace: Option<Trace>,
 }
 
 enum Attached {
@@ -51,10 +54,18 @@ impl Classifier {
         Ok(Self {
             object,
             attached: None,
+            trace: None,
         })
     }
 
-    /// Attaches it to `interface` of the calling thread's network namespace, beside whatever is there.
+    /// Begins with the lines of a traced object; each gets the name of its `port`.
+    pub fn trace(&mut self, port: &str, output: &TraceOutput) -> Result<(), XdpError> {
+        self.trace = Some(Trace::begin(&mut self.object, port, output)?);
+        Ok(())
+    }
+
+    /// Attaches it to `interface` of the calling thread's network namespace, beside whatever is
+    /// there.
     pub fn attach(&mut self, interface: &str, direction: Direction) -> Result<(), XdpError> {
         let program = self.program()?;
         let (kind, order) = match direction {
@@ -94,7 +105,7 @@ impl Classifier {
         Ok(())
     }
 
-    /// Where it is attached: `tcx ingress`, `tc egress` and the like, or `none`.
+    /// Place of the attachment: `tcx ingress`, `tc egress` and the like, or `none`.
     pub fn place(&self) -> &'static str {
         match &self.attached {
             Some(Attached::Tcx(Direction::Ingress)) => "tcx ingress",
@@ -123,7 +134,8 @@ impl Classifier {
         words(&self.object, name, length)
     }
 
-    /// Runs the program `repeat` times on `frame`, which the stack is to cut into frames of `gso_size` octets of payload; 0: is one.
+    /// Runs the program `repeat` times on `frame`, which the stack is to cut into frames of
+    /// `gso_size` octets of payload; 0: is one.
     pub fn test_run(
         &self,
         frame: &[u8],

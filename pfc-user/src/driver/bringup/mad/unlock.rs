@@ -17,7 +17,8 @@ use crate::driver::bringup::journal::{Journal, KeyNote};
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
 
-/// An answer is waited for so long at the least. Entries of earlier versions, which do not say how long the DUT may take, have this.
+/// An answer is waited for so long at the least. Entries of earlier versions, which do not say how
+/// long the DUT may take, have this.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Requests are lost on the way now and then (VL15).
 const ATTEMPTS: u32 = 3;
@@ -80,7 +81,7 @@ pub struct KeyEntry {
     route: Route,
     found: Protection,
     m_key_dut: MKey,
-    /// How long an answer is waited for.
+    /// Longest wait for an answer.
     #[serde(default = "patience")]
     wait_ms: u64,
 }
@@ -103,7 +104,8 @@ impl KeyEntry {
         )
     }
 
-    /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached, or has another key by now.
+    /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached,
+    /// or has another key by now.
     pub fn undo(&self) -> Result<()> {
         self.undo_by(&mut Requester::new(
             super::open(&self.transport)?,
@@ -112,13 +114,15 @@ impl KeyEntry {
     }
 
     fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
-        // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without a key takes any.
+        // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without
+        // a key takes any.
         let keys = [
             Some(self.found.m_key).filter(|key| *key != MKey(0)),
             Some(self.m_key_dut),
         ];
         for key in keys.into_iter().flatten() {
-            // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right one, and at 1 it is shown 0.
+            // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right
+            // one, and at 1 it is shown 0.
             let Some(info) = self.get(requester, key)? else {
                 continue;
             };
@@ -146,7 +150,8 @@ impl KeyEntry {
         request.set_m_key(key);
         request.encode(&self.found.to_set(read));
         self.exchange(requester, &request)?;
-        // A DUT without a key takes any, and hides that of the test, if it still has that, only from others.
+        // A DUT without a key takes any, and hides that of the test, if it still has that, only
+        // from others.
         let key = if self.found.m_key == MKey(0) {
             self.m_key_dut
         } else {
@@ -241,7 +246,7 @@ mod tests {
         }
     }
 
-    /// What is sent, in short, to a DUT that was left with `left`, and what becomes of it.
+    /// Requests, in short, to a DUT that was left with `left`, and the DUT's protection afterwards.
     fn undo(found: Protection, left: Protection, refused: usize) -> (Vec<String>, Result<()>) {
         let transport = MadTransport::Ibsim {
             socket: String::new(),

@@ -59,7 +59,8 @@ pub(super) fn line_rate(
                 .with_context(|| format!("the speed of {}", tx.0))
         }
         (None, Some(tx_speed), Some(rx_speed)) => bail!(
-            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants equal ones",
+            "the ports differ in speed: {} has {} Mbit/s, {} has {} Mbit/s; the test plan wants \
+             equal ones",
             tx.0,
             mbits(tx_speed),
             rx.0,
@@ -68,7 +69,8 @@ pub(super) fn line_rate(
         (None, tx_speed, _) => {
             let (interface, _, driver) = if tx_speed.is_none() { tx } else { rx };
             bail!(
-                "{interface} ({driver}) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
+                "{interface} ({driver}) has no speed that means something: veth and tap report 10 \
+                 Gbit/s whatever they are; set line_rate under [ports] in the testbed"
             )
         }
     }
@@ -126,25 +128,29 @@ mod tests {
                 Some(1000),
                 real("a", 25_000),
                 real("b", 25_000),
-                "line_rate 1 Gbit/s is below the speed of a, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+                "line_rate 1 Gbit/s is below the speed of a, 25000 Mbit/s; without line_rate the \
+                 link's speed is taken, and limits.load says which share of it to send",
             ),
             (
                 Some(40_000),
                 real("a", 40_000),
                 real("b", 25_000),
-                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate the link's speed is taken, and limits.load says which share of it to send",
+                "line_rate 40 Gbit/s is above the speed of b, 25000 Mbit/s; without line_rate \
+                 the link's speed is taken, and limits.load says which share of it to send",
             ),
             (
                 None,
                 real("a", 25_000),
                 real("b", 10_000),
-                "the ports differ in speed: a has 25000 Mbit/s, b has 10000 Mbit/s; the test plan wants equal ones",
+                "the ports differ in speed: a has 25000 Mbit/s, b has 10000 Mbit/s; the test \
+                 plan wants equal ones",
             ),
             (
                 None,
                 real("a", 25_000),
                 veth("b"),
-                "b (driver) has no speed that means something: veth and tap report 10 Gbit/s whatever they are; set line_rate under [ports] in the testbed",
+                "b (driver) has no speed that means something: veth and tap report 10 Gbit/s \
+                 whatever they are; set line_rate under [ports] in the testbed",
             ),
         ] {
             assert_eq!(decide(asked, tx, rx), Err(message.to_owned()));

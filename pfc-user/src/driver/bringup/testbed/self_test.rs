@@ -1,8 +1,9 @@
-//! Whether PAUSE/PFC frames that come in at a port reach its program, or at least its MAC's counters.
+//! The self-test: do PAUSE/PFC frames that come in at a port reach its program, or at least its
+//! MAC's counters?
 
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account};
-use pfc_ebpf::units::{LineRate, Priority, Quanta};
+use pfc_ebpf::units::{LineRate, Nanos, Priority, Quanta};
 use pfc_ebpf::wire::mac_control::MacControl;
 
 use super::{TesterPort, WINDOW, introduce};
@@ -12,7 +13,6 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::storm::ControlSender;
 use crate::evidence::preflight::SelfTest;
 use crate::nic;
-use pfc_ebpf::units::Nanos;
 
 /// Source of the frames: neither the storm's nor the DUT's.
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
@@ -21,7 +21,7 @@ const FRAMES: u64 = 8;
 const PATIENCE: Nanos = 200_000_000;
 /// From one frame to the next that shows whether a port takes any.
 const KNOCK: Nanos = 20_000_000;
-/// How often the program's counters are looked at meanwhile.
+/// Interval between two looks at the program's counters.
 const POLL: Nanos = 2_000_000;
 
 /// Sends PFC frames from the other end of our own wire and sees the program count them.
@@ -52,8 +52,8 @@ pub(super) fn own_wire(
     Ok(())
 }
 
-/// Sends PFC frames with time 0 from each port to the other. They pause nothing, and a DUT between rightly eats them; where the
-/// ports are cabled together, or the DUT forwards them, they come.
+/// Sends PFC frames with time 0 from each port to the other. They pause nothing, and a DUT between
+/// rightly eats them; where the ports are cabled together, or the DUT forwards them, they come.
 pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineRate) -> Result<()> {
     for port in [&mut *tx, &mut *rx] {
         prepare(port, line_rate)?;
@@ -155,7 +155,8 @@ fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
         windows: 1,
         trust: Trust::Dscp as u8,
         line_rate: line_rate.bits_per_second(),
-        // What is counted as the tester's own is what the self-test sent, and not what a DUT sends meanwhile.
+        // What is counted as the tester's own is what the self-test sent, and not what a DUT sends
+        // meanwhile.
         storm_source: SOURCE,
         verify_every: 1,
         ..account::Config::default()
@@ -171,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// How often is knocked at a port that takes its first frame at the `takes`-th.
+    /// Number of frames sent to a port that takes its first frame at the `takes`-th.
     fn knocks(deaf: Nanos, takes: u32) -> u32 {
         let knocks = Cell::new(0);
         let knock = || {

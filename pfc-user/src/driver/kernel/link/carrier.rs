@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use futures_util::stream::{StreamExt, TryStreamExt};
+use pfc_ebpf::units::Nanos;
 use rtnetlink::Handle;
 use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
@@ -24,7 +25,6 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
 use super::{Events, LinkError, LinkState, Namespace, ethtool, find, netlink, state};
 use crate::driver::kernel::clock;
 use crate::nic;
-use pfc_ebpf::units::Nanos;
 
 /// Waits until frames can pass, and will. An error where no carrier comes within `timeout`, or none
 /// that came until then stays.
@@ -83,8 +83,8 @@ fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-/// Whether the link came and stayed. Events are subscribed to before the first look, so that none
-/// falls between a look and the wait.
+/// Returns true if the link came and stayed. Events are subscribed to before the first look, so
+/// that none falls between a look and the wait.
 async fn watch(
     handle: &Handle,
     mut events: Events,
@@ -136,7 +136,7 @@ async fn by_index(handle: &Handle, index: u32) -> Result<LinkMessage, rtnetlink:
 struct Look {
     /// Frames can pass.
     passes: bool,
-    /// How often its carrier has come or gone.
+    /// Number of times that its carrier has come or gone.
     changes: u32,
 }
 
@@ -161,7 +161,7 @@ impl Look {
     }
 }
 
-/// What to do after a look.
+/// The next action after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// The link is there, and stays.
@@ -177,7 +177,7 @@ enum Next {
 struct Wait {
     deadline: Nanos,
     settle: Nanos,
-    /// Since when frames can pass, and how often the carrier had changed then.
+    /// Time since which frames can pass, and the count of carrier changes then.
     since: Option<(Nanos, u32)>,
 }
 
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// What follows from looks at these times in milliseconds, of a wait for 10 s from 0 on.
+    /// The actions after looks at these times in milliseconds, of a wait for 10 s from 0 on.
     fn course(settle: Nanos, looks: &[(Nanos, Look)]) -> Vec<Next> {
         let mut wait = Wait::new(10_000 * MS, settle * MS, 0);
         looks

@@ -103,7 +103,7 @@ fn discipline(index: u32) -> TcMessage {
     message
 }
 
-/// Asks for a change; what rtnetlink has no words for.
+/// Requests a change that rtnetlink has no function for.
 fn ask(
     namespace: &Namespace,
     what: &str,

@@ -43,7 +43,8 @@ fn private(namespace: &Namespace, interface: &str) -> Result<Vec<(String, u64)>,
     }
 }
 
-/// Frames that the kernel dropped between driver and protocols since boot, over all CPUs: `netdev_max_backlog` was full.
+/// Frames that the kernel dropped between driver and protocols since boot, over all CPUs:
+/// `netdev_max_backlog` was full.
 pub fn softnet_dropped() -> io::Result<u64> {
     let text = fs::read_to_string(SOFTNET)?;
     parse_softnet(&text).ok_or_else(|| {
@@ -59,10 +60,11 @@ fn parse_softnet(text: &str) -> Option<u64> {
         .sum()
 }
 
-/// By how much each counter of `place` rose; those that did not rise are listed with 0, as proof of
-/// where was looked. Counters whose names differ in numbers alone are of queues, and told as one.
+/// Rise of each counter of `place`. Counters that did not rise are listed with 0, as proof that
+/// they were read. Counters whose names differ in numbers alone belong to queues and are summed.
 ///
-/// Each queue is compared with itself: in a sum, one that was reset would hide what another lost.
+/// Each queue is compared with itself: in a sum, a queue that was reset would hide another's
+/// losses.
 pub fn drop_rises(
     place: &str,
     before: &[(String, u64)],
@@ -123,8 +125,9 @@ fn losses(driver: &str, standard: &Stats64, private: Vec<(String, u64)>) -> Vec<
         ("rx_fifo_errors".to_owned(), standard.rx_fifo_errors),
         ("rx_over_errors".to_owned(), standard.rx_over_errors),
     ];
-    // rx_dropped also counts frames that got as far as XDP and then found no protocol that wants them, such as LLDP. Where the
-    // driver has losses of its own in other counters, it says nothing (linux/if_link.h sends them to rx_missed_errors).
+    // rx_dropped also counts frames that got as far as XDP and then found no protocol that wants
+    // them, such as LLDP. Where the driver has losses of its own in other counters, it says
+    // nothing (linux/if_link.h sends them to rx_missed_errors).
     if private.is_empty() {
         losses.push(("rx_dropped".to_owned(), standard.rx_dropped));
     }

@@ -1,4 +1,5 @@
-//! PFC settings and counters of a NIC: data center bridging by rtnetlink, as IEEE 802.1Qaz has it. No crate knows these messages.
+//! PFC settings and counters of a NIC: data center bridging by rtnetlink, as IEEE 802.1Qaz has it.
+//! No crate knows these messages.
 
 use std::io;
 
@@ -16,7 +17,8 @@ const ATTR_IEEE: u16 = 13;
 const ATTR_IEEE_PFC: u16 = 2;
 /// Octets of `struct dcbmsg`: family, command, padding.
 const DCBMSG: usize = 4;
-/// Where `struct ieee_pfc` has `requests` and `indications`: behind three octets, padding and a 16-bit delay; and its length.
+/// Where `struct ieee_pfc` has `requests` and `indications`: behind three octets, padding and a
+/// 16-bit delay; and its length.
 const REQUESTS: usize = 8;
 const INDICATIONS: usize = 72;
 const IEEE_PFC: usize = 136;
@@ -48,7 +50,8 @@ impl NetlinkDeserializable for Message {
     }
 }
 
-/// The PFC settings of `interface`; `None` where its driver has none. `EOPNOTSUPP` where it knows no DCB.
+/// The PFC settings of `interface`; `None` where its driver has none. `EOPNOTSUPP` where it knows
+/// no DCB.
 pub fn pfc(interface: &str) -> io::Result<Option<Pfc>> {
     let answer = ask(
         NETLINK_ROUTE,
@@ -84,7 +87,8 @@ mod tests {
 
     #[test]
     fn the_structure_of_the_kernel_is_read() {
-        // cap 8, enabled 3 and 4, no MACsec bypass, padding, delay 0x1234, then two times eight counters.
+        // cap 8, enabled 3 and 4, no MACsec bypass, padding, delay 0x1234, then two times eight
+        // counters.
         let mut octets = vec![8, 0b0001_1000, 0, 0xff];
         octets.extend(0x1234u16.to_ne_bytes());
         octets.extend([0xff; 2]);

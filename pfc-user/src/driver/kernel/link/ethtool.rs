@@ -1,5 +1,6 @@
-//! What `ethtool` does, for an interface of the calling thread's namespace. Private counters of drivers are only to be had
-//! by the SIOCETHTOOL ioctl, so all of it goes that way. Layouts are those of linux/ethtool.h.
+//! The functions of `ethtool`, for an interface of the calling thread's namespace. Private counters
+//! of drivers are reached by the SIOCETHTOOL ioctl alone, so everything uses it. Layouts are those
+//! of linux/ethtool.h.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,7 +8,7 @@ use std::os::unix::net::UnixDatagram;
 
 use super::features;
 use crate::evidence::preflight::{Driver, Queues};
-use crate::nic::Feature;
+use crate::nic::{self, Feature};
 
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
@@ -21,7 +22,7 @@ const NAMES_OF_STATS: u32 = 1;
 /// `ETH_GSTRING_LEN`.
 const NAME_LEN: usize = 32;
 
-/// How the kernel is asked for a feature.
+/// Means of reading and setting a feature.
 enum Access {
     /// One bit of GFLAGS and SFLAGS.
     Flag(u32),
@@ -56,7 +57,7 @@ const fn access(feature: Feature) -> Access {
     }
 }
 
-/// Whether `feature` is on.
+/// Returns true if `feature` is on.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     match access(feature) {
         Access::Flag(bit) => Ok(value(interface, GFLAGS, 0)? & bit != 0),
@@ -67,7 +68,8 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     }
 }
 
-/// Sets `feature` on or off. The kernel may take it and yet leave a fixed feature as it was: read it back.
+/// Sets `feature` on or off. The kernel may take it and yet leave a fixed feature as it was: read
+/// it back.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<()> {
     match access(feature) {
         Access::Flag(bit) => {
@@ -92,10 +94,11 @@ pub fn driver(interface: &str) -> io::Result<String> {
     Ok(text(&info.octets()[4..36]))
 }
 
-/// What the driver says of itself and its device.
+/// Name, version and place of a driver and its device, as the driver reports them.
 pub fn identity(interface: &str) -> io::Result<Driver> {
     let info = driver_info(interface)?;
-    // struct ethtool_drvinfo: driver, version, firmware and bus of 32 octets each, behind the command.
+    // struct ethtool_drvinfo: driver, version, firmware and bus of 32 octets each, behind the
+    // command.
     let field = |at: usize| text(&info.octets()[at..at + 32]);
     Ok(Driver {
         name: field(4),
@@ -127,8 +130,7 @@ fn read_queues(channels: &Request) -> Queues {
 /// virtio_net then adds a pair for each CPU, where its device has them, and may receive on them
 /// too.
 pub fn receive_queues(interface: &str) -> Option<u32> {
-    // Who writes to a tun or tap runs what is done for its frames, however many do.
-    if driver(interface).ok()? == "tun" {
+    if !nic::polls_queues(&driver(interface).ok()?) {
         return None;
     }
     Some(queues(interface).ok()?.rx)
@@ -157,7 +159,8 @@ pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    // The kernel writes as many as there are by then: a change of the queues in between must find room.
+    // The kernel writes as many as there are by then: a change of the queues in between must find
+    // room.
     let room = 2 * count + 4096;
     let mut names = Request::new(GSTRINGS, 12 + room * NAME_LEN);
     names.set_word(4, NAMES_OF_STATS);
@@ -167,7 +170,8 @@ pub fn counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     let (names_found, values_found) = (names.word(8), values.word(4));
     if names_found != values_found {
         return Err(io::Error::other(format!(
-            "{interface} changed its counters from {names_found} to {values_found} while they were read"
+            "{interface} changed its counters from {names_found} to {values_found} while they \
+             were read"
         )));
     }
     let names = names.octets()[12..].chunks_exact(NAME_LEN).map(text);
@@ -228,7 +232,8 @@ impl Request {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
-        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is a value.
+        // SAFETY: all fields of ifreq are integers, arrays of such and pointers, for which zero is
+        // a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name) {
             *to = *from as libc::c_char;
@@ -236,8 +241,8 @@ impl Request {
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // Any socket will do; the namespace is the one that it was made in.
         let socket = UnixDatagram::unbound()?;
-        // SAFETY: the kernel reads and writes no more than the command's structure, for which every caller has made
-        // `self.0` long enough; ifreq and buffer outlive the call.
+        // SAFETY: the kernel reads and writes no more than the command's structure, for which every
+        // caller has made `self.0` long enough; ifreq and buffer outlive the call.
         let result =
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
         if result < 0 {

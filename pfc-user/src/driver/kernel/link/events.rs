@@ -1,4 +1,4 @@
-//! What becomes of links while somebody looks: the kernel tells of each change.
+//! Events of links: the kernel announces each change.
 
 use std::io;
 
@@ -29,7 +29,8 @@ pub enum LinkEvent {
     Missed,
 }
 
-/// The events of the calling thread's network namespace from now on. To be called in a tokio runtime, which serves the socket.
+/// The events of the calling thread's network namespace from now on. To be called in a tokio
+/// runtime, which serves the socket.
 pub fn events() -> io::Result<impl Stream<Item = LinkEvent>> {
     let (connection, _, messages) = new_multicast_connection(&[MulticastGroup::Link])?;
     tokio::spawn(connection);

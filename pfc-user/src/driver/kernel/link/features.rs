@@ -1,4 +1,5 @@
-//! Features of an interface by the kernel's names: ETHTOOL_GFEATURES and ETHTOOL_SFEATURES (linux/ethtool.h).
+//! Features of an interface by the kernel's names: ETHTOOL_GFEATURES and ETHTOOL_SFEATURES
+//! (linux/ethtool.h).
 
 use std::io;
 
@@ -12,9 +13,10 @@ const SFEATURES: u32 = 0x3b;
 /// `ETH_SS_FEATURES`.
 const NAMES_OF_FEATURES: u32 = 4;
 const NAME_LEN: usize = 32;
-/// Octets of a block of 32 features: what can be changed, what is asked for, what is on, what never changes.
+/// Octets of a block of 32 features: what can be changed, what is asked for, what is on, what never
+/// changes.
 const BLOCK: usize = 16;
-/// Where the blocks begin: behind command and size.
+/// Offset of the blocks: behind command and size.
 const BLOCKS: usize = 8;
 
 /// Every feature that the kernel knows, with its state.
@@ -40,7 +42,7 @@ pub(super) fn read(interface: &str) -> io::Result<Vec<FeatureFact>> {
         .collect())
 }
 
-/// Asks for the feature to be on or off; the kernel may leave a fixed one as it was.
+/// Requests the feature on or off; the kernel may leave a fixed one as it was.
 pub(super) fn set(interface: &str, name: &str, on: bool) -> io::Result<()> {
     let names = names(interface)?;
     let index = names

@@ -1,16 +1,17 @@
-//! The counters that a port's driver and MAC have of PAUSE/PFC frames: who reads them, live or recorded, and the log of a repetition.
+//! Counters of PAUSE/PFC frames that a port's driver and MAC keep: their readers, live or recorded,
+//! and the log of a repetition.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::{LinkError, dcb, ethtool, pause};
 use crate::driver::kernel::netns::Namespace;
 use crate::evidence::mac::{self, MacCounter, MacReading, MacReport};
 use crate::nic;
-use pfc_ebpf::units::Nanos;
 
-/// Who reads the counters of a port.
+/// Reads the counters of a port.
 pub trait MacReader {
     /// All of them, now.
     fn read(&mut self) -> Result<MacReading, LinkError>;
@@ -75,12 +76,12 @@ impl MacReader for Recorded {
     }
 }
 
-/// How counters of a port were shown to count at all: it holds for the rest of the run.
+/// Proof that counters of a port count at all: it holds for the rest of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
-    /// PFC setting of the port meanwhile: with another one it holds no more.
+    /// PFC setting of the port at that time: with another one the proof holds no more.
     enabled: Option<u8>,
-    /// How, by the counter's name.
+    /// Proof by the counter's name.
     shown: BTreeMap<String, String>,
 }
 
@@ -149,12 +150,13 @@ impl MacLog {
         Self { reader, report }
     }
 
-    /// How old the counts may be that are read.
+    /// Age that the counts may have when they are read.
     pub fn lag(&self) -> Nanos {
         self.report.lag
     }
 
-    /// Reads all counters; `before` is what begins now. What cannot be read makes the log useless, and nothing else.
+    /// Reads all counters; `before` is what begins now. What cannot be read makes the log useless,
+    /// and nothing else.
     pub fn read(&mut self, before: &str, now: Nanos) {
         if self.report.error.is_some() {
             return;
@@ -194,7 +196,8 @@ impl MacLog {
         });
     }
 
-    /// The readings; counters that rose are alive from now on, `during` which they did.
+    /// Returns the readings. Counters that rose count as alive from now on; `during` names the
+    /// step.
     pub fn finish(self, during: &str, alive: &mut Alive) -> MacReport {
         for (counter, _) in rises(&self.report) {
             alive.note(

@@ -1,4 +1,4 @@
-//! What an interface can do with XDP: the kernel's `netdev` family (Linux 6.3 and newer).
+//! XDP features of an interface: the kernel's `netdev` family (Linux 6.3 and newer).
 
 use std::io;
 
@@ -18,7 +18,8 @@ impl Family for Netdev {
     const NAME: &'static str = "netdev";
 }
 
-/// The features of the interface with that index in the calling thread's namespace. `ENOENT` on kernels before 6.3.
+/// The features of the interface with that index in the calling thread's namespace. `ENOENT` on
+/// kernels before 6.3.
 pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
     let answer = query::<Netdev>(CMD_DEV_GET, attribute(A_DEV_IFINDEX, &index.to_ne_bytes()))?;
     find_u64(&answer, A_DEV_XDP_FEATURES)
@@ -26,8 +27,9 @@ pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
         .ok_or_else(|| io::Error::other("netdev: the answer has no XDP features"))
 }
 
-/// Whether the interface with that index in the calling thread's network namespace takes frames of XDP; `None` where the kernel
-/// does not tell. A veth does where its other end has a program or GRO.
+/// Returns true if the interface with that index in the calling thread's network namespace takes
+/// frames of XDP; `None` where the kernel does not tell. A veth does where its other end has a
+/// program or GRO.
 pub fn takes_frames(index: u32) -> io::Result<Option<bool>> {
     match xdp_features(index) {
         Ok(features) => Ok(Some(features.has(XdpFeatures::NDO_XMIT))),

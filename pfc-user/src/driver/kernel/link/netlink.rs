@@ -1,4 +1,5 @@
-//! One question, one answer: netlink requests beyond rtnetlink's, from the calling thread's network namespace.
+//! One question, one answer: netlink requests beyond rtnetlink's, from the calling thread's network
+//! namespace.
 
 use std::fmt::Debug;
 use std::io;

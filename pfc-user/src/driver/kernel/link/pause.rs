@@ -1,4 +1,5 @@
-//! PAUSE (802.3x) settings and the standard counters of MAC control frames: ethtool's netlink family.
+//! PAUSE (802.3x) settings and the standard counters of MAC control frames: ethtool's netlink
+//! family.
 
 use std::io;
 
@@ -49,7 +50,8 @@ fn header(kind: u16, interface: &str, flags: u32) -> Vec<u8> {
     attribute(kind | NESTED, &value)
 }
 
-/// The settings of `interface`, with aPAUSEMACCtrlFrames where the driver counts them. `EOPNOTSUPP` where it has no such settings.
+/// The settings of `interface`, with aPAUSEMACCtrlFrames where the driver counts them. `EOPNOTSUPP`
+/// where it has no such settings.
 pub fn pause(interface: &str) -> io::Result<Pause> {
     Ok(read_pause(&query::<Ethtool>(
         MSG_PAUSE_GET,

@@ -10,8 +10,8 @@ use crate::driver::bpf;
 use crate::evidence::preflight::Facts;
 use crate::nic;
 
-/// The facts about `interface`. An error when it does not exist, or the namespace cannot be entered; what the driver does not tell is
-/// left open.
+/// The facts about `interface`. An error when it does not exist, or the namespace cannot be
+/// entered; what the driver does not tell is left open.
 pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkError> {
     let state = state(namespace, interface)?;
     let flags = find(namespace, interface)?.header.flags;
@@ -48,7 +48,8 @@ pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkErro
     Ok(facts)
 }
 
-/// RDMA devices of the PCI function, such as `mlx5_0`. The folders of PCI devices are the same in every network namespace.
+/// RDMA devices of the PCI function, such as `mlx5_0`. The folders of PCI devices are the same in
+/// every network namespace.
 fn rdma_devices(bus: &str) -> Vec<String> {
     if bus.is_empty() || bus.contains('/') {
         return Vec::new();

@@ -1,11 +1,12 @@
-//! Queueing disciplines: what they drop of what an interface was to send.
+//! Drops of an interface's queueing disciplines.
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
 use super::{LinkError, Namespace, find, netlink};
 
-/// The frames that each queueing discipline of `interface` has dropped on the way out since it was set up, by its kind and handle.
+/// The frames that each queueing discipline of `interface` has dropped on the way out since it was
+/// set up, by its kind and handle.
 ///
 /// Only those directly at the interface: they count what those below them drop as well.
 pub fn queue_drops(

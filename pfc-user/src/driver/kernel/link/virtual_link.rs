@@ -15,7 +15,7 @@ const CARRIER: Duration = Duration::from_secs(5);
 /// One end of a pair.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// Where it is to be.
+    /// Its namespace.
     pub namespace: &'a Namespace,
     /// Its name.
     pub name: &'a str,
@@ -23,8 +23,9 @@ pub struct End<'a> {
     pub mac: [u8; 6],
 }
 
-/// Makes a veth pair that carries frames as they are and none of the kernel's own: no IPv6, no ARP, no offload that merges
-/// frames or takes VLAN tags out of them. Returns when frames can pass. `mtu` in octets.
+/// Makes a veth pair that carries frames as they are and none of the kernel's own: no IPv6, no ARP,
+/// no offload that merges frames or takes VLAN tags out of them. Returns when frames can pass.
+/// `mtu` in octets.
 pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
     let peer = LinkUnspec::new_with_name(b.name)
         .address(b.mac.to_vec())
@@ -71,8 +72,9 @@ pub fn create_veth(a: End, b: End, mtu: u32) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// Makes a Linux bridge over `ports` in their namespace: a device that knows nothing of PFC. No STP, no multicast snooping, no
-/// VLAN filtering (off by default; not all kernels know the option). Returns when it forwards.
+/// Makes a Linux bridge over `ports` in their namespace: a device that knows nothing of PFC. No
+/// STP, no multicast snooping, no VLAN filtering (off by default; not all kernels know the option).
+/// Returns when it forwards.
 pub fn create_bridge(namespace: &Namespace, name: &str, ports: &[&str]) -> Result<(), LinkError> {
     let bridge = LinkBridge::new(name)
         .down()

@@ -1,18 +1,17 @@
-//! What was sent, over all bursts: read from the program's maps when a burst is over.
+//! The account of all bursts: read from the program's maps when a burst is over.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pfc_ebpf::abi::generate::{Span, batch};
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 use super::super::{Burst, NOT_TAKEN, Sent, TrafficError, TrafficPlan};
 use super::prepared::Prepared;
 use crate::driver::bpf::Generator;
 use crate::evidence::pfc::{FlowSent, SenderReport, Withheld};
 use crate::pacing::history::History;
-use pfc_ebpf::units::Nanos;
 
 /// The account of all bursts so far.
 pub struct Ledger {
@@ -54,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// What a worker adds to while the program runs (see [`take_spans`]).
+    /// The history to which a worker adds while the program runs (see [`take_spans`]).
     pub fn history(&self) -> Arc<Mutex<History>> {
         self.history.clone()
     }
@@ -82,7 +81,8 @@ impl Ledger {
         let (mut largest, mut after_xoff, mut lost) = (0, [0; Priority::COUNT], 0);
         for share in &prepared.shares {
             let worker = generator.workers.get(share.cpu);
-            // Each worker's largest may have been at another time: together they are an upper bound.
+            // Each worker's largest may have been at another time: together they are an upper
+            // bound.
             largest += worker.excess.largest(self.line_rate.bits_per_second());
             add(&mut after_xoff, &worker.overrun_largest);
             add(&mut self.offered[worker.window as usize], &worker.offered);

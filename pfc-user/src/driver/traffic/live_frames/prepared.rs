@@ -5,13 +5,12 @@ use pfc_ebpf::abi::generate::{
 };
 use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
 use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
-use pfc_ebpf::units::LineRate;
+use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::super::{Burst, TrafficError, TrafficPlan};
 use crate::driver::bpf::Generator;
 use crate::pacing::pacer::{Paced, max_lateness};
 use crate::test_frame::FrameTemplate;
-use pfc_ebpf::units::Nanos;
 
 /// All that does not change from burst to burst.
 pub struct Prepared {
@@ -41,11 +40,12 @@ pub struct Share {
     pub batch: u32,
 }
 
-/// Frames a second up to which a core has the time for short batches, which cost it a seventh of its rate.
+/// Frames a second up to which a core has the time for short batches, which cost it a seventh of
+/// its rate.
 const LEAVES_TIME: u64 = 3_000_000;
 
-/// Runs in a batch for so many frames a second: no more than the rate needs, for in a batch no other thread gets the CPU, the storm's
-/// neither.
+/// Runs in a batch for so many frames a second: no more than the rate needs, for in a batch no
+/// other thread gets the CPU, the storm's neither.
 fn batch(frames: u64) -> u32 {
     if frames <= LEAVES_TIME {
         SHORT_BATCH
@@ -226,8 +226,9 @@ impl PreparedFlow {
     }
 }
 
-/// Octets that a frame of the program has before it is cut to the flow's length: as many as the longest, but where a header of one
-/// flow would leave traces in a shorter one of another, as many as the program writes in any case.
+/// Octets that a frame of the program has before it is cut to the flow's length: as many as the
+/// longest, but where a header of one flow would leave traces in a shorter one of another, as many
+/// as the program writes in any case.
 fn room<'t>(templates: impl Iterator<Item = &'t FrameTemplate> + Clone) -> usize {
     let longest = templates
         .clone()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 
 use pfc_ebpf::abi::generate::BATCH;
+use pfc_ebpf::units::Nanos;
 
 use super::super::{Burst, TrafficError};
 use super::ledger::take_spans;
@@ -13,15 +14,14 @@ use crate::driver::bpf::Generator;
 use crate::driver::kernel::packet::PacketError;
 use crate::driver::kernel::{clock, realtime};
 use crate::pacing::history::History;
-use pfc_ebpf::units::Nanos;
 
-/// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How soon a burst ends by order,
-/// and how often the records of the program are taken.
+/// Runs of the program in a system call: some ten milliseconds of sending, or three of waiting. How
+/// soon a burst ends by order, and how often the records of the program are taken.
 const RUNS: u32 = 2048 * BATCH;
 /// From the end of sleep to the burst.
 const WAKE: Nanos = 200_000;
 
-/// What a worker needs.
+/// The task of a worker, with all that it needs.
 pub struct Job {
     pub generator: Arc<Generator>,
     pub interface: String,
@@ -91,7 +91,8 @@ impl Worker {
     }
 }
 
-/// Tells a burst's end, also where the thread panics: the others would be waited for, and this one for ever.
+/// Tells a burst's end, also where the thread panics: the others would be waited for, and this one
+/// for ever.
 struct End<'a> {
     outbox: &'a Sender<Result<(), TrafficError>>,
     result: Result<(), TrafficError>,
@@ -138,7 +139,7 @@ impl Job {
         }
     }
 
-    /// Why the kernel did not hand a frame to the device.
+    /// The reason why the kernel did not hand a frame to the device.
     fn refused(&self, error: u64) -> PacketError {
         let interface = self.interface.clone();
         match error as i32 {

@@ -6,7 +6,8 @@ use crate::pacing::storm::schedule::Schedule;
 const US: Nanos = 1000;
 const PAUSE: Nanos = 300 * US;
 const INTERVAL: Nanos = 100 * US;
-/// The longest that a sender which does not stall wakes up late, that a frame takes, and that it takes to be noted.
+/// The longest that a sender which does not stall wakes up late, that a frame takes, and that it
+/// takes to be noted.
 const LATE: Nanos = 8 * US;
 const SEND: Nanos = 5 * US;
 const NOTE: Nanos = 3 * US;
@@ -185,8 +186,8 @@ struct Frame {
 
 type Stalls<'s> = &'s [(Nanos, Nanos)];
 
-/// Runs a sender for each of `stalls`, the times in which it does not run, from 1 ms to `end`. The account, and the true times
-/// of departure in their order.
+/// Runs a sender for each of `stalls`, the times in which it does not run, from 1 ms to `end`. The
+/// account, and the true times of departure in their order.
 fn storm(stalls: &[Stalls], end: Nanos, numbers: &mut Numbers) -> (StormReport, Vec<Nanos>) {
     let mut frames = Vec::new();
     for (sender, stalls) in stalls.iter().enumerate() {

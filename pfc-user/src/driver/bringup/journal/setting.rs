@@ -1,0 +1,92 @@
+//! A NIC's setting as it was before a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::kernel::link::{self, Feature, LinkError};
+use crate::driver::kernel::netns::{Namespace, NamespaceError};
+
+/// A setting of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Setting {
+    /// Name of the namespace in /run/netns, if it has one.
+    pub(super) namespace: Option<String>,
+    /// Number of the namespace: names come again.
+    pub(super) inode: u64,
+    pub(super) interface: String,
+    pub(super) feature: Feature,
+    pub(super) was: bool,
+}
+
+/// Place of a setting's interface, as seen from this process.
+pub(super) enum Reach {
+    /// In this namespace.
+    Here(Namespace),
+    /// Its namespace is gone.
+    Gone,
+    /// In a namespace without a name that is not this one.
+    Elsewhere,
+}
+
+impl Setting {
+    pub(super) fn new(
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        was: bool,
+    ) -> Result<Self, NamespaceError> {
+        let name = namespace.name().map(str::to_owned);
+        Ok(Self {
+            namespace: name,
+            inode: namespace.inode()?,
+            interface: interface.to_owned(),
+            feature,
+            was,
+        })
+    }
+
+    pub(super) fn file_name(&self) -> String {
+        format!("{}-{}-{}", self.inode, self.interface, self.feature.name())
+    }
+
+    pub(super) fn reach(&self) -> Result<Reach, NamespaceError> {
+        let namespace = match &self.namespace {
+            None => Namespace::current()?,
+            Some(name) => match Namespace::named(name) {
+                Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
+                other => other?,
+            },
+        };
+        Ok(match namespace.inode()? == self.inode {
+            true => Reach::Here(namespace),
+            false if self.namespace.is_some() => Reach::Gone,
+            false => Reach::Elsewhere,
+        })
+    }
+
+    pub(super) fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
+        link::state(namespace, &self.interface)?;
+        let set = link::set_feature(namespace, &self.interface, self.feature, self.was);
+        if self.comes_back(&set) { Ok(()) } else { set }
+    }
+}
+
+impl Setting {
+    /// True if the feature comes back by itself: the kernel has noted that it is wanted, and
+    /// drivers hold offloads that merge frames off only while a program is attached.
+    pub(super) fn comes_back(&self, set: &Result<(), LinkError>) -> bool {
+        let merging = self.was && Feature::MERGING.contains(&self.feature);
+        merging && matches!(set, Err(LinkError::Fixed { .. }))
+    }
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = if self.was { "on" } else { "off" };
+        write!(
+            f,
+            "{}: {} is {value} again",
+            self.interface,
+            self.feature.name()
+        )
+    }
+}

@@ -1,0 +1,77 @@
+//! Entries of this process and of others.
+
+use super::*;
+
+#[test]
+fn entries_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let setting = Setting {
+        namespace: None,
+        inode: 1,
+        interface: "eth0".into(),
+        feature: Feature::RxVlan,
+        was: true,
+    };
+    let path = write(&journal, "x", What::Setting(setting), false).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&journal), mode(&path)), (0o700, 0o600));
+}
+
+#[test]
+fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
+    let comes_back = |feature, was, set: Result<(), LinkError>| {
+        let setting = Setting {
+            namespace: None,
+            inode: 1,
+            interface: "eth0".into(),
+            feature,
+            was,
+        };
+        setting.comes_back(&set)
+    };
+    let held = |feature: Feature| LinkError::Fixed {
+        interface: "eth0".into(),
+        feature: feature.name(),
+        wanted: true,
+    };
+    for feature in Feature::MERGING {
+        assert!(comes_back(feature, true, Err(held(feature))));
+        assert!(!comes_back(feature, false, Err(held(feature))));
+        let gone = io::Error::from_raw_os_error(libc::EIO);
+        let failed = LinkError::System {
+            what: String::new(),
+            source: gone,
+        };
+        assert!(!comes_back(feature, true, Err(failed)));
+    }
+    // No program makes a driver hold this one.
+    assert!(!comes_back(
+        Feature::RxVlan,
+        true,
+        Err(held(Feature::RxVlan))
+    ));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(
+        Journal::at(folder.path().join("none")).recover().unwrap(),
+        Vec::<String>::new()
+    );
+    fs::write(folder.path().join("1-2-eth0.json"), "{").unwrap();
+    let notes = Journal::at(folder.path()).recover().unwrap();
+    assert!(
+        matches!(
+            &notes[..],
+            [note] if note.contains("1-2-eth0.json") && note.contains("NOT put back")
+        ),
+        "{notes:?}"
+    );
+    assert_eq!(
+        Journal::at(folder.path()).undo_kept().unwrap(),
+        (notes, false)
+    );
+}
