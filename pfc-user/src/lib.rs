@@ -13,6 +13,7 @@
 //! - [`plan`] is plain data: what each repetition is to do, made before anything is sent.
 //! - [`run`] is the only loop: it brings up the testbed and lets each case drive its repetitions.
 //! - [`driver`] is the only contact with kernel and devices: XDP programs, senders, storm, links, namespaces.
+//! - [`fault`] names the faults of the simulated devices, one row each.
 //! - [`dut`] has the simulated devices: models without I/O, and the processes that put them on ports.
 //! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
 //!   evidence gives the same verdicts again.

@@ -2,109 +2,98 @@
 
 use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, SwitchInfo};
 use ib_mad::mad::Method;
+use ib_mad::smp::Smp;
 
-use super::decoded::{Asked, View};
+use super::decoded::{Asked, Stray, View};
 use crate::case::Figure;
 use crate::cases::finding::ms;
 use crate::evidence::mad::Purpose;
-use crate::mad::m_key::Protection;
+use crate::plan::Nanos;
+
+/// Name and value of a figure.
+type Named = (&'static str, String);
 
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut tell = |name: &str, value: String| {
-        figures.push(Figure {
-            repetition: view.e.plan.name.clone(),
-            name: name.into(),
-            value,
-        });
+    let mut named = surroundings(view);
+    named.extend(found(view));
+    named.extend(exchanges(view));
+    named.extend(others(view));
+    let figure = |(name, value): Named| Figure {
+        repetition: view.e.plan.name.clone(),
+        name: name.into(),
+        value,
     };
-    tell(
-        "transport",
-        format!("{}, {}", view.e.transport, view.e.plan.route),
-    );
+    named.into_iter().map(figure).collect()
+}
+
+/// The way to the DUT, and the longest time of an answer.
+fn surroundings(view: &View<'_>) -> Vec<Named> {
+    let way = format!("{}, {}", view.e.transport, view.e.plan.route);
+    let mut named = vec![("transport", way)];
     if !view.e.shows_unmatched {
-        tell(
-            "not visible",
-            "answers that match no request under way".into(),
-        );
+        let unseen = "answers that match no request under way";
+        named.push(("not visible", unseen.into()));
     }
     if let Some(port) = view.port() {
-        tell(
-            "time-out",
-            format!(
-                "{:.3?} (RespTimeValue {}, SubnetTimeOut {})",
-                view.answer_time(),
-                port.response_time_value(),
-                port.subnet_timeout()
-            ),
+        let times = format!(
+            "{:.3?} (RespTimeValue {}, SubnetTimeOut {})",
+            view.answer_time(),
+            port.response_time_value(),
+            port.subnet_timeout()
         );
-        tell(
-            "found",
-            format!(
-                "{}, violations {}",
-                Protection::of(&port),
-                port.m_key_violations()
-            ),
-        );
+        named.push(("time-out", times));
     }
-    if let Some(original) = view
-        .e
-        .original
-        .filter(|original| Some(*original) != view.found())
-    {
-        tell("found by an earlier repetition", original.to_string());
+    named
+}
+
+/// The DUT as it was found.
+fn found(view: &View<'_>) -> Vec<Named> {
+    let mut named = Vec::new();
+    if let Some(port) = view.port() {
+        let violations = port.m_key_violations();
+        let found = format!("{}, violations {violations}", Protection::of(&port));
+        named.push(("found", found));
     }
-    if let Some(set) = view
-        .asking(Purpose::KeySet)
-        .and_then(|asking| asking.last().port())
-    {
-        tell("answer to the Set", Protection::of(&set).to_string());
+    let original = view.e.original;
+    if let Some(original) = original.filter(|original| Some(*original) != view.found()) {
+        named.push(("found by an earlier repetition", original.to_string()));
+    }
+    let set = view.asking(Purpose::KeySet);
+    if let Some(set) = set.and_then(|asking| asking.last().port()) {
+        named.push(("answer to the Set", Protection::of(&set).to_string()));
     }
     if let Some(node) = view.attribute::<NodeInfo>(Purpose::NodeInfo) {
-        tell(
-            "NodeInfo",
-            format!(
-                "{:?}, {} ports, GUID {:#018x}",
-                node.node_type(),
-                node.num_ports(),
-                node.node_guid()
-            ),
+        let info = format!(
+            "{:?}, {} ports, GUID {:#018x}",
+            node.node_type(),
+            node.num_ports(),
+            node.node_guid()
         );
+        named.push(("NodeInfo", info));
     }
     if let Some(switch) = view.attribute::<SwitchInfo>(Purpose::SwitchInfo) {
-        tell(
-            "SwitchInfo",
-            format!(
-                "LinearFDBCap {}, RandomFDBCap {}",
-                switch.linear_fdb_cap(),
-                switch.random_fdb_cap()
-            ),
+        let info = format!(
+            "LinearFDBCap {}, RandomFDBCap {}",
+            switch.linear_fdb_cap(),
+            switch.random_fdb_cap()
         );
+        named.push(("SwitchInfo", info));
     }
-    tell("requests", requests(view));
+    named
+}
+
+/// Requests and answers.
+fn exchanges(view: &View<'_>) -> Vec<Named> {
+    let mut named = vec![("requests", requests(view))];
     let slowest = view.asked.iter().filter_map(Asked::took).max();
-    if let Some(slowest) = slowest {
-        tell("slowest answer", ms(slowest));
+    named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
+    named.extend(set_data(view).map(|data| ("data of the Sets", data)));
+    let attempts = view.asked.iter().map(|asked| asked.attempt).max();
+    if let Some(attempts @ 2..) = attempts {
+        let why = format!("{attempts}, as the violations stayed 0");
+        named.push(("attempts", why));
     }
-    if let Some(data) = set_data(view) {
-        tell("data of the Sets", data);
-    }
-    let attempts = view
-        .asked
-        .iter()
-        .map(|asked| asked.attempt)
-        .max()
-        .unwrap_or(1);
-    if attempts > 1 {
-        tell(
-            "attempts",
-            format!("{attempts}, as the violations stayed 0"),
-        );
-    }
-    for (name, value) in others(view) {
-        tell(name, value);
-    }
-    figures
+    named
 }
 
 fn requests(view: &View<'_>) -> String {
@@ -138,7 +127,7 @@ fn requests(view: &View<'_>) -> String {
 fn set_data(view: &View<'_>) -> Option<String> {
     let askings = view.askings(Purpose::SetBlock);
     let first = askings.first()?;
-    let returned = |smp: &ib_mad::smp::Smp| match () {
+    let returned = |smp: &Smp| match () {
         () if smp.data() == first.last().request.data() => "as sent",
         () if smp.data().iter().all(|octet| *octet == 0) => "zero",
         () => "other",
@@ -160,15 +149,48 @@ fn set_data(view: &View<'_>) -> Option<String> {
 }
 
 /// Packets of others, and those that the DUT sent of its own accord.
-fn others(view: &View<'_>) -> Vec<(&'static str, String)> {
+fn others(view: &View<'_>) -> Vec<Named> {
+    let mut figures = traps(view);
+    let foreign: Vec<_> = smps(view)
+        .filter(|(_, smp)| smp.method() != Method::TRAP)
+        .collect();
+    let foreign: Vec<_> = foreign
+        .into_iter()
+        .filter(|(_, smp)| {
+            view.asked
+                .iter()
+                .all(|asked| asked.request.tid().0 as u32 != smp.tid().0 as u32)
+        })
+        .collect();
+    if let Some((at, first)) = foreign.first() {
+        let first = format!("{}({}) at {}", first.method(), first.attribute(), ms(*at));
+        figures.push((
+            "SMPs that are not the tester's affair",
+            format!("{}, the first {first}", foreign.len()),
+        ));
+    }
+    let malformed = view
+        .strays
+        .iter()
+        .filter(|stray| stray.smp.is_none())
+        .count();
+    if malformed > 0 {
+        figures.push(("packets that are no SMP", malformed.to_string()));
+    }
+    figures
+}
+
+/// Whole packets that answered no request under way, each with its time.
+fn smps<'v>(view: &'v View<'_>) -> impl Iterator<Item = (Nanos, &'v Smp)> {
+    let smp = |stray: &'v Stray<'_>| Some((stray.at, stray.smp.as_ref()?));
+    view.strays.iter().filter_map(smp)
+}
+
+/// Traps, that of a wrong M_Key apart.
+fn traps(view: &View<'_>) -> Vec<Named> {
     let mut figures = Vec::new();
-    let smps = || {
-        view.strays
-            .iter()
-            .filter_map(|stray| stray.smp.as_ref().map(|smp| (stray.at, smp)))
-    };
     let notices =
-        smps().filter(|(_, smp)| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
+        smps(view).filter(|(_, smp)| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
     let notices: Vec<_> = notices
         .map(|(at, smp)| (at, Notice::from_data(*smp.data())))
         .collect();
@@ -200,32 +222,6 @@ fn others(view: &View<'_>) -> Vec<(&'static str, String)> {
                 first.source()
             ),
         ));
-    }
-    let foreign: Vec<_> = smps()
-        .filter(|(_, smp)| smp.method() != Method::TRAP)
-        .collect();
-    let foreign: Vec<_> = foreign
-        .into_iter()
-        .filter(|(_, smp)| {
-            view.asked
-                .iter()
-                .all(|asked| asked.request.tid().0 as u32 != smp.tid().0 as u32)
-        })
-        .collect();
-    if let Some((at, first)) = foreign.first() {
-        let first = format!("{}({}) at {}", first.method(), first.attribute(), ms(*at));
-        figures.push((
-            "SMPs that are not the tester's affair",
-            format!("{}, the first {first}", foreign.len()),
-        ));
-    }
-    let malformed = view
-        .strays
-        .iter()
-        .filter(|stray| stray.smp.is_none())
-        .count();
-    if malformed > 0 {
-        figures.push(("packets that are no SMP", malformed.to_string()));
     }
     figures
 }
