@@ -10,7 +10,7 @@ use nix::sys::time::TimeSpec;
 
 use super::{ReceiveError, Time};
 
-/// Longest single wait; the system call cannot take any deadline.
+/// Longest single wait: the time-out of the system call is limited.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A clock, and a descriptor that ends waits early.

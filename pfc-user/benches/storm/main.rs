@@ -226,8 +226,8 @@ fn slice_of(report: &StormReport, pause: Nanos, seconds: f64, received: Option<N
     }
 }
 
-/// Attributes the gaps above the pause. With two senders, a gap belongs to the cause that delayed
-/// the less delayed one.
+/// Attributes the gaps above the pause. With two senders, a gap has the cause of the one with the
+/// weaker excuse.
 fn whose(report: &StormReport, pause: Nanos, placement: Placement, seen: &Seen) -> Whose {
     let mut whose = Whose::default();
     for gap in report.gaps.iter().filter(|gap| gap.length() > pause) {

@@ -364,7 +364,7 @@ impl VirtualBench<'_> {
             .then(|| "every frame is seen".to_owned());
         let now = self.now;
         let macs = self.macs.take().into_iter().flatten();
-        // The rx port's counters do not count as the case's.
+        // Only the tx port's counters are noted as alive for the case.
         let (name, mut other) = (&self.plan.name, Alive::default());
         let macs = macs
             .zip([alive, &mut other])

@@ -1,7 +1,7 @@
-"""READ responses of scapy's making, and what scapy reads of requests.
+"""READ responses made by scapy, and requests decoded by scapy.
 
-Without input it prints responses, a line each: name, whether they are right, octets. Each line of input is a frame, of which it
-prints what it reads, and whether the ICRC is right.
+Without input it prints responses, one per line: name, "right" or "wrong", octets. Each line of
+input is a frame; for each it prints the decoded fields, and whether the ICRC is right.
 """
 
 import struct
@@ -18,7 +18,7 @@ DUT, TESTER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def icrc(packet):
-    """ICRC of an IP packet whose last four octets are the room for it: for IPv6, which scapy does not do itself."""
+    """ICRC of an IP packet whose last four octets are its place; scapy has none for IPv6."""
     masked = packet.copy()
     if IP in masked:
         masked[IP].tos, masked[IP].ttl, masked[IP].chksum = 0xff, 0xff, 0xffff
@@ -36,7 +36,7 @@ def response(ip, opcode=0x10, payload=b"", pad=0, **bth):
     frame = head / BTH(**fields) / AETH(syndrome=0x1f, msn=1) / Raw(payload + b"\0" * pad)
     if IP in frame:
         return bytes(frame)
-    # scapy puts a 0 for a checksum of 0 only where it is told.
+    # scapy writes a checksum of 0 only if told so.
     frame[BTH].icrc = 0
     frame = Ether(bytes(frame))
     return bytes(frame)[:-4] + icrc(frame[IPv6])
@@ -50,7 +50,8 @@ def responses():
     full, short = bytes(range(256)), b"abcde"
     yield "v4-full", True, response(IP(**V4), payload=full)
     yield "v4-short", True, response(IP(**V4), payload=short, pad=3)
-    yield "v4-marked", True, response(IP(tos=0x6b, ttl=3, id=0x1234, flags="DF", **V4), payload=full, becn=1, fecn=1)
+    marked = IP(tos=0x6b, ttl=3, id=0x1234, flags="DF", **V4)
+    yield "v4-marked", True, response(marked, payload=full, becn=1, fecn=1)
     yield "v4-bad-icrc", False, response(IP(**V4), payload=full, icrc=0x01020304)
     yield "v4-fragment", False, response(IP(flags="MF", **V4), payload=full)
     yield "v4-version", False, response(IP(**V4), payload=full, version=1)
@@ -64,7 +65,8 @@ def read(frame):
     bth = frame[BTH]
     octets = bytes(bth.payload)
     if IP in frame:
-        right = IP(bytes(ip)).chksum == IP(bytes(ip.copy().__class__(**{**ip.fields, "chksum": None}) / b"")).chksum
+        summed = ip.copy().__class__(**{**ip.fields, "chksum": None})
+        right = IP(bytes(ip)).chksum == IP(bytes(summed / b"")).chksum
         again = frame.copy()
         again[BTH].icrc = None
         right_icrc = bytes(again)[-4:] == bytes(frame)[-4:]
@@ -73,8 +75,9 @@ def read(frame):
         right_icrc = icrc(ip) == bytes(frame)[-4:]
     address, r_key, length = struct.unpack(">QII", octets[:16])
     print(
-        f"{frame.dst} {frame.src} {ip.src} {ip.dst} {frame[UDP].dport} opcode={bth.opcode:#x} dqpn={bth.dqpn:#x} psn={bth.psn:#x} "
-        f"ackreq={bth.ackreq} pkey={bth.pkey:#x} va={address:#x} rkey={r_key:#x} dlen={length} rest={len(octets) - 16} "
+        f"{frame.dst} {frame.src} {ip.src} {ip.dst} {frame[UDP].dport} opcode={bth.opcode:#x} "
+        f"dqpn={bth.dqpn:#x} psn={bth.psn:#x} ackreq={bth.ackreq} pkey={bth.pkey:#x} "
+        f"va={address:#x} rkey={r_key:#x} dlen={length} rest={len(octets) - 16} "
         f"checksum={right} icrc={right_icrc}"
     )
 

@@ -1,9 +1,12 @@
 """scapy's view of RoCEv2.
 
-`make N`: N frames with arbitrary headers, one a line: octets, then the ICRC as it stands on the wire, in hexadecimal.
-`read`: frames in hexadecimal on standard input, one a line; what is in each, one a line: fields as JSON.
+`make N`: prints N frames with arbitrary headers, one per line: octets, then the ICRC in the wire's
+octet order, in hexadecimal.
+`read`: reads frames in hexadecimal from standard input, one per line, and prints the fields of each
+as a line of JSON.
 
-scapy has no ICRC over IPv6: there it is made here of scapy's layers, with the fields that change on the way all ones.
+scapy computes no ICRC over IPv6. It is computed here from scapy's layers, with all ones in the
+fields that may change on the way.
 """
 
 import json
@@ -21,7 +24,7 @@ bind_layers(BTH, AETH, opcode=0x10)
 
 
 def icrc_v6(ip):
-    """Of an IPv6 packet whose lengths are filled in and whose last four octets are the place of the ICRC."""
+    """ICRC of an IPv6 packet with its lengths filled in and room for the ICRC at its end."""
     masked = IPv6(bytes(ip))
     masked.tc, masked.fl, masked.hlim, masked[UDP].chksum = 0xFF, 0xFFFFF, 0xFF, 0xFFFF
     masked[BTH].fecn, masked[BTH].becn, masked[BTH].resv6 = 1, 1, 0x3F
@@ -29,7 +32,7 @@ def icrc_v6(ip):
 
 
 def with_icrc(ethernet, ip):
-    """The frame, and its ICRC."""
+    """Returns the frame and its ICRC."""
     if isinstance(ip, IPv6):
         ip[BTH].icrc = 0
         octets = bytes(ip)
@@ -72,7 +75,8 @@ def make(count):
         else:
             addresses = [".".join(str(number(source, 8)) for _ in range(4)) for _ in range(2)]
             fields = {"tos": number(source, 8), "id": number(source, 16), "ttl": number(source, 8)}
-            fields["options"] = source.choice([[], [IPOption_Router_Alert()], [IPOption_NOP()] * 40])
+            options = [[], [IPOption_Router_Alert()], [IPOption_NOP()] * 40]
+            fields["options"] = source.choice(options)
             fields["flags"] = source.choice(["", "DF"])
             ethernet.lastlayer().type = 0x0800
             ip = IP(src=addresses[0], dst=addresses[1], **fields) / datagram
@@ -90,7 +94,8 @@ def read(octets):
     found["tags"] = []
     layer = frame.payload
     while isinstance(layer, (Dot1Q, Dot1AD)):
-        found["tags"].append([layer.underlayer.type, layer.prio << 13 | layer.id << 12 | layer.vlan])
+        control = layer.prio << 13 | layer.id << 12 | layer.vlan
+        found["tags"].append([layer.underlayer.type, control])
         layer = layer.payload
     if isinstance(layer, IPv6):
         found["ip"] = fields(layer, "version src dst tc fl nh hlim plen")
@@ -105,7 +110,8 @@ def read(octets):
         whole[BTH].icrc = None
         icrc = bytes(whole)[-4:]
     found["udp"] = fields(layer[UDP], "sport dport len chksum")
-    found["bth"] = fields(layer[BTH], "opcode solicited migreq padcount version pkey fecn becn resv6 dqpn ackreq resv7 psn")
+    names = "opcode solicited migreq padcount version pkey fecn becn resv6 dqpn ackreq resv7 psn"
+    found["bth"] = fields(layer[BTH], names)
     found["aeth"] = fields(layer[AETH], "syndrome msn")
     found["payload"] = bytes(layer[AETH].payload).hex()
     found["icrc"] = octets[-4:].hex()

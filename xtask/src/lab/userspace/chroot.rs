@@ -110,7 +110,8 @@ impl Chroot {
         )
     }
 
-    /// Copies name resolution, mirrors, certificates and cargo's registry from this machine.
+    /// Copies this machine's settings of name resolution, mirrors, certificates and cargo's
+    /// registry.
     fn connect(&self, apt: &Apt) -> io::Result<()> {
         let etc = self.folder.join("etc");
         fs::write(etc.join("apt/sources.list"), apt.sources.join("\n") + "\n")?;
