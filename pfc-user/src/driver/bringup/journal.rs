@@ -191,8 +191,8 @@ impl Journal {
         settings.map(words).collect()
     }
 
-    /// Puts back what [`Journal::keep`] changed; says what, in words, and whether that was all.
-    /// What belongs to a namespace without a name that is not this one stays noted.
+    /// Puts back the changes of [`Journal::keep`]; returns them in words, and true if that was all.
+    /// Changes in a namespace without a name that is not this one stay noted.
     pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
         let (mut done, mut all) = (Vec::new(), true);
         for path in self.entries()? {
