@@ -8,6 +8,7 @@ use super::decoded::{Asked, Stray, View};
 use crate::case::Figure;
 use crate::cases::finding::ms;
 use crate::evidence::mad::Purpose;
+use crate::mad::m_key::Protection;
 use crate::plan::Nanos;
 
 /// Name and value of a figure.
