@@ -46,6 +46,8 @@ step "watch counts arbitrary frames as the host" /tools/watch differential:: --t
 step "responder on frames of the corpus" /tools/responder program:: --test-threads=1
 step "watch on veths" /tools/watch counting::root_pause clsact::root_frames \
     --test-threads=1
+step "account tells of frames" /tools/xdp trace:: --test-threads=1
+step "watch tells of frames" /tools/watch trace:: --test-threads=1
 # Without tcx a killed `watch` leaves its filter, which the next one takes away.
 filters() { /tools/tc filter show dev v0 ingress | grep -c watch_tc; }
 a_killed_watch_is_cleared() {
