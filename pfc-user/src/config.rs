@@ -2,7 +2,7 @@
 
 mod address;
 pub mod arguments;
-mod checks;
+mod constraints;
 mod document;
 pub mod keys;
 mod plan;

@@ -1,34 +1,31 @@
 //! validator: an open conformance tester for lossless networks.
 //!
-//! Data flows one way:
+//! This crate is the machinery: it reads testbeds and plans, drives devices and writes files. The
+//! rules are in `validator_core`, whose modules are re-exported here; ARCHITECTURE.md has the whole
+//! picture. Data flows one way:
 //!
 //! ```text
-//! testbed and plan files -> config -> plan -> run -> evidence -> cases (judge) -> report
-//!                                             |  ^
-//!                                             v  |
-//!                                           driver <-> kernel, ports, device under test (dut, or a real one)
+//! testbed, plan -> config -> plan -> run -> evidence -> cases (judge) -> report
+//!                                     |  ^
+//!                                     v  |
+//!                           live -> driver <-> kernel, ports, device under test
 //! ```
 //!
-//! - [`config`] is the only reader of files; what it returns is typed and checked.
-//! - [`plan`] is plain data: what each repetition is to do, made before anything is sent.
-//! - [`run`] is the only loop: it brings up the testbed and lets each case drive its repetitions.
-//! - [`driver`] is the only contact with kernel and devices: XDP programs, senders, storm, links, namespaces.
-//! - [`fault`] names the faults of the simulated devices, one row each.
-//! - [`dut`] has the simulated devices: models without I/O, and the processes that put them on ports.
-//! - [`evidence`] is what a run measured, and all that a verdict rests on: [`cases::judge`] is a function of it alone, so that stored
-//!   evidence gives the same verdicts again.
-//! - [`watch`] is apart from that: it counts what passes ports that carry traffic already.
-//! - [`pacing`] says when frames leave, [`test_frame`] what a test frame is made of, and [`mad`] what holds
-//!   of management datagrams: all without I/O.
-//! - [`roce`] knows what a RoCEv2 packet is made of, without any I/O.
-//! - [`case`] has the vocabulary of verdicts, [`cases`] the cases; [`report`] writes results, one format a file.
+//! - [`config`] is the only reader of testbeds and plans; it returns typed, checked values.
+//! - [`run`] is the only loop: it brings up the testbed and has each repetition driven.
+//! - [`live`] drives the repetitions of each family on real devices.
+//! - [`driver`] is the only contact with kernel and devices: programs, senders, storms, links.
+//! - [`dut`] has the processes of the simulated devices, [`agent`] the verbs agent.
+//! - [`port_check`] is `validator check`; [`watch`] counts the traffic of ports in use.
+//!
+//! Of the rules, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict rests
+//! on, so that stored evidence gives the same verdicts again.
 
 pub use validator_core::{
     case, cases, evidence, fault, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
 };
 
 pub mod agent;
-pub mod check;
 pub mod cli;
 pub mod config;
 pub mod docs;
@@ -36,6 +33,7 @@ pub mod driver;
 pub mod dut;
 pub mod error_text;
 pub mod live;
+pub mod port_check;
 pub mod report;
 pub mod run;
 pub mod watch;

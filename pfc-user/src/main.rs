@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use validator::case::{CaseResult, Exit};
-use validator::check::{self, Depth};
 use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
+use validator::port_check::{self, Depth};
 use validator::report::{self, progress::Progress};
 use validator::{agent, cases, dut, error_text, run, watch};
 
@@ -84,14 +84,14 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     } else {
         Depth::Active
     };
-    let mut found = check::check(&testbed, depth)?;
+    let mut found = port_check::check(&testbed, depth)?;
     if args.fix {
-        let done = check::fix(&testbed, &found)?;
+        let done = port_check::fix(&testbed, &found)?;
         for line in &done {
             eprintln!("{line}");
         }
         if !done.is_empty() {
-            found = check::check(&testbed, depth)?;
+            found = port_check::check(&testbed, depth)?;
         }
     }
     let (record, mut out) = (testbed.record(), io::stdout().lock());

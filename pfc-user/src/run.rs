@@ -8,7 +8,6 @@ use pfc_ebpf::units::LineRate;
 use crate::case::{Case, Event};
 use crate::cases::pfc::planning::PortContext;
 use crate::cases::{self, PlannedCase, Task};
-use crate::check;
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
 use crate::driver::bringup::journal::Journal;
@@ -20,6 +19,7 @@ use crate::error_text::in_words;
 use crate::evidence::preflight::Preflight;
 use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
 use crate::live;
+use crate::port_check;
 use crate::report;
 
 /// A case with its repetitions planned.
@@ -170,9 +170,9 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     let pfc = match &config.testbed.pfc {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Pfc(..))) => {
             let laid = Ports::lay(testbed)?.traced(config.trace.as_ref())?;
-            found.ports = check::examine(&laid, testbed)?;
+            found.ports = port_check::examine(&laid, testbed)?;
             let testbed = laid.open(testbed, sizes(config, testbed))?;
-            check::note_tests(&mut found.ports, &testbed);
+            port_check::note_tests(&mut found.ports, &testbed);
             Some(testbed)
         }
         _ => None,
@@ -185,7 +185,7 @@ pub fn prepare<'c>(config: &'c Config, events: &mut dyn FnMut(Event)) -> Result<
     };
     let rc = match &config.testbed.rc {
         Some(testbed) if wants(|case| matches!(case, PlannedCase::Rc(..))) => {
-            found.ports.extend(check::rc_port(testbed)?);
+            found.ports.extend(port_check::rc_port(testbed)?);
             Some(RcPort::open(testbed)?)
         }
         _ => None,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
-use crate::config::checks::{faults, positive, priority_set};
+use crate::config::constraints::{faults, positive, priority_set};
 use crate::config::document::Document;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};

@@ -9,7 +9,7 @@ use ib_mad::smp::{Path, Route};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::config::ConfigError;
-use crate::config::checks::{faults, positive};
+use crate::config::constraints::{faults, positive};
 use crate::config::document::Document;
 use crate::plan::Nanos;
 use crate::quantity::Span;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Port, XdpMode};
 use crate::config::ConfigError;
-use crate::config::checks::faults;
+use crate::config::constraints::faults;
 use crate::config::document::Document;
 use crate::fault::requester::Fault;
 
@@ -80,6 +80,17 @@ enum Kind {
 
 /// The part in `table`, checked.
 pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, ConfigError> {
+    check_keys(document, &table)?;
+    Ok(RcTestbed {
+        address: address(document, &table)?,
+        xdp: table.xdp,
+        apm: table.apm,
+        dut: dut(document, table)?,
+    })
+}
+
+/// Refuses the keys of the other kind of DUT.
+fn check_keys(document: &Document, table: &Table) -> Result<(), ConfigError> {
     for (key, given, of) in [
         ("faults", table.faults.is_some(), Kind::Sim),
         ("args", table.args.is_some(), Kind::Sim),
@@ -95,14 +106,22 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
             ));
         }
     }
-    let missing =
-        |key: &str, what: &str| document.error(&format!("rc.{key}"), format!("missing: {what}"));
+    Ok(())
+}
+
+fn missing(document: &Document, key: &str, what: &str) -> ConfigError {
+    document.error(&format!("rc.{key}"), format!("missing: {what}"))
+}
+
+/// The tester's address.
+fn address(document: &Document, table: &Table) -> Result<IpAddr, ConfigError> {
     let address = match (table.address, table.dut) {
         (Some(address), _) => address,
         // RFC 2544 sets 198.18.0.0/15 aside for tests of network devices.
         (None, Kind::Sim) => Ipv4Addr::new(198, 18, 16, 1).into(),
         (None, Kind::Agent) => {
             return Err(missing(
+                document,
                 "address",
                 "say the tester's address on that port, such as address = \"198.18.16.1\"",
             ));
@@ -120,7 +139,11 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
             "the simulated requester's link has IPv4 addresses only; give one, or leave it out",
         ));
     }
-    let dut = match table.dut {
+    Ok(address)
+}
+
+fn dut(document: &Document, table: Table) -> Result<RcDut, ConfigError> {
+    Ok(match table.dut {
         Kind::Sim => RcDut::Sim {
             faults: faults(document, "rc.faults", &table.faults.unwrap_or_default())?,
             args: table.args.unwrap_or_default(),
@@ -128,25 +151,20 @@ pub(super) fn read(document: &Document, table: Table) -> Result<RcTestbed, Confi
         Kind::Agent => RcDut::Agent {
             agent: table.agent.ok_or_else(|| {
                 missing(
+                    document,
                     "agent",
-                    "say where `validator agent` listens, such as \
-                 agent = \"10.0.0.2:18515\"",
+                    "say where `validator agent` listens, such as agent = \"10.0.0.2:18515\"",
                 )
             })?,
             token_file: table.token_file,
             port: table.port.ok_or_else(|| {
                 missing(
+                    document,
                     "port",
                     "say which port the DUT's packets come in by, \
-                 such as port = { interface = \"eth1\" }",
+                     such as port = { interface = \"eth1\" }",
                 )
             })?,
         },
-    };
-    Ok(RcTestbed {
-        dut,
-        address,
-        xdp: table.xdp,
-        apm: table.apm,
     })
 }

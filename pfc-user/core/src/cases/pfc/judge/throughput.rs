@@ -310,90 +310,105 @@ pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
     finding
 }
 
+/// Name and value of a figure.
+type Named = (String, String);
+
 /// Informational figures of a repetition.
 pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut add = |name: &str, value: String| {
-        figures.push(Figure {
-            repetition: e.plan.name.clone(),
-            name: name.into(),
-            value,
-        });
+    let mut named = traffic_figures(e);
+    named.extend(storm_figures(e));
+    named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
+    named.extend(pfc_figures(e));
+    named.extend(accounting_figures(e));
+    let figure = |(name, value)| Figure {
+        repetition: e.plan.name.clone(),
+        name,
+        value,
+    };
+    named.into_iter().map(figure).collect()
+}
+
+/// Rates of the storm phase, and waits of the sender.
+fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
+    let mut named = Vec::new();
+    let link = e.limits.line_rate.bits_per_second() as f64;
+    let rate = |rate: f64| {
+        let share = 100.0 * rate / link;
+        format!("{:.1} Mbit/s, {share:.1} % of the link", rate / 1e6)
     };
     if let Some((offered, received)) = rates(e, 0) {
-        let link = e.limits.line_rate.bits_per_second() as f64;
-        add(
-            "offered in the storm phase",
-            format!(
-                "{:.1} Mbit/s, {:.1} % of the link",
-                offered / 1e6,
-                100.0 * offered / link
-            ),
-        );
-        add(
-            "received in the storm phase",
-            format!(
-                "{:.1} Mbit/s, {:.1} % of the link",
-                received / 1e6,
-                100.0 * received / link
-            ),
-        );
+        named.push(("offered in the storm phase".into(), rate(offered)));
+        named.push(("received in the storm phase".into(), rate(received)));
     }
     if let Some(worst) = worst_window(e) {
-        add(
-            "least received in 100 ms of the storm phase",
+        named.push((
+            "least received in 100 ms of the storm phase".into(),
             format!("{:.1} % of the link", 100.0 * worst),
-        );
+        ));
     }
     if e.sender.waits > 0 {
-        add(
-            "waits for room in the port's queue",
+        named.push((
+            "waits for room in the port's queue".into(),
             format!("{}; the frames left later", e.sender.waits),
-        );
+        ));
     }
-    if let Some(storm) = &e.storm {
-        let refused = if storm.errors > 0 {
-            format!(", refused {} times", storm.errors)
-        } else {
-            String::new()
-        };
-        add("storm frames", format!("{}{refused}", storm.frames));
-        add("storm sent by", storm.method.clone());
-        add("gaps of the storm", gaps(e, storm));
-    }
-    add("PAUSE/PFC from the DUT counted by", mac::figure(e));
-    for priority in Priority::all() {
+    named
+}
+
+fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
+    let Some(storm) = &e.storm else {
+        return Vec::new();
+    };
+    let refused = if storm.errors > 0 {
+        format!(", refused {} times", storm.errors)
+    } else {
+        String::new()
+    };
+    vec![
+        ("storm frames".into(), format!("{}{refused}", storm.frames)),
+        ("storm sent by".into(), storm.method.clone()),
+        ("gaps of the storm".into(), gaps(e, storm)),
+    ]
+}
+
+/// XOFF and XON of the DUT, by priority.
+fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
+    Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
-        if class.xoff + class.xon > 0 {
-            add(
-                &format!("PFC from the DUT, priority {priority}"),
+        (class.xoff + class.xon > 0).then(|| {
+            (
+                format!("PFC from the DUT, priority {priority}"),
                 format!("{} XOFF, {} XON", class.xoff, class.xon),
-            );
-        }
-    }
+            )
+        })
+    })
+}
+
+/// Sampling of the programs, and the largest latency without a storm.
+fn accounting_figures(e: &PfcEvidence) -> Vec<Named> {
+    let mut named = Vec::new();
     if e.counting.clock == Clock::Batched || e.counting.verify_every > 1 {
         let clock = if e.counting.clock == Clock::Batched {
             format!("for up to {BATCH} frames")
         } else {
             "for each frame".into()
         };
-        add(
-            "accounting at this rate",
+        named.push((
+            "accounting at this rate".into(),
             format!(
                 "one reading of the clock {clock}, UDP checksum of one frame in {}",
                 e.counting.verify_every
             ),
-        );
+        ));
     }
-    if let Some(worst) = e
+    let worst = e
         .received
         .iter()
         .filter(|received| received.phase == Phase::Baseline)
-        .max_by_key(|received| received.latency_max)
-    {
-        add("largest latency in the baseline", ms(worst.latency_max));
-    }
-    figures
+        .map(|received| received.latency_max)
+        .max();
+    named.extend(worst.map(|worst| ("largest latency in the baseline".into(), ms(worst))));
+    named
 }
 
 /// The gaps of the storm beside its pause time.

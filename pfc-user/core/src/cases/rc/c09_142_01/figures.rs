@@ -4,97 +4,102 @@ use crate::case::Figure;
 use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::FLUSHED;
+use crate::plan::Nanos;
 use crate::roce;
 
+/// Name and value of a figure.
+type Named = (String, String);
+
 pub(super) fn of(view: &View<'_>) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut tell = |name: &str, value: String| {
-        figures.push(Figure {
-            repetition: view.e.plan.name.clone(),
-            name: name.into(),
-            value,
-        });
+    let mut named = surroundings(view);
+    if let Some(test) = &view.test {
+        named.extend(times(view, test));
+        if test.packets().next().is_some() {
+            let icrcs: Vec<_> = test.packets().map(icrc).collect();
+            named.push(("ICRCs".into(), icrcs.join(", ")));
+        }
+        named.extend(flush(view));
+    }
+    let figure = |(name, value)| Figure {
+        repetition: view.e.plan.name.clone(),
+        name,
+        value,
     };
+    named.into_iter().map(figure).collect()
+}
+
+/// The DUT, the tester's port and the queue pairs.
+fn surroundings(view: &View<'_>) -> Vec<Named> {
     let device = &view.e.device;
     let apm = match device.apm {
         Some(true) => "supports",
         Some(false) => "does not support",
         None => "does not say whether it supports",
     };
-    tell(
-        "DUT",
-        format!(
-            "{} ({}), active MTU {}; {apm} Automatic Path Migration",
-            device.name, device.backend, device.active_mtu
-        ),
+    let dut = format!(
+        "{} ({}), active MTU {}; {apm} Automatic Path Migration",
+        device.name, device.backend, device.active_mtu
     );
-    tell("tester's port", view.e.port.clone());
+    let mut named = vec![
+        ("DUT".into(), dut),
+        ("tester's port".into(), view.e.port.clone()),
+    ];
     for (name, phase) in [("control", &view.control), ("test", &view.test)] {
         let Some(phase) = phase else { continue };
-        tell(&format!("queue pairs of the {name}"), ends(phase));
+        named.push((format!("queue pairs of the {name}"), ends(phase)));
         if phase.phase.foreign > 0 {
-            tell(
-                &format!("packets for another queue pair in the {name}"),
+            named.push((
+                format!("packets for another queue pair in the {name}"),
                 phase.phase.foreign.to_string(),
-            );
+            ));
         }
     }
-    let Some(test) = &view.test else {
-        return figures;
+    named
+}
+
+/// T_tr, and the times of the test beside it.
+fn times(view: &View<'_>, test: &PhaseView<'_>) -> Vec<Named> {
+    let Some(t_tr) = test.t_tr() else {
+        return Vec::new();
     };
-    if let Some(t_tr) = test.t_tr() {
-        tell("T_tr", ms(t_tr));
-        let intervals = test.intervals();
-        let shares = intervals.iter().map(|interval| {
-            format!(
-                "{} ({:.3} T_tr)",
-                ms(*interval),
-                *interval as f64 / t_tr as f64
-            )
-        });
-        if !intervals.is_empty() {
-            tell("intervals", shares.collect::<Vec<_>>().join(", "));
-        }
-        if let (Some(first), Some(last)) = (view.completions().first(), test.packets().last()) {
-            let after = first.time.saturating_sub(last.time);
-            tell(
-                "completion",
-                format!(
-                    "{} ({:.3} T_tr) after the last packet",
-                    ms(after),
-                    after as f64 / t_tr as f64
-                ),
-            );
-        }
+    let beside = |time: Nanos| format!("{} ({:.3} T_tr)", ms(time), time as f64 / t_tr as f64);
+    let mut named = vec![("T_tr".into(), ms(t_tr))];
+    let intervals = test.intervals();
+    if !intervals.is_empty() {
+        let all: Vec<_> = intervals.iter().map(|interval| beside(*interval)).collect();
+        named.push(("intervals".into(), all.join(", ")));
     }
-    if test.packets().next().is_some() {
-        tell(
-            "ICRCs",
-            test.packets().map(icrc).collect::<Vec<_>>().join(", "),
-        );
+    if let (Some(first), Some(last)) = (view.completions().first(), test.packets().last()) {
+        let after = beside(first.time.saturating_sub(last.time));
+        named.push((
+            "completion".into(),
+            format!("{after} after the last packet"),
+        ));
     }
-    if let Some(flush) = &view.e.flush {
-        let flushed = flush
-            .completions
-            .iter()
-            .find(|completion| completion.work_request == FLUSHED);
-        if let Some(flushed) = flushed {
-            tell(
-                "flush",
-                format!(
-                    "{} after the READ was posted",
-                    ms(flushed.time.saturating_sub(flush.posted))
-                ),
-            );
-        }
-        if !flush.packets.is_empty() {
-            tell(
-                "packets of the queue pair in error",
-                flush.packets.len().to_string(),
-            );
-        }
+    named
+}
+
+/// The READ that the queue pair in error has to flush.
+fn flush(view: &View<'_>) -> Vec<Named> {
+    let Some(flush) = &view.e.flush else {
+        return Vec::new();
+    };
+    let mut named = Vec::new();
+    let flushed = flush
+        .completions
+        .iter()
+        .find(|completion| completion.work_request == FLUSHED);
+    if let Some(flushed) = flushed {
+        let after = ms(flushed.time.saturating_sub(flush.posted));
+        named.push(("flush".into(), format!("{after} after the READ was posted")));
     }
-    figures
+    if !flush.packets.is_empty() {
+        named.push((
+            "packets of the queue pair in error".into(),
+            flush.packets.len().to_string(),
+        ));
+    }
+    named
 }
 
 fn ends(phase: &PhaseView<'_>) -> String {
