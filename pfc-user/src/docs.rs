@@ -29,8 +29,8 @@ fn checks() -> Result<String> {
     let list: Value = serde_json::from_str(&report::list::json(&cases::all())?)?;
     let mut page = NOTICE.to_owned()
         + "# Every check\n\n\
-           `validator list` prints the same. A check with (+) goes beyond its document. *Needs* names \
-           the [preconditions](../verdicts.md), *after* the checks without whose pass this one is \
+           `validator list` prints the same. A check with (+) goes beyond its document. *Needs* \
+           names the [preconditions](../verdicts.md), *after* the checks without whose pass this one is \
            `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it fail.\n";
     for case in array(&list, "cases")? {
         page += &format!("\n## {}\n\n", text(case, "id")?);
@@ -93,8 +93,8 @@ fn assertions(case: &Value) -> Result<String> {
 fn keys() -> String {
     let mut page = NOTICE.to_owned()
         + "# Every key of testbeds and plans\n\n\
-           A file is TOML. An unknown key is an error, with its place. `--set testbed.KEY=VALUE` and \
-           `--set plan.KEY=VALUE` change one value for one run.\n\n\
+           A file is TOML. An unknown key is an error, with its place. `--set testbed.KEY=VALUE` \
+           and `--set plan.KEY=VALUE` change one value for one run.\n\n\
            | value | written as |\n|---|---|\n\
            | time | text with a unit: `ns`, `us`, `ms`, `s` or `min`, such as `\"300ms\"` |\n\
            | rate | text with a unit of bit/s: `K`, `M`, `G` or `T`, such as `\"25G\"` |\n\

@@ -163,6 +163,7 @@ fn files_and_names_that_are_not_there() {
         config::load(&testbed, &all, &[], &["mad.c14-016-get"])
             .unwrap_err()
             .to_string(),
-        "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected one of mad.c14-016-get"
+        "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected \
+         one of mad.c14-016-get"
     );
 }

@@ -199,7 +199,7 @@ fn root_no_carrier_is_an_error() {
     assert!(!link::state(&a, "a").unwrap().carrier);
 }
 
-/// What a driver does that lets go of a link a while after it was told to reset it.
+/// Some drivers drop the link only a while after they were told to reset it.
 #[test]
 fn root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay() {
     if !common::need_root("root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay") {
@@ -464,7 +464,9 @@ fn root_a_kept_setting_outlives_its_process_and_is_undone_when_asked() {
     );
     assert!(keep(&journal, &a).is_none(), "it is on already");
     let elsewhere = journal.undo_kept().unwrap();
-    assert_eq!(elsewhere, (vec!["a: generic-receive-offload is NOT put back: it was changed in another network namespace".into()], false));
+    let note = "a: generic-receive-offload is NOT put back: it was changed in another network \
+                namespace";
+    assert_eq!(elsewhere, (vec![note.into()], false));
     assert!(is_on() && files().len() == 1);
     // Killed between the note and the change: the note says what is so already.
     let entry = std::fs::read(&files()[0]).unwrap();

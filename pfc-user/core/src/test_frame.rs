@@ -39,7 +39,8 @@ pub struct Addresses {
 pub enum FrameError {
     /// Shorter than headers and stamp.
     #[error(
-        "flow {flow}: frames must have at least {min} octets (without FCS) with these headers and the stamp, found {found}"
+        "flow {flow}: frames must have at least {min} octets (without FCS) with these \
+         headers and the stamp, found {found}"
     )]
     TooShort {
         /// Flow.
@@ -51,7 +52,8 @@ pub enum FrameError {
     },
     /// Longer than an IP packet can be.
     #[error(
-        "flow {flow}: frames must have at most {max} octets (without FCS), the most that IP can say, found {found}"
+        "flow {flow}: frames must have at most {max} octets (without FCS), the most that IP \
+         can say, found {found}"
     )]
     TooLong {
         /// Flow.
@@ -63,7 +65,8 @@ pub enum FrameError {
     },
     /// One IPv4, one IPv6 address.
     #[error(
-        "source and destination address must be of one IP version, found {source_ip} and {destination_ip}"
+        "source and destination address must be of one IP version, found {source_ip} and \
+         {destination_ip}"
     )]
     MixedVersions {
         /// Source.
@@ -81,7 +84,7 @@ pub struct FrameTemplate {
 }
 
 impl FrameTemplate {
-    /// The frame of `flow`: Ethernet, the VLAN tag if it has a PCP (VLAN ID 0: a priority tag), IP, UDP,
+    /// The frame of `flow`: Ethernet, a priority tag (VLAN ID 0) if the flow has a PCP, IP, UDP,
     /// room for the stamp, and a pattern up to its length.
     pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
         let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
@@ -275,7 +278,8 @@ mod tests {
         frame
     }
 
-    /// Computed octet by octet, as RFC 768 words it, with the checksum field left in: it must come out as 0xffff.
+    /// True if the UDP checksum is right. Sums octet by octet, as RFC 768 words it, and includes
+    /// the checksum field, so that the sum of an intact datagram is 0xffff.
     fn udp_verifies(frame: &[u8], ip_at: usize) -> bool {
         let v4 = frame[ip_at] >> 4 == 4;
         let (addresses, udp_at) = if v4 {
@@ -327,7 +331,8 @@ mod tests {
 
     #[test]
     fn a_checksum_of_zero_is_sent_as_ffff() {
-        // With the last word of an address running through all values, at least one sum complements to zero.
+        // The last word of an address runs through all values, so that at least one checksum comes
+        // out as zero.
         let mut zeros = 0;
         for word in 0..=u16::MAX {
             let [high, low] = word.to_be_bytes();
@@ -420,7 +425,8 @@ mod tests {
         let error = FrameTemplate::new(&flow(None, 100), &addresses).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "source and destination address must be of one IP version, found 192.0.2.1 and 2001:db8::ffff:ffff:ffff:2"
+            "source and destination address must be of one IP version, found 192.0.2.1 and \
+             2001:db8::ffff:ffff:ffff:2"
         );
     }
 }

@@ -125,7 +125,7 @@ fn a_channel_adapter_has_no_forwarding_table_to_test() {
     assert_eq!(case(&report, "mad.c14-016-get")["verdict"], "pass");
 }
 
-/// What fails with a fault: `check [repetition]` of both cases.
+/// The checks of both cases that fail with this fault, each as `check [repetition]`.
 fn failing(fault: &str) -> BTreeSet<String> {
     let folder = Folder::new();
     let ended = folder.run(
@@ -211,7 +211,11 @@ fn what_cannot_be_reached_is_refused_before_anything_is_sent() {
 #[test]
 fn a_dry_run_shows_the_steps_and_sends_nothing() {
     let folder = Folder::new();
-    let testbed = folder.file("t.toml", "name = \"t\"\n[mad]\ntransport = \"ibsim\"\nsocket = \"nobody-is-here\"\nhost = \"Hca1\"\n");
+    let testbed = folder.file(
+        "t.toml",
+        "name = \"t\"\n[mad]\ntransport = \"ibsim\"\n\
+         socket = \"nobody-is-here\"\nhost = \"Hca1\"\n",
+    );
     let ended = folder.run(&testbed, "--plan mad --dry-run");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for text in [

@@ -1,4 +1,4 @@
-//! Attaching to interfaces, each test in a network namespace of its own thread, which ends with the thread.
+//! Attaching to interfaces. Each test runs in a network namespace that ends with its thread.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -162,9 +162,8 @@ fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
         account.configured().exclusive
     };
     with_veth(|| {
-        ip(
-            "link add name c numrxqueues 2 numtxqueues 2 type veth peer name d numrxqueues 2 numtxqueues 2",
-        );
+        ip("link add name c numrxqueues 2 numtxqueues 2 type veth \
+             peer name d numrxqueues 2 numtxqueues 2");
         assert_eq!(
             (
                 granted("b", XdpMode::Driver),

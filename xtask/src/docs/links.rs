@@ -185,7 +185,8 @@ mod tests {
         let expected = [
             "README.md: the link docs/z.md: there is no docs/z.md",
             "docs/SUMMARY.md: the link gone.md: there is no docs/gone.md",
-            "docs/x.md: the link ../README.md: it leads out of docs, where the book does not follow",
+            "docs/x.md: the link ../README.md: it leads out of docs, where the book \
+             does not follow",
             "docs/x.md: the link x.md#z: docs/x.md has no such heading",
             "docs/deep/lost.md is not in docs/SUMMARY.md",
         ];

@@ -43,7 +43,11 @@ pub struct PlannedRepetition {
 
 /// A storm that would leave gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an interval below the pause time, which is {} at {line_rate}; found {}", Span(*.pause), Span(*.interval))]
+#[error(
+    "expected an interval below the pause time, which is {} at {line_rate}; found {}",
+    Span(*.pause),
+    Span(*.interval)
+)]
 pub struct IntervalTooLong {
     /// Interval asked for.
     pub interval: Nanos,
