@@ -30,8 +30,9 @@ fn checks() -> Result<String> {
     let mut page = NOTICE.to_owned()
         + "# Every check\n\n\
            `validator list` prints the same. A check with (+) goes beyond its document. *Needs* \
-           names the [preconditions](../verdicts.md), *after* the checks without whose pass this one is \
-           `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it fail.\n";
+           names the [preconditions](../verdicts.md), *after* the checks without whose pass this \
+           one is `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it \
+           fail.\n";
     for case in array(&list, "cases")? {
         page += &format!("\n## {}\n\n", text(case, "id")?);
         page += &format!(

@@ -533,8 +533,8 @@ fn the_json_report_has_the_gaps_of_each_storm() {
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let expected = serde_json::json!([{
-        "repetition": "lossless 3+4, storm on 3", "method": "2 senders", "frames": 1000, "refused": 3,
-        "pause_ns": 33_553_920,
+        "repetition": "lossless 3+4, storm on 3", "method": "2 senders",
+        "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
         "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000,
         "gaps_above": 5,
         "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]

@@ -142,8 +142,8 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
         ip("link set dev b up");
         assert_eq!(chosen(Sender::Auto, 119_000).unwrap(), slow);
         let method = chosen(Sender::Auto, 1_000_000).unwrap();
-        let reason = "sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no frames of \
-                      XDP";
+        let reason = "sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no \
+                      frames of XDP";
         assert!(method.starts_with(reason), "{method}");
         let error = chosen(Sender::LiveFrames, 1_000_000).unwrap_err();
         assert!(

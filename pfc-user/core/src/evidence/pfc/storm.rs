@@ -162,8 +162,9 @@ mod tests {
         let departure = |before, after| format!(r#"{{"before":{before},"after":{after}}}"#);
         let (first, last) = (departure(100, 110), departure(900, 930));
         let text = format!(
-            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,"first":{first},"last":{last},
-                "max_gap":830,"gaps":[[{first},{last}]],"histogram":[0,0,0,0,5,0,0,0,0,0,2]}}"#
+            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,
+                "first":{first},"last":{last},"max_gap":830,
+                "gaps":[[{first},{last}]],"histogram":[0,0,0,0,5,0,0,0,0,0,2]}}"#
         );
         let report: StormReport = serde_json::from_str(&text).unwrap();
         assert_eq!(report.gaps, [Gap { from: 100, to: 930 }]);
