@@ -1,4 +1,4 @@
-//! Links between the Markdown files: each leads somewhere, and each page of the book is in its
+//! Checks of the Markdown files: each link leads somewhere, and each page of the book is in its
 //! summary.
 
 use std::collections::{BTreeMap, BTreeSet};
