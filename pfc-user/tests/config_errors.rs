@@ -3,8 +3,7 @@
 //!
 //! `snapshots/config_errors` has the mistakes, each with its answer below it. What an entry leaves
 //! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to
-//! that
-//! testbed, and `testbed` alone has no others.
+//! that testbed, and `testbed` alone has no others.
 //!
 //! lane: computing
 

@@ -89,8 +89,8 @@ impl Apt {
         step(&step::show(&install), || step::run(&mut install))
     }
 
-    /// They may include packages that the validator does not need, so that a failure is only
-    /// reported.
+    /// Finishes what dpkg has begun. Reports a failure only, as the validator may not need the
+    /// package that failed.
     fn finish(&self) {
         let finished = step("what dpkg has not finished", || {
             let mut configure = self.program("dpkg");
