@@ -37,7 +37,7 @@ pub struct Storm {
 pub struct PlannedRepetition {
     /// Lossless priorities in ascending order.
     pub lossless: Vec<Priority>,
-    /// Those of them that are stormed, in ascending order, where that is not all.
+    /// The lossless priorities that are stormed, in ascending order. `None`: all of them.
     pub storm: Option<Vec<Priority>>,
 }
 
@@ -75,7 +75,7 @@ impl Storm {
 
 /// Which sets of priorities make sense in a case, and why.
 pub(super) struct Sets {
-    /// How many lossless priorities.
+    /// Number of lossless priorities.
     pub(super) lossless: RangeInclusive<usize>,
     /// The reason.
     pub(super) why: &'static str,

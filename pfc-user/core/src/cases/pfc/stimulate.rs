@@ -58,7 +58,7 @@ pub trait Bench {
 /// The stimulus as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stimulus {
-    /// When each phase was.
+    /// Time span of each phase.
     pub phases: Vec<PhaseSpan>,
     /// The storm.
     pub storm: Option<StormReport>,

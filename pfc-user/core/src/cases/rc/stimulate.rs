@@ -93,16 +93,15 @@ pub struct PortContext {
     pub port: String,
     /// The tester's address.
     pub tester: IpAddr,
-    /// Where queue pair numbers and PSNs come from: another in each run, so that what is left of an
-    /// earlier one is told apart.
+    /// Seed of queue pair numbers and PSNs. It differs in each run, so that packets of an earlier
+    /// run are told apart.
     pub seed: u64,
 }
 
 /// Runs one repetition of `case`; the evidence says if it was interrupted.
 ///
-/// # Errors
-/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the
-/// evidence says so.
+/// # Errors If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error,
+/// as the evidence records it.
 pub fn run(
     bench: &mut dyn Bench,
     case: &RcCase,
@@ -205,11 +204,11 @@ pub(super) struct Watch<'w> {
     pub(super) phase: &'w mut Phase,
     pub(super) t_tr: Nanos,
     pub(super) transmissions: usize,
-    /// When the last packet came.
+    /// Time of the last packet.
     pub(super) last: Option<Nanos>,
-    /// When the agent was last asked for completions, of what it has answered. A phase ends by this
-    /// time rather than by the clock: what came while the tester or the agent stood still is heard
-    /// by the next question.
+    /// Time of the last question for completions that the agent has answered. A phase ends by this
+    /// time rather than by the clock: the next question brings everything that came while the
+    /// tester or the agent stood still.
     pub(super) asked: Nanos,
     /// Until when there was no completion that has not been taken.
     pub(super) empty: Nanos,

@@ -57,7 +57,7 @@ impl Gap {
     }
 }
 
-/// As it is written, and as it was before: the two frames.
+/// The present format, and the former one with the two frames.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum GapFormat {
@@ -83,7 +83,7 @@ impl From<GapFormat> for Gap {
 #[serde(from = "HistogramFormat")]
 pub struct GapHistogram(pub Vec<(Nanos, u64)>);
 
-/// As it is written, and as it was before: a count for each number of significant bits.
+/// The present format, and the former one with a count for each number of significant bits.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum HistogramFormat {

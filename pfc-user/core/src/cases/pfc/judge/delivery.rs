@@ -33,8 +33,7 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
         .map_or(0, |received| received.frames)
 }
 
-/// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done
-/// next.
+/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
@@ -395,8 +394,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     }
 }
 
-/// Where the MAC is the witness that the DUT did not ask for a pause, its counter: what is held
-/// against the DUT rests on it.
+/// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
+/// The finding against the DUT rests on it.
 fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
     if !e.plan.is_lossless(flow.priority) {
         return String::new();

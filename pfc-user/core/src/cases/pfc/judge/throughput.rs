@@ -16,8 +16,8 @@ const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
 
-/// How late the tester's own part may have made frames: the sender's burst after a delay, the
-/// simulated DUT's lateness.
+/// Lateness of frames for which the tester itself may be the reason: the sender's burst after a
+/// delay, and the simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
     e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
 }
@@ -34,7 +34,7 @@ fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<std::ops::Range<usize>
     (last <= counted as u64).then_some(first as usize..last as usize)
 }
 
-/// How many windows make [`DIP_WINDOW`].
+/// Number of windows in a [`DIP_WINDOW`].
 fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
 }
@@ -155,9 +155,10 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
 /// first window in the phase.
 #[derive(Default)]
 struct LeastShare {
-    /// Of those that nothing of the tester explains.
+    /// The least share that nothing of the tester explains, and its window.
     worst: Option<(f64, usize)>,
-    /// Of those below the limit that the tester may explain, with how.
+    /// The least share below the limit that the tester may explain, its window, and the
+    /// explanation.
     excused: Option<(f64, usize, String)>,
 }
 
@@ -260,8 +261,8 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// By how much the tester's own part may have made the storm phase late: by its stalls in that
-/// time, and no others, and by delays too short to be listed.
+/// Lateness in the storm phase for which the tester itself may be the reason: its stalls in that
+/// time, and delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
     let unlisted = e
