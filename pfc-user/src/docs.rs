@@ -183,7 +183,8 @@ fn faults() -> Result<String> {
     let mut page = NOTICE.to_owned()
         + "# Every fault\n\n\
            Name faults in the testbed, as `\"NAME\"` or `\"NAME=VALUE\"`. A value may be left \
-           out; its default stands in parentheses. See [The simulated devices](../simulated-devices.md).\n";
+           out; its default stands in parentheses. See [The simulated \
+           devices](../simulated-devices.md).\n";
     for (device, title, key) in [
         ("switch", "The switch", "dut.faults"),
         ("sma", "The subnet management agent", "mad.faults"),

@@ -119,7 +119,8 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
 
 /// The steps of one repetition of `case`, for `--dry-run`.
 ///
-/// # Panics If the testbed has no table for the case. Planning leaves such repetitions out.
+/// # Panics
+/// If the testbed has no table for the case. Planning leaves such repetitions out.
 pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
     let testbed = &config.testbed;
     match task {

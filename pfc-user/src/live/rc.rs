@@ -39,8 +39,9 @@ pub fn way(testbed: &RcTestbed) -> String {
 /// Runs one repetition of `case`; `apm` is the testbed's word on Automatic Path Migration. The
 /// evidence says if it was interrupted. Whatever happens, the DUT's queue pair is given back.
 ///
-/// # Errors If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error,
-/// as the evidence records it.
+/// # Errors
+/// If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error, as the
+/// evidence records it.
 pub fn run(
     port: &mut RcPort,
     apm: Option<bool>,

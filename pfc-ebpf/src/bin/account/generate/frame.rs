@@ -30,7 +30,8 @@ unsafe fn store<const AT: usize>(base: usize, value: u64) {
 
 /// Stores four octets.
 ///
-/// # Safety The same as for [`store`].
+/// # Safety
+/// The same as for [`store`].
 #[inline(always)]
 unsafe fn store_half(at: usize, value: u32) {
     // SAFETY: as the caller says.

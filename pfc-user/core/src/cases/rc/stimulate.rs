@@ -100,8 +100,9 @@ pub struct PortContext {
 
 /// Runs one repetition of `case`; the evidence says if it was interrupted.
 ///
-/// # Errors If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error,
-/// as the evidence records it.
+/// # Errors
+/// If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error, as the
+/// evidence records it.
 pub fn run(
     bench: &mut dyn Bench,
     case: &RcCase,

@@ -85,7 +85,8 @@ impl Path {
     /// A frame with these transport headers and payload, and the ICRC behind them. `identification`
     /// is that of IPv4.
     ///
-    /// # Panics If the addresses are of different IP versions.
+    /// # Panics
+    /// If the addresses are of different IP versions.
     pub fn frame(&self, identification: u16, source_port: u16, transport: &[u8]) -> Vec<u8> {
         let datagram = (UDP + transport.len() + ICRC) as u16;
         let mut frame = [self.peer_mac, self.mac].concat();

@@ -114,7 +114,8 @@ impl Model {
 
     /// Makes a queue pair and brings it to RTS.
     ///
-    /// # Errors If there is one already, or if no queue pair of this port can have an attribute.
+    /// # Errors
+    /// If there is one already, or if no queue pair of this port can have an attribute.
     pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
             return Err(Failure::new(
@@ -198,8 +199,9 @@ impl Model {
 
     /// Posts a READ. A queue pair in error flushes it at once (10.3.1).
     ///
-    /// # Errors If there is no queue pair, the READ is longer than one packet can answer, or too
-    /// many READs wait.
+    /// # Errors
+    /// If there is no queue pair, the READ is longer than one packet can answer, or too many READs
+    /// wait.
     pub fn post_read(&mut self, _now: Nanos, read: &Read) -> Result<(), Failure> {
         let no_flush = self.has(Fault::NoFlush);
         let queue_pair = self.queue_pair.as_mut().ok_or_else(no_queue_pair)?;
@@ -304,7 +306,8 @@ impl Model {
 
     /// The queue pair's attributes.
     ///
-    /// # Errors If there is no queue pair.
+    /// # Errors
+    /// If there is no queue pair.
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
         let OpenChannel {
