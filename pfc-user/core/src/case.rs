@@ -208,8 +208,7 @@ pub struct CaseResult {
     pub case: String,
     /// The heaviest of its checks.
     pub verdict: Verdict,
-    /// Why there is no better verdict, where that is not in a check: the error, or what was not
-    /// applicable.
+    /// Reason of the verdict if no check gives it: the error, or why the case is not applicable.
     pub reason: String,
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,

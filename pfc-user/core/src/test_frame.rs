@@ -196,8 +196,8 @@ fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64
     let pattern = octets.len() + stamp::LEN;
     octets.resize(pattern, 0);
     octets.extend((pattern..flow.length).map(|at| at as u8));
-    // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever
-    // the stamp, the checksum of the frame is the one without it.
+    // The words of every stamp add up to 0xffff, which is zero in ones-complement arithmetic, so
+    // that the checksum of the frame does not depend on the stamp.
     let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);
     let checksum = match !fold(pseudo_header + sum(&octets[at..])) {
         // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).

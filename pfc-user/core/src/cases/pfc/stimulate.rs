@@ -1,5 +1,5 @@
-//! The steps of a repetition, in time: what is sent when. Does no I/O of its own, so that a virtual
-//! bench can run it too.
+//! The steps of a repetition in time. Does no I/O of its own, so that a virtual bench can run it
+//! too.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};

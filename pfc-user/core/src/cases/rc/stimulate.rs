@@ -20,8 +20,8 @@ pub(super) const FLUSHED: u64 = 2;
 pub(super) const LONGEST: Nanos = 4;
 /// Longest wait in one question to the agent: an interruption is noticed after it.
 const LONGEST_POLL: Nanos = 50_000_000;
-/// Parts of T_tr that one such wait may take: what is heard after it is known this closely, which
-/// is less than the ticks that a kernel's timer may cut off.
+/// Parts of T_tr that one such wait may take. It is the precision to which the time of an event is
+/// known, and finer than the ticks that a kernel's timer may cut off.
 const POLLS: Nanos = 64;
 /// The agent counts its waits in whole ones.
 const MILLISECOND: Nanos = 1_000_000;
@@ -198,8 +198,8 @@ pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
     from.saturating_add(span)
 }
 
-/// A phase under way: what comes in is put into it at once, so that it is there also if it is
-/// interrupted.
+/// A phase under way. Every packet is added to it on arrival, so that an interrupted phase has them
+/// too.
 pub(super) struct Watch<'w> {
     pub(super) plan: &'w RcPlan,
     pub(super) phase: &'w mut Phase,

@@ -321,9 +321,9 @@ pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) 
     expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
 }
 
-/// The precondition `honoured`: why a loss of `flow` in `phase` need not be the DUT's, if so. What
-/// the tester sends despite the DUT's XOFF it may drop, and what has to wait for longer than it can
-/// hold anything.
+/// The precondition `honoured`: the reason why a loss of `flow` in `phase` may not be the fault of
+/// the DUT. The DUT may drop frames that the tester sends despite its XOFF, and frames that must
+/// wait for longer than its `max_residence`.
 fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     if !e.plan.is_lossless(flow.priority) {
         return None;
@@ -335,8 +335,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
             flow.priority, e.limits.headroom
         ));
     }
-    // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is
-    // in nobody's headroom.
+    // The simulated DUT's XOFF leaves late if its process stalls. No headroom accounts for the
+    // frames that arrive meanwhile.
     let stall = e
         .dut
         .iter()

@@ -137,9 +137,9 @@ pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
         .fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
 }
 
-/// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the
-/// most: what stalls at the same time does so once, and those that are not listed may all have been
-/// in it, where any was.
+/// Longest time between `from` and `to` for which the tester or the simulated DUT may have stalled.
+/// Stalls that overlap count once. If any stall is in that time, those that are not listed may all
+/// be in it too.
 pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
     let within = stalls(e)
         .map(|stall| (stall.from.max(from), stall.to.min(to)))

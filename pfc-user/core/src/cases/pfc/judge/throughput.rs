@@ -71,9 +71,8 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
             left_out.count
         ));
     }
-    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made
-    // up for. And a path that takes its time makes each phase arrive that much later than it was
-    // offered.
+    // Delays too short for a stall add up: at full load nothing makes up for the time that a late
+    // burst leaves idle. The latency of the path delays the arrival of each phase as well.
     let Some(path) = path_latency(e) else {
         return Some(format!(
             "the latency of the path is not known: a reading of the clock served up to {BATCH} \
