@@ -14,7 +14,7 @@ pub struct Entry {
     pub fails: &'static str,
 }
 
-/// How a value of a fault is read and written.
+/// Reading and writing of a fault's value.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind<T> {
     /// Its shape in the help, such as `N`.

@@ -36,9 +36,9 @@ pub enum Outcome {
 pub struct Exchange {
     /// The request as it was sent.
     pub request: Smp,
-    /// When it was sent.
+    /// Time of sending.
     pub sent: Time,
-    /// When the wait for its response ends, at the latest.
+    /// Latest end of the wait for its response.
     pub deadline: Time,
     /// Outcome.
     pub outcome: Outcome,

@@ -23,7 +23,7 @@ pub type Time = Duration;
 /// Octets received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// When they arrived.
+    /// Time of arrival.
     pub at: Time,
     /// Unchecked octets; even their length may be wrong.
     pub octets: Vec<u8>,

@@ -45,7 +45,7 @@ pub enum PlanChoice {
 /// A testbed and a plan that fit each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where the ports are and what the DUT is.
+    /// The ports and the DUT.
     pub testbed: Testbed,
     /// Cases to run, with their parameters.
     pub plan: Plan,

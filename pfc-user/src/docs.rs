@@ -1,8 +1,7 @@
 //! Pages of the book that follow from the tables in code. `cargo xtask docs` writes them.
 //!
 //! Cases come from `validator list --format json` and faults from the help of the simulated
-//! devices,
-//! so that the pages say what the program says.
+//! devices, so that the pages say what the program says.
 
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
@@ -14,14 +13,54 @@ use crate::{cases, report};
 
 /// First line of each generated page.
 const NOTICE: &str = "<!-- Written by `cargo xtask docs`; edit the tables in code instead. -->\n\n";
+const COLUMNS: usize = 100;
 
 /// Each generated page: its file name, and its text in Markdown.
 pub fn pages() -> Result<Vec<(&'static str, String)>> {
     Ok(vec![
-        ("checks.md", checks()?),
-        ("keys.md", keys()),
-        ("faults.md", faults()?),
+        ("checks.md", wrapped(&checks()?)),
+        ("keys.md", wrapped(&keys())),
+        ("faults.md", wrapped(&faults()?)),
     ])
+}
+
+/// Wraps prose and list items at [`COLUMNS`]. Comments, headings and rows of tables stay whole.
+fn wrapped(page: &str) -> String {
+    let mut text = String::new();
+    for line in page.lines() {
+        if line.starts_with(['<', '#', '|']) {
+            text += line;
+        } else {
+            wrap(line, &mut text);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn wrap(mut line: &str, text: &mut String) {
+    let indent = if line.starts_with("- ") { "  " } else { "" };
+    let mut room = COLUMNS;
+    while let Some(end) = last_space(line, room) {
+        *text += line[..end].trim_end();
+        text.push('\n');
+        *text += indent;
+        line = line[end..].trim_start();
+        room = COLUMNS - indent.len();
+    }
+    *text += line;
+}
+
+/// Place of the last space at which a line that is longer than `room` can end.
+fn last_space(line: &str, room: usize) -> Option<usize> {
+    if line.chars().count() <= room {
+        return None;
+    }
+    let characters = line.char_indices().take(room + 1);
+    characters
+        .filter(|(_, c)| *c == ' ')
+        .last()
+        .map(|(place, _)| place)
 }
 
 /// Every case with its checks.
@@ -29,9 +68,10 @@ fn checks() -> Result<String> {
     let list: Value = serde_json::from_str(&report::list::json(&cases::all())?)?;
     let mut page = NOTICE.to_owned()
         + "# Every check\n\n\
-           `validator list` prints the same. A check with (+) goes beyond its document. *Needs* names \
-           the [preconditions](../verdicts.md), *after* the checks without whose pass this one is \
-           `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it fail.\n";
+           `validator list` prints the same. A check with (+) goes beyond its document. *Needs* \
+           names the [preconditions](../verdicts.md), *after* the checks without whose pass this \
+           one is `skipped`, and *fault* a [fault](faults.md) of the simulated DUT that makes it \
+           fail.\n";
     for case in array(&list, "cases")? {
         page += &format!("\n## {}\n\n", text(case, "id")?);
         page += &format!(
@@ -93,8 +133,8 @@ fn assertions(case: &Value) -> Result<String> {
 fn keys() -> String {
     let mut page = NOTICE.to_owned()
         + "# Every key of testbeds and plans\n\n\
-           A file is TOML. An unknown key is an error, with its place. `--set testbed.KEY=VALUE` and \
-           `--set plan.KEY=VALUE` change one value for one run.\n\n\
+           A file is TOML. An unknown key is an error, with its place. `--set testbed.KEY=VALUE` \
+           and `--set plan.KEY=VALUE` change one value for one run.\n\n\
            | value | written as |\n|---|---|\n\
            | time | text with a unit: `ns`, `us`, `ms`, `s` or `min`, such as `\"300ms\"` |\n\
            | rate | text with a unit of bit/s: `K`, `M`, `G` or `T`, such as `\"25G\"` |\n\
@@ -143,8 +183,8 @@ fn faults() -> Result<String> {
     let mut page = NOTICE.to_owned()
         + "# Every fault\n\n\
            Name faults in the testbed, as `\"NAME\"` or `\"NAME=VALUE\"`. A value may be left \
-           out; its \
-           default stands in parentheses. See [The simulated devices](../simulated-devices.md).\n";
+           out; its default stands in parentheses. See [The simulated \
+           devices](../simulated-devices.md).\n";
     for (device, title, key) in [
         ("switch", "The switch", "dut.faults"),
         ("sma", "The subnet management agent", "mad.faults"),
@@ -238,6 +278,17 @@ mod tests {
             "{requester:?}"
         );
         assert!(catalogue("nothing").is_err());
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_tables_are_not() {
+        let word = "x".repeat(49);
+        let row = format!("| {word} {word} {word} |");
+        let page =
+            format!("# {word} {word} {word}\n\n{word} {word}  {word}\n- {word} {word}\n{row}\n");
+        let expected =
+            format!("# {word} {word} {word}\n\n{word} {word}\n{word}\n- {word}\n  {word}\n{row}\n");
+        assert_eq!(wrapped(&page), expected);
     }
 
     #[test]

@@ -26,9 +26,9 @@ use crate::report;
 pub struct Planned {
     /// The case.
     pub case: &'static Case,
-    /// Those that can be done.
+    /// Repetitions that can run.
     pub repetitions: Vec<Task>,
-    /// Those that cannot.
+    /// Repetitions that cannot run.
     pub omitted: Vec<Omitted>,
 }
 
@@ -120,7 +120,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
 /// The steps of one repetition of `case`, for `--dry-run`.
 ///
 /// # Panics
-/// Where the testbed has no table for it: then nothing is planned.
+/// If the testbed has no table for the case. Planning leaves such repetitions out.
 pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> String {
     let testbed = &config.testbed;
     match task {

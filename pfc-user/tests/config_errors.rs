@@ -3,8 +3,7 @@
 //!
 //! `snapshots/config_errors` has the mistakes, each with its answer below it. What an entry leaves
 //! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to
-//! that
-//! testbed, and `testbed` alone has no others.
+//! that testbed, and `testbed` alone has no others.
 //!
 //! lane: computing
 
@@ -163,6 +162,7 @@ fn files_and_names_that_are_not_there() {
         config::load(&testbed, &all, &[], &["mad.c14-016-get"])
             .unwrap_err()
             .to_string(),
-        "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected one of mad.c14-016-get"
+        "built-in plan all:16:6: case[0].id: unknown case `pfc.pause-single-lossless`; expected \
+         one of mad.c14-016-get"
     );
 }

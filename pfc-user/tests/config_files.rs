@@ -452,8 +452,11 @@ fn a_third_of_the_pause_of_fast_links_is_taken_and_may_be_asked_for() {
 fn ipv6_and_pcp_testbeds_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.toml");
-    let text = "name = \"t\"\ndut.kind = \"external\"\n[ports]\ntx = { interface = \"p\", namespace = \"a\" }\nrx = { interface = \"p\", namespace = \"b\" }\n\
-                xdp = \"skb\"\n[qos]\ntrust = \"pcp\"\nlossless = [4, 3]\n[addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
+    let text = "name = \"t\"\ndut.kind = \"external\"\n[ports]\n\
+                tx = { interface = \"p\", namespace = \"a\" }\n\
+                rx = { interface = \"p\", namespace = \"b\" }\n\
+                xdp = \"skb\"\n[qos]\ntrust = \"pcp\"\nlossless = [4, 3]\n\
+                [addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
                 source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
     std::fs::write(&path, text).unwrap();
     let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=91"]));

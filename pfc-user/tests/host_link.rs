@@ -464,7 +464,9 @@ fn root_a_kept_setting_outlives_its_process_and_is_undone_when_asked() {
     );
     assert!(keep(&journal, &a).is_none(), "it is on already");
     let elsewhere = journal.undo_kept().unwrap();
-    assert_eq!(elsewhere, (vec!["a: generic-receive-offload is NOT put back: it was changed in another network namespace".into()], false));
+    let note = "a: generic-receive-offload is NOT put back: it was changed in another network \
+                namespace";
+    assert_eq!(elsewhere, (vec![note.into()], false));
     assert!(is_on() && files().len() == 1);
     // Killed between the note and the change: the note says what is so already.
     let entry = std::fs::read(&files()[0]).unwrap();

@@ -269,7 +269,10 @@ fn what_is_the_same_in_several_repetitions_is_said_once() {
         false,
     );
     assert!(
-        summary.contains("  fail  paused [a; b; c]:\n      the same\n  inconclusive  paused, resume [d]:\n      the same\n"),
+        summary.contains(
+            "  fail  paused [a; b; c]:\n      the same\n\
+             \x20 inconclusive  paused, resume [d]:\n      the same\n"
+        ),
         "{summary}"
     );
 }
@@ -491,7 +494,8 @@ fn the_json_report_has_the_throughput_of_each_priority_over_time() {
     let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
     // 200 frames of 8384 bits in 100 ms.
     let expected = serde_json::json!([{
-        "repetition": "lossless 3+4, storm on 3", "priority": 3, "step_ms": 100, "offered": [16.8, 16.8], "received": [16.8, 8.4]
+        "repetition": "lossless 3+4, storm on 3", "priority": 3, "step_ms": 100,
+        "offered": [16.8, 16.8], "received": [16.8, 8.4]
     }]);
     assert_eq!(report["cases"][0]["throughput"], expected);
 }
@@ -529,8 +533,10 @@ fn the_json_report_has_the_gaps_of_each_storm() {
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let expected = serde_json::json!([{
-        "repetition": "lossless 3+4, storm on 3", "method": "2 senders", "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
-        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000, "gaps_above": 5,
+        "repetition": "lossless 3+4, storm on 3", "method": "2 senders",
+        "frames": 1000, "refused": 3, "pause_ns": 33_553_920,
+        "p50_ns": 10_500_000, "p99_ns": 11_000_000, "p999_ns": 40_000_000, "max_ns": 40_000_000,
+        "gaps_above": 5,
         "histogram": [[10_500_000, 600], [11_000_000, 390], [50_000_000, 9]]
     }]);
     assert_eq!(report["cases"][0]["storms"], expected);

@@ -20,7 +20,7 @@ pub struct Docs {
     setup: setup::Install,
 }
 
-/// Writes the pages, checks what they say, and builds the book into `target/book`.
+/// Writes the pages, checks their links and messages, and builds the book into `target/book`.
 pub fn run(root: &Path, options: &Docs) -> Result<()> {
     if !options.no_pages {
         step("generated pages, into docs/reference", || pages(root))?;

@@ -22,7 +22,8 @@ pub enum Group {
     Docs,
     /// To build the agent with verbs, for the lab's guest or a real DUT host.
     Lab,
-    /// Peers that the benchmarks measure beside ours; what is missing is left out there by name.
+    /// Peers that the benchmarks measure beside the validator. The benchmarks name the missing ones
+    /// and leave them out.
     Bench,
     /// To make a fresh Debian in a folder.
     Userspace,
@@ -30,12 +31,12 @@ pub enum Group {
 
 /// Groups for building and testing.
 pub const EVERYTHING: [Group; 4] = [Group::Build, Group::Test, Group::Lab, Group::Docs];
-/// Those of them that the tests need from the start.
+/// The groups among them that the tests need from the start.
 pub const BEFORE_TESTS: [Group; 3] = [Group::Build, Group::Test, Group::Lab];
 
 #[derive(clap::Args)]
 pub struct Install {
-    /// Say what is missing, and how to get it, and install nothing
+    /// Say what is missing and how to get it, and install nothing
     #[arg(long)]
     pub no_install: bool,
 }
@@ -44,7 +45,7 @@ pub struct Install {
 /// main.
 const SOURCES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
-/// Something that is not there.
+/// A missing tool or package.
 struct Missing {
     what: String,
     why: &'static str,
@@ -57,8 +58,8 @@ enum Source {
     Built(String),
 }
 
-/// Installs what is missing of `groups`; where nothing may be installed, or cannot be, an error
-/// with what to do.
+/// Installs the missing tools of `groups`. If it must not or cannot install them, the error says
+/// what to do.
 pub fn run(groups: &[Group], options: &Install) -> Result<()> {
     let apt = Apt::of_this_machine();
     let missing = missing(groups);
@@ -130,7 +131,7 @@ fn show(missing: &[Missing], unfinished: &[String]) {
     }
 }
 
-/// Unfinished packages may be of others, and are no error here.
+/// Unfinished packages may not be the validator's and are no error here.
 fn refuse(missing: &[Missing]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
@@ -141,7 +142,7 @@ fn refuse(missing: &[Missing]) -> Result<()> {
     )
 }
 
-/// Installs what is missing of a group that can be done without; says why where it cannot.
+/// Installs the missing tools of an optional group. Prints the reason if it cannot.
 pub fn offer(group: Group, options: &Install) {
     if let Err(error) = run(&[group], options) {
         println!("    going on without: {error:#}");

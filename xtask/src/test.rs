@@ -30,11 +30,11 @@ pub struct Test {
     setup: setup::Install,
 }
 
-/// Tests that may be skipped where CI is true, which makes any other skip a failure: the long ones,
-/// which `--full` adds.
+/// Tests that CI may skip: the long ones, which `--full` adds. Where the variable CI is true, any
+/// other skip is a failure.
 const EXPECTED_SKIPS: [&str; 1] = ["root_a_good_switch_never_fails_on_a_busy_machine"];
 
-/// Goes through all steps, also after one that failed.
+/// Runs all steps, even after one that failed.
 pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     let skips = root.join("target/skipped-tests");
     if skips.exists() {
@@ -46,7 +46,8 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         skips,
         outcome: Outcome::default(),
     };
-    // mdBook is built later, beside the workspace; what may not be installed has to be there now.
+    // mdBook is built later, beside the workspace. Tools that may not be installed must be there
+    // now.
     let groups: &[Group] = if options.setup.no_install {
         &EVERYTHING
     } else {
@@ -75,7 +76,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
 struct Suite<'a> {
     root: &'a Path,
     full: bool,
-    /// Tests note here what they skipped, and why.
+    /// File in which tests note what they skipped, and why.
     skips: PathBuf,
     outcome: Outcome,
 }
@@ -85,7 +86,7 @@ impl Suite<'_> {
         let lab = self.has_lab()?;
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         let release = ["--package", "pfc-user", "--release", "--test", "*"];
-        // Nothing is measured yet. What is built here is only run below.
+        // Nothing is measured yet. The programs built here run further below.
         let mut builds = vec![Lane(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
@@ -129,7 +130,7 @@ impl Suite<'_> {
         builds.push(Lane(beside));
         self.outcome.add(side_by_side(builds));
 
-        // Virtual machines, what needs CPU, and what waits: they leave each other enough.
+        // Virtual machines, tests that compute, and tests that wait leave each other enough CPU.
         let mut computing = self.host_tests();
         computing.extend(self.of_lane(&programs, Name::Computing));
         let mut lanes = vec![
@@ -150,7 +151,7 @@ impl Suite<'_> {
         }
         self.outcome.add(side_by_side(lanes));
 
-        // On real frames and real time: one at a time, and nothing beside them.
+        // Tests on real frames in real time run one at a time, with nothing beside them.
         for part in self.of_lane(&programs, Name::Frames) {
             self.outcome.add(part.run());
         }
@@ -219,8 +220,8 @@ impl Suite<'_> {
             .iter()
             .map(|arguments| self.of_release(name, arguments))
             .collect();
-        // A run puts back what it finds in its journal, also what a test of another lane has just
-        // left in the machine's on purpose.
+        // A run restores every setting that it finds in its journal. In the machine's journal it
+        // would also find those that a test of another lane has just left there on purpose.
         let journal = self.root.join("target/journals").join(format!("{lane:?}"));
         for part in &mut parts {
             part.command.env("VALIDATOR_JOURNAL", &journal);
@@ -228,7 +229,7 @@ impl Suite<'_> {
         parts
     }
 
-    /// Optimised, as the frames are real in most of them.
+    /// Built with optimisation, as most of these tests use real frames.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
         let programs = arguments.programs.iter().map(String::as_str);
         let selection: Vec<_> = ["--package", "pfc-user", "--release"]
@@ -239,12 +240,12 @@ impl Suite<'_> {
         self.tests(&format!("{name}: {}", arguments.name), &selection, &harness)
     }
 
-    /// True if this machine can run the labs in QEMU; else notes the reason as a skip.
+    /// True if this machine can run the labs in QEMU. Notes the reason as a skip if it cannot.
     fn has_lab(&mut self) -> Result<bool> {
         let Err(reason) = rxe::check_machine() else {
             return Ok(true);
         };
-        // A test that skips itself counts as passed at first, and so does this.
+        // A test that skips itself counts as passed at first, and so do the labs.
         self.outcome.tally.passed += 1;
         let note = format!("root_labs_in_qemu: {reason:#}\n");
         let noted = OpenOptions::new()
@@ -256,9 +257,8 @@ impl Suite<'_> {
         Ok(false)
     }
 
-    /// The agent with its real verbs, for the guest; with `--full` its own tests as well. Nothing
-    /// else
-    /// is built with verbs.
+    /// The agent with real verbs, for the guest. `--full` adds its own tests. Nothing else is built
+    /// with verbs.
     fn agent(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.full {
@@ -302,7 +302,7 @@ impl Suite<'_> {
     /// A command of this program.
     fn this(&self, name: &str, command: &[&str]) -> Result<Part> {
         let this = env::current_exe().context("the path of this program is not known")?;
-        // It ends with this process, even if that is killed.
+        // The child ends with this process, even if this one is killed.
         let mut bound = Command::new("setpriv");
         bound
             .args(["--pdeathsig", "TERM", "--"])
@@ -312,7 +312,7 @@ impl Suite<'_> {
         Ok(Part::new(name, bound))
     }
 
-    /// A test that skipped itself has passed as far as cargo knows.
+    /// Moves tests that skipped themselves, which cargo counts as passed, to the skipped ones.
     fn judge_skips(&mut self, ci: bool) {
         let noted = fs::read_to_string(&self.skips).unwrap_or_default();
         let mut lines: Vec<&str> = noted.lines().collect();
@@ -336,13 +336,13 @@ impl Suite<'_> {
     }
 }
 
-/// The test in a line `test: reason`.
+/// The name of the test in a line `test: reason`.
 fn test_of(line: &str) -> &str {
     line.split(':').next().unwrap_or(line)
 }
 
-/// True if the test ran, and its own witness saw the machine stand still for too long to decide. A
-/// test in virtual time decides the same question.
+/// True if the test ran but its own witness saw the machine stand still too long for a decision.
+/// Another test decides the same question in virtual time.
 fn is_undecided(line: &str) -> bool {
     line.split_once(": ")
         .is_some_and(|(_, reason)| reason.starts_with("undecided: "))

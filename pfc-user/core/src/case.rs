@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It was seen to hold.
+    /// The requirement was seen to hold.
     Pass,
-    /// It was seen not to hold.
+    /// The requirement was seen to be violated.
     Fail,
     /// The measurement does not allow a verdict; the reason says which figure is at fault.
     Inconclusive,
     /// The tester or its surroundings failed.
     Error,
-    /// It makes no sense on this DUT.
+    /// The requirement makes no sense on this DUT.
     NotApplicable,
     /// A check that it depends on did not pass.
     Skipped,
@@ -35,7 +35,7 @@ impl Verdict {
         }
     }
 
-    /// How much it weighs when verdicts are put together: the heaviest wins.
+    /// Weight of the verdict: the heaviest one wins when verdicts are combined.
     const fn weight(self) -> u8 {
         match self {
             Self::NotApplicable => 0,
@@ -72,7 +72,7 @@ pub struct Check {
     /// True: not asked by the document, but expected by its users.
     #[serde(rename = "beyond")]
     pub extra: bool,
-    /// When it passes.
+    /// Condition for a pass.
     pub passes_when: &'static str,
     /// Tolerance and its source; empty when exact.
     pub tolerance: &'static str,
@@ -208,8 +208,7 @@ pub struct CaseResult {
     pub case: String,
     /// The heaviest of its checks.
     pub verdict: Verdict,
-    /// Why there is no better verdict, where that is not in a check: the error, or what was not
-    /// applicable.
+    /// Reason of the verdict if no check gives it: the error, or why the case is not applicable.
     pub reason: String,
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,
@@ -291,7 +290,7 @@ pub enum Event {
     RepetitionBegins {
         /// Its name.
         name: String,
-        /// How long it takes at the least, in seconds.
+        /// Shortest duration, in seconds.
         seconds: f64,
     },
     /// A part of a repetition begins, such as `storm`.

@@ -87,11 +87,11 @@ pub struct Omitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Repetition {
-    /// Of a PFC case.
+    /// Evidence of a PFC case.
     Pfc(Box<pfc::PfcEvidence>),
-    /// Of a MAD case.
+    /// Evidence of a MAD case.
     Mad(Box<mad::MadEvidence>),
-    /// Of an RC case.
+    /// Evidence of an RC case.
     Rc(Box<rc::RcEvidence>),
 }
 

@@ -133,8 +133,8 @@ pub const TABLE: &[Nic] = &[
     others::SFC,
 ];
 
-/// Of a driver that is not in the table. The standard counters may be refreshed by a timer: two
-/// seconds are more than any known one.
+/// The facts of a driver that is not in the table. A timer may refresh its standard counters. Two
+/// seconds are longer than any known timer.
 const UNKNOWN: Nic = Nic {
     indications: Some(Frames::Either),
     lag: 2_000_000_000,
@@ -272,7 +272,7 @@ pub fn counters(reading: &MacReading) -> Vec<(MacCounter, u64)> {
     found
 }
 
-/// Those among the private counters of `nic`, in their order.
+/// Pause counters among the private counters of `nic`, in their order.
 fn private_counters(nic: &Nic, private: &[(String, u64)]) -> Vec<(MacCounter, u64)> {
     let mut found = Vec::new();
     for (name, value) in private {

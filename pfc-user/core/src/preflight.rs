@@ -1,5 +1,5 @@
-//! From the facts of a port to what is right with it, what is not, and what to type to mend it.
-//! Pure: stored facts give the same again. What is known of a driver comes from [`crate::nic`].
+//! Judges the facts of a port: each item is right or wrong, and names the command that mends it.
+//! Pure: stored facts give the same items again. Facts about drivers come from [`crate::nic`].
 
 mod merging;
 mod pause;
@@ -56,8 +56,8 @@ pub struct Fix {
 
 /// Smallest MTU that takes the plan's frames of 1024 octets: without FCS and Ethernet header.
 const LEAST_MTU: u32 = 1006;
-/// Above it many drivers refuse programs that do not take frames in pieces: what is left of a page
-/// of 4096 octets.
+/// Largest MTU that leaves a frame in one page of 4096 octets. Above it many drivers refuse
+/// programs that do not take frames in pieces.
 const LARGEST_MTU: u32 = 3498;
 
 /// The items of each port, in the ports' order.

@@ -39,7 +39,8 @@ pub struct Addresses {
 pub enum FrameError {
     /// Shorter than headers and stamp.
     #[error(
-        "flow {flow}: frames must have at least {min} octets (without FCS) with these headers and the stamp, found {found}"
+        "flow {flow}: frames must have at least {min} octets (without FCS) with these \
+         headers and the stamp, found {found}"
     )]
     TooShort {
         /// Flow.
@@ -51,7 +52,8 @@ pub enum FrameError {
     },
     /// Longer than an IP packet can be.
     #[error(
-        "flow {flow}: frames must have at most {max} octets (without FCS), the most that IP can say, found {found}"
+        "flow {flow}: frames must have at most {max} octets (without FCS), the most that IP \
+         can say, found {found}"
     )]
     TooLong {
         /// Flow.
@@ -63,7 +65,8 @@ pub enum FrameError {
     },
     /// One IPv4, one IPv6 address.
     #[error(
-        "source and destination address must be of one IP version, found {source_ip} and {destination_ip}"
+        "source and destination address must be of one IP version, found {source_ip} and \
+         {destination_ip}"
     )]
     MixedVersions {
         /// Source.
@@ -193,8 +196,8 @@ fn push_udp(octets: &mut Vec<u8>, flow: &FlowPlan, at: usize, addresses_sum: u64
     let pattern = octets.len() + stamp::LEN;
     octets.resize(pattern, 0);
     octets.extend((pattern..flow.length).map(|at| at as u8));
-    // The words of a stamp add up to 0xffff, which is zero in ones-complement arithmetic: whatever
-    // the stamp, the checksum of the frame is the one without it.
+    // The words of every stamp add up to 0xffff, which is zero in ones-complement arithmetic, so
+    // that the checksum of the frame does not depend on the stamp.
     let pseudo_header = addresses_sum + u64::from(PROTOCOL_UDP) + u64::from(length);
     let checksum = match !fold(pseudo_header + sum(&octets[at..])) {
         // Zero would say that there is no checksum (RFC 768; forbidden in RFC 8200).
@@ -422,7 +425,8 @@ mod tests {
         let error = FrameTemplate::new(&flow(None, 100), &addresses).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "source and destination address must be of one IP version, found 192.0.2.1 and 2001:db8::ffff:ffff:ffff:2"
+            "source and destination address must be of one IP version, found 192.0.2.1 and \
+             2001:db8::ffff:ffff:ffff:2"
         );
     }
 }

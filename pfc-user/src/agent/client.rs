@@ -55,7 +55,7 @@ pub enum AgentError {
         address: String,
         /// The request, in words.
         asked: &'static str,
-        /// How it ended.
+        /// The way it ended.
         reason: String,
     },
 }

@@ -25,7 +25,7 @@ pub fn main(args: &AgentArgs, stdout: impl Write) -> Result<()> {
 /// Serves testers until SIGTERM or SIGINT. Writes a line `ready: ADDRESS` to `stdout` as soon as
 /// they can connect.
 ///
-/// It handles signals, so the calling thread should be the only one of its process.
+/// Handles signals, so that the calling thread should be the only one of its process.
 ///
 /// # Errors
 /// Fails if the token cannot be read, if there is none and the address is not loopback, without

@@ -51,7 +51,7 @@ pub struct Table {
 const TIME: &str = "time";
 const MAC: &str = "MAC address";
 
-/// Of a testbed.
+/// Tables of a testbed.
 pub const TESTBED: &[Table] = &[
     Table {
         name: "",
@@ -470,7 +470,7 @@ const DURATIONS: &[Key] = &[
     ),
 ];
 
-/// Of a plan.
+/// Tables of a plan.
 pub const PLAN: &[Table] = &[
     Table {
         name: "",

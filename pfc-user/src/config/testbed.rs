@@ -41,7 +41,7 @@ pub struct PfcTestbed {
     pub dut: Dut,
     /// Speed of the ports. `None`: the speed of the link; never with a simulated DUT or a bridge.
     pub line_rate: Option<LineRate>,
-    /// How the XDP programs are attached.
+    /// Mode in which the XDP programs are attached.
     pub xdp: XdpMode,
     /// Sender of the test traffic.
     pub sender: Sender,

@@ -29,7 +29,7 @@ use crate::evidence::pfc::{
 };
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
-/// How often the counters are looked at while waiting for the last frames.
+/// Interval between readings of the counters while the last frames are awaited.
 const SETTLE_POLL: Nanos = 2_000_000;
 /// The sender's thread ends a burst within this of its time.
 const SENDER_END: Nanos = 1_000_000_000;
@@ -47,7 +47,7 @@ pub struct Live<'l> {
     pub testbed: &'l mut Testbed,
     /// The user's wish to stop.
     pub interrupt: &'l mut Interrupt,
-    /// Where events go.
+    /// Receiver of events.
     pub events: &'l mut dyn FnMut(Event),
     /// Number of the repetition in this run: tells its frames from earlier ones.
     pub run: u16,
@@ -277,7 +277,7 @@ fn explained(testbed: &Testbed, steady: [LinkSnapshot; 2], error: anyhow::Error)
     }
 }
 
-/// How long all phases of a repetition take at the longest, nanoseconds.
+/// Longest duration of all phases of a repetition, nanoseconds.
 pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
     let d = durations;
     d.baseline

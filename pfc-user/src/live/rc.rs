@@ -40,8 +40,8 @@ pub fn way(testbed: &RcTestbed) -> String {
 /// evidence says if it was interrupted. Whatever happens, the DUT's queue pair is given back.
 ///
 /// # Errors
-/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the
-/// evidence says so.
+/// If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error, as the
+/// evidence records it.
 pub fn run(
     port: &mut RcPort,
     apm: Option<bool>,

@@ -1,12 +1,12 @@
 //! Loss between two ports, judged from counts. No I/O.
 //!
-//! Counts of a window are of frames that some other equipment sends, so that frames are in flight
-//! at its edges. With S frames sent in the window and R received, at least S - R were lost; and at
-//! most that and the frames in flight at the edges, of which the window counts as received what it
-//! does not count as sent. Those are bounded by what was sent within the longest latency before the
-//! window, and by what was sent after it until R was read. Where frames carry the validator's stamp
-//! their sequence numbers tell exactly. What the tester's own side may have lost, before the frames
-//! left or after they came, is set off: only what is missing beyond it was lost between the ports.
+//! Other equipment sends the frames, so that some are in flight at the edges of a window. With S
+//! frames sent in the window and R received, at least S - R were lost. At most, the frames in
+//! flight at the edges were lost too: the window may count them as received without having counted
+//! them as sent. Their number is bounded by the frames sent within the longest latency before the
+//! window, and by those sent after it until R was read. The sequence numbers of the validator's
+//! stamp, where frames carry it, give the exact number. Losses on the tester's own side, before
+//! frames left or after they came, are deducted: only the rest was lost between the ports.
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;

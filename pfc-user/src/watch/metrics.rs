@@ -79,7 +79,7 @@ fn numbered<T: Copy>(values: &[T], number: impl Fn(T) -> u64, out: &mut dyn FnMu
         .for_each(|(place, value)| out(place.to_string(), number(*value)));
 }
 
-/// Those of the DSCPs that were met, of 64.
+/// Writes the values of the DSCPs that were seen, of all 64.
 fn dscps(reading: &Reading, number: fn(Volume) -> u64, out: &mut dyn FnMut(String, u64)) {
     let met = reading
         .counters

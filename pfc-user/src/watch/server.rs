@@ -88,7 +88,8 @@ async fn answer(mut stream: TcpStream, scrapes: &mpsc::Sender<Scrape>) -> io::Re
     .await?
 }
 
-/// The request's head: up to its empty line, or what there is where it is too long or ends before.
+/// Reads the head of the request, up to its empty line. A head that is too long or ends early is
+/// returned as far as it was read.
 async fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut octets = [0; 1024];

@@ -222,7 +222,7 @@ fn open_capture(path: &Path, ports: &Ports) -> Result<Capture<BufWriter<File>>> 
 
 /// Progress of the judgement of loss.
 enum Loss {
-    /// It is not asked for.
+    /// Not requested.
     None,
     /// The window opens at that time.
     Opens(Instant, Prelude),

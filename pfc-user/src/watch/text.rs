@@ -60,7 +60,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// With three significant digits, and the prefix of its unit.
+/// Formats a value with three significant digits and the prefix of its unit.
 fn scaled(value: f64) -> String {
     let (value, prefix) = match value {
         value if value >= 1e9 => (value / 1e9, "G"),

@@ -108,7 +108,7 @@ fn verdicts(device: &str, result: &CaseResult) -> String {
     text
 }
 
-/// How many comparisons came to which verdict, such as ` (3 pass, 1 fail)`.
+/// The number of comparisons for each verdict, such as ` (3 pass, 1 fail)`.
 fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
     let verdicts: Vec<Verdict> = verdicts.collect();
     let of = |verdict: Verdict| {

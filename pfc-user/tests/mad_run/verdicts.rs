@@ -211,7 +211,11 @@ fn what_cannot_be_reached_is_refused_before_anything_is_sent() {
 #[test]
 fn a_dry_run_shows_the_steps_and_sends_nothing() {
     let folder = Folder::new();
-    let testbed = folder.file("t.toml", "name = \"t\"\n[mad]\ntransport = \"ibsim\"\nsocket = \"nobody-is-here\"\nhost = \"Hca1\"\n");
+    let testbed = folder.file(
+        "t.toml",
+        "name = \"t\"\n[mad]\ntransport = \"ibsim\"\n\
+         socket = \"nobody-is-here\"\nhost = \"Hca1\"\n",
+    );
     let ended = folder.run(&testbed, "--plan mad --dry-run");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for text in [

@@ -83,7 +83,7 @@ pub struct Virtual {
     pub mute: bool,
     /// The DUT does not show its counter.
     pub hides_counter: bool,
-    /// When the user wishes to stop.
+    /// Time at which the user stops the run.
     pub stop_at: Option<Nanos>,
     /// Questions for completions until the connection to the agent breaks.
     pub breaks_after: Option<usize>,

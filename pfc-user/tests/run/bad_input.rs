@@ -259,7 +259,9 @@ fn root_files_and_arguments_that_make_no_sense() {
         ),
         (
             "--plan smoke --set testbed.qos.lossless=[3]",
-            "--set testbed.qos.lossless=[3]: qos.lossless: only a DUT of kind \"external\" takes it: the simulated switch is given the lossless priorities of each repetition, and a bridge has none",
+            "--set testbed.qos.lossless=[3]: qos.lossless: only a DUT of kind \
+             \"external\" takes it: the simulated switch is given the lossless priorities of \
+             each repetition, and a bridge has none",
         ),
         (
             "--plan smoke --set testbed.dut.faults=[\"ignores-pcf\"]",

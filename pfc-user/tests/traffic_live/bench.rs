@@ -93,7 +93,7 @@ pub struct Setup<'a> {
     pub pause_line: u64,
     pub max_burst: Nanos,
     pub cpus: &'a [usize],
-    /// How many flows the program has room for beyond these.
+    /// Number of further flows that the program has room for.
     pub room: u32,
     /// The far end lets frames pass to the stack, for a capture.
     pub passes: bool,

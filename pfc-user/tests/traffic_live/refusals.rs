@@ -142,7 +142,9 @@ fn root_the_sender_is_the_one_that_rate_and_port_allow() {
         ip("link set dev b up");
         assert_eq!(chosen(Sender::Auto, 119_000).unwrap(), slow);
         let method = chosen(Sender::Auto, 1_000_000).unwrap();
-        assert!(method.starts_with("sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no frames of XDP"), "{method}");
+        let reason = "sendmmsg (1000 kframe/s ask for live frames, but the tx port takes no \
+                      frames of XDP";
+        assert!(method.starts_with(reason), "{method}");
         let error = chosen(Sender::LiveFrames, 1_000_000).unwrap_err();
         assert!(
             matches!(&error, TrafficError::NoLiveFrames { interface, .. } if interface == "a"),
@@ -217,7 +219,8 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
                 Ok(sender.report()?.report.method)
             };
             let method = open(Sender::Auto).unwrap();
-            let reason = "1000 kframe/s ask for live frames, but what the kernel loses of them cannot be counted: ";
+            let reason = "1000 kframe/s ask for live frames, but what the kernel loses \
+                          of them cannot be counted: ";
             assert!(
                 method.starts_with(&format!("sendmmsg ({reason}tracepoint no_such: ")),
                 "{method}"
@@ -228,7 +231,11 @@ fn root_without_the_tracepoints_that_count_losses_the_other_sender_is_taken() {
             );
             let error: TrafficError = open(Sender::LiveFrames).unwrap_err();
             assert!(
-                matches!(&error, TrafficError::NoLiveFrames { lacks, .. } if lacks.contains("tracepoint no_such")),
+                matches!(
+                    &error,
+                    TrafficError::NoLiveFrames { lacks, .. }
+                        if lacks.contains("tracepoint no_such")
+                ),
                 "{error}"
             );
         }

@@ -509,13 +509,16 @@ fn root_what_the_interface_does_not_take_is_named() {
             assert_eq!(total(&sender.report().unwrap()), 0);
             error
         };
-        assert!(
-            matches!(error(1515), TrafficError::Packet(PacketError::TooLong { interface, length: 1515 }) if interface == "a")
-        );
+        assert!(matches!(
+            error(1515),
+            TrafficError::Packet(PacketError::TooLong { interface, length: 1515 })
+                if interface == "a"
+        ));
         ip("link set dev a down");
-        assert!(
-            matches!(error(1514), TrafficError::Packet(PacketError::Down { interface }) if interface == "a")
-        );
+        assert!(matches!(
+            error(1514),
+            TrafficError::Packet(PacketError::Down { interface }) if interface == "a"
+        ));
     });
 }
 
@@ -738,12 +741,14 @@ fn root_control_frames_that_do_not_leave_are_errors() {
     on_a_wire(|| {
         ip("link set dev b down");
         let sender = ControlSender::open("a", STORM_SOURCE).unwrap();
-        assert!(
-            matches!(sender.send(&MacControl::Pause { quanta: 1 }), Err(PacketError::Refused { interface }) if interface == "a")
-        );
+        assert!(matches!(
+            sender.send(&MacControl::Pause { quanta: 1 }),
+            Err(PacketError::Refused { interface }) if interface == "a"
+        ));
         ip("link set dev a down");
-        assert!(
-            matches!(sender.send(&MacControl::Pause { quanta: 1 }), Err(PacketError::Down { interface }) if interface == "a")
-        );
+        assert!(matches!(
+            sender.send(&MacControl::Pause { quanta: 1 }),
+            Err(PacketError::Down { interface }) if interface == "a"
+        ));
     });
 }

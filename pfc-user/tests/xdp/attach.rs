@@ -162,9 +162,8 @@ fn root_atomics_are_spared_where_one_queue_is_all_there_is() {
         account.configured().exclusive
     };
     with_veth(|| {
-        ip(
-            "link add name c numrxqueues 2 numtxqueues 2 type veth peer name d numrxqueues 2 numtxqueues 2",
-        );
+        ip("link add name c numrxqueues 2 numtxqueues 2 type veth \
+             peer name d numrxqueues 2 numtxqueues 2");
         assert_eq!(
             (
                 granted("b", XdpMode::Driver),

@@ -107,7 +107,8 @@ fn root_every_clock_and_way_to_share_gives_the_same_counts() {
     }
 }
 
-/// How often each time was given to so many duplicates of one frame, which came at once.
+/// Number of times that each arrival time was given, for this many duplicates of one frame that
+/// came at once.
 fn readings(account: &mut AccountProgram, stamp: Stamp, frames: u32) -> Vec<usize> {
     account
         .test_run(&TestFrame::new(stamp).octets(), frames + 1)

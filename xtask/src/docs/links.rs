@@ -1,4 +1,4 @@
-//! Links between the Markdown files: each leads somewhere, and each page of the book is in its
+//! Checks of the Markdown files: each link leads somewhere, and each page of the book is in its
 //! summary.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +185,8 @@ mod tests {
         let expected = [
             "README.md: the link docs/z.md: there is no docs/z.md",
             "docs/SUMMARY.md: the link gone.md: there is no docs/gone.md",
-            "docs/x.md: the link ../README.md: it leads out of docs, where the book does not follow",
+            "docs/x.md: the link ../README.md: it leads out of docs, where the book \
+             does not follow",
             "docs/x.md: the link x.md#z: docs/x.md has no such heading",
             "docs/deep/lost.md is not in docs/SUMMARY.md",
         ];

@@ -1,4 +1,4 @@
-//! Messages that the page on troubleshooting quotes: each is one that the code has.
+//! Checks that each message quoted on the page on troubleshooting exists in the code.
 
 use std::fs;
 use std::path::Path;
@@ -27,25 +27,25 @@ pub fn unknown(root: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Messages in headings.
+/// The messages in headings.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {
     page.lines()
         .filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'))
 }
 
-/// True if all of the message but its values stands in the source.
+/// True if the source contains the whole message except its values.
 fn has(source: &str, message: &str) -> bool {
     message
         .split(VALUE)
         .all(|part| source.contains(part.trim()))
 }
 
-/// Adds the text of each Rust file below `folder`, as strings in it read.
+/// Adds the text of each Rust file below `folder`, with its strings as the compiler reads them.
 fn read(folder: &Path, sources: &mut Vec<String>) -> Result<()> {
     let cannot = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(cannot)? {
         let path = entry.with_context(cannot)?.path();
-        // Tests quote messages, too.
+        // Tests are left out, as they quote messages too.
         if path.is_dir() && !path.ends_with("tests") {
             read(&path, sources)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -1,4 +1,4 @@
-//! Packages, by apt. What an interrupted call left behind is finished first.
+//! Packages, by apt. Finishes first what an interrupted call has left behind.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -14,10 +14,10 @@ use crate::step::{self, is_root, step};
 
 /// Seconds for which another process may hold dpkg's lock.
 const LOCK_TIMEOUT: &str = "DPkg::Lock::Timeout=600";
-/// Where packages and their files go.
+/// Folders of packages and their files.
 const FOLDERS: [&str; 3] = ["/var/cache/apt", "/var/lib/dpkg", "/usr"];
 
-/// Apt's programs, and the one lock for which they do not wait themselves.
+/// Apt's programs, and the one lock that they do not wait for by themselves.
 pub struct Apt {
     path: OsString,
     lists_lock: PathBuf,
@@ -44,11 +44,11 @@ impl Apt {
     pub fn unfinished(&self) -> Vec<String> {
         let mut query = self.program("dpkg-query");
         query.args(["-W", "-f", "${db:Status-Abbrev}\t${binary:Package}\n"]);
-        // Where there is no dpkg, nothing of it is unfinished.
+        // Without dpkg there are no unfinished packages.
         unfinished(&step::output(&mut query).unwrap_or_default())
     }
 
-    /// Finishes what is unfinished, and installs `packages`.
+    /// Finishes unfinished packages and installs `packages`.
     pub fn install(&self, packages: &[&str]) -> Result<()> {
         let updated = step("apt-get update", || self.update());
         if let Err(error) = &updated {
@@ -77,11 +77,11 @@ impl Apt {
 
     fn update(&self) -> Result<()> {
         wait_for(&self.lists_lock)?;
-        // An archive that cannot be reached is no error to apt itself.
+        // Apt itself does not report an unreachable archive as an error.
         step::run(&mut self.apt_get(&["update", "-o", "APT::Update::Error-Mode=any"]))
     }
 
-    /// Never at the cost of a package that is there.
+    /// Installs packages, and never removes others for them.
     fn install_once(&self, packages: &[&str]) -> Result<()> {
         let mut install =
             self.apt_get(&["install", "--yes", "--no-install-recommends", "--no-remove"]);
@@ -89,11 +89,12 @@ impl Apt {
         step(&step::show(&install), || step::run(&mut install))
     }
 
-    /// Packages of others may be among them, so that a failure is told and no end.
+    /// Finishes what dpkg has begun. Reports a failure only, as the validator may not need the
+    /// package that failed.
     fn finish(&self) {
         let finished = step("what dpkg has not finished", || {
             let mut configure = self.program("dpkg");
-            // It fails on a package that lacks another one, which apt then adds.
+            // dpkg fails on a package with a missing dependency, which apt then adds.
             let configured = step::run(configure.args(["--configure", "-a"]));
             let mut fix = self.apt_get(&["install", "--yes", "--fix-broken", "--no-remove"]);
             fix.arg("--no-install-recommends");
@@ -119,7 +120,7 @@ impl Apt {
     }
 }
 
-/// Says what to do by hand, where we cannot install.
+/// Says what to do by hand where this command cannot install.
 pub fn check_machine(packages: &[&str], has_apt: bool) -> Result<()> {
     if !has_apt {
         bail!(
@@ -138,8 +139,8 @@ pub fn check_machine(packages: &[&str], has_apt: bool) -> Result<()> {
     Ok(())
 }
 
-/// Reads lines of a status in letters and a name: what is wanted, what is, and `R` for a broken
-/// one.
+/// Reads lines of a status and a name. The letters of the status are the wanted state, the actual
+/// state, and `R` for a broken package.
 fn unfinished(states: &str) -> Vec<String> {
     let is_unfinished = |state: &str| {
         let mut letters = state.chars().skip(1);
@@ -201,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// Programs of apt that note how they were called.
+    /// Stand-ins for the programs of apt that record their calls.
     struct Fake(TempDir);
 
     impl Fake {
@@ -238,7 +239,7 @@ mod tests {
             }
         }
 
-        /// The calls without the options that all have.
+        /// The calls, without the options that all of them have.
         fn calls(&self) -> Vec<String> {
             let calls = fs::read_to_string(self.0.path().join("calls")).unwrap_or_default();
             let options = [

@@ -18,7 +18,7 @@ struct Linker {
     library: (String, PathBuf),
 }
 
-/// Builds it with the cargo that runs us.
+/// Builds it with the cargo that runs this program.
 pub fn build(toolchain: &Toolchain) -> Result<()> {
     let linker = Linker {
         root: toolchain.linker_root(),
@@ -31,7 +31,7 @@ pub fn build(toolchain: &Toolchain) -> Result<()> {
 /// Completes `cargo install CRATE --version VERSION ...` and runs it; the program goes to
 /// `root/bin`.
 pub fn install(mut cargo: Command, root: &Path) -> Result<()> {
-    // It stays when cargo is stopped, and the next call goes on with what is in it.
+    // The folder remains when cargo is interrupted, so that the next call continues the build.
     let work = root.join("build");
     cargo
         .args(["--locked", "--force", "--no-default-features", "--root"])
@@ -46,8 +46,8 @@ pub fn install(mut cargo: Command, root: &Path) -> Result<()> {
 
 impl Linker {
     fn build(&self, mut cargo: Command) -> Result<()> {
-        // A folder that looks like LLVM's: the linker is built against it, and finds its library
-        // there when it runs, too.
+        // A folder laid out like LLVM's. The linker is built against it and loads its library from
+        // there.
         let prefix = self.root.join("llvm");
         self.make_prefix(&prefix).with_context(|| {
             format!(
@@ -63,7 +63,7 @@ impl Linker {
         install(cargo, &self.root)
     }
 
-    /// Leaves alone what is right: another call may be building with it.
+    /// Leaves correct links alone, as another call may be building with them.
     fn make_prefix(&self, prefix: &Path) -> io::Result<()> {
         let (name, file) = &self.library;
         let folder = prefix.join("lib");
@@ -85,7 +85,7 @@ impl Linker {
 mod tests {
     use super::*;
 
-    /// Cargo stops half-way the first time: a part of its work is there, and half a program.
+    /// Cargo stops half-way the first time and leaves a part of its work and half a program.
     const CARGO: &str = r#"
         cd "$(dirname "$LLVM_PREFIX")"
         echo "$@" >> calls
@@ -116,7 +116,7 @@ mod tests {
         );
         assert!(linker.root.join("build/part").exists());
 
-        // An update of the compiler has moved its library meanwhile.
+        // Meanwhile an update of the compiler has moved its library.
         linker.library.1 = folder.path().join("here");
         fs::write(&linker.library.1, "").unwrap();
         linker.build(cargo()).unwrap();
@@ -131,7 +131,7 @@ mod tests {
         let calls: Vec<_> = calls.lines().collect();
         assert_eq!(calls.len(), 2);
         assert_eq!(calls[0], calls[1]);
-        // Whatever is in `bin` by then is no reason to stop.
+        // A file that is in `bin` by then does not stop the build.
         assert!(calls[0].contains("--force"));
     }
 }

@@ -9,10 +9,10 @@ use super::linker::install;
 use crate::step;
 use crate::toolchain::cache;
 
-/// The release that is used.
+/// The release of mdBook.
 pub const VERSION: &str = "0.4.52";
 
-/// The program, whether or not it is there.
+/// Path of the program, which need not exist.
 pub fn program() -> PathBuf {
     root().join("bin/mdbook")
 }
@@ -21,13 +21,13 @@ fn root() -> PathBuf {
     cache().join(format!("mdbook-{VERSION}"))
 }
 
-/// True if it is there and runs.
+/// True if the program exists and runs.
 pub fn is_there() -> bool {
     step::output(Command::new(program()).arg("--version")).is_ok()
 }
 
-/// Builds it without its server, its search and optimisation: half a minute on two CPUs, a third of
-/// the optimised build, and the book takes it no second.
+/// Builds it without server, search and optimisation. This takes half a minute on two CPUs, a third
+/// of the optimised build, and the book still takes less than a second.
 pub fn build() -> Result<()> {
     let mut cargo = step::cargo();
     cargo

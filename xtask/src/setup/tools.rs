@@ -131,7 +131,7 @@ pub const USERSPACE: [Tool; 2] = [
 impl Tool {
     pub fn is_there(&self) -> bool {
         if self.package.starts_with("python3-") {
-            // Debian's Python, for which Debian's package is; another one may come first in PATH.
+            // Debian's Python, which Debian's package is for. Another one may come first in PATH.
             let import = Command::new("/usr/bin/python3")
                 .args(["-c", &format!("import {}", self.name)])
                 .stderr(Stdio::null())
@@ -148,7 +148,7 @@ impl Tool {
     }
 }
 
-/// A libclang, and headers of one, where Debian's packages put them; or the user says where it is.
+/// A libclang with headers, where Debian's packages put it or where the user says.
 fn has_libclang() -> bool {
     let entries = |folder: &Path| -> Vec<PathBuf> {
         fs::read_dir(folder)

@@ -1,5 +1,5 @@
-//! Commands that check or test, and their outcome. Output is shown as it comes; of commands that
-//! run side by side, in one piece when each has ended.
+//! Commands that check or test, and their outcome. Output is shown as it comes. Commands that run
+//! side by side show theirs in one piece at their end.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::step;
 
-/// Outcome of tests. A part that is no test and fails counts as a failed one.
+/// Outcome of tests. A failed part that is no test counts as a failed test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub passed: usize,
@@ -37,13 +37,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Notes a failure of something that counts no tests.
+    /// Notes the failure of a part that counts no tests.
     pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
         self.tally.failed += 1;
         self.failures.push(format!("{name}: {error:#}"));
     }
 
-    /// Adds that of another part.
+    /// Adds the outcome of another part.
     pub fn add(&mut self, other: Self) {
         self.tally.passed += other.tally.passed;
         self.tally.failed += other.tally.failed;
@@ -69,7 +69,7 @@ impl Part {
 
     /// Runs it, with its output shown as it comes.
     pub fn run(mut self) -> Outcome {
-        // By the macro, because libtest captures that in our own tests.
+        // Uses `print!`, because libtest captures it in the tests of this file.
         let start = Start::now(&self.name, &mut |text| print!("{text}"));
         let spawned = self.command.stdout(Stdio::piped()).spawn();
         let spawned = spawned.map(|mut child| (child.stdout.take().expect("asked for"), child));
@@ -97,7 +97,8 @@ impl Part {
             .stdout(write.try_clone()?)
             .stderr(write)
             .spawn();
-        // The command would keep the pipe's end open, so that reading would never end.
+        // Drops the write ends of the pipe that the command holds. With them open, reading would
+        // never end.
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok((read, child?))
     }
@@ -151,7 +152,7 @@ fn count(
     Ok(())
 }
 
-/// When a part began.
+/// Start of a part.
 struct Start(Instant);
 
 impl Start {
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(result_of("test root_a_veth ... ok"), None);
     }
 
-    /// A part that prints a closing line of so many, and ends with that code.
+    /// A part that prints a closing line with these counts and exits with this code.
     fn part(passed: usize, failed: usize, code: i32) -> Part {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!(

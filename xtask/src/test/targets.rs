@@ -16,18 +16,18 @@ use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
 
-/// A lane, by what its tests need of the machine.
+/// A lane: its tests need the same of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// In virtual time: they take CPU, whenever it comes.
+    /// Tests in virtual time, which need CPU time but not at any moment.
     Computing,
-    /// They wait for processes, time-outs and windows, and find the same however late they are
-    /// served.
+    /// Tests that wait for processes, time-outs and windows, with the same result however late they
+    /// run.
     Waiting,
-    /// On programs in the kernel, in network namespaces of their own, where each frame is counted
-    /// whenever it comes.
+    /// Tests of programs in the kernel, in network namespaces of their own. They count frames,
+    /// whenever those come.
     Programs,
-    /// On real frames and in real time: one test at a time, and nothing beside them.
+    /// Tests on real frames in real time: one at a time, with nothing beside them.
     Frames,
 }
 
@@ -50,7 +50,7 @@ impl FromStr for Name {
     }
 }
 
-/// How tests run: in which lane, and how many at a time; `None` for as many as there are CPUs.
+/// The lane of tests, and how many of them run at a time: `None` for as many as there are CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     lane: Name,
@@ -83,7 +83,7 @@ impl FromStr for Way {
     }
 }
 
-/// A program with the lane of most of its tests, and those of others by parts of their names.
+/// A program with the lane of most of its tests, and the lanes of others by parts of their names.
 #[derive(Debug)]
 struct Program {
     name: String,
@@ -131,7 +131,7 @@ impl Program {
 pub struct Programs(Vec<Program>);
 
 impl Programs {
-    /// Reads the programs that cargo finds in a folder of tests; an error if one names no lane.
+    /// Reads the programs that cargo finds in a folder of tests. Fails if one names no lane.
     pub fn read(folder: &Path) -> Result<Self> {
         let cannot = || format!("cannot read {}", folder.display());
         let mut sources = BTreeMap::new();
@@ -157,8 +157,8 @@ impl Programs {
         Ok(Self(programs.collect::<Result<_>>()?))
     }
 
-    /// One invocation for all programs that are whole in this lane and run alike, and one for each
-    /// part of a program.
+    /// One invocation for all programs that are in this lane as a whole and run alike, and one for
+    /// each part of a program.
     pub fn of_lane(&self, lane: Name) -> Vec<Arguments> {
         let mut whole: BTreeMap<Way, Vec<&str>> = BTreeMap::new();
         let mut parts = Vec::new();
@@ -189,7 +189,7 @@ impl Programs {
     }
 }
 
-/// Arguments of `cargo test --package pfc-user`: selection of programs, and what these are given.
+/// Arguments of `cargo test --package pfc-user`: the programs, and the arguments passed to them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub name: String,

@@ -63,7 +63,7 @@ pub enum ConnectError {
     TimedOut {
         /// Its name.
         server: String,
-        /// How long the client waited.
+        /// Time that the client waited.
         timeout: Duration,
     },
     /// The answer does not follow the protocol.

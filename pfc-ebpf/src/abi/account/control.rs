@@ -30,9 +30,9 @@ pub struct LastControl {
 pub struct PfcCounters {
     /// All frames, by the vector of the classes that they address with time > 0.
     pub by_xoff: [u64; 256],
-    /// Those that address a class with time 0, by the vector of such classes.
+    /// Frames that address a class with time 0, by the vector of such classes.
     pub by_xon: [u64; 256],
-    /// Those whose class-enable vector (its low octet) is zero.
+    /// Frames whose class-enable vector (its low octet) is zero.
     pub empty: u64,
     /// By priority.
     pub last: [LastControl; 8],
@@ -52,7 +52,7 @@ impl PfcCounters {
         self.by_xoff.iter().sum()
     }
 
-    /// Those of each priority.
+    /// Counters of each priority.
     pub fn classes(&self) -> [ClassCounters; 8] {
         let (xoff, xon) = (addressed(&self.by_xoff), addressed(&self.by_xon));
         core::array::from_fn(|priority| ClassCounters {
@@ -63,7 +63,7 @@ impl PfcCounters {
     }
 }
 
-/// Of frames counted by vectors, those that address each priority.
+/// Sums frames counted by vector into those that address each priority.
 fn addressed(by_vector: &[u64; 256]) -> [u64; 8] {
     let mut frames = [0; 8];
     for (vector, count) in by_vector

@@ -240,7 +240,7 @@ pub enum FailureKind {
     Token,
     /// The request is malformed, or not allowed in this state.
     Request,
-    /// There is no RDMA device, or no port of it is up.
+    /// The host has no RDMA device with a port that is up.
     NoDevice,
     /// The tester's address cannot be resolved to a MAC address.
     Neighbour,

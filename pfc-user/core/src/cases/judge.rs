@@ -92,7 +92,7 @@ pub struct Row<F: Family> {
     pub step: &'static str,
     /// True: not asked by the document, but expected by its users.
     pub extra: bool,
-    /// When it passes.
+    /// Condition for a pass.
     pub passes_when: &'static str,
     /// Tolerance and its source; empty when exact.
     pub tolerance: &'static str,

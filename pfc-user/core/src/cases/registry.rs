@@ -14,11 +14,11 @@ use crate::plan::rc::{RcParameters, RcPlan};
 /// A case, by family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Of the PFC test plan.
+    /// A case of the PFC test plan.
     Pfc(&'static PfcCase),
-    /// With management datagrams.
+    /// A case with management datagrams.
     Mad(&'static MadCase),
-    /// With reliable connections.
+    /// A case with reliable connections.
     Rc(&'static RcCase),
 }
 
@@ -87,11 +87,11 @@ fn distance(left: &str, right: &str) -> usize {
 /// A case that is to run, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedCase {
-    /// Of the PFC test plan.
+    /// A case of the PFC test plan.
     Pfc(&'static PfcCase, PfcParameters),
-    /// With management datagrams: all that it needs is in the testbed.
+    /// A case with management datagrams, whose parameters are all in the testbed.
     Mad(&'static MadCase),
-    /// With reliable connections: its repetitions, at least one.
+    /// A case with reliable connections, with its repetitions, at least one.
     Rc(&'static RcCase, Vec<RcParameters>),
 }
 
@@ -109,11 +109,11 @@ impl PlannedCase {
 /// One repetition that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Of the PFC test plan.
+    /// A repetition of a case of the PFC test plan.
     Pfc(&'static PfcCase, Box<RepetitionPlan>),
-    /// With management datagrams.
+    /// A repetition of a case with management datagrams.
     Mad(&'static MadCase, MadPlan),
-    /// With reliable connections.
+    /// A repetition of a case with reliable connections.
     Rc(&'static RcCase, RcPlan),
 }
 

@@ -116,7 +116,7 @@ pub enum Frames {
 }
 
 impl MacCounter {
-    /// By how much it rose over all readings; `None` where it was reset meanwhile, or never read.
+    /// Rise over all readings. `None` if the counter was reset meanwhile or never read.
     pub fn rise(&self) -> Option<u64> {
         let falls = self.values.windows(2).any(|pair| pair[1] < pair[0]);
         if falls {

@@ -7,8 +7,8 @@ use ib_mad::attr::PortInfo;
 /// No answer is waited for longer than this.
 pub const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// The time from a request to its answer at the longest: what the DUT may take, and the way there
-/// and back; `least` if that is longer.
+/// Longest time from a request to its answer: the DUT's response time and the way there and back,
+/// but at least `least`.
 pub fn answer_time(port: &PortInfo, least: Duration) -> Duration {
     let time = |exponent: u8| Duration::from_nanos(4096 << exponent);
     least.max(time(port.response_time_value()) + 2 * time(port.subnet_timeout()))

@@ -4,15 +4,15 @@
 //! many does is to leave a verdict open. What a program drops on purpose (XDP_DROP) is no loss, and
 //! a driver that has no counter for it but takes it for one would leave every verdict open.
 
-/// Private counters of a driver whose meaning differs from their names. Names are compared as if in
-/// lower case, with one `_` for what stands between words; `{}` is the number of a queue.
+/// Private counters of a driver whose meaning differs from their names. Names are compared in lower
+/// case, with one `_` for any separator of words; `{}` is the number of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Drops {
     /// Losses that their names do not tell.
     pub lost: &'static [&'static str],
-    /// Names of which a word tells of a loss, and which are none, or the sum of others.
+    /// Names with a word for a loss that count no loss, or the sum of other counters.
     pub not_lost: &'static [&'static str],
-    /// Losses among which the driver counts what a program dropped, and the counter of that alone.
+    /// Losses that include the drops of a program, each with the counter of those drops alone.
     pub with_own: &'static [(&'static str, &'static str)],
 }
 
@@ -21,7 +21,7 @@ pub struct Drops {
 pub struct Loss {
     /// Its name there. Several queues may have the same.
     pub name: String,
-    /// Its value, without what a program dropped on purpose.
+    /// Its value, without the drops that a program made on purpose.
     pub value: u64,
 }
 
@@ -40,8 +40,8 @@ impl Drops {
                 .iter()
                 .any(|pattern| number(&plain(pattern), name).is_some())
         };
-        // What our own program answers, whatever else the name says. On the way out it is a frame
-        // that was redirected and did not leave.
+        // Drops by our own program, whatever else the name says. On the way out the counter has
+        // redirected frames that did not leave.
         let own = name.contains("xdp_drop") && !name.starts_with("tx");
         if own || is(self.not_lost) {
             return false;

@@ -27,7 +27,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Those by which the device merges frames. The kernel turns them off for a program in the
+    /// Features by which the device merges frames. The kernel turns them off for a program in the
     /// stack, and not on again; some drivers turn them off for a program of their own, while they
     /// have it.
     pub const MERGING: [Self; 2] = [Self::Lro, Self::GroHardware];

@@ -15,11 +15,11 @@ const ROOM: usize = 4096;
 pub struct History {
     /// Spans in which a priority was held back.
     pub withheld: Vec<Withheld>,
-    /// Those for which there was no room.
+    /// Spans for which there was no room.
     pub withheld_left_out: Vec<WithheldLeftOut>,
     /// Spans in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
-    /// Those for which there was no room.
+    /// Spans for which there was no room.
     pub stalls_left_out: LeftOut,
     last: [Option<Last>; Priority::COUNT],
 }

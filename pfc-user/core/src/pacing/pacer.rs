@@ -1,8 +1,7 @@
-//! Pacing of flows: one token bucket a flow, at layer-1 rate. No I/O; time is an
-//! argument.
+//! Pacing of flows: one token bucket a flow, at layer-1 rate. No I/O; time is an argument.
 //!
 //! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority
-//! back: what the DUT asked us not to send is not owed afterwards.
+//! back, so that the frames not sent in that time are not owed afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -94,8 +93,8 @@ pub struct Token {
     before: Bucket,
 }
 
-/// The most that a flow may be late without losing tokens, so that what is sent at once beyond the
-/// flows' rates never exceeds `max_burst` at line rate, over all flows.
+/// Longest time that a flow may be late without losing tokens. It keeps a burst beyond the flows'
+/// rates, over all flows, within `max_burst` at line rate.
 pub fn max_lateness(
     flows: &[Paced],
     line_rate: LineRate,

@@ -156,7 +156,7 @@ impl SentLedger {
         self.excess.add(stamp, flow.paced.bits);
     }
 
-    /// There was no room for a frame: it leaves later, with another stamp.
+    /// Notes that a frame found no room. The frame leaves later, with another stamp.
     pub fn waited(&mut self) {
         self.waits += 1;
     }

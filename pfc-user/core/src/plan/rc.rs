@@ -52,7 +52,7 @@ impl RcPlan {
         timers * Self::transport_timer(self.timeout)
     }
 
-    /// How long it takes with a DUT that retries after exactly T_tr.
+    /// Duration with a DUT that retries after exactly T_tr.
     pub fn least_duration(&self) -> Nanos {
         // All requests, and the silence that has to follow the last one.
         (u64::from(self.control_drops) + u64::from(self.retry_count) + 4)

@@ -1,5 +1,5 @@
-//! PAUSE and PFC frames at a port: its own use of them, whether those
-//! that come in are seen, and whether those of the tester leave.
+//! PAUSE and PFC frames at a port: its own use of them, whether those that come in are seen, and
+//! whether those of the tester leave.
 
 use super::{CABLE, Item, command, feature, ok, problem, to_set, unknown};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};

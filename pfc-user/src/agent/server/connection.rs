@@ -14,7 +14,7 @@ use super::super::protocol::{Failure, FailureKind, MAX_MESSAGE, Request, Respons
 
 /// Time limit for a client to take a response.
 const WRITE: Duration = Duration::from_secs(5);
-/// How long a connection ended by a failure stays open for the client to read it.
+/// Time for which a connection that ended by a failure stays open, so that the client can read it.
 const LINGER: Duration = Duration::from_secs(1);
 /// Keepalive: seconds of silence before the first probe, seconds between probes, number of probes.
 const KEEPALIVE: (u32, u32, u32) = (10, 5, 3);

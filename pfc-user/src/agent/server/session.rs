@@ -16,7 +16,7 @@ use crate::agent::protocol::{Device, Failure, FailureKind, Request, Response, VE
 
 /// Time limit for a client's `Hello`.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How long a client waits for its predecessor, which may just have closed its connection.
+/// Time that a client waits for its predecessor, which may just have closed its connection.
 const HANDOVER: Duration = Duration::from_secs(1);
 
 /// State shared by the sessions.

@@ -18,7 +18,7 @@ pub struct RcTestbed {
     pub dut: RcDut,
     /// The tester's address, to which the DUT's queue pairs send.
     pub address: IpAddr,
-    /// How the XDP program is attached.
+    /// Mode in which the XDP program is attached.
     pub xdp: XdpMode,
     /// True if the DUT supports Automatic Path Migration; `None`: as its agent says.
     pub apm: Option<bool>,

@@ -57,7 +57,7 @@ pub enum XdpError {
         /// The feature.
         lacks: &'static str,
     },
-    /// There is another program already; it is left alone.
+    /// The interface has another program already, which is left alone.
     #[error(
         "`{interface}` already has an XDP program, {program}, which is not replaced; detach it, \
          for example by `ip link set dev {interface} xdp off`"

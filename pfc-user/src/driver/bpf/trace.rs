@@ -21,7 +21,7 @@ use super::XdpError;
 /// Interval at which lines are taken out of the kernel's buffer, which has room for some hundred.
 const FLUSH: Duration = Duration::from_millis(20);
 
-/// Where the lines of all programs of a run go.
+/// Destination of the trace lines of all programs of a run.
 #[derive(Clone)]
 pub struct TraceOutput(Arc<Mutex<dyn Write + Send>>);
 

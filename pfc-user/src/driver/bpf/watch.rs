@@ -38,14 +38,14 @@ const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
 pub enum Point {
     /// All that comes in, before the stack.
     Xdp(XdpMode),
-    /// At tcx: what an XDP program lets pass on the way in, or what the stack sends.
+    /// At tcx: frames that XDP lets pass on the way in, or frames that the stack sends.
     Tcx(Direction),
     /// The same by a filter of `clsact`, on kernels without tcx.
     Clsact(Direction),
 }
 
 impl Point {
-    /// At tcx, or what the running kernel has in its place.
+    /// At tcx, or at its replacement on kernels without it.
     pub fn tc(direction: Direction) -> Self {
         if KernelVersion::current().is_ok_and(|version| version < TCX) {
             Self::Clsact(direction)

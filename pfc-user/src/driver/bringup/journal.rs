@@ -131,9 +131,9 @@ impl Journal {
         }
     }
 
-    /// Sets `feature` until [`Journal::undo_kept`]: also when this process has ended. `None` when
-    /// it was so already, else what was done, in words. Killed in between, what is noted is
-    /// what was, so that nothing is lost.
+    /// Sets `feature` until [`Journal::undo_kept`], even after this process has ended. Returns the
+    /// change in words, or `None` if the feature was set already. The former state is noted first,
+    /// so that nothing is lost if the process is killed in between.
     pub fn keep(
         &self,
         namespace: &Namespace,
@@ -299,9 +299,9 @@ impl Journal {
         Ok(Some(change))
     }
 
-    /// Turns off what merges frames in the device, as far as the driver lets go of it: to be done
-    /// before a program is attached, which turns it off as well, and to be put back after that is
-    /// gone.
+    /// Turns off the features that merge frames in the device, as far as the driver allows. Call it
+    /// before a program is attached, as attaching turns them off as well, and restore them after
+    /// the program is detached.
     pub fn without_merging(
         &self,
         namespace: &Namespace,

@@ -326,7 +326,7 @@ impl Testbed {
 }
 
 impl Counters {
-    /// By how much each rose until `after`.
+    /// The rise of each counter until `after`.
     pub fn rises(&self, after: &Self) -> Vec<DropCounter> {
         self.0
             .iter()

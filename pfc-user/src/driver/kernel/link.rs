@@ -120,7 +120,7 @@ pub struct LinkState {
     pub mac: [u8; 6],
     /// Largest layer-3 packet in octets.
     pub mtu: u32,
-    /// It is set up (`ip link set up`).
+    /// The interface is set up (`ip link set up`).
     pub up: bool,
     /// There is a link to the other end.
     pub carrier: bool,

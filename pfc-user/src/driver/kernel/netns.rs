@@ -27,7 +27,7 @@ pub enum NamespaceError {
     Unknown {
         /// The name.
         name: String,
-        /// Those that exist.
+        /// The namespaces that exist.
         known: Vec<String>,
     },
     /// Something that only root may do.

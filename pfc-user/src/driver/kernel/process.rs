@@ -19,7 +19,7 @@ use crate::evidence::pfc::HookOutput;
 /// Errors of a child process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It could not be started.
+    /// The process could not be started.
     #[error("cannot start {what}: {source}")]
     Start {
         /// Command.
@@ -27,7 +27,7 @@ pub enum ProcessError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// It ended before it said what was awaited.
+    /// The process ended before its answer.
     #[error("{what} ended ({status}) before it answered; its messages are above")]
     Ended {
         /// Command.
@@ -35,7 +35,7 @@ pub enum ProcessError {
         /// The way it ended.
         status: ExitStatus,
     },
-    /// It said nothing, or did not end, in time; it has been killed.
+    /// The process did not answer or end in time and was killed.
     #[error("{what} did not {awaited} within {} s and was killed", .waited.as_secs_f64())]
     TimedOut {
         /// Command.

@@ -21,7 +21,7 @@ pub(super) struct LiveBench<'b, 'l> {
     pub(super) plan: &'b RepetitionPlan,
     pub(super) sender: Chosen,
     pub(super) control: ControlSender,
-    /// How often there was no room for a single pause frame.
+    /// Number of times that a single pause frame found no room.
     pub(super) waits: u64,
     pub(super) storm: Option<Storm>,
     /// Account of a storm that the user ended.

@@ -32,7 +32,7 @@ impl Macs {
         })
     }
 
-    /// How long to wait until what came in is in the counts.
+    /// Wait until the counters include every frame received.
     pub(super) fn lag(&self) -> Nanos {
         self.tx.lag().max(self.rx.lag())
     }

@@ -23,7 +23,7 @@ const EXACT_FRAMES: u64 = 3_000_000;
 /// The share of frames that is verified then.
 const SAMPLE: u64 = 16;
 
-/// How frames of flows are counted that bring so many a second: clock, and one in how many is
+/// The counting of these flows, by their frames a second: the clock, and N where one frame in N is
 /// verified.
 pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
     let frames: u64 = flows
@@ -37,7 +37,7 @@ pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
     }
 }
 
-/// How the programs count in that repetition.
+/// The way the programs count in that repetition.
 pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
     let (clock, verify_every) = effort(&plan.flows);
     Counting {
@@ -80,7 +80,7 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// How the programs know each flow, and in which phases they log its arrivals.
+/// Configuration of each flow for the programs, with the phases in which they log its arrivals.
 fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
     let probed = |priority: Priority| {
         plan.probe

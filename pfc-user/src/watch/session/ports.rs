@@ -33,7 +33,7 @@ pub struct PortName {
 }
 
 impl PortName {
-    /// It counts what goes out.
+    /// Counts outgoing frames.
     fn is_egress(&self) -> bool {
         self.place.ends_with(" egress")
     }

@@ -202,8 +202,8 @@ pub struct LossWindow {
 }
 
 impl LossWindow {
-    /// Reads what the driver had counted when the window opened, now that it says so: an older
-    /// count would make frames from before the window some of those that were sent in it.
+    /// Reads the driver's counts at the start of the window, once the driver has refreshed them.
+    /// Older counts would attribute frames from before the window to it.
     pub fn settle(&mut self) -> Result<()> {
         self.begin.driver = Driver::read(&self.pair.tx)?;
         Ok(())
@@ -347,8 +347,8 @@ impl<'w> Closing<'w> {
         Ok(self.sender.read()?.counters.flows_lost + self.receiver.read()?.counters.flows_lost)
     }
 
-    /// Waits for what is in flight, and returns the received flows at the moment when the fewest
-    /// frames were missing: of a flow that goes on, an overtaken frame is missing for a moment.
+    /// Waits for frames in flight. Returns the received flows at the moment when the fewest frames
+    /// were missing, because in a flow that goes on an overtaken frame is missing for a moment.
     async fn wait(
         &mut self,
         awaited: &Awaited,

@@ -31,7 +31,7 @@ unsafe fn store<const AT: usize>(base: usize, value: u64) {
 /// Stores four octets.
 ///
 /// # Safety
-/// As of [`store`].
+/// The same as for [`store`].
 #[inline(always)]
 unsafe fn store_half(at: usize, value: u32) {
     // SAFETY: as the caller says.

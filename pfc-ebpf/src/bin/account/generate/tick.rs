@@ -232,8 +232,8 @@ fn record(worker: &mut Worker, span: Span) {
 }
 
 /// Counts octets of priorities that were seen to be paused, or to have been since the look before.
-/// Of the present batch all may have left after the pause had begun, since what is let go waits for
-/// its end at the longest; of the one before, if it began before the present one.
+/// The whole present batch may have left after the pause began, as frames wait for the end of their
+/// batch at the longest. So may the batch before, if the pause began before the present one.
 #[inline(always)]
 fn overrun(worker: &mut Worker, priorities: u64) {
     for priority in 0..8 {

@@ -37,13 +37,17 @@ pub struct Storm {
 pub struct PlannedRepetition {
     /// Lossless priorities in ascending order.
     pub lossless: Vec<Priority>,
-    /// Those of them that are stormed, in ascending order, where that is not all.
+    /// The lossless priorities that are stormed, in ascending order. `None`: all of them.
     pub storm: Option<Vec<Priority>>,
 }
 
 /// A storm that would leave gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an interval below the pause time, which is {} at {line_rate}; found {}", Span(*.pause), Span(*.interval))]
+#[error(
+    "expected an interval below the pause time, which is {} at {line_rate}; found {}",
+    Span(*.pause),
+    Span(*.interval)
+)]
 pub struct IntervalTooLong {
     /// Interval asked for.
     pub interval: Nanos,
@@ -71,7 +75,7 @@ impl Storm {
 
 /// Which sets of priorities make sense in a case, and why.
 pub(super) struct Sets {
-    /// How many lossless priorities.
+    /// Number of lossless priorities.
     pub(super) lossless: RangeInclusive<usize>,
     /// The reason.
     pub(super) why: &'static str,

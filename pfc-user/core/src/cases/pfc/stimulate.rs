@@ -1,5 +1,5 @@
-//! The steps of a repetition, in time: what is sent when. Does no I/O of its own, so that a virtual
-//! bench can run it too.
+//! The steps of a repetition in time. Does no I/O of its own, so that a virtual bench can run it
+//! too.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
@@ -58,7 +58,7 @@ pub trait Bench {
 /// The stimulus as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stimulus {
-    /// When each phase was.
+    /// Time span of each phase.
     pub phases: Vec<PhaseSpan>,
     /// The storm.
     pub storm: Option<StormReport>,

@@ -20,8 +20,8 @@ pub(super) const FLUSHED: u64 = 2;
 pub(super) const LONGEST: Nanos = 4;
 /// Longest wait in one question to the agent: an interruption is noticed after it.
 const LONGEST_POLL: Nanos = 50_000_000;
-/// Parts of T_tr that one such wait may take: what is heard after it is known this closely, which
-/// is less than the ticks that a kernel's timer may cut off.
+/// Parts of T_tr that one such wait may take. It is the precision to which the time of an event is
+/// known, and finer than the ticks that a kernel's timer may cut off.
 const POLLS: Nanos = 64;
 /// The agent counts its waits in whole ones.
 const MILLISECOND: Nanos = 1_000_000;
@@ -93,16 +93,16 @@ pub struct PortContext {
     pub port: String,
     /// The tester's address.
     pub tester: IpAddr,
-    /// Where queue pair numbers and PSNs come from: another in each run, so that what is left of an
-    /// earlier one is told apart.
+    /// Seed of queue pair numbers and PSNs. It differs in each run, so that packets of an earlier
+    /// run are told apart.
     pub seed: u64,
 }
 
 /// Runs one repetition of `case`; the evidence says if it was interrupted.
 ///
 /// # Errors
-/// When the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error: the
-/// evidence says so.
+/// If the tester or the DUT's agent fails. A tester that the DUT cannot reach is no error, as the
+/// evidence records it.
 pub fn run(
     bench: &mut dyn Bench,
     case: &RcCase,
@@ -198,18 +198,18 @@ pub(super) fn phase_end(from: Nanos, span: Nanos) -> Nanos {
     from.saturating_add(span)
 }
 
-/// A phase under way: what comes in is put into it at once, so that it is there also if it is
-/// interrupted.
+/// A phase under way. Every packet is added to it on arrival, so that an interrupted phase has them
+/// too.
 pub(super) struct Watch<'w> {
     pub(super) plan: &'w RcPlan,
     pub(super) phase: &'w mut Phase,
     pub(super) t_tr: Nanos,
     pub(super) transmissions: usize,
-    /// When the last packet came.
+    /// Time of the last packet.
     pub(super) last: Option<Nanos>,
-    /// When the agent was last asked for completions, of what it has answered. A phase ends by this
-    /// time rather than by the clock: what came while the tester or the agent stood still is heard
-    /// by the next question.
+    /// Time of the last question for completions that the agent has answered. A phase ends by this
+    /// time rather than by the clock: the next question brings everything that came while the
+    /// tester or the agent stood still.
     pub(super) asked: Nanos,
     /// Until when there was no completion that has not been taken.
     pub(super) empty: Nanos,

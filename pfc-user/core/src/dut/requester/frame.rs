@@ -86,7 +86,7 @@ impl Path {
     /// is that of IPv4.
     ///
     /// # Panics
-    /// When the addresses are of different versions.
+    /// If the addresses are of different IP versions.
     pub fn frame(&self, identification: u16, source_port: u16, transport: &[u8]) -> Vec<u8> {
         let datagram = (UDP + transport.len() + ICRC) as u16;
         let mut frame = [self.peer_mac, self.mac].concat();

@@ -32,7 +32,7 @@ pub struct Adapter {
     pub name: String,
     /// Its MAC address.
     pub mac: [u8; 6],
-    /// Where its frames go: the tester's MAC address, or a router's.
+    /// Destination MAC address of its frames: the tester's, or a router's.
     pub peer_mac: [u8; 6],
     /// Its IP address.
     pub address: IpAddr,
@@ -47,7 +47,7 @@ pub struct Model {
     faults: Vec<Fault>,
     queue_pair: Option<Requester>,
     next_number: u32,
-    /// Of the next IPv4 packet.
+    /// Identification of the next IPv4 packet.
     identification: u16,
     outbox: VecDeque<Vec<u8>>,
     completions: Vec<Completion>,
@@ -115,7 +115,7 @@ impl Model {
     /// Makes a queue pair and brings it to RTS.
     ///
     /// # Errors
-    /// When there is one already, or an attribute that no queue pair of this port can have.
+    /// If there is one already, or if no queue pair of this port can have an attribute.
     pub fn open(&mut self, _now: Nanos, wanted: &OpenChannel) -> Result<Channel, Failure> {
         if self.queue_pair.is_some() {
             return Err(Failure::new(
@@ -200,7 +200,7 @@ impl Model {
     /// Posts a READ. A queue pair in error flushes it at once (10.3.1).
     ///
     /// # Errors
-    /// When there is no queue pair, the READ is longer than one packet can answer, or too many
+    /// If there is no queue pair, the READ is longer than one packet can answer, or too many READs
     /// wait.
     pub fn post_read(&mut self, _now: Nanos, read: &Read) -> Result<(), Failure> {
         let no_flush = self.has(Fault::NoFlush);
@@ -288,8 +288,8 @@ impl Model {
         None
     }
 
-    /// When [`Self::poll_transmit`] is to be called again, if anything is to happen by itself; 0 is
-    /// at once.
+    /// Time of the next call of [`Self::poll_transmit`]; 0 is at once. `None` if nothing happens by
+    /// itself.
     pub fn next_event(&self) -> Option<Nanos> {
         match self.queue_pair.as_ref()?.current.as_ref()?.timer {
             Timer::Waiting => Some(0),
@@ -307,7 +307,7 @@ impl Model {
     /// The queue pair's attributes.
     ///
     /// # Errors
-    /// When there is no queue pair.
+    /// If there is no queue pair.
     pub fn query(&self) -> Result<QueuePair, Failure> {
         let queue_pair = self.queue_pair.as_ref().ok_or_else(no_queue_pair)?;
         let OpenChannel {
@@ -356,7 +356,7 @@ impl Model {
         limit
     }
 
-    /// How long to wait for an answer to the requests that were sent last; `None`: for ever.
+    /// Time to wait for an answer to the last requests; `None`: for ever.
     fn period(&self) -> Option<Nanos> {
         let queue_pair = self.queue_pair.as_ref()?;
         let OpenChannel {

@@ -57,7 +57,7 @@ impl Gap {
     }
 }
 
-/// As it is written, and as it was before: the two frames.
+/// The present format, and the former one with the two frames.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum GapFormat {
@@ -83,7 +83,7 @@ impl From<GapFormat> for Gap {
 #[serde(from = "HistogramFormat")]
 pub struct GapHistogram(pub Vec<(Nanos, u64)>);
 
-/// As it is written, and as it was before: a count for each number of significant bits.
+/// The present format, and the former one with a count for each number of significant bits.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum HistogramFormat {
@@ -162,7 +162,8 @@ mod tests {
         let departure = |before, after| format!(r#"{{"before":{before},"after":{after}}}"#);
         let (first, last) = (departure(100, 110), departure(900, 930));
         let text = format!(
-            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,"first":{first},"last":{last},"max_gap":830,
+            r#"{{"method":"send, sleep and spin","frames":3,"errors":1,
+                "first":{first},"last":{last},"max_gap":830,
                 "gaps":[[{first},{last}]],"histogram":[0,0,0,0,5,0,0,0,0,0,2]}}"#
         );
         let report: StormReport = serde_json::from_str(&text).unwrap();

@@ -168,7 +168,7 @@ enum Next {
     Stays,
     /// Look again at the next event, and at this time at the latest.
     Until(Nanos),
-    /// It did not come in time, or does not stay.
+    /// The carrier did not come in time or does not last.
     GivenUp,
 }
 

@@ -20,7 +20,7 @@ pub enum LinkEvent {
         /// Largest layer-3 packet in octets.
         mtu: u32,
     },
-    /// It is gone from this namespace: removed, or moved to another.
+    /// The interface left this namespace: it was removed, or moved to another one.
     Gone {
         /// Interface.
         index: u32,

@@ -91,8 +91,8 @@ impl Worker {
     }
 }
 
-/// Tells a burst's end, also where the thread panics: the others would be waited for, and this one
-/// for ever.
+/// Reports the end of a burst, even if the thread panics. Otherwise the sender would wait for this
+/// thread for ever.
 struct End<'a> {
     outbox: &'a Sender<Result<(), TrafficError>>,
     result: Result<(), TrafficError>,

@@ -33,8 +33,7 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
         .map_or(0, |received| received.frames)
 }
 
-/// When the wait for the frames of `phase` was over: the drain's end, or the start of what was done
-/// next.
+/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
@@ -322,9 +321,9 @@ pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) 
     expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
 }
 
-/// The precondition `honoured`: why a loss of `flow` in `phase` need not be the DUT's, if so. What
-/// the tester sends despite the DUT's XOFF it may drop, and what has to wait for longer than it can
-/// hold anything.
+/// The precondition `honoured`: the reason why a loss of `flow` in `phase` may not be the fault of
+/// the DUT. The DUT may drop frames that the tester sends despite its XOFF, and frames that must
+/// wait for longer than its `max_residence`.
 fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     if !e.plan.is_lossless(flow.priority) {
         return None;
@@ -336,8 +335,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
             flow.priority, e.limits.headroom
         ));
     }
-    // The simulated DUT's XOFF leaves late where its process stalls, and what comes in meanwhile is
-    // in nobody's headroom.
+    // The simulated DUT's XOFF leaves late if its process stalls. No headroom accounts for the
+    // frames that arrive meanwhile.
     let stall = e
         .dut
         .iter()
@@ -395,8 +394,8 @@ fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
     }
 }
 
-/// Where the MAC is the witness that the DUT did not ask for a pause, its counter: what is held
-/// against the DUT rests on it.
+/// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
+/// The finding against the DUT rests on it.
 fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
     if !e.plan.is_lossless(flow.priority) {
         return String::new();

@@ -79,7 +79,7 @@ fn covers(e: &PfcEvidence, mac: &MacReport) -> Result<(), String> {
     Ok(())
 }
 
-/// How it was shown in this run that `counter` counts; `None` if it was not.
+/// The way this run showed that `counter` counts. `None` if it did not.
 fn alive(mac: &MacReport, counter: &MacCounter) -> Option<String> {
     let shown = |counter: &MacCounter| match counter.rise() {
         Some(1..) => Some("it rose".to_owned()),
@@ -114,7 +114,7 @@ pub(super) enum Counted {
     Some(String),
     /// None did: the counter, and how it was shown to count.
     None(String),
-    /// It cannot be told, and why.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -201,7 +201,7 @@ fn none<'m>(mac: &MacReport, counters: impl Iterator<Item = &'m MacCounter>) -> 
     })
 }
 
-/// Where no MAC control frame of any kind came in, none of a certain kind did.
+/// Uses a counter of all MAC control frames: if it did not rise, no frame of any kind came.
 fn any(mac: &MacReport) -> Option<Counted> {
     none(
         mac,

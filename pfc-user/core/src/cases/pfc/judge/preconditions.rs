@@ -130,16 +130,16 @@ pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
         .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
 }
 
-/// How long tester and simulated DUT stalled in all.
+/// Total time for which tester and simulated DUT stalled.
 pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
     stalls(e)
         .map(|stall| stall.to - stall.from)
         .fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
 }
 
-/// For how much of the time from `from` to `to` the tester or the simulated DUT stalled, at the
-/// most: what stalls at the same time does so once, and those that are not listed may all have been
-/// in it, where any was.
+/// Longest time between `from` and `to` for which the tester or the simulated DUT may have stalled.
+/// Stalls that overlap count once. If any stall is in that time, those that are not listed may all
+/// be in it too.
 pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
     let within = stalls(e)
         .map(|stall| (stall.from.max(from), stall.to.min(to)))
@@ -203,7 +203,7 @@ fn target(flow: &FlowPlan, span: Nanos) -> f64 {
     flow.rate as f64 * span as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
 }
 
-/// How long the DUT's XOFF held `flow` back in `phase`; counts only for lossless priorities.
+/// Time for which the DUT's XOFF held `flow` back in `phase`. 0 for lossy priorities.
 pub(super) fn withheld(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Nanos {
     if !e.plan.is_lossless(flow.priority) {
         return 0;
@@ -289,7 +289,7 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
     Ok(())
 }
 
-/// How long a pause of the storm lasts at the least: a DUT's clock may be fast.
+/// Shortest time that a pause of the storm lasts, as a DUT's clock may be fast.
 pub(super) fn shortest_pause(e: &PfcEvidence) -> Nanos {
     let quanta = e.plan.storm.quanta;
     e.limits
@@ -297,7 +297,7 @@ pub(super) fn shortest_pause(e: &PfcEvidence) -> Nanos {
         .saturating_sub(e.limits.pause_tolerance(quanta))
 }
 
-/// When the pause of the storm's last frame ends, at the earliest.
+/// Earliest end of the pause of the storm's last frame.
 pub(super) fn storm_end(e: &PfcEvidence, storm: &StormReport) -> Nanos {
     storm.last.before + shortest_pause(e)
 }

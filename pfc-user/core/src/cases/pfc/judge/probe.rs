@@ -55,7 +55,7 @@ fn within<'e>(arrivals: &[&'e Arrival], from: Nanos, to: Nanos) -> Vec<&'e Arriv
         .collect()
 }
 
-/// How far round a pause frame the traffic is looked at.
+/// Time around a pause frame in which traffic is judged.
 fn vicinity(e: &PfcEvidence) -> Nanos {
     5 * e.limits.max_response
 }
@@ -228,7 +228,7 @@ pub(in crate::cases::pfc) fn response(e: &PfcEvidence) -> Finding {
     finding
 }
 
-/// At high speeds even the longest pause is short.
+/// The reason of a pause that is too short, as even the longest is at high speeds.
 fn too_short(e: &PfcEvidence, probe: &ProbeReport) -> String {
     let (pause, response) = (
         ms(e.limits.pause_time(probe.quanta)),

@@ -16,8 +16,8 @@ const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
 
-/// How late the tester's own part may have made frames: the sender's burst after a delay, the
-/// simulated DUT's lateness.
+/// Lateness of frames for which the tester itself may be the reason: the sender's burst after a
+/// delay, and the simulated DUT's lateness.
 fn lateness(e: &PfcEvidence) -> Nanos {
     e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
 }
@@ -34,7 +34,7 @@ fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<std::ops::Range<usize>
     (last <= counted as u64).then_some(first as usize..last as usize)
 }
 
-/// How many windows make [`DIP_WINDOW`].
+/// Number of windows in a [`DIP_WINDOW`].
 fn windows_in_a_dip(e: &PfcEvidence) -> usize {
     (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
 }
@@ -71,9 +71,8 @@ fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<Str
             left_out.count
         ));
     }
-    // Delays too short for a stall add up: at full load what a late burst leaves idle is not made
-    // up for. And a path that takes its time makes each phase arrive that much later than it was
-    // offered.
+    // Delays too short for a stall add up: at full load nothing makes up for the time that a late
+    // burst leaves idle. The latency of the path delays the arrival of each phase as well.
     let Some(path) = path_latency(e) else {
         return Some(format!(
             "the latency of the path is not known: a reading of the clock served up to {BATCH} \
@@ -155,9 +154,10 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
 /// first window in the phase.
 #[derive(Default)]
 struct LeastShare {
-    /// Of those that nothing of the tester explains.
+    /// The least share that nothing of the tester explains, and its window.
     worst: Option<(f64, usize)>,
-    /// Of those below the limit that the tester may explain, with how.
+    /// The least share below the limit that the tester may explain, its window, and the
+    /// explanation.
     excused: Option<(f64, usize, String)>,
 }
 
@@ -260,8 +260,8 @@ fn rates(e: &PfcEvidence, late: Nanos) -> Option<(f64, f64)> {
     (offered > 0.0).then_some((offered / sending, received / receiving))
 }
 
-/// By how much the tester's own part may have made the storm phase late: by its stalls in that
-/// time, and no others, and by delays too short to be listed.
+/// Lateness in the storm phase for which the tester itself may be the reason: its stalls in that
+/// time, and delays too short to be listed.
 fn lateness_in_storm(e: &PfcEvidence) -> Nanos {
     let stalled = storm_time(e).map_or(0, |(from, to)| stalled_within(e, from, to));
     let unlisted = e

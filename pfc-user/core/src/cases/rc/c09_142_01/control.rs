@@ -68,7 +68,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
     finding
 }
 
-/// How long after the request before it an answer left; of the promptest.
+/// Shortest time from a request to the answer that follows it.
 fn lateness(control: &PhaseView<'_>) -> Nanos {
     let after = |answer: &Decoded| {
         let before = control

@@ -35,7 +35,7 @@ pub(super) fn qualifier(view: &View<'_>) -> Finding {
     finding
 }
 
-/// It is known if the document applies.
+/// Requires that the document is known to apply or not to apply.
 pub(super) const QUALIFIER: Precondition<Rc> = Precondition::<Rc>::new("qualifier", |view| {
     let finding = qualifier(view);
     match finding.verdict {
@@ -95,8 +95,8 @@ fn drops(phase: &Phase) -> Option<String> {
     })
 }
 
-/// Nothing that is for the tester's queue pair has come in: the DUT may not be there, or the
-/// adapter may keep RoCE frames from XDP.
+/// Returns the reason if nothing arrived for the tester's queue pair: the DUT may not be connected,
+/// or the adapter may keep RoCE frames from XDP.
 fn path(view: &View<'_>) -> Option<String> {
     let control = view.e.control.as_ref()?;
     let completed = control

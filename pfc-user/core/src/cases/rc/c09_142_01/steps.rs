@@ -141,7 +141,7 @@ fn posted(view: &View<'_>, test: &PhaseView<'_>) -> Found {
     )
 }
 
-/// When the transmissions came, before what is said of their number.
+/// Puts the times of the transmissions before the finding on their number.
 fn with_times(test: &PhaseView<'_>, (found, verdict): Found) -> Found {
     let since_first = |time: &u64| ms(time - test.times()[0]);
     let times = test

@@ -110,7 +110,7 @@ impl<'e> PhaseView<'e> {
         self.transmissions.iter().flatten()
     }
 
-    /// When each transmission began.
+    /// Start time of each transmission.
     pub(in crate::cases::rc) fn times(&self) -> Vec<Nanos> {
         self.transmissions
             .iter()
