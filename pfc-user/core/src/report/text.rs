@@ -1,6 +1,7 @@
 //! The result for people.
 
 use super::layout::{paint, paragraph};
+use super::plain;
 use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
 use crate::evidence::Evidence;
 
@@ -29,15 +30,15 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
         "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
         testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
     );
-    paragraph(&mut out, "", &line);
+    paragraph(&mut out, "", &plain::text(&line));
     for line in evidence
         .preflight
         .iter()
         .flat_map(super::preflight::shortfalls)
     {
-        paragraph(&mut out, "preflight  ", &line);
+        paragraph(&mut out, "preflight  ", &plain::text(&line));
     }
-    for result in results {
+    for result in &plain::results(results) {
         out.push('\n');
         case(&mut out, result, colour);
     }
