@@ -251,6 +251,42 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
 }
 
 #[test]
+fn the_marks_of_tagged_frames_are_shown() {
+    let priority = |number| Priority::new(number).unwrap();
+    let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
+        id,
+        role: Role::Test,
+        priority: priority(number),
+        dscp: Dscp::all().nth(dscp.into()).unwrap(),
+        pcp: Some(priority(pcp)),
+        rate: 1,
+        length: 100,
+    };
+    let shown = |flows: Vec<FlowPlan>| {
+        let mut evidence = evidence();
+        if let Repetition::Pfc(pfc) = &mut evidence.cases[0].repetitions[1] {
+            pfc.plan.flows = flows;
+        }
+        let summary = text::summary(&evidence, &[], Exit::Undecided, false);
+        let line = summary
+            .lines()
+            .find_map(|line| line.strip_prefix("tagged "));
+        line.map(|line| line.trim().to_owned())
+    };
+    assert_eq!(shown(vec![]), None);
+    let by_pcp = vec![flow(0, 3, 6, 3), flow(1, 4, 7, 4)];
+    let expected = "the DUT is to go by the PCP; the flows have PCP/DSCP 3/6, 4/7";
+    assert_eq!(shown(by_pcp).as_deref(), Some(expected));
+    let by_dscp = (0..9).map(|id| flow(id, 3, 3, 6)).collect();
+    let found = shown(by_dscp).unwrap();
+    assert!(
+        found.starts_with("the DUT is to go by the DSCP;"),
+        "{found}"
+    );
+    assert!(found.ends_with("6/3, ..."), "{found}");
+}
+
+#[test]
 fn what_is_the_same_in_several_repetitions_is_said_once() {
     let mut checks: Vec<_> = ["a", "b", "c"]
         .map(|repetition| check("paused", repetition, Verdict::Fail))
