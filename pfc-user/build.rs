@@ -1,5 +1,6 @@
-//! Embeds the XDP objects that `cargo xtask build-ebpf` made. Without them the program still builds, for those who have no
-//! eBPF tools; loading an empty object then says how to build it.
+//! Embeds the XDP objects that `cargo xtask build-ebpf` made. Without them the program still
+//! builds, so that nobody needs eBPF tools to compile it. Loading the empty object then fails with
+//! a message that says how to build the real one.
 
 use std::path::Path;
 use std::{env, fs};
@@ -9,7 +10,8 @@ fn main() {
         .parent()
         .expect("the workspace")
         .to_owned();
-    // A folder, not the object: cargo takes a missing file for a changed one and would build anew every time.
+    // Watches the folder rather than the object: cargo takes a missing file for a changed one and
+    // would rebuild every time.
     let folder = root.join("target/ebpf-object");
     fs::create_dir_all(&folder).expect("target folder can be written");
     println!("cargo::rerun-if-changed={}", folder.display());

@@ -1,4 +1,5 @@
-//! Classification of frames on the host; the program in the kernel is held against it in the tests of `pfc-user`.
+//! Classification of frames on the host. The tests of `pfc-user` compare the program in the kernel
+//! with it.
 
 mod frames;
 

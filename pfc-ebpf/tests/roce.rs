@@ -1,4 +1,5 @@
-//! RoCEv2 headers on the host; the program in the kernel is held against them in the tests of `pfc-user`.
+//! Parsing of RoCEv2 headers on the host. The tests of `pfc-user` compare the program in the kernel
+//! with it.
 
 mod roce_frames;
 

@@ -1,7 +1,7 @@
 //! The verbs agent: it opens, uses and closes queue pairs on the DUT host as the tester asks.
 //!
-//! [`protocol`] is what the two say to each other. Behind the server is a [`backend`]: real verbs (feature `verbs`), or
-//! the simulated requester.
+//! [`protocol`] defines the messages between the two. A [`backend`] does the work of the server:
+//! real verbs (feature `verbs`) or the simulated requester.
 
 pub use validator_core::agent::protocol;
 

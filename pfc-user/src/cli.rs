@@ -115,8 +115,8 @@ pub struct RunArgs {
     /// Change a value, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Say what the programs do with frames, at most 100 lines a second for each CPU: in trace.log of
-    /// --out, else on standard error. Not for measurements: it slows the programs down.
+    /// Say what the programs do with frames, at most 100 lines a second for each CPU: in trace.log
+    /// of --out, else on standard error. Not for measurements: it slows the programs down.
     #[arg(long)]
     pub trace: bool,
     /// Print the steps and send nothing.

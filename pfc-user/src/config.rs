@@ -47,7 +47,7 @@ pub enum PlanChoice {
 pub struct Config {
     /// Where the ports are and what the DUT is.
     pub testbed: Testbed,
-    /// What to run.
+    /// Cases to run, with their parameters.
     pub plan: Plan,
     /// The programs say what they do with each frame.
     pub trace: Option<TraceTo>,
@@ -62,7 +62,7 @@ pub enum TraceTo {
     File(PathBuf),
 }
 
-/// What is wrong with the configuration, and where.
+/// An error in the configuration, with its place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file that cannot be read.
@@ -78,7 +78,7 @@ pub enum ConfigError {
     At {
         /// `file:line:column`, or the `--set` argument.
         place: String,
-        /// Key, what was expected, what was found.
+        /// Key, expected value and found value.
         problem: String,
     },
     /// A command line argument.
@@ -86,7 +86,7 @@ pub enum ConfigError {
     Argument {
         /// The argument as it was written.
         argument: String,
-        /// What was expected, what was found.
+        /// Expected value and found value.
         problem: String,
     },
 }

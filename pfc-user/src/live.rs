@@ -1,5 +1,5 @@
-//! Repetitions on real devices, one family a file: what stimulation asks for is done by drivers, and
-//! what they count becomes evidence.
+//! Repetitions on real devices, one family a file. Drivers do what stimulation asks for, and their
+//! counts become evidence.
 
 pub mod mad;
 pub mod pfc;

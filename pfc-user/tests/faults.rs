@@ -177,7 +177,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single no-mac-control-forwarded",
             "multi no-mac-control-forwarded",
             "lossy no-mac-control-forwarded",
-            "lossy no-pfc-on-lossy",
             "global no-mac-control-forwarded",
         ],
     ),
@@ -285,6 +284,20 @@ fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
         .filter(|(_, result)| result.verdict == verdict)
         .map(|(case, result)| format!("{case} {}", result.check))
         .collect()
+}
+
+/// The DUT is a straight cable: the sender must not stop for the storm of its own tester.
+#[test]
+fn a_forwarded_storm_stops_no_sender_and_is_not_the_switch_s_pfc() {
+    let both = ["ignores-pfc", "forwards-control"];
+    let results = run(DSCP, &both.map(|fault| fault.parse().unwrap()));
+    let expected: BTreeSet<String> = EXPECTED
+        .iter()
+        .filter(|(fault, _)| both.contains(fault))
+        .flat_map(|(_, checks)| checks.iter().map(|check| check.to_string()))
+        .collect();
+    assert!(expected.contains("single paused") && expected.contains("single response"));
+    assert_eq!(with(&results, Verdict::Fail), expected);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn root_no_carrier_is_an_error() {
     assert!(!link::state(&a, "a").unwrap().carrier);
 }
 
-/// What a driver does that lets go of a link a while after it was told to reset it.
+/// Some drivers drop the link only a while after they were told to reset it.
 #[test]
 fn root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay() {
     if !common::need_root("root_a_carrier_that_goes_and_comes_while_it_is_awaited_has_to_stay") {

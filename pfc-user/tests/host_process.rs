@@ -189,7 +189,8 @@ fn a_hook_that_takes_too_long_is_killed_with_all_that_it_started() {
         .custom_flags(nix::libc::O_NONBLOCK)
         .open(&fifo)
         .unwrap();
-    // The shell and its child both hold the other end; only the child is left if the shell alone is killed.
+    // The shell and its child both hold the other end. Killing the shell alone would leave the
+    // child.
     let script = format!("exec 3> {}; (exec sleep 1000) & wait", fifo.display());
     let error = run_hook("configure", "before", &script, &[], Duration::from_secs(2)).unwrap_err();
     assert!(

@@ -1,4 +1,5 @@
-//! A good device on a busy machine: runs of the smoke plan while every CPU is kept busy. Long, so only with `--full`.
+//! A good device on a busy machine: runs the smoke plan while every CPU is kept busy. It takes long
+//! and therefore runs with `--full` only.
 //!
 //! lane: frames
 
@@ -66,7 +67,7 @@ fn root_a_good_switch_never_fails_on_a_busy_machine() {
     );
 }
 
-/// Prints at once and always: the harness keeps what `println!` prints of a test that passes to itself.
+/// Prints at once. The harness would capture `println!` and hide it when the test passes.
 fn tell(line: std::fmt::Arguments) {
     writeln!(io::stderr(), "{line}").expect("stderr is open");
 }

@@ -1,4 +1,4 @@
-//! What a killed run left of a DUT's M_Key, and what a later one makes of it.
+//! The journal of a DUT's M_Key: a killed run leaves an entry, and a later run restores the key.
 //!
 //! lane: waiting
 

@@ -168,7 +168,8 @@ fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
     }
 }
 
-/// A case with each verdict on a check of its own in repetition b, and a pass on each in repetition a.
+/// A case with one check for each verdict: all pass in repetition a, and each has its verdict in
+/// repetition b.
 fn every_verdict() -> CaseResult {
     let checks = ["a", "b"].iter().flat_map(|repetition| {
         ALL.iter().map(move |verdict| {

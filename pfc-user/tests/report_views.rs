@@ -1,4 +1,4 @@
-//! What is shown before and during a run.
+//! Output before and during a run: the dry run and the progress.
 //!
 //! lane: computing
 

@@ -39,7 +39,7 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// What is wrong with `file`, by the schema of that name.
+/// Validates `file` by the schema of that name and returns the errors that were found.
 fn mistakes(schema: &str, file: &Path) -> String {
     let output = Command::new(common::PYTHON)
         .args(["-c", VALIDATE])

@@ -1,5 +1,5 @@
-//! Storms at the intervals of fast links: their own account beside every single departure, and beside every arrival. None of
-//! it depends on how fast the machine is.
+//! Storms at the intervals of fast links. The account of a storm is compared with every single
+//! departure and every arrival, so that no result depends on the speed of the machine.
 //!
 //! lane: frames
 
@@ -61,7 +61,8 @@ fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Numbers the frames in the times of priorities that they do not address, and keeps each departure.
+/// Records each departure. Writes the number of a frame into the pause times of priorities that the
+/// frame does not address.
 struct Recorder<T> {
     inner: T,
     next: AtomicU64,
@@ -122,7 +123,7 @@ fn silences(departures: &[(u64, Departure)]) -> Vec<(Nanos, Nanos)> {
     silences
 }
 
-/// What an account must say of these departures, whatever the machine did.
+/// Asserts what holds of an account of these departures on any machine.
 fn assert_covers(report: &StormReport, departures: &[(u64, Departure)], rate: LineRate) {
     assert_eq!(report.frames, departures.len() as u64);
     assert_eq!(report.histogram.count(), report.frames - 1);
@@ -281,8 +282,10 @@ fn root_what_left_arrives_and_no_silence_is_longer_than_the_account_says() {
                 );
                 late = late.max(arrival.time.saturating_sub(departure.after));
             }
-            // A frame leaves when it arrives, or when its call returns if that is earlier; it arrives at most `late` after
-            // that. So where no frame and no record was lost the receiver's silence is no longer than the account's by more.
+            // A frame counts as sent when it arrives or when its call returns, whichever is
+            // earlier, and arrives at most `late` afterwards. If neither a frame nor a record was
+            // lost, the receiver's longest silence exceeds the account's longest gap by at most
+            // `late`.
             if dropped() + port.controls_lost == 0 {
                 let silence = arrivals
                     .windows(2)
@@ -390,7 +393,8 @@ fn a_stalled_sender_leaves_a_gap_for_as_long() {
 #[test]
 fn where_one_sender_stalls_the_other_goes_on() {
     let cpus = realtime::allowed_cpus();
-    // Two threads take turns on a lone CPU as well: what is to be seen is that neither waits for the other.
+    // A lone CPU will do, as two threads take turns on it: the test shows that neither waits for
+    // the other.
     let (Some(first), Some(last)) = (cpus.first(), cpus.last()) else {
         panic!("a thread may use some CPU")
     };

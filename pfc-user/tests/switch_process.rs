@@ -28,8 +28,9 @@ struct CommandLine {
     switch: SwitchArgs,
 }
 
-/// A namespace of this thread's own with two veths: `left` and `right` are the tester's ends, `p0` and `p1` the switch's.
-/// The kernel removes all of it when the threads in it have ended.
+/// Moves this thread into a new network namespace with two veth pairs: `left` and `right` are the
+/// tester's ends, `p0` and `p1` the switch's. The kernel removes it all when the threads in it have
+/// ended.
 fn lab() {
     unshare(CloneFlags::CLONE_NEWNET).expect("root");
     // Neighbour discovery would add frames of its own.
@@ -247,7 +248,8 @@ fn root_vlan_tags_stay_in_place() {
     right.send(&pfc(6, 0xffff));
     left.send(&tagged(&[outer, inner].concat()));
     left.send(&tagged(&[inner, outer].concat()));
-    // Each time a frame is received the kernel takes its outer tag out: these two left the switch with both tags.
+    // The kernel strips the outer tag on every reception. Both frames left the switch with two
+    // tags.
     assert_eq!(right.receive(), tagged(&outer), "PCP 3 is not paused");
     right.send(&pfc(6, 0));
     assert_eq!(right.receive(), tagged(&inner), "PCP 6 was");

@@ -33,8 +33,8 @@ pub fn run(root: &Path) -> Result<()> {
     })
 }
 
-/// Builds the objects and puts them where pfc-user's build script looks for them: first the variants
-/// that write lines about frames, for what stays in the build folder is the plain ones.
+/// Builds the objects and puts them where pfc-user's build script looks for them. The variants that
+/// trace frames are built first, so that the plain ones stay in the build folder.
 pub fn object(root: &Path) -> Result<()> {
     step("XDP programs", || {
         build_objects(root, "bpf,trace", &TRACED)?;
@@ -102,8 +102,8 @@ fn build_objects(root: &Path, features: &str, programs: &[(&str, &str)]) -> Resu
     })
 }
 
-/// The lints on the programs, type-checked for the host: their own target needs the sources of `core`
-/// in the version of the linter, which is seldom installed.
+/// Lints the programs, type-checked for the host. Their own target would need the sources of `core`
+/// in the version of the linter, which are seldom installed.
 pub fn lints(root: &Path) -> Command {
     let mut cargo = step::cargo();
     without_outer_cargo(&mut cargo).current_dir(root);

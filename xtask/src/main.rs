@@ -1,4 +1,5 @@
-//! `cargo xtask`: sets up, builds, shows and tests the validator. `cargo xtask help` lists the commands.
+//! `cargo xtask`: sets up, builds, shows and tests the validator. `cargo xtask help` lists
+//! commands.
 
 mod bench;
 mod build_ebpf;

@@ -1,7 +1,7 @@
 //! Damage to frames.
 
-/// Damages a frame in none to three places: a bit, an octet, its length, two octets moved about. `below` gives arbitrary numbers
-/// below a bound.
+/// Damages a frame in up to three places: flips a bit, changes an octet or the length, or swaps two
+/// octets. `below` returns an arbitrary number below its argument.
 pub fn damage(frame: &mut Vec<u8>, mut below: impl FnMut(usize) -> usize) {
     for _ in 0..below(4) {
         // Most damage goes where the headers are.

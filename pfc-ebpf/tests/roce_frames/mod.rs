@@ -199,7 +199,7 @@ impl Frames {
 impl Iterator for Frames {
     type Item = Vec<u8>;
 
-    /// A frame that is whole, or damaged in one to three places: a bit, an octet, its length, two octets moved about.
+    /// Returns a frame, whole or damaged in up to three places.
     fn next(&mut self) -> Option<Vec<u8>> {
         let mut frame = self.whole();
         damage(&mut frame, |bound| self.below(bound));

@@ -81,7 +81,7 @@ pub struct FrameTemplate {
 }
 
 impl FrameTemplate {
-    /// The frame of `flow`: Ethernet, the VLAN tag if it has a PCP (VLAN ID 0: a priority tag), IP, UDP,
+    /// The frame of `flow`: Ethernet, a priority tag (VLAN ID 0) if the flow has a PCP, IP, UDP,
     /// room for the stamp, and a pattern up to its length.
     pub fn new(flow: &FlowPlan, addresses: &Addresses) -> Result<Self, FrameError> {
         let ip_at = ETHERNET_LENGTH + if flow.pcp.is_some() { TAG_LENGTH } else { 0 };
@@ -275,7 +275,8 @@ mod tests {
         frame
     }
 
-    /// Computed octet by octet, as RFC 768 words it, with the checksum field left in: it must come out as 0xffff.
+    /// True if the UDP checksum is right. Sums octet by octet, as RFC 768 words it, and includes
+    /// the checksum field, so that the sum of an intact datagram is 0xffff.
     fn udp_verifies(frame: &[u8], ip_at: usize) -> bool {
         let v4 = frame[ip_at] >> 4 == 4;
         let (addresses, udp_at) = if v4 {
@@ -327,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_checksum_of_zero_is_sent_as_ffff() {
-        // With the last word of an address running through all values, at least one sum complements to zero.
+        // The last word of an address runs through all values, so that at least one checksum comes
+        // out as zero.
         let mut zeros = 0;
         for word in 0..=u16::MAX {
             let [high, low] = word.to_be_bytes();

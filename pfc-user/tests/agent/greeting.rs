@@ -1,4 +1,4 @@
-//! Who may connect, and what ends a connection.
+//! Admission to the agent, and the ends of a connection.
 
 use std::io::Write;
 use std::time::Duration;

@@ -46,8 +46,8 @@ pub fn need_root(test: &str) -> bool {
     need(test, nix::unistd::geteuid().is_root(), "needs root")
 }
 
-/// True if `tool` is there: `scapy` or `jsonschema`, or a program in `PATH` or in the system's folders;
-/// where not, `test` is noted as skipped.
+/// True if `tool` is installed: a Python module (`scapy`, `jsonschema`), or a program in `PATH` or
+/// in the system's folders. Notes `test` as skipped if it is not.
 pub fn need_tool(test: &str, tool: &str) -> bool {
     let found = if ["scapy", "jsonschema"].contains(&tool) {
         imports(tool).unwrap_or(false)

@@ -37,8 +37,8 @@ use validator::case::{CaseResult, StepResult, Verdict};
 use validator::cases;
 use validator::evidence::{CaseEvidence, Omitted, Repetition};
 
-/// What a case recorded on one or more simulated devices: those whose faults make no difference to
-/// it have the same line.
+/// Evidence of a case on one or more simulated devices. Devices whose faults make no difference to
+/// the case share a line.
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     /// The devices: `good`, or the name of a fault.
@@ -46,7 +46,7 @@ struct Recorded {
     evidence: CaseEvidence,
 }
 
-/// What one case recorded on one device.
+/// Evidence of one case, with the name of the device.
 type OnDevice = (String, CaseEvidence);
 
 fn folder() -> PathBuf {

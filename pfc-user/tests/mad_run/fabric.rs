@@ -55,7 +55,7 @@ impl Fabric {
         )
     }
 
-    /// What Debian's smpquery says of the DUT's PortInfo, with that key.
+    /// The DUT's PortInfo as Debian's smpquery prints it, read with that key.
     pub fn port_info(&self, folder: &Path, m_key: u64) -> Option<String> {
         let mut query = Command::new("smpquery");
         query

@@ -17,7 +17,8 @@ const KEYS: &str =
     "m_key_dut = \"0x1111222233334444\"\nm_key_other = \"0x5\"\nm_key_current = \"0xabcd\"\n";
 const DUT: &str = "--m-key 0xabcd --protect-bits 1 --lease 30 --response-time-value 19";
 
-/// Waits until the DUT has the test's key with M_KeyProtectBits 2: a silence of two seconds is awaited then.
+/// Waits until the DUT has the test's key with M_KeyProtectBits 2. The run is then waiting out two
+/// seconds of silence.
 fn wait_for_the_test_key(fabric: &Fabric, folder: &Path) {
     let begin = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! The MAD cases as their user runs them: on the simulated agent, on stock ibsim, and with what goes wrong.
+//! The MAD cases from the command line: on the simulated agent, on stock ibsim, and with failures.
 //!
 //! lane: waiting
 

@@ -125,7 +125,7 @@ fn a_channel_adapter_has_no_forwarding_table_to_test() {
     assert_eq!(case(&report, "mad.c14-016-get")["verdict"], "pass");
 }
 
-/// What fails with a fault: `check [repetition]` of both cases.
+/// The checks of both cases that fail with this fault, each as `check [repetition]`.
 fn failing(fault: &str) -> BTreeSet<String> {
     let folder = Folder::new();
     let ended = folder.run(

@@ -1,4 +1,4 @@
-//! What the MAC's counters can carry where the program sees no PAUSE/PFC frame.
+//! Checks that the MAC's counters decide where the program sees no PAUSE/PFC frame.
 
 use validator::driver::kernel::link::mac::Alive;
 use validator::evidence::mac::MacReport;
@@ -19,8 +19,8 @@ fn run_blind(case: &str, fault: &str, driver: Driver, alive: &mut Alive) -> PfcE
     bench::run_blind(&bench::plan(case, lossless, storm), &faults, driver, alive)
 }
 
-/// What an earlier repetition of the run shows alive: case 1, in which the switch asks for pauses
-/// of priority 3.
+/// The counters that an earlier repetition of the run showed alive: case 1, in which the switch
+/// sends PFC for priority 3.
 fn shown_alive(driver: Driver) -> Alive {
     let mut alive = Alive::default();
     run_blind(SINGLE, "", driver, &mut alive);

@@ -38,7 +38,7 @@ const GLOBAL: &str = "pfc.global-pause";
 /// A case, its lossless priorities, and those stormed.
 type Asked = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-/// What is done to evidence.
+/// Tampers with evidence.
 type Tamper = fn(&mut PfcEvidence);
 
 /// The repetition of each case: lossless priorities, and those stormed where that is not the case's
@@ -69,7 +69,7 @@ fn results(case: &str, evidence: &PfcEvidence) -> Vec<CheckResult> {
     bench::case(case).judge(evidence).checks
 }
 
-/// What is expected of the checks that do not pass: their verdict, and words of the reason.
+/// The checks expected not to pass, each with its verdict and words of the reason.
 type Expected<'a> = &'a [(&'a str, Verdict, &'a str)];
 
 /// Expects exactly these checks not to pass. `isolation` has no subject where all lossless

@@ -18,7 +18,7 @@ use validator::plan::rc::{RcParameters, RcPlan};
 
 pub const TESTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// What a question to the agent takes.
+/// Duration of a question to the agent.
 const EXCHANGE: Nanos = 5_000;
 
 pub fn case() -> &'static Case {
@@ -38,7 +38,7 @@ pub fn of_document() -> RcPlan {
     plan(2, 18, 1024)
 }
 
-/// What the tester or the agent is at when it stands still.
+/// Point at which the tester or the agent stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The agent waits for completions; it tells what came meanwhile.
@@ -75,7 +75,7 @@ pub struct Virtual {
     /// Packets for which there is no record, by their number in the test (the second channel), from
     /// 1.
     pub unrecorded: Vec<usize>,
-    /// What the counters of the link say of the test.
+    /// Drops during the test by the counters of the link.
     pub drops: Vec<(String, u64)>,
     /// No packet reaches the tester.
     pub deaf: bool,
@@ -99,18 +99,18 @@ pub struct Virtual {
     /// The DUT completes the READ of the test so long after the packet of that number left, and not
     /// when it should.
     pub early: Option<(usize, Nanos)>,
-    /// When that is.
+    /// Time of that completion.
     early_at: Option<Nanos>,
-    /// What the DUT takes to show a completion.
+    /// Delay until the DUT shows a completion.
     pub completion_takes: Nanos,
-    /// Completions that it does not show yet, each with the time when it does.
+    /// Completions that it does not show yet, each with the time from which it does.
     hidden: Vec<(Nanos, protocol::Completion)>,
     /// The DUT never gives up: after its last retry it sends the request again and again, this far
     /// apart.
     pub endless: Option<Nanos>,
     /// The agent refuses a READ on a queue pair in error.
     pub refuses_flush: bool,
-    /// What the DUT shows in place of its attributes after it was opened.
+    /// Changes the attributes that the DUT shows after it was opened.
     pub shows: Option<fn(&mut QueuePair)>,
 }
 
@@ -211,7 +211,7 @@ impl Virtual {
         }
     }
 
-    /// What the DUT completes now.
+    /// Adds the completions of the DUT that are due now.
     fn complete(&mut self) {
         let mut completions = self.model.completions(self.now);
         if self.early.is_some() {

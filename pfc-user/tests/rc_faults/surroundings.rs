@@ -1,4 +1,4 @@
-//! What the DUT is not to blame for.
+//! Failures that are not the fault of the DUT.
 
 use std::collections::BTreeSet;
 

@@ -89,11 +89,9 @@ faults! {
     root_remarks: "remarks" => [
         "single no-remark", "multi no-remark", "lossy no-remark", "global no-remark",
     ];
-    // The storm's frames for lossy priorities come out as if the DUT paused them.
     root_forwards_control: "forwards-control" => [
         "single no-mac-control-forwarded", "multi no-mac-control-forwarded",
         "lossy no-mac-control-forwarded", "global no-mac-control-forwarded",
-        "lossy no-pfc-on-lossy",
     ];
 }
 

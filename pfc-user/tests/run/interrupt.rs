@@ -119,7 +119,24 @@ fn root_a_killed_run_leaves_nothing_and_the_next_one_works() {
 
 #[test]
 fn root_a_killed_dut_is_an_error_of_its_case_alone() {
-    let Some(lab) = Lab::new("root_a_killed_dut_is_an_error_of_its_case_alone") else {
+    a_dut_ends_early(
+        "root_a_killed_dut_is_an_error_of_its_case_alone",
+        Signal::SIGKILL,
+        "signal: 9 (SIGKILL)",
+    );
+}
+
+#[test]
+fn root_a_dut_that_ends_cleanly_before_it_is_asked_is_an_error_too() {
+    a_dut_ends_early(
+        "root_a_dut_that_ends_cleanly_before_it_is_asked_is_an_error_too",
+        Signal::SIGTERM,
+        "exit status: 0",
+    );
+}
+
+fn a_dut_ends_early(test: &str, signal: Signal, how: &str) {
+    let Some(lab) = Lab::new(test) else {
         return;
     };
     let plan = lab.file("plan.toml", &plan("2s", MINUTE));
@@ -128,7 +145,7 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
         of_repository("configs/testbeds/sim.toml")
     ));
     let dut = lab.wait_for_data_in_the_storm();
-    kill(Pid::from_raw(dut), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(dut), signal).unwrap();
     let ended = Outcome::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     let report = ended.report();
@@ -136,8 +153,10 @@ fn root_a_killed_dut_is_an_error_of_its_case_alone() {
     assert_eq!(case["verdict"], "error");
     assert_eq!(
         case["reason"],
-        "lossless 3: the simulated DUT ended (signal: 9 (SIGKILL)) before the repetition did; its \
-         messages are above"
+        format!(
+            "lossless 3: the simulated DUT ended ({how}) before the repetition did; its messages \
+             are above"
+        )
     );
     let next = report.case("pause-lossy")["verdict"].as_str().unwrap();
     assert!(

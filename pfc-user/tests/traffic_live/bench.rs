@@ -22,8 +22,8 @@ pub const WIDTH: Nanos = 10 * MS;
 /// As fast as the sender knows.
 pub const LINE: u64 = 1_600_000_000_000;
 
-/// Runs `test` in a thread that has a network namespace with a veth pair, `a` and `b`, both up, with room for long frames. The
-/// namespace ends with the thread and what it opened.
+/// Runs `test` in a thread with a network namespace of its own that has a veth pair, `a` and `b`,
+/// both up, with an MTU for long frames. The namespace ends with the thread and its descriptors.
 pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     wire::on_a_wire(|| {
         wire::ip("link set dev a mtu 3390");
@@ -84,7 +84,7 @@ pub struct Wire {
     pub epoch: Nanos,
 }
 
-/// What differs from test to test.
+/// Parameters that differ from test to test.
 pub struct Setup<'a> {
     pub flows: &'a [FlowPlan],
     pub addresses: Addresses,
@@ -194,7 +194,8 @@ fn configure(
 }
 
 impl Wire {
-    /// Runs a burst of that length to its end. On a machine with much to do it may be over before a frame has left.
+    /// Runs a burst of that length to its end. On a busy machine it may be over before a frame has
+    /// left.
     pub fn burst(&mut self, phase: Phase, length: Nanos) -> Burst {
         let from = clock::now() + MS;
         let burst = Burst {
@@ -242,7 +243,7 @@ pub fn until(mut event: impl FnMut() -> bool) {
     }
 }
 
-/// Asserts that every frame let go was received once and in order, or is told as lost; returns what was received, by flow and phase.
+/// Asserts that every frame sent was received once and in order, or is reported as lost.
 pub fn assert_exact(wire: &Wire, sent: &Sent) {
     let gone = lost(sent);
     let received = || wire.rx.flows().unwrap();

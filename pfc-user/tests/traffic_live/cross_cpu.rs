@@ -1,5 +1,6 @@
-//! Sender and receiver on threads of their own, with the veth's ring of 256 frames between them: what it has no room for is lost,
-//! and each such frame is told. Needs `unshare` and `chrt` of util-linux.
+//! Sender and receiver on threads of their own, with the veth's ring of 256 frames between them.
+//! Frames that do not fit into the ring are lost, and the sender reports each of them. Needs
+//! `unshare` and `chrt` of util-linux.
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +17,8 @@ use crate::napi;
 /// One at a time: the kernel's threads of NAPI are told apart by when they came.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Sends as fast as it goes, with the receiver's thread on that CPU and the sender's on the first; how many were lost. `chrt` of
-/// util-linux gives the receiver's thread this policy.
+/// Sends at full speed from the first CPU to a receiver on CPU `cpu`, and returns the number of
+/// lost frames. `chrt` of util-linux sets the scheduling policy of the receiver's thread.
 fn lost_with_receiver_on(cpu: usize, policy: &str) -> u64 {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     on_a_wire(|| {
@@ -81,6 +82,7 @@ fn root_what_the_ring_between_two_cpus_has_no_room_for_is_told() {
 
 #[test]
 fn root_a_receiver_that_does_not_come_to_run_loses_frames_and_each_is_told() {
-    // SCHED_IDLE: waking up takes the CPU from nobody, so that the sender fills the ring, 256 frames, before the receiver has a turn.
+    // A SCHED_IDLE thread preempts nobody when it wakes up, so that the sender fills the ring of
+    // 256 frames before the receiver runs.
     assert!(lost_with_receiver_on(realtime::first_cpu().unwrap(), "--idle") > 0);
 }

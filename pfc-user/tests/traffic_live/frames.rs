@@ -1,4 +1,5 @@
-//! The frames themselves, octet by octet beside those of the other sender, which tshark reads as intended (`traffic_wire`).
+//! The frames themselves, octet by octet the same as those of the other sender, which tshark
+//! decodes as intended (`traffic_wire`).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The sender in the kernel: what it says it sent, against what arrives at the other end of a veth pair. Needs root, and the
-//! object that `cargo xtask build-ebpf` makes.
+//! The sender in the kernel: its counts, compared with the frames that arrive at the other end of a
+//! veth pair. Needs root and the object that `cargo xtask build-ebpf` makes.
 //!
 //! lane: frames
 

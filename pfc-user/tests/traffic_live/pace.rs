@@ -1,4 +1,5 @@
-//! How the frames of fast flows are spaced: told by the stamp of every single frame, whatever else the machine does.
+//! Spacing of the frames of fast flows. It is judged by the stamp of every single frame, so that
+//! the load of the machine does not matter.
 
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::LineRate;
@@ -13,8 +14,8 @@ const FRAMES: u64 = 1_000_000;
 /// Fewer frames than the receiver has room for in its record.
 const BURST: u64 = 50 * MS;
 
-/// `FRAMES` a second in so many flows: each frame had accrued when it was stamped, and what left at once beyond the rates was no
-/// more than the largest burst.
+/// Sends `FRAMES` a second, shared by this number of flows. Asserts that no frame was stamped
+/// before its rate allowed it, and that no burst was larger than the largest one allowed.
 fn paced(flows: u16) {
     on_a_wire(|| {
         let each = rate(FRAMES, LENGTH) / u64::from(flows);

@@ -136,7 +136,8 @@ fn root_a_stall_beside_a_pause_is_not_withheld() {
             (span.priority, span.phase, span.from),
             (priority(3), Phase::Baseline, since)
         );
-        // The XON says an end that may be before a look which did not see it yet; no frame leaves before that.
+        // The pause may end, by its XON, before the sender looks and notices it. No frame leaves
+        // earlier than the end.
         let first = sent
             .report
             .flows
@@ -259,7 +260,8 @@ fn root_two_cores_are_of_one_mind_on_how_long_a_pause_was() {
 #[test]
 fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
     on_a_wire(|| {
-        // As many as leave the time for short batches, and a sender so late that a frame is due in every run.
+        // The rate is low enough for short batches, and high enough that a frame is due in every
+        // run of the program.
         let flows = [flow(0, 3, None, rate(2_900_000, 64), 64)];
         let mut wire = Setup {
             pause_line: SLOW,
@@ -292,7 +294,8 @@ fn root_what_left_after_an_xoff_is_no_more_than_two_of_the_senders_batches() {
         wire.sender.stop().unwrap();
         let sent = wire.sender.report().unwrap();
         assert_exact(&wire, &sent);
-        // What is let go reaches the device at the end of a batch, and an XOFF that came in the one before is seen in this one.
+        // Frames reach the device at the end of a batch, and an XOFF that arrives during one batch
+        // is seen in the next.
         let after = sent.report.after_xoff[3];
         assert!(after <= 2 * u64::from(SHORT_BATCH) * 64, "{after} octets");
     });

@@ -1,4 +1,4 @@
-//! What cannot be sent, and which sender is taken.
+//! Traffic that cannot be sent, and the choice of the sender.
 
 use std::sync::Arc;
 

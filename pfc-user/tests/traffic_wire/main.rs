@@ -1,4 +1,4 @@
-//! What the senders say they sent, against what arrives at the other end of a veth pair.
+//! The senders' counts, compared with the frames that arrive at the other end of a veth pair.
 //!
 //! lane: frames
 //! lane: waiting: root_tshark
@@ -140,7 +140,7 @@ fn assert_complete(frames: &[TestFrame], flows: &[FlowPlan]) {
     }
 }
 
-/// What the pause map would say, and how often it was asked.
+/// Stands for the pause map and counts the reads.
 #[derive(Clone, Default)]
 struct FakePause {
     since: Arc<[AtomicU64; 8]>,
@@ -231,7 +231,8 @@ fn root_every_frame_arrives_as_planned_and_as_accounted() {
                     );
                     assert_eq!(frame.octets.len(), flow.length);
                     assert!((burst.from..burst.to).contains(&stamp.time));
-                    // Never above the rate: the bits up to this frame had accrued when it was stamped.
+                    // Never above the rate, which allowed the bits up to this frame when it was
+                    // stamped.
                     let bits = (before as u128 + 1) * u128::from(LineRate::frame_bits(flow.length));
                     assert!(
                         bits * 1_000_000_000
@@ -518,7 +519,8 @@ fn root_what_the_interface_does_not_take_is_named() {
     });
 }
 
-/// Fields of the frames as tshark reads them, one line a frame; `None` without tshark, which is noted for `test`.
+/// Fields of the frames as tshark reads them, one line a frame. `None` without tshark, with `test`
+/// noted as skipped.
 fn tshark(test: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<String>> {
     if !need_tool(test, "tshark") {
         return None;

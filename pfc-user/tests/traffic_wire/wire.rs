@@ -9,13 +9,13 @@ use std::{fs, ptr, thread};
 
 use pfc_ebpf::stamp::{self, Stamp};
 
-/// Runs `test` in a thread that has a network namespace with a veth pair, `a` and `b`, both up. The namespace ends with the
-/// thread and the sockets it opened.
+/// Runs `test` in a thread with a network namespace of its own that has a veth pair, `a` and `b`,
+/// both up. The namespace ends with the thread and its sockets.
 pub fn on_a_wire<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     let run = move || {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
             .expect("root may make a network namespace");
-        // The kernel's own frames, of neighbour discovery, would be among those that are counted; without IPv6 there are none.
+        // Without IPv6 the kernel sends no neighbour discovery, whose frames would be counted too.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         ip("link add name a type veth peer name b");
         ip("link set dev a up");
@@ -56,7 +56,7 @@ pub struct TestFrame {
 
 impl Capture {
     pub fn open() -> Self {
-        // SAFETY: plain system call without pointers; the descriptor is checked and belongs to nobody else.
+        // SAFETY: a system call without pointers. The descriptor is checked and has no other owner.
         let fd = unsafe {
             let fd = libc::socket(
                 libc::AF_PACKET,
@@ -86,7 +86,8 @@ impl Capture {
         Self { fd }
     }
 
-    /// The next frame, with the VLAN tag that the kernel has taken out put back; `None` when none comes for 5 s.
+    /// Returns the next frame, with the VLAN tag that the kernel stripped put back. `None` if none
+    /// comes within 5 s.
     pub fn next(&self) -> Option<Vec<u8>> {
         self.next_within(5000)
     }
@@ -119,11 +120,12 @@ impl Capture {
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control);
-        // SAFETY: the message points to buffers of the lengths given, which live as long as the call.
+        // SAFETY: the message points to buffers of the given lengths, which outlive the call.
         let length = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &mut message, 0) };
         assert!(length >= 0, "{}", io::Error::last_os_error());
         octets.truncate(length as usize);
-        // SAFETY: the kernel has filled in the control buffer of `message`; a PACKET_AUXDATA message holds a tpacket_auxdata.
+        // SAFETY: the kernel has filled in the control buffer of `message`. A PACKET_AUXDATA
+        // message holds a tpacket_auxdata.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&message);
             if !header.is_null()
@@ -147,7 +149,8 @@ impl Capture {
         std::iter::from_fn(|| self.next()).find_map(TestFrame::parse)
     }
 
-    /// `count` test frames, or fewer if no more come; asserts that there is none beyond those, and that the socket lost none.
+    /// Returns `count` test frames, or fewer if no more come. Asserts that there are no others and
+    /// that the socket lost none.
     pub fn test_frames(&self, count: u64) -> Vec<TestFrame> {
         let frames: Vec<_> = (0..count).map_while(|_| self.next_test_frame()).collect();
         let beyond = std::iter::from_fn(|| self.at_hand()).find_map(TestFrame::parse);

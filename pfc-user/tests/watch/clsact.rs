@@ -22,7 +22,7 @@ fn dead() -> u32 {
     child.id()
 }
 
-/// What hangs at t0: its `clsact`, and the filters of both directions.
+/// Reads what is attached to t0: true if it has a `clsact`, and the filters of both directions.
 fn hanging(lab: &Lab) -> (bool, String) {
     let tc = |arguments: &str| lab.tool(&lab.tester, "tc", arguments);
     let filters = ["ingress", "egress"].map(|way| tc(&format!("filter show dev t0 {way}")));

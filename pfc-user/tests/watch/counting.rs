@@ -34,7 +34,8 @@ fn datagram(dscp: u8, tags: &[(u16, u16)]) -> Vec<u8> {
     .octets();
     frame[..6].copy_from_slice(&MACS[0]);
     let ip = 14 + 4 * tags.len();
-    // To the address of t0, and a port that is no test frame's. Without a checksum of UDP; that of IP is of what changed too.
+    // Addressed to t0, on a port other than that of test frames. The UDP checksum is left out, and
+    // that of IP is computed anew.
     frame[ip + 12..ip + 20].copy_from_slice(&[192, 0, 2, 2, 192, 0, 2, 1]);
     frame[ip + 22..ip + 24].copy_from_slice(&9u16.to_be_bytes());
     frame[ip + 26..ip + 28].fill(0);

@@ -11,7 +11,8 @@ use validator::driver::bpf::watch::{Point, Watch};
 use crate::common::{corpus, need_root};
 use crate::{PASS, frames, hex, roce_frames, settings};
 
-/// What the program should count, by the classifier of the test frames and the parser of RoCEv2: both read a frame another way.
+/// Adds the expected counts of a frame, by the classifier of the test frames and the parser of
+/// RoCEv2, which read frames in other ways than the program does.
 fn add(model: &mut Counters, trust: Trust, octets: &[u8]) {
     let frame = classify(octets);
     let volume = Volume {
@@ -85,7 +86,8 @@ fn ecn(octets: &[u8]) -> usize {
     usize::from(traffic_class & 3)
 }
 
-/// The length from which BPF_PROG_TEST_RUN takes a frame: with an Ethernet header, and at tcx with the IP header that it announces.
+/// Octets that BPF_PROG_TEST_RUN needs at least: an Ethernet header, and at tcx also the IP header
+/// that it announces.
 fn shortest(point: Point, octets: &[u8]) -> usize {
     match octets.get(12..14) {
         _ if matches!(point, Point::Xdp(_)) => 14,
@@ -112,7 +114,8 @@ fn agree(point: Point, pass: u32, trust: Trust, seed: u64) {
             "{}",
             hex(&octets)
         );
-        // To read takes longer than to count: at first after each frame, to name the one that differs, then now and then.
+        // Reading takes longer than counting. The first 5000 are read one by one, which names a
+        // frame that differs; the others only now and then.
         if number < 5000 || number.is_multiple_of(100) {
             assert_eq!(watch.read().unwrap().counters, model, "{}", hex(&octets));
         }

@@ -1,4 +1,5 @@
-//! What Prometheus scrapes: its text format, by a strict reader; and how requests are answered.
+//! The metrics for Prometheus: the text format, read by a strict parser, and the answers to
+//! requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -13,8 +14,9 @@ use crate::roce_frames::Request;
 /// Name and labels of a sample.
 type Key = (String, BTreeMap<String, String>);
 
-/// Reads the text format 0.0.4 and is strict about it: a HELP and a TYPE line before the samples of each family, which are
-/// not interrupted; names and labels of legal characters; no sample twice; the last line ended.
+/// Reads the text format 0.0.4 strictly: HELP and TYPE lines come before the samples of each
+/// family, the samples of a family stand together, names and labels have legal characters, no
+/// sample comes twice, and the last line is terminated.
 fn parse(text: &str) -> BTreeMap<Key, f64> {
     assert!(text.ends_with('\n'));
     let legal = |name: &str| {

@@ -1,4 +1,5 @@
-//! Frames made in the kernel, as fast as it can: each that was sent is counted, or the kernel says that it dropped it.
+//! Frames made in the kernel at full speed: each one is counted or reported as dropped by the
+//! kernel.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -25,8 +26,8 @@ const SIZES: Sizes = Sizes {
     windows: 1,
 };
 
-/// Sends from d0 to t0 at a rate beyond any veth's until above [`COUNT`] frames have been let go; how many, and how many of them
-/// the sender says that t0 did not take.
+/// Sends from d0 to t0, faster than any veth can, until more than [`COUNT`] frames have left.
+/// Returns the number of frames sent, and of those that t0 did not take according to the sender.
 fn send(lab: &Lab) -> (u64, u64) {
     let priority = Priority::new(3).unwrap();
     let rate = 50_000_000 * LineRate::frame_bits(LENGTH);
@@ -179,7 +180,8 @@ fn root_where_the_ring_overflows_the_drops_are_exactly_those_that_are_missing() 
         let running = lab.watch(&format!(
             "t0 --interval 50ms --dscp-map dscp-mod-8 --attach {mode}"
         ));
-        // A thread of its own receives. On the sender's CPU and by SCHED_IDLE it has no turn before the ring, 256 frames, is full.
+        // A thread of its own receives. As SCHED_IDLE on the sender's CPU it does not run before
+        // the ring of 256 frames is full.
         let thread = lab
             .tester
             .run(|| napi::receive_on("t0", 0))

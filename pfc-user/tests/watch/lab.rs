@@ -1,4 +1,5 @@
-//! Two ports of a tester, each with a device at its other end; and the command in the tester's namespace.
+//! Two ports of a tester, each with a device at its other end, and the command in the tester's
+//! namespace.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
@@ -56,7 +57,7 @@ impl Lab {
         self.tool(namespace, "ip", arguments)
     }
 
-    /// What a program says in that namespace; it has to succeed.
+    /// Runs a program in that namespace and returns its output. Panics if the program fails.
     pub fn tool(&self, namespace: &Namespace, program: &str, arguments: &str) -> String {
         let output = namespace
             .run(|| Command::new(program).args(arguments.split(' ')).output())
@@ -215,7 +216,7 @@ impl Drop for Running {
     }
 }
 
-/// What the command says without a live port: exit code, and standard error.
+/// Runs the command where it is to refuse. Returns its exit code and its standard error.
 pub fn refused(lab: &Lab, arguments: &str) -> (Option<i32>, String) {
     let mut running = lab.start(arguments);
     let errors = running.errors();

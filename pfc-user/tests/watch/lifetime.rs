@@ -1,4 +1,5 @@
-//! Ports that change or go while they are watched, and what is left when the command ends, in whatever way.
+//! Ports that change or disappear while they are watched, and the traces that the command leaves at
+//! each kind of end.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -300,7 +301,8 @@ fn root_a_terminal_is_drawn_over_and_keeps_the_last_table() {
     let output = lab.tester.run(run).unwrap().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text:?}");
-    // Up by as many lines as were drawn, at least once: what it is watching, a heading, the columns, and one row.
+    // The cursor moves up at least once by the four lines that were drawn: the port watched, a
+    // heading, the columns, and one row.
     assert!(text.contains("\x1b[4A"), "{text:?}");
     let last = text.rsplit("\x1b").next().unwrap();
     assert!(

@@ -57,7 +57,8 @@ pub fn capture(interface: &str) -> OwnedFd {
     fd
 }
 
-/// Runs `test` while frames go from d0 to d1, but for those that `loses` is true of: the number of the frame, and its octets.
+/// Runs `test` while frames are forwarded from d0 to d1. A frame is lost if `loses` returns true
+/// for its number and octets.
 pub fn with_middle<T>(
     lab: &Lab,
     loses: impl Fn(usize, &[u8]) -> bool + Sync,
@@ -121,7 +122,8 @@ fn dscp_of(frame: &[u8]) -> Option<u8> {
     (frame.get(12..14)? == [8, 0]).then(|| frame[15] >> 2)
 }
 
-/// Traffic through the stack, 1000 datagrams of DSCP 26 and 500 of DSCP 0; of the former every `one_in`th is lost.
+/// Sends 1000 datagrams of DSCP 26 and 500 of DSCP 0 through the stack. Every `one_in`th of DSCP 26
+/// is lost.
 fn through_the_stack(one_in: Option<usize>) -> (Vec<Value>, Option<i32>) {
     let lab = Lab::new();
     let lost = AtomicUsize::new(0);
@@ -193,7 +195,8 @@ fn root_loss_is_counted_by_priority_and_exactly() {
     );
 }
 
-/// Stamped frames of the validator's own sender, which go past tcx; those whose number `loses` is true of are lost.
+/// Sends stamped frames by the validator's own sender, which bypasses tcx. A frame is lost if
+/// `loses` returns true for its number.
 fn past_the_stack(loses: impl Fn(usize) -> bool + Sync) -> (Vec<Value>, Option<i32>, u64) {
     let lab = Lab::new();
     with_middle(
@@ -359,7 +362,8 @@ fn root_nothing_sent_proves_nothing() {
     assert_eq!(report["reason"], "nothing was sent in the window");
 }
 
-/// Judges a window in which `disturb` happens, of which the kernel tells by `event`, if it does; the reason that allows no verdict.
+/// Judges a window in which `disturb` happens, and waits for its `event` if there is one. Returns
+/// the reason of the inconclusive verdict.
 fn disturbed(event: Option<&str>, disturb: impl FnOnce(&Lab)) -> Value {
     let lab = Lab::new();
     let mut running = lab.watch("--loss t0:t1 --duration 3s");

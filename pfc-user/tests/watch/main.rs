@@ -1,4 +1,5 @@
-//! `watch`: its programs against golden frames, scapy's and the host's classifier, and the command on live ports.
+//! `watch`: its programs against golden frames, scapy's frames and the host's classifier, and the
+//! command on live ports.
 //!
 //! lane: frames
 #![expect(
@@ -32,7 +33,7 @@ use validator::driver::bpf::XdpMode;
 use validator::driver::bpf::watch::{Direction, Point, Settings};
 use validator::quantity::hex;
 
-/// What the programs answer: whatever comes next decides.
+/// Return codes of the programs, which let the next program or the stack decide.
 const PASS: [(Point, u32); 2] = [
     (Point::Xdp(XdpMode::Auto), 2),
     (Point::Tcx(Direction::Ingress), u32::MAX),

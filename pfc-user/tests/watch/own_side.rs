@@ -1,5 +1,5 @@
-//! What is missing at the receiving port and was not lost between the two: the tester's own drops, hidden tags, stamps of too many
-//! flows.
+//! Frames that are missing at the receiving port but were not lost between the two ports: the
+//! tester's own drops, hidden tags, stamps of too many flows.
 
 use std::os::fd::AsRawFd;
 
@@ -14,8 +14,8 @@ use crate::lab::{BEYOND, Lab, MACS};
 use crate::lifetime::wait_until_attached;
 use crate::loss::{capture, judged, row, with_middle};
 
-/// A device that forwards all but every `one_in`th frame, if any, and takes none with more than 500 octets of payload: those the
-/// sending veth drops.
+/// Runs `test` with a device that loses every `one_in`th frame and has an MTU of 500, so that the
+/// sending veth drops longer frames.
 fn with_short_device(
     one_in: usize,
     test: impl FnOnce(&Lab) -> (Vec<Value>, Option<i32>),

@@ -17,7 +17,8 @@ use crate::{PASS, hex, settings};
 
 const NANOS_OF_QUANTUM: u64 = 512;
 
-/// As two independent open hardware MACs sent them (register-transfer simulation), FCS and padding taken off.
+/// Frames as two independent open hardware MACs sent them (register-transfer simulation), without
+/// FCS and padding.
 const OF_MACS: [&str; 8] = [
     "0180c20000015a5152535455880801010008000000000000a003",
     "0180c20000015a515253545588080101000800000000000000000000",
@@ -248,7 +249,8 @@ fn root_a_pause_that_is_renewed_and_ended_lasts_from_first_to_last() {
         let before = clock::now();
         watch.test_run(&pfc(u16::MAX), 1).unwrap();
         let begun = clock::now();
-        // A renewal begins anew, and neither adds its time to the former's nor loses what had run of it.
+        // A renewal starts the time anew. It neither adds to the time left nor loses the time
+        // already paused.
         for _ in 0..10 {
             watch.test_run(&pfc(u16::MAX), 1).unwrap();
         }
@@ -299,7 +301,8 @@ fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {
         return;
     }
     let frames = scapy();
-    // Payload and headers: Ethernet and IPv4 and UDP; Ethernet and IPv6 and TCP; the same as the first, with a tag in the frame.
+    // Octets of payload and of headers: Ethernet, IPv4 and UDP; Ethernet, IPv6 and TCP; the first
+    // again, with a tag.
     for (name, payload, headers) in [
         ("udp-long", 3000, 42),
         ("tcp6-long", 3000, 74),

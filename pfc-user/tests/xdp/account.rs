@@ -1,4 +1,5 @@
-//! Each counter of the XDP program, by BPF_PROG_TEST_RUN: the program as the kernel runs it, without an interface.
+//! Each counter of the XDP program, by BPF_PROG_TEST_RUN, which runs the program in the kernel
+//! without an interface.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig, OffenceKind, PauseState};
@@ -195,7 +196,8 @@ fn root_flipped_octets_are_corruption_at_every_length() {
     let mut sequence = 0;
     let mut corrupt = 0;
     for v6 in [false, true] {
-        // Odd and even, round the chunks in which the checksum is summed, and the longest that XDP takes without fragments.
+        // Odd and even lengths, lengths around the chunks in which the checksum is summed, and the
+        // longest that XDP takes without fragments.
         for payload in [
             22, 23, 24, 25, 26, 27, 28, 31, 57, 255, 503, 504, 505, 511, 512, 513, 1000, 1023,
             1024, 1025, 2049, 3300,
@@ -217,7 +219,8 @@ fn root_flipped_octets_are_corruption_at_every_length() {
             );
             let octets = frame(0);
             let payload_at = octets.len() - payload;
-            // Source port, checksum, and the payload behind the stamp: what is before would be another kind of damage.
+            // Source port, checksum, and the payload behind the stamp. Damage further ahead would
+            // be of another kind.
             let places = [
                 payload_at - 8,
                 payload_at - 2,

@@ -1,4 +1,4 @@
-//! Attaching to interfaces, each test in a network namespace of its own thread, which ends with the thread.
+//! Attaching to interfaces. Each test runs in a network namespace that ends with its thread.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

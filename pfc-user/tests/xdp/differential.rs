@@ -17,7 +17,7 @@ use crate::{DROP, PASS, RUN, STORM_SOURCE, hex, loaded};
 /// Flows of [`loaded`].
 const FLOWS: u16 = 8;
 
-/// What the flows count, all together.
+/// Sums over all flows.
 #[derive(Debug, Default, PartialEq)]
 struct Tested {
     received: u64,
@@ -29,7 +29,7 @@ struct Tested {
     untagged: u64,
 }
 
-/// What is known of PFC, class by class.
+/// PFC counters, class by class.
 #[derive(Debug, Default, PartialEq)]
 struct Pfc {
     frames: u64,
@@ -47,7 +47,7 @@ impl Pfc {
     }
 }
 
-/// What the program should count.
+/// Expected counts of the program.
 struct Model {
     trust: Trust,
     /// Without PFC.

@@ -1,5 +1,5 @@
-//! The XDP program in the kernel: each counter, frames of others' making, the host's classifier beside it, and attaching.
-//! All of it needs root and the object that `cargo xtask build-ebpf` makes.
+//! The XDP program in the kernel: each counter, frames that other tools made, a comparison with the
+//! host's classifier, and attaching. Needs root and the object that `cargo xtask build-ebpf` makes.
 //!
 //! lane: frames
 

@@ -1,4 +1,4 @@
-//! What may be configured of how frames are counted changes what it costs, and no count.
+//! Modes of counting: they differ in cost, and in no count.
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{BATCH, Clock, Config, PortCounters};
@@ -65,7 +65,8 @@ fn root_every_clock_and_way_to_share_gives_the_same_counts() {
         .take(2000)
         .enumerate()
     {
-        // Now and then several at once (for which the kernel waits a while), or all are too far apart for one reading of the clock.
+        // Runs several at once now and then, which takes the kernel longer. One by one, all are too
+        // far apart to share a reading of the clock.
         let repeat = if number % 25 == 0 { 40 } else { 1 };
         let actions = accounts
             .each_ref()
@@ -271,7 +272,7 @@ fn root_control_frames_that_the_log_has_no_room_for_are_counted() {
         vector: 0x81,
         quanta: [1, 2, 3, 4, 5, 6, 7, 8],
     };
-    // More than one CPU has room for, however few there are. On another CPU there would be room again.
+    // More records than one CPU has room for. Pinned, as another CPU would have room again.
     assert!(realtime::pin(realtime::allowed_cpus()[0]));
     account.test_run(&pfc.emit(PEER), 300_000).unwrap();
     let rings = account.take_rings().unwrap();

@@ -294,8 +294,8 @@ impl AccountProgram {
         Ok(self.generator.insert(generator).clone())
     }
 
-    /// Loads the sender of constant frames, which shares the maps of [`Self::generator`]. Only benches
-    /// need it, and an old verifier takes seconds for it.
+    /// Loads the sender of constant frames, which shares the maps of [`Self::generator`]. Only
+    /// benchmarks need it; an old kernel takes seconds to verify it.
     pub fn constant(&mut self) -> Result<Constant, XdpError> {
         Constant::load(&mut self.program)
     }

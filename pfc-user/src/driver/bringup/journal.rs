@@ -99,8 +99,8 @@ impl KeyNote {
 }
 
 impl Journal {
-    /// The journal in the folder that [`FOLDER_VARIABLE`] names; else the machine's, in /run/validator
-    /// and /var/lib/validator for root, and in the user's own folders for others.
+    /// Opens the journal in the folder that [`FOLDER_VARIABLE`] names. Without it, root uses the
+    /// machine's folders /run/validator and /var/lib/validator, and others use their own.
     pub fn open() -> Self {
         if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
             return Self::at(folder);

@@ -176,6 +176,13 @@ impl Child {
         }
     }
 
+    /// True if it has ended already.
+    pub fn has_ended(&self) -> Result<bool, ProcessError> {
+        wait_readable(&[&self.pidfd], Some(Instant::now()))
+            .map(|ended| ended[0])
+            .map_err(|error| self.failed(error))
+    }
+
     /// Closes its standard input, reads what it still prints and waits for its end. Killed after
     /// `timeout`, which is an error.
     pub fn finish(mut self, timeout: Duration) -> Result<Finished, ProcessError> {

@@ -16,6 +16,8 @@ use crate::nic;
 
 /// Source of the frames: neither the storm's nor the DUT's.
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 2, 0x01];
+/// Source of no frame.
+const NOBODY: [u8; 6] = [0; 6];
 const FRAMES: u64 = 8;
 /// A frame that takes longer from port to port is not coming, where the ports are not deaf.
 const PATIENCE: Nanos = 200_000_000;
@@ -31,7 +33,8 @@ pub(super) fn own_wire(
     peer_interface: &str,
     line_rate: LineRate,
 ) -> Result<()> {
-    prepare(port, line_rate)?;
+    // Here the frames count as a DUT's would, class by class.
+    prepare(port, line_rate, NOBODY)?;
     let sender = peer.run(|| ControlSender::open(peer_interface, SOURCE))??;
     send(&sender, Quanta(1))?;
     let received = port.account.port()?;
@@ -56,7 +59,8 @@ pub(super) fn own_wire(
 /// rightly eats them; where the ports are cabled together, or the DUT forwards them, they come.
 pub(super) fn between(tx: &mut TesterPort, rx: &mut TesterPort, line_rate: LineRate) -> Result<()> {
     for port in [&mut *tx, &mut *rx] {
-        prepare(port, line_rate)?;
+        // A DUT may send PFC meanwhile: only what the self-test sent counts as the tester's own.
+        prepare(port, line_rate, SOURCE)?;
     }
     let deaf = [&*tx, &*rx].map(|port| nic::deaf(&port.state.driver));
     let heard = |port: &TesterPort| anyhow::Ok(port.account.port()?.frames > 0);
@@ -148,16 +152,14 @@ fn done(port: &TesterPort, own_wire: bool, seen: u64, mac: Vec<(String, u64)>) -
     }
 }
 
-fn prepare(port: &mut TesterPort, line_rate: LineRate) -> Result<()> {
+fn prepare(port: &mut TesterPort, line_rate: LineRate, own: [u8; 6]) -> Result<()> {
     let config = account::Config {
         epoch: clock::now(),
         window: WINDOW,
         windows: 1,
         trust: Trust::Dscp as u8,
         line_rate: line_rate.bits_per_second(),
-        // What is counted as the tester's own is what the self-test sent, and not what a DUT sends
-        // meanwhile.
-        storm_source: SOURCE,
+        storm_source: own,
         verify_every: 1,
         ..account::Config::default()
     };

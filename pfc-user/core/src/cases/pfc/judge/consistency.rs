@@ -1,6 +1,6 @@
-//! Whether evidence can be judged at all. It is input from a file: what the tester could not have
-//! measured, such as a phase that ends before it begins, would make nonsense of every figure, so
-//! that no check is judged by it.
+//! Consistency of evidence, without which no check is judged. Evidence is input from a file. Values
+//! that the tester cannot have measured, such as a phase that ends before it begins, would make
+//! nonsense of every figure.
 
 use pfc_ebpf::units::LineRate;
 

@@ -1,6 +1,6 @@
-//! Who saw the DUT's PAUSE/PFC frames: the program on the port, or its MAC's counters where the MAC
-//! keeps those frames; and what can be said by such counters. They tell no source address, and many
-//! count XOFF and XON together.
+//! The witness of the DUT's PAUSE/PFC frames: the program on the port, or the port's MAC where the
+//! MAC consumes those frames. The counters of a MAC support fewer conclusions: they tell no source
+//! address, and many count XOFF and XON together.
 
 use pfc_ebpf::units::Priority;
 
@@ -8,7 +8,7 @@ use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::StormKind;
 
-/// Who saw them.
+/// The witness of the DUT's PAUSE/PFC frames.
 pub(super) enum Witness<'e> {
     /// The XDP program on the tx port.
     Program,
@@ -16,7 +16,8 @@ pub(super) enum Witness<'e> {
     Mac(&'e MacReport),
 }
 
-/// Who was shown to see PAUSE/PFC frames that come in at the tx port; else why nobody was.
+/// Returns the witness that was shown to see PAUSE/PFC frames received at the tx port. An error
+/// gives the reason why there is none.
 pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
     let seen = e.tx_port.pfc_frames + e.tx_port.pause.xoff + e.tx_port.pause.xon;
     if e.ports.tx.pfc_visible.is_some() || seen > 0 {
@@ -229,9 +230,9 @@ pub(super) fn xoff_at_rx(e: &PfcEvidence, priority: Priority) -> Option<String> 
     }
 }
 
-/// Whether frames like those of the rx port's storm came in at the tx port. Each of the storm's
-/// frames would count for each of its priorities, so one that stayed is enough; a rise may be the
-/// DUT's own.
+/// Looks for frames like those of the rx port's storm at the tx port. Each of the storm's frames
+/// counts for all of its priorities, so that one counter that did not rise excludes them. A rise
+/// proves nothing, as those frames may be the DUT's own.
 pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
     let found = match &e.plan.storm.kind {
         StormKind::Pause => return pause(mac),
@@ -247,7 +248,7 @@ pub(super) fn storm_at_tx(e: &PfcEvidence, mac: &MacReport) -> Counted {
     Counted::Unknown(why.join("; "))
 }
 
-/// For people: who counted the DUT's PAUSE/PFC frames, and what.
+/// Text for the report: the witness of the DUT's PAUSE/PFC frames, and its counts.
 pub(super) fn figure(e: &PfcEvidence) -> String {
     match witness(e) {
         Ok(Witness::Program) => format!("the program on {} (XDP)", e.ports.tx.interface),

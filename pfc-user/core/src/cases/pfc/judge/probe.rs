@@ -290,9 +290,9 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
     })
 }
 
-/// Whether a pause of a lossless priority, sent by the storm's port and sender, was seen to act: in
-/// the first half of the pause less than half of the frames came that had come before, while other
-/// flows went on. How well it acts is not asked.
+/// Succeeds if a pause of a lossless priority, sent by the storm's port and sender, was seen to
+/// act: during its first half the rate of the paused frames fell below half of the rate before,
+/// while other flows went on. How well the DUT obeys is not judged here.
 pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
     let mut reason = "a lossless priority did not stop for one".to_owned();
     for probe in &e.probes {

@@ -219,10 +219,10 @@ fn gap_before(test: &PhaseView<'_>, index: usize) -> Nanos {
     times[index].saturating_sub(before)
 }
 
-/// Whether `span`, from the transmission of that index to what follows it, is too short by no more
-/// than the transmission may have been late: the tester knows when a packet reached its XDP
-/// program, not when it left the DUT. One that was late came longer after the one before by as
-/// much, counted from the shortest time that a DUT without fault may take.
+/// True if lateness of the transmission of that index explains why `span`, the time from it to what
+/// follows, is shorter than `shortest`. The tester knows when a packet reached its XDP program, not
+/// when it left the DUT. A late packet lengthens the gap before it by the time that it takes from
+/// `span`. The gap before it is therefore compared with the shortest one of a DUT without fault.
 pub(super) fn may_be_late(
     test: &PhaseView<'_>,
     index: usize,
