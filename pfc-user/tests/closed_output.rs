@@ -2,17 +2,22 @@
 //!
 //! lane: waiting
 
-use std::io;
+mod common;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
+use validator::case::Exit;
 use validator::cases;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
 use validator::evidence::{CaseEvidence, Evidence, Host, Omitted, SCHEMA, Testbed};
 use validator::report;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 
-/// A testbed whose ports do not exist.
+/// A testbed of two ports that are down.
 const TESTBED: &str = r#"
 name = "none"
 [dut]
@@ -61,7 +66,7 @@ fn write_evidence(dir: &Path) {
         interrupted: false,
     };
     let results = cases::judge(&evidence);
-    let exit = validator::case::Exit::of(&results, false);
+    let exit = Exit::of(&results, false);
     report::write(dir, &evidence, &results, exit).unwrap();
 }
 
@@ -86,35 +91,54 @@ fn closed() -> Stdio {
     writer.into()
 }
 
+/// Runs the command with a reader and without; both have to end with `code`.
+fn ends_with(code: i32, command: &str, dir: &Path) {
+    let arguments: Vec<&str> = command.split(' ').collect();
+    let read = ends(&arguments, dir, Stdio::null());
+    assert_eq!(read.0, Some(code), "{command}: {}", read.1);
+    let unread = ends(&arguments, dir, closed());
+    assert_eq!(unread, read, "{command}, with a closed pipe");
+}
+
 #[test]
 fn each_command_ends_as_it_does_with_a_reader() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("t.toml"), TESTBED).unwrap();
-    write_evidence(&dir.path().join("out"));
-    let commands = [
-        ("list", 0),
-        ("list --format json", 0),
-        ("check --testbed t.toml --passive", 1),
-        ("check --testbed t.toml --passive --format json", 1),
-        ("run --testbed t.toml --plan smoke --dry-run", 0),
-        ("judge out", 3),
-        ("judge out --format json", 3),
-        ("report out", 3),
-        ("judge nothing", 2),
-    ];
-    for (command, code) in commands {
-        let arguments: Vec<&str> = command.split(' ').collect();
-        let read = ends(&arguments, dir.path(), Stdio::null());
-        assert_eq!(read.0, Some(code), "{command}: {}", read.1);
-        let unread = ends(&arguments, dir.path(), closed());
-        assert_eq!(unread, read, "{command}, with a closed pipe");
+    let dir = dir.path();
+    write_evidence(&dir.join("out"));
+    for (code, command) in [
+        (0, "list"),
+        (0, "list --format json"),
+        (3, "judge out"),
+        (3, "judge out --format json"),
+        (3, "report out"),
+        (2, "judge nothing"),
+    ] {
+        ends_with(code, command, dir);
     }
 }
 
 #[test]
-fn a_simulated_device_ends_well_without_a_reader() {
+fn root_a_check_that_finds_a_problem_says_so_without_a_reader() {
+    if !common::need_root("root_a_check_that_finds_a_problem_says_so_without_a_reader") {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
-    let arguments = ["dut", "sma", "--socket", "closed-output"];
-    let read = ends(&arguments, dir.path(), Stdio::null());
-    assert_eq!(ends(&arguments, dir.path(), closed()), read);
+    let dir = dir.path();
+    fs::write(dir.join("t.toml"), TESTBED).unwrap();
+    let namespace = Namespace::new().unwrap();
+    let end = |name, number| End {
+        namespace: &namespace,
+        name,
+        mac: [2, 0, 0, 0, 0, number],
+    };
+    create_veth(end("none-0", 1), end("none-1", 2), 1500).unwrap();
+    let check = || {
+        for interface in ["none-0", "none-1"] {
+            let down = ["link", "set", "dev", interface, "down"];
+            assert!(Command::new("ip").args(down).status().unwrap().success());
+        }
+        ends_with(1, "check --testbed t.toml --passive", dir);
+        ends_with(1, "check --testbed t.toml --passive --format json", dir);
+    };
+    namespace.run(check).unwrap();
 }

@@ -269,10 +269,9 @@ fn the_marks_of_tagged_frames_are_shown() {
             pfc.plan.flows = flows;
         }
         let summary = text::summary(&evidence, &[], Exit::Undecided, false);
-        let line = summary
-            .lines()
-            .find_map(|line| line.strip_prefix("tagged "));
-        line.map(|line| line.trim().to_owned())
+        // A paragraph, up to the empty line.
+        let marks = summary.split_once("\ntagged ")?.1.split("\n\n").next()?;
+        Some(marks.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     assert_eq!(shown(vec![]), None);
     let by_pcp = vec![flow(0, 3, 6, 3), flow(1, 4, 7, 4)];

@@ -151,7 +151,7 @@ pub const TESTBED: &[Table] = &[
             key(
                 "qos.vlan",
                 "`true`, `false`",
-                "false",
+                "`false`",
                 "Test frames carry a priority tag with `trust = \"dscp\"` too; its PCP points to \
                  another priority than their DSCP. With `trust = \"pcp\"` they always carry one.",
             ),
