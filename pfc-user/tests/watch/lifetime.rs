@@ -2,15 +2,16 @@
 //! each kind of end.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
-use std::{fs, io};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use aya::programs::{SchedClassifier, TcAttachType};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::common::{need_root, need_tool};
-use crate::lab::{Lab, PATIENCE, refused};
+use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
 /// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
@@ -222,10 +223,22 @@ fn root_a_closed_stdout_changes_no_exit_code_and_ends_only_what_has_no_other_end
     assert_eq!(ends("t0 --json"), Some(0));
     // Nothing was judged when nobody read on.
     assert_eq!(ends("--loss t0:t1"), Some(3));
-    // Nothing was sent, so that no loss is ruled out, with a reader or without.
+    // Nothing comes back of what is sent, a frame every millisecond.
     let judged = "--loss t0:t1 --duration 100ms --max-latency 10ms";
-    assert_eq!(lab.watch(judged).end().1, Some(3));
-    assert_eq!(ends(judged), Some(3));
+    let ended = AtomicBool::new(false);
+    let sender = lab.sender(26);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let begin = Instant::now();
+            while !ended.load(Ordering::Relaxed) && begin.elapsed() < PATIENCE {
+                sender.send_to(&[0; 100], (BEYOND, 9)).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let codes = [lab.watch(judged).end().1, ends(judged)];
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(codes, [Some(1); 2]);
+    });
 
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("frames.pcapng");
