@@ -1,14 +1,18 @@
 //! Errors as messages.
 
-/// Joins an error with its causes. A cause already contained in the message is left out.
+use crate::report::plain;
+
+/// Joins an error with its causes, without control characters, for files may be quoted. A cause
+/// already contained in the message is left out.
 pub fn in_words(error: &anyhow::Error) -> String {
-    error
+    let words = error
         .chain()
         .fold(String::new(), |said, cause| match cause.to_string() {
             cause if said.is_empty() => cause,
             cause if said.ends_with(&cause) => said,
             cause => format!("{said}: {cause}"),
-        })
+        });
+    plain::lines(&words)
 }
 
 #[cfg(test)]

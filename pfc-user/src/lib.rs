@@ -33,6 +33,7 @@ pub mod driver;
 pub mod dut;
 pub mod error_text;
 pub mod live;
+pub mod output;
 pub mod port_check;
 pub mod report;
 pub mod run;

@@ -13,7 +13,7 @@ use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::port_check::{self, Depth};
 use validator::report::{self, progress::Progress};
-use validator::{agent, cases, dut, error_text, run, watch};
+use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -25,18 +25,20 @@ fn main() -> ExitCode {
         Command::Watch(args) => watch::session::main(&args),
         Command::Dut {
             device: DutCommand::Switch(args),
-        } => dut::switch::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        } => dut::switch::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
         Command::Dut {
             device: DutCommand::Sma(args),
-        } => dut::sma::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
+        } => dut::sma::process::main(args, io::stdin(), output::stdout()).map(|()| Exit::Passed),
         Command::Dut {
             device: DutCommand::Requester(args),
-        } => dut::requester::process::main(args, io::stdin(), io::stdout()).map(|()| Exit::Passed),
-        Command::Agent(args) => agent::process::main(&args, io::stdout()).map(|()| Exit::Passed),
+        } => dut::requester::process::main(args, io::stdin(), output::stdout())
+            .map(|()| Exit::Passed),
+        Command::Agent(args) => {
+            agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
+        }
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("validator: {}", error_text::in_words(&error));
             ExitCode::from(Exit::Usage as u8)
@@ -44,26 +46,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of our output has seen enough.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
 fn list(args: &ListArgs) -> Result<Exit> {
     let text = match args.format {
         Format::Text => report::list::text(&cases::all()),
         Format::Json => report::list::json(&cases::all())?,
     };
-    io::stdout().write_all(text.as_bytes())?;
+    output::stdout().write_all(text.as_bytes())?;
     Ok(Exit::Passed)
 }
 
 fn check_ports(args: &CheckArgs) -> Result<Exit> {
     let Some(file) = &args.testbed else {
         let (done, all) = Journal::open().undo_kept()?;
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         for line in &done {
             writeln!(out, "{line}")?;
         }
@@ -94,7 +89,7 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
             found = port_check::check(&testbed, depth)?;
         }
     }
-    let (record, mut out) = (testbed.record(), io::stdout().lock());
+    let (record, mut out) = (testbed.record(), output::stdout());
     match args.format {
         Format::Text => out.write_all(
             report::preflight::text(&record, &found, report::colour(&io::stdout())).as_bytes(),
@@ -142,7 +137,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     write!(
         out,
         "{}",
@@ -175,17 +170,13 @@ fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
 }
 
 fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
-    let mut out = io::stdout().lock();
-    let shown = match format {
+    let mut out = output::stdout();
+    match format {
         Format::Text => out.write_all(
             report::text::summary(evidence, results, exit, report::colour(&io::stdout()))
                 .as_bytes(),
-        ),
-        Format::Json => report::json::write(&mut out, evidence, results, exit),
-    };
-    match shown.map_err(anyhow::Error::from) {
-        // The exit code says the verdict also to those who do not read to the end.
-        Err(error) if !is_broken_pipe(&error) => Err(error),
-        _ => Ok(exit),
+        )?,
+        Format::Json => report::json::write(&mut out, evidence, results, exit)?,
     }
+    Ok(exit)
 }

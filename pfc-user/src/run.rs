@@ -113,6 +113,7 @@ fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
         load: testbed.limits.load,
         trust: testbed.trust,
         dscp_map: testbed.dscp_map,
+        vlan: testbed.vlan,
         fixed_lossless: is_fixed.then(|| testbed.lossless.clone()),
     }
 }

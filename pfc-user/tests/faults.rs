@@ -7,8 +7,10 @@ mod bench;
 
 use std::collections::BTreeSet;
 
+use pfc_ebpf::abi::Trust;
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::CASES;
+use validator::cases::pfc::planning::PortContext;
 use validator::fault::switch::Fault;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
@@ -192,6 +194,62 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Faults in reading the marks: the fields in the frames, and the checks that fail.
+const MARKS: &[(&str, Marks, &[&str])] = &[
+    (
+        "trusts-dscp",
+        PCP,
+        &[
+            "single background",
+            "single paused",
+            "single response",
+            "multi background",
+            "multi paused",
+            "multi response",
+        ],
+    ),
+    // Without a tag everything has priority 0.
+    (
+        "trusts-pcp",
+        DSCP,
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
+    (
+        "trusts-pcp",
+        DSCP_TAGGED,
+        &[
+            "single background",
+            "single paused",
+            "single response",
+            "multi background",
+            "multi paused",
+            "multi response",
+        ],
+    ),
+];
+
+/// The field that the switch is to trust, and whether frames are tagged where that is the DSCP.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    trust: Trust,
+    vlan: bool,
+}
+
+const DSCP: Marks = Marks {
+    trust: Trust::Dscp,
+    vlan: false,
+};
+const DSCP_TAGGED: Marks = Marks { vlan: true, ..DSCP };
+const PCP: Marks = Marks {
+    trust: Trust::Pcp,
+    vlan: false,
+};
+
 fn short(id: &str) -> &str {
     id.trim_start_matches("pfc.")
         .trim_start_matches("pause-")
@@ -201,9 +259,15 @@ fn short(id: &str) -> &str {
 }
 
 /// Runs all repetitions against a switch with these faults; results with the case's short name.
-fn run(faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
+fn run(marks: Marks, faults: &[Fault]) -> Vec<(&'static str, CheckResult)> {
+    let port = PortContext {
+        trust: marks.trust,
+        vlan: marks.vlan,
+        ..bench::port()
+    };
     let run_one = |(id, lossless, storm): Repetition| {
-        let evidence = bench::run(&bench::plan(id, lossless, storm), faults);
+        let plan = bench::plan_at(&port, id, lossless, storm);
+        let evidence = bench::run_trusting(marks.trust, &plan, faults);
         bench::case(id)
             .judge(&evidence)
             .checks
@@ -226,7 +290,7 @@ fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
 #[test]
 fn a_forwarded_storm_stops_no_sender_and_is_not_the_switch_s_pfc() {
     let both = ["ignores-pfc", "forwards-control"];
-    let results = run(&both.map(|fault| fault.parse().unwrap()));
+    let results = run(DSCP, &both.map(|fault| fault.parse().unwrap()));
     let expected: BTreeSet<String> = EXPECTED
         .iter()
         .filter(|(fault, _)| both.contains(fault))
@@ -238,7 +302,8 @@ fn a_forwarded_storm_stops_no_sender_and_is_not_the_switch_s_pfc() {
 
 #[test]
 fn a_switch_without_faults_passes_every_check() {
-    for (case, result) in run(&[]) {
+    let all = [DSCP, DSCP_TAGGED, PCP].map(|marks| run(marks, &[]));
+    for (case, result) in all.into_iter().flatten() {
         // Only repetitions with a lossless priority outside the storm have something to isolate.
         let no_subject =
             result.check == "isolation" && result.repetition != "lossless 3+4, storm on 3";
@@ -258,60 +323,80 @@ fn a_switch_without_faults_passes_every_check() {
 #[test]
 fn each_fault_fails_exactly_its_checks() {
     for (fault, expected) in EXPECTED {
-        let results = run(&[fault.parse().unwrap()]);
-        let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
-        let reasons: Vec<_> = results
+        fails_exactly(fault, DSCP, expected);
+    }
+}
+
+#[test]
+fn a_switch_that_reads_the_wrong_mark_fails() {
+    for (fault, marks, expected) in MARKS {
+        fails_exactly(fault, *marks, expected);
+    }
+}
+
+#[test]
+fn a_switch_that_reads_the_wrong_mark_is_good_where_that_is_the_right_one() {
+    for (fault, marks) in [("trusts-dscp", DSCP_TAGGED), ("trusts-pcp", PCP)] {
+        fails_exactly(fault, marks, &[]);
+    }
+}
+
+fn fails_exactly(fault: &str, marks: Marks, expected: &[&str]) {
+    let results = run(marks, &[fault.parse().unwrap()]);
+    let expected: BTreeSet<String> = expected.iter().map(|line| line.to_string()).collect();
+    let reasons: Vec<_> = results
+        .iter()
+        .filter(|(_, result)| result.verdict == Verdict::Fail)
+        .map(|(_, result)| &result.reason)
+        .collect();
+    assert_eq!(
+        with(&results, Verdict::Fail),
+        expected,
+        "{fault}, {marks:?}: {reasons:#?}"
+    );
+    // What depends on a failed check is skipped, and nothing else is.
+    for (case, result) in results
+        .iter()
+        .filter(|(_, result)| result.verdict == Verdict::Skipped)
+    {
+        let case = CASES
             .iter()
-            .filter(|(_, result)| result.verdict == Verdict::Fail)
-            .map(|(_, result)| &result.reason)
-            .collect();
-        assert_eq!(
-            with(&results, Verdict::Fail),
-            expected,
-            "{fault}: {reasons:#?}"
+            .find(|other| short(other.case.id) == *case)
+            .unwrap();
+        let check = case
+            .case
+            .checks
+            .iter()
+            .find(|check| check.id == result.check)
+            .unwrap();
+        let failed = |on: &&str| {
+            results.iter().any(|(_, other)| {
+                other.repetition == result.repetition
+                    && other.check == **on
+                    && matches!(other.verdict, Verdict::Fail | Verdict::Skipped)
+            })
+        };
+        assert!(
+            check.depends_on.iter().any(failed),
+            "{fault}: {} {}",
+            case.case.id,
+            result.check
         );
-        // What depends on a failed check is skipped, and nothing else is.
-        for (case, result) in results
-            .iter()
-            .filter(|(_, result)| result.verdict == Verdict::Skipped)
-        {
-            let case = CASES
-                .iter()
-                .find(|other| short(other.case.id) == *case)
-                .unwrap();
-            let check = case
-                .case
-                .checks
-                .iter()
-                .find(|check| check.id == result.check)
-                .unwrap();
-            let failed = |on: &&str| {
-                results.iter().any(|(_, other)| {
-                    other.repetition == result.repetition
-                        && other.check == **on
-                        && matches!(other.verdict, Verdict::Fail | Verdict::Skipped)
-                })
-            };
-            assert!(
-                check.depends_on.iter().any(failed),
-                "{fault}: {} {}",
-                case.case.id,
-                result.check
-            );
-        }
     }
 }
 
 #[test]
 fn every_fault_is_expected_to_fail_something() {
     for entry in Fault::CATALOGUE {
-        assert!(
-            EXPECTED.iter().any(
-                |(fault, checks)| fault.split('=').next() == Some(entry.name) && !checks.is_empty()
-            ),
-            "{}",
-            entry.name
-        );
+        let marks = MARKS.iter().map(|(fault, _, checks)| (fault, checks));
+        let mut all = EXPECTED
+            .iter()
+            .map(|(fault, checks)| (fault, checks))
+            .chain(marks);
+        let fails = all.any(|(fault, checks)| {
+            fault.split('=').next() == Some(entry.name) && !checks.is_empty()
+        });
+        assert!(fails, "{}", entry.name);
     }
 }
 

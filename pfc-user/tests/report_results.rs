@@ -252,6 +252,41 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
 }
 
 #[test]
+fn the_marks_of_tagged_frames_are_shown() {
+    let priority = |number| Priority::new(number).unwrap();
+    let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
+        id,
+        role: Role::Test,
+        priority: priority(number),
+        dscp: Dscp::all().nth(dscp.into()).unwrap(),
+        pcp: Some(priority(pcp)),
+        rate: 1,
+        length: 100,
+    };
+    let shown = |flows: Vec<FlowPlan>| {
+        let mut evidence = evidence();
+        if let Repetition::Pfc(pfc) = &mut evidence.cases[0].repetitions[1] {
+            pfc.plan.flows = flows;
+        }
+        let summary = text::summary(&evidence, &[], Exit::Undecided, false);
+        // A paragraph, up to the empty line.
+        let marks = summary.split_once("\ntagged ")?.1.split("\n\n").next()?;
+        Some(marks.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(shown(vec![]), None);
+    let by_pcp = vec![flow(0, 3, 6, 3), flow(1, 4, 7, 4)];
+    let expected = "the DUT is to go by the PCP; the flows have PCP/DSCP 3/6, 4/7";
+    assert_eq!(shown(by_pcp).as_deref(), Some(expected));
+    let by_dscp = (0..9).map(|id| flow(id, 3, 3, 6)).collect();
+    let found = shown(by_dscp).unwrap();
+    assert!(
+        found.starts_with("the DUT is to go by the DSCP;"),
+        "{found}"
+    );
+    assert!(found.ends_with("6/3, ..."), "{found}");
+}
+
+#[test]
 fn what_is_the_same_in_several_repetitions_is_said_once() {
     let mut checks: Vec<_> = ["a", "b", "c"]
         .map(|repetition| check("paused", repetition, Verdict::Fail))
@@ -680,6 +715,116 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
         frames,
         [(1, 5_000_000_122, 60, 60), (0, 5_000_000_123, 60, 60)]
     );
+}
+
+/// Names of cases and repetitions that try to leave the folder, to collide, and to steer a terminal.
+const HOSTILE: [(&str, &str); 8] = [
+    ("../../outside", "../../outside"),
+    ("/etc/outside", "a"),
+    ("pfc.x", "a b"),
+    ("pfc.x", "a/b"),
+    ("PFC.x", "a\0b"),
+    ("..", ".."),
+    ("", "\u{1b}[2J\u{9b}31m"),
+    ("pfc.y\nverdict: pass", "\u{202e}\r\n\u{7}"),
+];
+
+fn hostile() -> Evidence {
+    let case = |(case, name): &(&str, &str)| CaseEvidence {
+        case: case.to_string(),
+        repetitions: vec![repetition(name, &FRAMES)],
+        omitted: vec![],
+        error: None,
+    };
+    let mut evidence = evidence();
+    evidence.cases = HOSTILE.iter().map(case).collect();
+    evidence.version = "1\u{1b}c".to_owned();
+    evidence.testbed.name = "sim\u{1b}]0;title\u{7}\nverdict: pass".to_owned();
+    evidence.host.kernel = "6\u{8}".to_owned();
+    evidence
+}
+
+/// A failed check of each of them, with their names wherever a report has text.
+fn hostile_results() -> Vec<CaseResult> {
+    let of = |(case, name): &(&str, &str)| {
+        let failed = CheckResult {
+            check: name.to_string(),
+            ..check(name, name, Verdict::Fail)
+        };
+        let mut result = result(case, name, vec![failed]);
+        result.figures[0].repetition = name.to_string();
+        result.figures[0].name = name.to_string();
+        result
+    };
+    HOSTILE.iter().map(of).collect()
+}
+
+/// Files below `folder`, by their paths from there.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            let inner = files(&entry.path());
+            found.extend(inner.iter().map(|file| format!("{name}/{file}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn names_in_evidence_lead_to_no_file_outside_and_to_one_file_each() {
+    let folder = tempfile::tempdir().unwrap();
+    // Deep enough that `../../outside` would still be below `folder`.
+    let dir = folder.path().join("a/b/c/out");
+    report::write(&dir, &hostile(), &hostile_results(), Exit::Failed).unwrap();
+    let expected = [
+        "captures/etc-outside-a.pcapng",
+        "captures/outside-..-..-outside.pcapng",
+        "captures/pfc.x-a-b-2.pcapng",
+        "captures/PFC.x-a-b-3.pcapng",
+        "captures/pfc.x-a-b.pcapng",
+        "captures/pfc.y-verdict-pass.pcapng",
+        "captures/2J-31m.pcapng",
+        "captures/unnamed.pcapng",
+        "evidence.json",
+        "junit.xml",
+        "report.json",
+    ];
+    let mut expected: Vec<String> = expected.map(|file| format!("a/b/c/out/{file}")).to_vec();
+    expected.sort();
+    assert_eq!(files(folder.path()), expected);
+}
+
+#[test]
+fn names_in_evidence_steer_no_terminal_and_forge_no_line() {
+    let steers = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
+    let summary = text::summary(&hostile(), &hostile_results(), Exit::Failed, false);
+    assert!(
+        !steers(&summary) && !summary.contains('\u{202e}'),
+        "{summary:?}"
+    );
+    let verdicts = summary.lines().filter(|line| line.starts_with("verdict:"));
+    assert_eq!(verdicts.count(), 1, "{summary}");
+    let mut xml = Vec::new();
+    report::junit::write(&mut xml, &hostile(), &hostile_results()).unwrap();
+    let xml = String::from_utf8(xml).unwrap();
+    assert!(!steers(&xml) && !xml.contains('\u{202e}'), "{xml:?}");
+    let suites = Report::deserialize_from_str(&xml).unwrap().test_suites;
+    assert_eq!(suites.len(), HOSTILE.len());
+}
+
+#[test]
+fn a_version_in_evidence_of_another_layout_steers_no_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let evidence = r#"{"schema": 7, "version": "1\u001b[2J"}"#;
+    fs::write(dir.path().join("evidence.json"), evidence).unwrap();
+    let error = report::read_evidence(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("validator 1\u{fffd}[2J;"), "{error:?}");
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub struct FlowPlan {
     pub priority: Priority,
     /// DSCP of its frames.
     pub dscp: Dscp,
-    /// PCP of its VLAN tag; `None` sends untagged.
+    /// PCP of its VLAN tag; `None` sends untagged. Where the frames are tagged, DSCP and PCP point
+    /// to different priorities.
     pub pcp: Option<Priority>,
     /// Layer-1 rate in bit/s: frame, FCS, preamble and gap.
     pub rate: u64,

@@ -5,6 +5,7 @@ pub mod junit;
 pub mod layout;
 pub mod list;
 pub mod pcapng;
+pub mod plain;
 pub mod preflight;
 pub mod series;
 pub mod storm;
@@ -177,7 +178,7 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         return Err(ReportError::Schema {
             path,
             found: head.schema,
-            version: head.version,
+            version: plain::text(&head.version),
         });
     }
     serde_json::from_str(&text).map_err(wrong)

@@ -145,7 +145,15 @@ pub const TESTBED: &[Table] = &[
                 "qos.trust",
                 "`dscp`, `pcp`",
                 "\"dscp\"",
-                "The field that the DUT trusts. With `pcp`, test frames carry a priority tag.",
+                "The field that the DUT trusts. With `pcp`, test frames carry a priority tag, and \
+                 their DSCP points to another priority than their PCP.",
+            ),
+            key(
+                "qos.vlan",
+                "`true`, `false`",
+                "`false`",
+                "Test frames carry a priority tag with `trust = \"dscp\"` too; its PCP points to \
+                 another priority than their DSCP. With `trust = \"pcp\"` they always carry one.",
             ),
             key(
                 "qos.dscp_map",

@@ -47,7 +47,9 @@ pub struct PfcTestbed {
     pub sender: Sender,
     /// The field that tells the DUT a frame's priority.
     pub trust: Trust,
-    /// Priority by DSCP, where that is the field.
+    /// True: frames are tagged although the DSCP is that field.
+    pub vlan: bool,
+    /// Priority by DSCP.
     pub dscp_map: [Priority; Dscp::COUNT],
     /// Lossless priorities that an external DUT has without being configured, in ascending order;
     /// none of a DUT that the tool makes, which is given those of each repetition.

@@ -127,10 +127,12 @@ fn flows(out: &mut String, plan: &RepetitionPlan, limits: &Limits) {
         } else {
             ("flows", " in all")
         };
-        let tagged = if first.pcp.is_some() {
-            ", each tagged with its PCP"
-        } else {
-            ""
+        let tagged = match first.pcp {
+            Some(_) => {
+                let pcps = flows.iter().filter_map(|flow| flow.pcp);
+                format!(", tagged with PCP {}", ranges(pcps.map(Priority::get)))
+            }
+            None => String::new(),
         };
         let text = format!(
             "{}, DSCP {}{tagged}; {} {flows_word} of frames of {} octets, {:.3} Mbit/s{in_all} \

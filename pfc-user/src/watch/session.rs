@@ -37,6 +37,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 enum End {
     Duration,
     Interrupted,
+    /// Nobody reads what it writes, and it has no other end.
+    Unread,
     /// Every port is gone, or one of a pair before its window opened.
     Gone,
 }
@@ -139,7 +141,11 @@ impl Session {
         } else {
             None
         };
+        let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
+            if endless && self.output.is_closed() {
+                return Ok(End::Unread);
+            }
             let due = self.window.due();
             tokio::select! {
                 biased;
@@ -183,6 +189,7 @@ impl Session {
     /// Closes the window, writes the last counts and the judgement of loss.
     async fn finish(mut self, end: End) -> Result<Exit> {
         let mut hurried = false;
+        let never_opened = matches!(self.window, Loss::Opens(..) | Loss::Settles(..));
         let report = match self.window {
             Loss::Open(window) => {
                 self.output.event(
@@ -209,7 +216,8 @@ impl Session {
             _ if hurried => Exit::Interrupted,
             (_, Some(Verdict::Loss)) => Exit::Failed,
             (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
-            (End::Duration, _) => Exit::Passed,
+            (End::Unread, None) if never_opened => Exit::Undecided,
+            (End::Duration | End::Unread, _) => Exit::Passed,
         })
     }
 }

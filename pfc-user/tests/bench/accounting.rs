@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
@@ -18,6 +19,7 @@ pub struct Accounting {
     line_rate: LineRate,
     storm_mac: [u8; 6],
     priorities: Vec<Priority>,
+    trust: Trust,
     marks: Vec<u8>,
     flows: BTreeMap<(u16, Phase), FlowReceived>,
     seen: HashSet<(u16, u64)>,
@@ -47,6 +49,7 @@ fn udp_checksum_is_right(frame: &[u8]) -> bool {
 impl Accounting {
     pub fn new(
         plan: &RepetitionPlan,
+        trust: Trust,
         line_rate: LineRate,
         epoch: Nanos,
         window: Nanos,
@@ -58,7 +61,15 @@ impl Accounting {
             line_rate,
             storm_mac,
             priorities: plan.flows.iter().map(|flow| flow.priority).collect(),
-            marks: plan.flows.iter().map(|flow| flow.dscp.get()).collect(),
+            trust,
+            marks: plan
+                .flows
+                .iter()
+                .map(|flow| match trust {
+                    Trust::Dscp => flow.dscp.get(),
+                    Trust::Pcp => flow.priority.get(),
+                })
+                .collect(),
             flows: BTreeMap::new(),
             seen: HashSet::new(),
             next: vec![0; plan.flows.len()],
@@ -106,8 +117,11 @@ impl Accounting {
         self.port.frames += 1;
         if frame[12..14] == [0x88, 0x08] {
             self.control(time, frame);
+        } else if frame[12..14] == [0x81, 0x00] {
+            let untagged = [&frame[..12], &frame[16..]].concat();
+            self.test_frame(time, &untagged, Some(frame[14] >> 5), frame.len());
         } else {
-            self.test_frame(time, frame);
+            self.test_frame(time, frame, None, frame.len());
         }
     }
 
@@ -142,7 +156,8 @@ impl Accounting {
         }
     }
 
-    fn test_frame(&mut self, time: Nanos, frame: &[u8]) {
+    /// A frame whose tag, if any, was taken off; `length` counts it.
+    fn test_frame(&mut self, time: Nanos, frame: &[u8], pcp: Option<u8>, length: usize) {
         let stamp = Stamp::parse(frame[STAMP_AT..STAMP_AT + LEN].try_into().unwrap())
             .expect("no fault damages the stamp");
         self.port.test_frames += 1;
@@ -171,7 +186,7 @@ impl Accounting {
         let index = usize::from(stamp.flow);
         if self.seen.insert((stamp.flow, stamp.sequence)) {
             flow.frames += 1;
-            flow.octets += frame.len() as u64;
+            flow.octets += length as u64;
             if stamp.sequence < self.next[index] {
                 flow.reordered += 1;
             }
@@ -182,7 +197,12 @@ impl Accounting {
             flow.duplicate += 1;
         }
         flow.corrupt += u64::from(!udp_checksum_is_right(frame));
-        flow.remarked += u64::from(frame[15] >> 2 != self.marks[index]);
+        let mark = match self.trust {
+            Trust::Dscp => Some(frame[15] >> 2),
+            Trust::Pcp => pcp,
+        };
+        flow.remarked += u64::from(mark != Some(self.marks[index]));
+        flow.untagged += u64::from(mark.is_none());
         flow.last = time;
         flow.latency_max = flow.latency_max.max(latency);
         if matches!(stamp.phase, Phase::Storm | Phase::Probe) {

@@ -57,6 +57,7 @@ pub fn port() -> PortContext {
         load: 1.0,
         trust: Trust::Dscp,
         dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        vlan: false,
         fixed_lossless: None,
     }
 }
@@ -64,6 +65,16 @@ pub fn port() -> PortContext {
 /// Plans a repetition of a case with these lossless priorities; `storm`, if given, selects the
 /// stormed ones.
 pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
+    plan_at(&port(), id, lossless, storm)
+}
+
+/// The same at other ports.
+pub fn plan_at(
+    port: &PortContext,
+    id: &str,
+    lossless: &[u8],
+    storm: Option<&[u8]>,
+) -> RepetitionPlan {
     let (lossless, storm) = (priorities(lossless), storm.map(priorities));
     let request = RepetitionRequest {
         lossless: &lossless,
@@ -73,7 +84,7 @@ pub fn plan(id: &str, lossless: &[u8], storm: Option<&[u8]>) -> RepetitionPlan {
         quanta: Quanta::MAX,
         interval: 11 * MS,
     };
-    (case(id).plan)(&port(), &request).unwrap()
+    (case(id).plan)(port, &request).unwrap()
 }
 
 fn limits() -> Limits {
@@ -89,7 +100,12 @@ fn limits() -> Limits {
 
 /// Runs the repetition against a switch with these faults. The programs see every frame.
 pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(plan, faults, None)
+    run_trusting(Trust::Dscp, plan, faults)
+}
+
+/// Runs it where the switch is to trust this field.
+pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(trust, plan, faults, None)
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -99,13 +115,16 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    run_behind(plan, faults, Some((driver, alive)))
+    run_behind(Trust::Dscp, plan, faults, Some((driver, alive)))
 }
 
 // Each test file compiles this module anew, and few use all of it.
-const _: fn(&RepetitionPlan, &[Fault], mac::Driver, &mut Alive) -> PfcEvidence = run_blind;
+const _: () = {
+    let _ = (plan, plan_at, run, run_trusting, run_blind);
+};
 
 fn run_behind(
+    trust: Trust,
     plan: &RepetitionPlan,
     faults: &[Fault],
     macs: Option<(mac::Driver, &mut Alive)>,
@@ -117,7 +136,8 @@ fn run_behind(
     plan.lossless
         .iter()
         .for_each(|priority| lossless.insert(*priority));
-    let config = SwitchConfig::new(limits().line_rate, lossless);
+    let mut config = SwitchConfig::new(limits().line_rate, lossless);
+    config.trust = trust;
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: STORM_MAC,
@@ -141,8 +161,8 @@ fn run_behind(
         sent: Vec::new(),
         offered: vec![[0; 8]; 1000],
         history: History::default(),
-        rx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
-        tx: Accounting::new(plan, limits().line_rate, now, WINDOW, STORM_MAC),
+        rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
+        tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
         macs: driver.map(|driver| {
             [

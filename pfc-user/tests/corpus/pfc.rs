@@ -3,6 +3,8 @@
 #[path = "../bench/mod.rs"]
 mod bench;
 
+use pfc_ebpf::abi::Trust;
+use validator::cases::pfc::planning::PortContext;
 use validator::evidence::pfc::PfcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;
@@ -55,13 +57,17 @@ pub fn faults() -> Vec<&'static str> {
     Fault::CATALOGUE.iter().map(|entry| entry.name).collect()
 }
 
-fn run(id: &str, asked: &[Asked], faults: &[Fault]) -> CaseEvidence {
+fn run(id: &str, asked: &[Asked], trust: Trust, faults: &[Fault]) -> CaseEvidence {
+    let port = PortContext {
+        trust,
+        ..bench::port()
+    };
     let one = |(lossless, storm): &Asked| {
-        let mut plan = bench::plan(id, lossless, *storm);
+        let mut plan = bench::plan_at(&port, id, lossless, *storm);
         // Few frames make little evidence.
         plan.flows.iter_mut().for_each(|flow| flow.length = 3400);
         plan.durations.traffic = 300_000_000;
-        let evidence = bench::run(&plan, faults);
+        let evidence = bench::run_trusting(trust, &plan, faults);
         Repetition::Pfc(Box::new(evidence))
     };
     case(id, asked.iter().map(one).collect())
@@ -75,10 +81,15 @@ pub fn record() -> Vec<OnDevice> {
         .chain(VALUES)
         .collect();
     for (id, asked) in CASES {
-        let good = run(id, asked, &[]);
-        all.push(("good".into(), good));
+        let good = |trust| run(id, asked, trust, &[]);
+        all.push(("good".into(), good(Trust::Dscp)));
+        all.push(("good by PCP".into(), good(Trust::Pcp)));
         for name in &names {
-            let evidence = run(id, asked, &[name.parse().unwrap()]);
+            let trust = match *name {
+                "trusts-dscp" => Trust::Pcp,
+                _ => Trust::Dscp,
+            };
+            let evidence = run(id, asked, trust, &[name.parse().unwrap()]);
             all.push((name.to_string(), evidence));
         }
     }

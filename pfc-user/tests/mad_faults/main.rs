@@ -3,6 +3,7 @@
 //!
 //! lane: computing
 
+mod assertions;
 mod bench;
 mod faults;
 mod proof;

@@ -2,13 +2,16 @@
 //! each kind of end.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use aya::programs::{SchedClassifier, TcAttachType};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::common::{need_root, need_tool};
-use crate::lab::{Lab, PATIENCE, refused};
+use crate::lab::{BEYOND, Lab, PATIENCE, refused};
 use crate::roce_frames::Request;
 
 /// Programs on the ports of the tester: XDP, and tcx on t0 in both directions.
@@ -190,6 +193,73 @@ fn root_the_duration_ends_it() {
     assert_eq!(code, Some(0));
     assert!(objects.iter().any(|object| object["type"] == "counters"));
     assert_eq!(objects.last().unwrap()["type"], "summary");
+}
+
+/// The command with a pipe that nobody reads.
+fn unread(arguments: &str) -> Command {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_validator"));
+    command.arg("watch").args(arguments.split(' '));
+    command.stdout(writer).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn root_a_closed_stdout_changes_no_exit_code_and_ends_only_what_has_no_other_end() {
+    const NAME: &str =
+        "root_a_closed_stdout_changes_no_exit_code_and_ends_only_what_has_no_other_end";
+    if !need_root(NAME) {
+        return;
+    }
+    let lab = Lab::new();
+    let ends = |arguments: &str| {
+        let output = lab.tester.run(|| unread(arguments).output());
+        let output = output.unwrap().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
+        output.status.code()
+    };
+    assert_eq!(ends("t0"), Some(0));
+    assert_eq!(ends("t0 --json"), Some(0));
+    // Nothing was judged when nobody read on.
+    assert_eq!(ends("--loss t0:t1"), Some(3));
+    // Nothing comes back of what is sent, a frame every millisecond.
+    let judged = "--loss t0:t1 --duration 100ms --max-latency 10ms";
+    let ended = AtomicBool::new(false);
+    let sender = lab.sender(26);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let begin = Instant::now();
+            while !ended.load(Ordering::Relaxed) && begin.elapsed() < PATIENCE {
+                sender.send_to(&[0; 100], (BEYOND, 9)).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let codes = [lab.watch(judged).end().1, ends(judged)];
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(codes, [Some(1); 2]);
+    });
+
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("frames.pcapng");
+    let arguments = format!("t0 --interval 20ms --pcap {}", capture.display());
+    let started = Instant::now();
+    let mut child = lab
+        .tester
+        .run(|| unread(&arguments).spawn())
+        .unwrap()
+        .unwrap();
+    // PFC with time 0, which the file takes.
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
+    frame[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
+    while fs::metadata(&capture).map_or(0, |file| file.len()) < 4096 {
+        assert!(started.elapsed() < PATIENCE, "no frame is in the capture");
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        lab.device_port().send(&frame).unwrap();
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -128,6 +128,12 @@ ib_mad::faults! {
             "remarks": "changes the DSCP (or PCP) of one frame in N (1000)" => "no-remark";
         ForwardsControl
             "forwards-control": "forwards PAUSE and PFC frames" => "no-mac-control-forwarded";
+        TrustsDscp
+            "trusts-dscp": "tells priorities by the DSCP, also where it should by the PCP"
+                => "paused";
+        TrustsPcp
+            "trusts-pcp": "tells priorities by the PCP, also where it should by the DSCP"
+                => "paused";
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
+use super::plain;
 use super::text::sentence;
 use crate::case::{CaseResult, CheckResult, Verdict};
 use crate::evidence::Evidence;
@@ -14,15 +15,19 @@ use crate::evidence::Evidence;
 pub fn write(out: impl Write, evidence: &Evidence, results: &[CaseResult]) -> io::Result<()> {
     let mut report = Report::new("validator");
     report.set_time(Duration::try_from_secs_f64(evidence.seconds).unwrap_or_default());
+    let results = plain::results(results);
     report.add_test_suites(results.iter().map(|result| suite(evidence, result)));
     report.serialize(out).map_err(io::Error::other)
 }
 
 fn suite(evidence: &Evidence, result: &CaseResult) -> TestSuite {
     let mut suite = TestSuite::new(&result.case);
-    suite.add_property(Property::new("validator", &evidence.version));
-    suite.add_property(Property::new("testbed", &evidence.testbed.name));
-    suite.add_property(Property::new("kernel", &evidence.host.kernel));
+    suite.add_property(Property::new("validator", plain::text(&evidence.version)));
+    suite.add_property(Property::new(
+        "testbed",
+        plain::text(&evidence.testbed.name),
+    ));
+    suite.add_property(Property::new("kernel", plain::text(&evidence.host.kernel)));
     // A reason that concerns the whole case would be lost among the checks.
     if !result.reason.is_empty() || result.checks.is_empty() {
         suite.add_test_case(test_case(

@@ -2,6 +2,7 @@
 //! some.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -20,33 +21,51 @@ use crate::evidence::{Evidence, Repetition};
 /// Extension of the files.
 pub const EXTENSION: &str = "pcapng";
 
-/// The captures of a run: file name, and the repetition that holds the frames.
+/// Longest stem of a file's name, below the 255 octets of a name on Linux.
+const LONGEST_STEM: usize = 150;
+
+/// The captures of a run: file name, and the repetition that holds the frames. A name is that of a
+/// file in whatever folder, and of no other capture, whatever case and repetition are called.
 pub fn captures(evidence: &Evidence) -> Vec<(String, &PfcEvidence)> {
+    let mut stems = BTreeSet::new();
     let mut captures = Vec::new();
     for case in &evidence.cases {
         for repetition in case.repetitions.iter().filter_map(Repetition::pfc) {
             if !repetition.offences.is_empty() {
-                captures.push((
-                    format!(
-                        "{}-{}.{EXTENSION}",
-                        case.case,
-                        file_name(&repetition.plan.name)
-                    ),
-                    repetition,
-                ));
+                let wanted = file_stem(&format!("{}-{}", case.case, repetition.plan.name));
+                let stem = unique(wanted, &mut stems);
+                captures.push((format!("{stem}.{EXTENSION}"), repetition));
             }
         }
     }
     captures
 }
 
-/// Replaces the characters in `name` that a shell would need quoted by dashes.
-fn file_name(name: &str) -> String {
+/// Replaces the characters in `name` that a shell would need quoted by dashes. The result is
+/// neither hidden nor empty.
+fn file_stem(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric() && !"+.".contains(c));
-    words
+    let joined = words
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
-        .join("-")
+        .join("-");
+    let shown = joined.trim_start_matches(['.', '-']);
+    match &shown[..shown.len().min(LONGEST_STEM)] {
+        "" => "unnamed".into(),
+        stem => stem.into(),
+    }
+}
+
+/// Returns `stem`, with a number if it is taken; names that differ in case alone are one name to
+/// some file systems.
+fn unique(stem: String, taken: &mut BTreeSet<String>) -> String {
+    let mut found = stem.clone();
+    let mut number = 2;
+    while !taken.insert(found.to_ascii_lowercase()) {
+        found = format!("{stem}-{number}");
+        number += 1;
+    }
+    found
 }
 
 /// Writes the offending frames of a repetition in the order of arrival. Times are those of

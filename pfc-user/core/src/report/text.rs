@@ -1,8 +1,9 @@
 //! The result for people.
 
 use super::layout::{paint, paragraph};
+use super::plain;
 use crate::case::{Assertion, CaseResult, CheckResult, Exit, Verdict};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Repetition};
 
 /// Verdicts in the order of their interest to a reader.
 const ORDER: [Verdict; 6] = [
@@ -29,21 +30,49 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
         "validator {version}, testbed {} ({}), Linux {} on {} with {} CPUs, {seconds:.1} s",
         testbed.name, testbed.dut, host.kernel, host.machine, host.cpus
     );
-    paragraph(&mut out, "", &line);
+    paragraph(&mut out, "", &plain::text(&line));
     for line in evidence
         .preflight
         .iter()
         .flat_map(super::preflight::shortfalls)
     {
-        paragraph(&mut out, "preflight  ", &line);
+        paragraph(&mut out, "preflight  ", &plain::text(&line));
     }
-    for result in results {
+    if let Some(marks) = marks(evidence) {
+        paragraph(&mut out, "tagged     ", &marks);
+    }
+    for result in &plain::results(results) {
         out.push('\n');
         case(&mut out, result, colour);
     }
     out.push('\n');
     out.push_str(&conclusion(results, exit, colour));
     out
+}
+
+/// The marks of tagged flows, which point to different priorities so that a DUT that goes by the
+/// wrong one fails. Those of the first repetition stand for all: every case follows one rule.
+fn marks(evidence: &Evidence) -> Option<String> {
+    let repetitions = evidence.cases.iter().flat_map(|case| &case.repetitions);
+    let mut plans = repetitions.filter_map(Repetition::pfc).map(|pfc| &pfc.plan);
+    let flows = plans.find_map(|plan| {
+        let tagged = plan.flows.iter().filter(|flow| flow.pcp.is_some());
+        Some(tagged.collect::<Vec<_>>()).filter(|flows| !flows.is_empty())
+    })?;
+    let pairs = flows.iter().take(8).filter_map(|flow| {
+        let pcp = flow.pcp?;
+        Some(format!("{pcp}/{}", flow.dscp))
+    });
+    let more = if flows.len() > 8 { ", ..." } else { "" };
+    let field = if flows.iter().all(|flow| flow.pcp == Some(flow.priority)) {
+        "PCP"
+    } else {
+        "DSCP"
+    };
+    Some(format!(
+        "the DUT is to go by the {field}; the flows have PCP/DSCP {}{more}",
+        pairs.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn case(out: &mut String, result: &CaseResult, colour: bool) {

@@ -64,6 +64,8 @@ struct PortsTable {
 #[serde(deny_unknown_fields)]
 struct QosTable {
     trust: Option<TrustWord>,
+    #[serde(default)]
+    vlan: bool,
     dscp_map: Option<DscpMapValue>,
     lossless: Option<Vec<Priority>>,
 }
@@ -234,6 +236,7 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         sender: ports.sender,
         dut: dut(document, table, ports)?,
         trust,
+        vlan: qos.vlan,
         dscp_map: dscp_map(document, qos.dscp_map)?,
         lossless: lossless(document, qos.lossless, made_by_us)?,
         addresses: addresses(document, &file.addresses.unwrap_or_default())?,

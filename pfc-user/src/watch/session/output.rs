@@ -8,14 +8,21 @@ use serde_json::{Value, json};
 
 use super::PortName;
 use crate::driver::bpf::watch::Reading;
+use crate::output;
 use crate::watch::loss::Report;
 use crate::watch::{json, text};
 
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;
 
-/// Standard output, in one of three ways.
-pub enum Output {
+/// Standard output. A reader that goes away ends this output alone.
+pub struct Output {
+    form: Form,
+    stdout: output::Output<io::Stdout>,
+}
+
+/// One of three ways to show counts.
+enum Form {
     /// A table that is drawn over.
     Terminal {
         /// Standard output.
@@ -44,15 +51,24 @@ pub struct Shown<'a> {
 impl Output {
     /// A terminal where standard output is one.
     pub fn new(json: bool) -> Self {
-        match (json, io::stdout().is_terminal()) {
-            (true, _) => Self::Json,
-            (false, true) => Self::Terminal {
+        let form = match (json, io::stdout().is_terminal()) {
+            (true, _) => Form::Json,
+            (false, true) => Form::Terminal {
                 term: Term::stdout(),
                 drawn: 0,
                 events: Vec::new(),
             },
-            (false, false) => Self::Lines,
+            (false, false) => Form::Lines,
+        };
+        Self {
+            form,
+            stdout: output::stdout(),
         }
+    }
+
+    /// True if the reader has gone away.
+    pub fn is_closed(&self) -> bool {
+        self.stdout.is_closed()
     }
 
     /// Shows what happened; `interface` may be empty.
@@ -70,23 +86,25 @@ impl Output {
                 format!("{interface}: {message}")
             }
         };
-        match self {
-            Self::Terminal { events, .. } => {
+        let out = &mut self.stdout;
+        match &mut self.form {
+            Form::Terminal { events, .. } => {
                 events.push(line());
                 if events.len() > EVENTS {
                     events.remove(0);
                 }
                 Ok(())
             }
-            Self::Lines => print(&[line()]),
-            Self::Json => object(&json::event(elapsed, interface, event, message)),
+            Form::Lines => print(out, &[line()]),
+            Form::Json => object(out, &json::event(elapsed, interface, event, message)),
         }
     }
 
     /// Shows the readings of an interval.
     pub fn interval(&mut self, elapsed: Nanos, ports: &[Shown<'_>]) -> io::Result<()> {
-        match self {
-            Self::Terminal {
+        let out = &mut self.stdout;
+        match &mut self.form {
+            Form::Terminal {
                 term,
                 drawn,
                 events,
@@ -98,19 +116,18 @@ impl Output {
                 *drawn = draw(term, *drawn, &lines)?;
                 Ok(())
             }
-            Self::Lines => print(
+            Form::Lines => print(
+                out,
                 &ports
                     .iter()
                     .map(|shown| text::line(shown.port, elapsed, shown.before, shown.now))
                     .collect::<Vec<_>>(),
             ),
-            Self::Json => ports.iter().try_for_each(|shown| {
-                object(&json::counters(
-                    shown.port,
-                    elapsed,
-                    shown.before,
-                    shown.now,
-                ))
+            Form::Json => ports.iter().try_for_each(|shown| {
+                object(
+                    out,
+                    &json::counters(shown.port, elapsed, shown.before, shown.now),
+                )
             }),
         }
     }
@@ -123,49 +140,53 @@ impl Output {
                 .flat_map(|shown| text::table(shown.port, elapsed, shown.before, shown.now))
                 .collect::<Vec<_>>()
         };
-        match self {
-            Self::Terminal {
+        let out = &mut self.stdout;
+        match &mut self.form {
+            Form::Terminal {
                 term,
                 drawn,
                 events,
             } => {
                 term.clear_last_lines(*drawn)?;
                 *drawn = 0;
-                print(&events.iter().cloned().chain(tables()).collect::<Vec<_>>())
+                print(
+                    out,
+                    &events.iter().cloned().chain(tables()).collect::<Vec<_>>(),
+                )
             }
-            Self::Lines => print(&tables()),
-            Self::Json => ports.iter().try_for_each(|shown| {
+            Form::Lines => print(out, &tables()),
+            Form::Json => ports.iter().try_for_each(|shown| {
                 let mut value = json::counters(shown.port, elapsed, shown.before, shown.now);
                 value["type"] = json!("summary");
-                object(&value)
+                object(out, &value)
             }),
         }
     }
 
     /// Shows the judgement of loss.
     pub fn loss(&mut self, elapsed: Nanos, report: &Report) -> io::Result<()> {
-        match self {
-            Self::Terminal { .. } | Self::Lines => print(&text::loss(report)),
-            Self::Json => {
+        let out = &mut self.stdout;
+        match &mut self.form {
+            Form::Terminal { .. } | Form::Lines => print(out, &text::loss(report)),
+            Form::Json => {
                 let mut value = serde_json::to_value(report)?;
                 value["type"] = json!("loss");
                 value["elapsed_seconds"] = json!(elapsed as f64 / 1e9);
-                object(&value)
+                object(out, &value)
             }
         }
     }
 }
 
-fn print(lines: &[String]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, lines: &[String]) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{line}")?;
     }
     out.flush()
 }
 
-fn object(value: &Value) -> io::Result<()> {
-    print(&[value.to_string()])
+fn object(out: &mut impl Write, value: &Value) -> io::Result<()> {
+    print(out, &[value.to_string()])
 }
 
 /// Draws over what was drawn; what does not fit on the screen is left out. Returns how many lines

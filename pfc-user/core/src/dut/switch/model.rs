@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::Priority;
 
 use super::config::SwitchConfig;
@@ -13,6 +14,16 @@ use super::pause::Reaction;
 use super::port::Port;
 use crate::fault::switch::Fault;
 use crate::plan::Nanos;
+
+/// The field that a switch with these faults tells priorities by.
+fn reads(configured: Trust, faults: &[Fault]) -> Trust {
+    let wrong = faults.iter().find_map(|fault| match fault {
+        Fault::TrustsDscp => Some(Trust::Dscp),
+        Fault::TrustsPcp => Some(Trust::Pcp),
+        _ => None,
+    });
+    wrong.unwrap_or(configured)
+}
 
 /// Of two ports, the other one.
 pub const fn other(port: usize) -> usize {
@@ -36,6 +47,8 @@ pub struct Switch {
     config: SwitchConfig,
     reaction: Reaction,
     forwards_control: bool,
+    /// The field that it tells priorities by, rightly or not.
+    reads: Trust,
     /// All events before this time have taken place.
     now: Nanos,
     ports: [Port; 2],
@@ -53,6 +66,7 @@ impl Switch {
         Self {
             reaction: Reaction::new(&config, faults),
             forwards_control: faults.contains(&Fault::ForwardsControl),
+            reads: reads(config.trust, faults),
             now: 0,
             ports: config.macs.map(|mac| Port::new(&config, mac, faults)),
             impairments: [Impairments::new(faults), Impairments::new(faults)],
@@ -169,7 +183,7 @@ impl Switch {
 
     fn forward(&mut self, port: usize, layout: Layout, frame: Vec<u8>) {
         let now = self.now;
-        let priority = layout.priority(&frame, self.config.trust, &self.config.dscp_to_priority);
+        let priority = layout.priority(&frame, self.reads, &self.config.dscp_to_priority);
         let pauses = &self.ports[other(port)].pauses;
         let arrival = Arrival {
             priority,

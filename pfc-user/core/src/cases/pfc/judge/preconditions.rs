@@ -175,7 +175,7 @@ fn accounting(e: &PfcEvidence) -> Result<(), String> {
 /// A flow as a reader knows it.
 pub(super) fn name(flow: &FlowPlan) -> String {
     match flow.pcp {
-        Some(pcp) => format!("flow {} (PCP {pcp})", flow.id),
+        Some(pcp) => format!("flow {} (PCP {pcp}, DSCP {})", flow.id, flow.dscp),
         None => format!("flow {} (DSCP {})", flow.id, flow.dscp),
     }
 }

@@ -277,6 +277,12 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("corrupts", [&["corrupt"]; 3]),
     ("remarks", [&["remarked"]; 3]),
     ("forwards-control", [&["control forwarded"]; 3]),
+    // The switch is to go by the DSCP, and the frames are untagged.
+    ("trusts-dscp", [&[]; 3]),
+    (
+        "trusts-pcp",
+        [&["leak", "late to pause", "sent while paused"], &[], &[]],
+    ),
 ];
 
 #[test]

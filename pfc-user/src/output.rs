@@ -1,0 +1,114 @@
+//! Standard output whose reader may go away.
+
+use std::io::{self, ErrorKind, Write};
+
+/// Takes everything, also when the reader has seen enough and closed the pipe, as in `| head`. Work
+/// and exit code are then the same as with a reader that stays. Other errors are returned.
+#[derive(Debug)]
+pub struct Output<W> {
+    to: W,
+    closed: bool,
+}
+
+/// Standard output of the process.
+pub fn stdout() -> Output<io::Stdout> {
+    Output::new(io::stdout())
+}
+
+impl<W: Write> Output<W> {
+    /// Writes to `to`.
+    pub fn new(to: W) -> Self {
+        Self { to, closed: false }
+    }
+
+    /// True if the reader has gone away.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Calls `write`, unless the reader is known to be gone; `instead` is the result without one.
+    fn unless_closed<T>(
+        &mut self,
+        instead: T,
+        write: impl FnOnce(&mut W) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.closed {
+            return Ok(instead);
+        }
+        match write(&mut self.to) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(instead)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.unless_closed(octets.len(), |to| to.write(octets))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_closed((), W::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many octets, and fails from then on.
+    struct Fails {
+        after: usize,
+        with: ErrorKind,
+        calls: usize,
+    }
+
+    impl Write for Fails {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            match self.after.min(octets.len()) {
+                0 => Err(self.with.into()),
+                taken => {
+                    self.after -= taken;
+                    Ok(taken)
+                }
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn failing(with: ErrorKind) -> Output<Fails> {
+        Output::new(Fails {
+            after: 3,
+            with,
+            calls: 0,
+        })
+    }
+
+    #[test]
+    fn a_closed_pipe_takes_everything_and_is_not_tried_again() {
+        let mut output = failing(ErrorKind::BrokenPipe);
+        output.write_all(b"abc").unwrap();
+        assert!(!output.is_closed());
+        output.write_all(b"defg").unwrap();
+        assert!(output.is_closed());
+        let calls = output.to.calls;
+        output.write_all(b"h").unwrap();
+        output.flush().unwrap();
+        assert_eq!(output.to.calls, calls);
+    }
+
+    #[test]
+    fn other_errors_are_returned() {
+        let mut output = failing(ErrorKind::StorageFull);
+        let error = output.write_all(b"abcdef").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(!output.is_closed());
+    }
+}

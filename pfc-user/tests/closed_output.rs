@@ -1,0 +1,144 @@
+//! A reader that goes away changes no exit code.
+//!
+//! lane: waiting
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use validator::case::Exit;
+use validator::cases;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+use validator::evidence::{CaseEvidence, Evidence, Host, Omitted, SCHEMA, Testbed};
+use validator::report;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
+
+/// A testbed of two ports that are down.
+const TESTBED: &str = r#"
+name = "none"
+[dut]
+kind = "external"
+[ports]
+line_rate = "1G"
+tx = { interface = "none-0" }
+rx = { interface = "none-1" }
+[qos]
+lossless = [3]
+dscp_map = "dscp-mod-8"
+"#;
+
+/// Evidence of a case that ended before it did anything, and of one that did not apply.
+fn write_evidence(dir: &Path) {
+    let case = |id: &str, error: Option<&str>| CaseEvidence {
+        case: id.into(),
+        repetitions: vec![],
+        omitted: vec![Omitted {
+            name: "lossless 3".into(),
+            reason: "nothing reaches it".into(),
+            not_applicable: true,
+        }],
+        error: error.map(str::to_owned),
+    };
+    let evidence = Evidence {
+        schema: SCHEMA,
+        version: "1.2.3".into(),
+        started: 1_800_000_000,
+        seconds: 1.0,
+        host: Host {
+            kernel: "6.18.0".into(),
+            machine: "x86_64".into(),
+            cpus: 2,
+        },
+        testbed: Testbed {
+            name: "sim".into(),
+            dut: "sim".into(),
+            toml: String::new(),
+        },
+        preflight: None,
+        cases: vec![
+            case("pfc.pause-lossy", Some("the link went away")),
+            case("pfc.global-pause", None),
+        ],
+        interrupted: false,
+    };
+    let results = cases::judge(&evidence);
+    let exit = Exit::of(&results, false);
+    report::write(dir, &evidence, &results, exit).unwrap();
+}
+
+/// Exit code, and the messages on standard error.
+fn ends(arguments: &[&str], dir: &Path, stdout: Stdio) -> (Option<i32>, String) {
+    let output = Command::new(PROGRAM)
+        .args(arguments)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), messages)
+}
+
+/// A pipe that nobody reads.
+fn closed() -> Stdio {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// Runs the command with a reader and without; both have to end with `code`.
+fn ends_with(code: i32, command: &str, dir: &Path) {
+    let arguments: Vec<&str> = command.split(' ').collect();
+    let read = ends(&arguments, dir, Stdio::null());
+    assert_eq!(read.0, Some(code), "{command}: {}", read.1);
+    let unread = ends(&arguments, dir, closed());
+    assert_eq!(unread, read, "{command}, with a closed pipe");
+}
+
+#[test]
+fn each_command_ends_as_it_does_with_a_reader() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write_evidence(&dir.join("out"));
+    for (code, command) in [
+        (0, "list"),
+        (0, "list --format json"),
+        (3, "judge out"),
+        (3, "judge out --format json"),
+        (3, "report out"),
+        (2, "judge nothing"),
+    ] {
+        ends_with(code, command, dir);
+    }
+}
+
+#[test]
+fn root_a_check_that_finds_a_problem_says_so_without_a_reader() {
+    if !common::need_root("root_a_check_that_finds_a_problem_says_so_without_a_reader") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("t.toml"), TESTBED).unwrap();
+    let namespace = Namespace::new().unwrap();
+    let end = |name, number| End {
+        namespace: &namespace,
+        name,
+        mac: [2, 0, 0, 0, 0, number],
+    };
+    create_veth(end("none-0", 1), end("none-1", 2), 1500).unwrap();
+    let check = || {
+        for interface in ["none-0", "none-1"] {
+            let down = ["link", "set", "dev", interface, "down"];
+            assert!(Command::new("ip").args(down).status().unwrap().success());
+        }
+        ends_with(1, "check --testbed t.toml --passive", dir);
+        ends_with(1, "check --testbed t.toml --passive --format json", dir);
+    };
+    namespace.run(check).unwrap();
+}
