@@ -89,6 +89,11 @@ pub trait Transport {
     /// the kernel.
     fn shows_unmatched(&self) -> bool;
 
+    /// True if all of a TID is left as it is; else its upper half may be another.
+    fn keeps_tids(&self) -> bool {
+        false
+    }
+
     /// Ends every wait while `wake` is readable; `None` removes it.
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>);
@@ -115,6 +120,9 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     }
     fn shows_unmatched(&self) -> bool {
         (**self).shows_unmatched()
+    }
+    fn keeps_tids(&self) -> bool {
+        (**self).keeps_tids()
     }
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>) {

@@ -96,12 +96,21 @@ impl Sma {
         if right_key && self.has(Fault::CountsGoodKey) {
             self.protection.count(1);
         }
+        let counts_own = self.has(Fault::CountsOwnKey) && self.protection.bits >= 2;
+        if right_key && counts_own && self.protection.violations == 0 {
+            self.protection.count(1);
+        }
         let mut status = Status::OK;
         if !get {
             let wanted = PortInfo::from_data(*smp.data());
             match self.ports[number].set(&wanted) {
                 Err(_) => status = Status::INVALID_FIELD,
-                Ok(()) if managed => self.set_protection(&wanted),
+                Ok(()) if managed => {
+                    self.set_protection(&wanted);
+                    if self.has(Fault::ChangesLmc) {
+                        self.ports[number].change_lmc();
+                    }
+                }
                 Ok(()) => {}
             }
             if managed
@@ -153,7 +162,11 @@ impl Sma {
             info.set_m_key(shown)?;
             info.set_m_key_lease_period(self.protection.lease_period)?;
             info.set_m_key_protect_bits(self.protection.bits)?;
-            info.set_m_key_violations(self.protection.violations)?;
+            let violations = match self.has(Fault::ShowsOneViolation) {
+                true => 1,
+                false => self.protection.violations,
+            };
+            info.set_m_key_violations(violations)?;
         }
         Ok(info)
     }

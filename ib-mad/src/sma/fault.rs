@@ -19,6 +19,30 @@ const ATTRIBUTES: [(&str, AttributeId); 4] = [
 /// What `silent` takes for every attribute.
 const EVERYTHING: &str = "everything";
 
+/// Parts of an answer's header that an agent can spoil, by name.
+const PARTS: [(&str, Part); 5] = [
+    ("class-version", Part::ClassVersion),
+    ("direction", Part::Direction),
+    ("tid", Part::Tid),
+    ("modifier", Part::Modifier),
+    ("path", Part::Path),
+];
+
+/// A part of an answer's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Class version.
+    ClassVersion,
+    /// D bit of a directed route.
+    Direction,
+    /// Upper half of the TID.
+    Tid,
+    /// Attribute modifier of PortInfo.
+    Modifier,
+    /// Initial path of a directed route.
+    Path,
+}
+
 const CODE: Kind<u8> = Kind {
     shape: "N",
     expected: "a status code of 0 to 7",
@@ -52,6 +76,18 @@ const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
         known.map_or(EVERYTHING, |(name, _)| name).into()
     },
 };
+const PART: Kind<Part> = Kind {
+    shape: "PART",
+    expected: "class-version, direction, tid, modifier or path",
+    read: |text| {
+        let known = PARTS.iter().find(|(name, _)| *name == text);
+        known.map(|(_, part)| *part)
+    },
+    write: |part| {
+        let known = PARTS.iter().find(|(_, known)| known == part);
+        known.map_or("", |(name, _)| name).into()
+    },
+};
 const REQUESTS: Kind<u64> = Kind {
     shape: "N",
     expected: "a number of requests",
@@ -73,6 +109,10 @@ crate::faults! {
             "answers-wrong-key": "answers a Get with a wrong M_Key at protect bits 2 and 3, and \
              counts it"
                 => "silence";
+        AnswersWrongKeyLate(by: Duration, MILLISECONDS, "700")
+            "answers-wrong-key-late": "answers a Get with a wrong M_Key at protect bits 2 and 3 so \
+             much (700) after its time, and counts it"
+                => "silence";
         ShowsKey
             "shows-key": "returns the M_Key to a Get with another at protect bits 1"
                 => "returned M_Key";
@@ -86,6 +126,24 @@ crate::faults! {
         CountsGoodKey
             "counts-good-key": "counts a violation for every Get(PortInfo) with the right M_Key"
                 => "violations";
+        CountsOwnKey
+            "counts-own-key": "counts the first Get(PortInfo) with the right M_Key at protect bits \
+             2 and 3, and none with a wrong one"
+                => "violations before the wrong M_Key";
+        CountsEverySecond
+            "counts-every-second": "counts every second M_Key violation" => "violations";
+        ShowsOneViolation
+            "shows-one-violation": "shows M_KeyViolations 1 whatever has happened"
+                => "violations before the wrong M_Key";
+        DropsProtection
+            "drops-protection": "sets its protect bits to 0 after a violation"
+                => "protect bits after a violation";
+        KeyInHeader
+            "key-in-header": "carries its M_Key in the header of traps, and of answers to another \
+             M_Key at protect bits 1"
+                => "header of answers";
+        ChangesLmc
+            "changes-lmc": "changes LMC with each Set(PortInfo)" => "other components";
         IgnoresKeySet
             "ignores-key-set": "answers a Set of the M_Key with status 0 and does not apply it"
                 => "initialisation";
@@ -149,6 +207,10 @@ crate::faults! {
             "other-tid": "answers with another TID" => "answers";
         Truncated
             "truncated": "answers with 200 octets" => "answers";
+        Header(part: Part, PART, "class-version")
+            "header": "answers with a header that is wrong in one PART: class-version, direction, \
+             tid (upper half), modifier (of PortInfo) or path"
+                => "header of answers";
         Silent(about: Option<AttributeId>, ATTRIBUTE, "everything")
             "silent": "never answers; ATTRIBUTE: everything, node-info, switch-info, port-info or \
              linear-forwarding-table"
@@ -196,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_a_header_are_read() {
+        for (name, part) in PARTS {
+            let fault = Fault::Header(part);
+            assert_eq!(format!("header={name}").parse(), Ok(fault));
+            assert_eq!(fault.to_string(), format!("header={name}"));
+        }
+    }
+
+    #[test]
     fn wrong_values_are_refused_with_what_was_expected() {
         for (text, message) in [
             (
@@ -219,6 +290,10 @@ mod tests {
             (
                 "drops=0",
                 "drops takes a number of requests above 0, found \"0\"",
+            ),
+            (
+                "header=status",
+                "header takes class-version, direction, tid, modifier or path, found \"status\"",
             ),
             (
                 "silent=notice",

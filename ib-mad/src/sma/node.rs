@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fault::Fault;
+use super::fault::{Fault, Part};
 use super::notice;
 use super::port::Port;
 use super::protection::Protection;
@@ -87,6 +87,8 @@ pub struct Sma {
     next_trap: Time,
     /// Number of requests received so far.
     requests: u64,
+    /// Number of M_Key violations so far, counted or not.
+    violations: u64,
     /// The first nonzero M_Key that was set.
     pub(super) first_key: Option<MKey>,
 }
@@ -115,6 +117,7 @@ impl Sma {
             traps: 0,
             next_trap: Time::ZERO,
             requests: 0,
+            violations: 0,
             first_key: None,
             config,
             faults,
@@ -179,6 +182,7 @@ impl Sma {
             .iter()
             .any(|fault| matches!(fault, Fault::Busy(first) if self.requests <= *first));
         let mut outgoing = Vec::new();
+        let before = self.violations;
         let reply = if busy {
             (method != Method::TRAP_REPRESS).then(|| Reply {
                 status: Status::BUSY,
@@ -189,12 +193,36 @@ impl Sma {
         };
         if let Some(reply) = reply {
             self.respond(from, smp, reply, &mut outgoing);
+            if let Some(by) = self.lateness().filter(|_| self.violations > before)
+                && let Some(response) = outgoing.last_mut()
+            {
+                response.after += by;
+            }
         }
         outgoing
     }
 
     pub(super) fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
+    }
+
+    /// How much too late a Get with a wrong M_Key is answered.
+    fn lateness(&self) -> Option<Duration> {
+        self.faults.iter().find_map(|fault| match fault {
+            Fault::AnswersWrongKeyLate(by) => Some(*by),
+            _ => None,
+        })
+    }
+
+    /// How much the next violation counts: 1 without faults.
+    fn weight(&self) -> u16 {
+        let is_counted = !self.has(Fault::NoViolations)
+            && !self.has(Fault::CountsOwnKey)
+            && !(self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2));
+        match is_counted {
+            true => 1 + u16::from(self.has(Fault::CountsTwice)),
+            false => 0,
+        }
     }
 
     /// Number of the port that has the LID and the M_Key.
@@ -227,14 +255,14 @@ impl Sma {
             return refused(Status::BAD_VERSION);
         }
         let method = smp.method();
-        let weight = if self.has(Fault::NoViolations) {
-            0
-        } else {
-            1 + u16::from(self.has(Fault::CountsTwice))
-        };
-        if !self.protection.check(now, smp, weight) {
+        if !self.protection.check(now, smp, self.weight()) {
+            self.violations += 1;
             self.trap(now, from, smp, outgoing);
-            if !(method == Method::GET && self.has(Fault::AnswersWrongKey)) {
+            if self.has(Fault::DropsProtection) {
+                self.protection.bits = 0;
+            }
+            let answers = self.has(Fault::AnswersWrongKey) || self.lateness().is_some();
+            if !(method == Method::GET && answers) {
                 return None;
             }
         }
@@ -275,6 +303,9 @@ impl Sma {
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
         trap.encode(&self.notice);
+        if self.has(Fault::KeyInHeader) {
+            trap.set_m_key(self.protection.key);
+        }
         outgoing.push(Outgoing {
             after: PROMPT,
             to,
@@ -292,6 +323,10 @@ impl Sma {
                 Fault::Late(by) => after += by,
                 Fault::Twice => copies = 2,
                 Fault::Truncated => length = TRUNCATED,
+                Fault::Header(part) => spoil_header(part, &mut answer),
+                Fault::KeyInHeader if self.protection.bits == 1 && smp.method() == Method::GET => {
+                    answer.set_m_key(self.protection.key)
+                }
                 Fault::OtherTid => answer.set_tid(Tid(smp.tid().0 ^ 0x8000_0000)),
                 Fault::Silent(attribute)
                     if attribute.is_none_or(|attribute| attribute == smp.attribute()) =>
@@ -337,5 +372,19 @@ impl Sma {
                 _ => {}
             }
         }
+    }
+}
+
+/// Makes `part` of the header of `answer` wrong.
+fn spoil_header(part: Part, answer: &mut Smp) {
+    match part {
+        Part::ClassVersion => answer.octets_mut()[2] = 2,
+        Part::Direction => answer.set_returning(false),
+        Part::Tid => answer.set_tid(Tid(answer.tid().0 ^ 1 << 63)),
+        Part::Modifier if answer.attribute() == AttributeId::PORT_INFO => {
+            answer.set_attribute(answer.attribute(), answer.modifier() ^ 2)
+        }
+        Part::Path if answer.is_directed() => answer.octets_mut()[129] ^= 2,
+        Part::Modifier | Part::Path => {}
     }
 }

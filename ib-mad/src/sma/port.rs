@@ -62,6 +62,12 @@ impl Port {
         self.info.port_state()
     }
 
+    /// Changes LMC, as a fault wants it.
+    pub(super) fn change_lmc(&mut self) {
+        let lmc = self.info.lmc() ^ 1;
+        self.info.set_lmc(lmc).expect("LMC has three bits");
+    }
+
     /// Sets the state, and the physical state with it.
     pub(super) fn set_state(&mut self, state: PortState) {
         let physical = if state == PortState::Down {

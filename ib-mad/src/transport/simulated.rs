@@ -132,6 +132,10 @@ impl Transport for Simulated {
         true
     }
 
+    fn keeps_tids(&self) -> bool {
+        true
+    }
+
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<std::os::fd::OwnedFd>) {
         self.wake = Wake(wake);

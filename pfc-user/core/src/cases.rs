@@ -30,10 +30,17 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     };
     let case = known.case();
     let mut result = nothing(case.id);
-    for repetition in &evidence.repetitions {
+    for (index, repetition) in evidence.repetitions.iter().enumerate() {
         let judged = match (known, repetition) {
             (Known::Pfc(case), Repetition::Pfc(evidence)) => case.judge(evidence),
-            (Known::Mad(case), Repetition::Mad(evidence)) => case.judge(evidence),
+            (Known::Mad(case), Repetition::Mad(recorded)) => {
+                let later = evidence.repetitions[index + 1..].iter();
+                let later = later.filter_map(|later| match later {
+                    Repetition::Mad(later) => Some(&**later),
+                    _ => None,
+                });
+                case.judge_before(recorded, &later.collect::<Vec<_>>())
+            }
             (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
             _ => {
                 result.reason = "the evidence is of another family of cases".into();

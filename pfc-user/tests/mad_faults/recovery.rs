@@ -16,7 +16,7 @@ use validator::driver::bringup::mad::KeyJournal;
 use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
-use super::bench::{Bench, KEYS, M_KEY_OTHER, TABLE, both, outcomes, result, simulated, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, TABLE, both, outcomes, result, simulated, switch};
 
 const FOUND: Protection = Protection {
     m_key: MKey(0x0123_4567_89ab_cdef),
@@ -88,7 +88,7 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
             "{requests:?}"
         );
     }
-    for fault in ["drops=10", "drops=7", "drops=5"] {
+    for fault in ["drops=10", "drops=8", "drops=5"] {
         for outcome in both(&switch(), MKey(0), &[fault.parse().unwrap()]) {
             assert!(
                 matches!(outcome.verdict, Verdict::Pass | Verdict::NotApplicable),
@@ -111,7 +111,7 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
 fn loses_wrong_keys(mut count: u32) -> Bench {
     let mut transport = simulated(switch(), &[]);
     transport.on_send(Box::new(move |smp| {
-        if smp.m_key() != M_KEY_OTHER || count == 0 {
+        if [MKey(0), M_KEY_DUT].contains(&smp.m_key()) || count == 0 {
             return Fate::Pass;
         }
         count -= 1;
@@ -149,6 +149,20 @@ fn violations_0_through_a_lost_request_are_tried_again() {
         }
         assert_eq!(shown(&mut bench.requester, MKey(0)), Protection::NONE);
     }
+    // Where another request was lost too, three were.
+    let (mut evidence, _) = loses_wrong_keys(3).repetition(KEYS, 2, None, None);
+    let lost = |evidence: &MadEvidence| {
+        let outcomes = outcomes(KEYS, std::slice::from_ref(evidence));
+        let mut outcomes = outcomes.into_iter();
+        outcomes
+            .find(|outcome| outcome.check == "one-violation")
+            .unwrap()
+            .verdict
+    };
+    assert_eq!(lost(&evidence), Verdict::Fail);
+    let last = evidence.exchanges.last_mut().unwrap();
+    last.answer = None;
+    assert_eq!(lost(&evidence), Verdict::Inconclusive);
     // An attempt less in the evidence proves nothing.
     let (mut evidence, _) = loses_wrong_keys(3).repetition(KEYS, 2, None, None);
     evidence.exchanges.retain(|exchange| exchange.attempt < 3);
@@ -158,6 +172,30 @@ fn violations_0_through_a_lost_request_are_tried_again() {
         .find(|outcome| outcome.check == "one-violation")
         .unwrap();
     assert_eq!(one.verdict, Verdict::Inconclusive, "{one:?}");
+}
+
+#[test]
+fn a_reset_is_tried_with_keys_that_a_good_dut_accepts() {
+    // Two of the three resets are lost.
+    let mut transport = simulated(with_key(), &[]);
+    let mut sets = 0;
+    transport.on_send(Box::new(move |smp| {
+        sets += usize::from(smp.method() == Method::SET);
+        match smp.method() == Method::SET && [2, 3].contains(&sets) {
+            true => Fate::Lose,
+            false => Fate::Pass,
+        }
+    }));
+    let mut bench = Bench::on(Box::new(transport));
+    bench.config.m_key_current = FOUND.m_key;
+    let (evidence, _) = bench.repetition(KEYS, 2, None, None);
+    let resets = evidence
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.purpose == Purpose::Reset)
+        .map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key());
+    assert_eq!(resets.collect::<Vec<_>>(), [M_KEY_DUT; 3]);
+    all_pass(KEYS, &[evidence]);
 }
 
 /// Loses answers that `lost` picks.

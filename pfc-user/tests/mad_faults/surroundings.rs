@@ -1,6 +1,6 @@
 //! What allows no verdict, what makes the document not apply, and what is only reported.
 
-use ib_mad::attr::{BadMKey, Notice};
+use ib_mad::attr::{BadMKey, Notice, PortInfo};
 use ib_mad::mad::{AttributeId, Lid, MKey, Method};
 use ib_mad::sma::NodeConfig;
 use ib_mad::smp::{Route, Smp};
@@ -35,7 +35,7 @@ fn a_link_that_is_down_is_inconclusive() {
             .iter()
             .filter(|outcome| outcome.verdict == Verdict::Inconclusive)
             .count(),
-        outcomes.len() - 12
+        outcomes.len() - 16
     );
     all_inconclusive(
         &outcomes,
@@ -220,8 +220,12 @@ fn a_time_out_above_10_s_is_not_waited_for() {
     for outcome in outcomes(KEYS, &repetitions) {
         let silent = ["bits-2", "bits-3"].contains(&outcome.name.as_str());
         let expected = match outcome.check.as_str() {
-            "no-answer" | "dut-key-answered" | "one-violation" if silent => Verdict::Inconclusive,
-            "no-answer" | "dut-key-answered" | "one-violation" => Verdict::NotApplicable,
+            "before-wrong-key" if silent => Verdict::Pass,
+            "no-answer" | "dut-key-answered" | "dut-key-value" | "one-violation" if silent => {
+                Verdict::Inconclusive
+            }
+            "before-wrong-key" | "no-answer" | "dut-key-answered" | "dut-key-value"
+            | "one-violation" => Verdict::NotApplicable,
             "other-key-answered" | "other-key-value" | "no-violation" if silent => {
                 Verdict::NotApplicable
             }
@@ -303,7 +307,7 @@ fn a_response_to_the_wrong_key_fails_whatever_its_tid_and_however_late() {
         .find(|exchange| exchange.purpose == Purpose::OtherKey)
         .unwrap();
     let request = Smp::parse(&wrong.request.0).unwrap();
-    for tid in [request.tid().0, 0xdead_beef, 1] {
+    for tid in [request.tid().0, 0xdead_beef] {
         for at in [wrong.sent, wrong.deadline] {
             let mut response = request.response(ib_mad::mad::Status::OK);
             response.set_tid(ib_mad::mad::Tid(tid));
@@ -322,6 +326,24 @@ fn a_response_to_the_wrong_key_fails_whatever_its_tid_and_however_late() {
             );
         }
     }
+    // One with the TID of another request belongs to that.
+    let own = good
+        .exchanges
+        .iter()
+        .find(|exchange| exchange.purpose == Purpose::OwnKey)
+        .unwrap();
+    let mut evidence = good.clone();
+    evidence.strays.push(Stray {
+        packet: Packet {
+            at: wrong.deadline,
+            octets: own.answer.as_ref().unwrap().octets.clone(),
+        },
+        of_earlier: false,
+    });
+    assert_eq!(
+        ["no-answer", "single-answer"].map(|check| verdict_with(&evidence, check)),
+        [Verdict::Pass, Verdict::Fail]
+    );
     // A shorter wait than the DUT may take proves nothing.
     let mut evidence = good.clone();
     let wrong = evidence
@@ -339,15 +361,19 @@ fn what_others_send_is_only_reported() {
     let at = evidence.exchanges[5].sent;
     let mut smp = Smp::request(Method::GET, AttributeId::NODE_INFO, 0, &Route::Lid(Lid(1)));
     smp.set_tid(ib_mad::mad::Tid(0xffff));
-    for smp in [smp.clone(), smp.response(ib_mad::mad::Status::OK)] {
-        evidence.strays.push(Stray {
-            packet: Packet {
-                at,
-                octets: smp.octets().into(),
-            },
-            of_earlier: false,
-        });
-    }
+    let stray = |smp: &Smp| Stray {
+        packet: Packet {
+            at,
+            octets: smp.octets().into(),
+        },
+        of_earlier: false,
+    };
+    evidence.strays.push(stray(&smp));
+    // A response is addressed to the tester, which has never sent that TID.
+    let mut answered = evidence.clone();
+    let response = smp.response(ib_mad::mad::Status::OK);
+    answered.strays.push(stray(&response));
+    assert_eq!(verdict_with(&answered, "single-answer"), Verdict::Fail);
     evidence.strays.push(Stray {
         packet: Packet {
             at,
@@ -366,9 +392,81 @@ fn what_others_send_is_only_reported() {
     };
     assert!(
         figure("SMPs that are not the tester's affair")
-            .is_some_and(|value| value.starts_with("2, the first Get(NodeInfo)"))
+            .is_some_and(|value| value.starts_with("1, the first Get(NodeInfo)"))
     );
     assert_eq!(figure("packets that are no SMP"), Some("1".into()));
+}
+
+#[test]
+fn a_late_answer_to_the_wrong_key_belongs_to_its_own_repetition() {
+    for (late, shown) in [
+        ("250", ["bits-2", "bits-3"].as_slice()),
+        ("450", &["bits-2"]),
+        ("1000", &["bits-2"]),
+    ] {
+        let fault = format!("answers-wrong-key-late={late}").parse().unwrap();
+        let repetitions = Bench::new(switch(), &[fault]).case(KEYS);
+        let outcomes = outcomes(KEYS, &repetitions);
+        let failed: Vec<_> = outcomes
+            .iter()
+            .filter(|outcome| outcome.verdict == Verdict::Fail)
+            .map(|outcome| (outcome.name.as_str(), outcome.check.as_str()))
+            .collect();
+        let expected: Vec<_> = shown.iter().map(|name| (*name, "no-answer")).collect();
+        assert_eq!(failed, expected, "{late} ms: {outcomes:#?}");
+        let result = result(KEYS, &repetitions);
+        assert!(result.figures.iter().any(|figure| {
+            figure.repetition == "protect-bits-3" && figure.name == "answers to a wrong key seen"
+        }));
+    }
+}
+
+#[test]
+fn violations_before_the_wrong_key_may_come_of_a_set_whose_answer_was_lost() {
+    let mut evidence = quiet(KEYS, 2);
+    let own = evidence
+        .exchanges
+        .iter_mut()
+        .find(|exchange| exchange.purpose == Purpose::OwnKey)
+        .unwrap();
+    let octets = &mut own.answer.as_mut().unwrap().octets.0;
+    let mut answer = Smp::parse(octets).unwrap();
+    let mut port: PortInfo = answer.decode().unwrap();
+    port.set_m_key_violations(1).unwrap();
+    answer.encode(&port);
+    *octets = answer.octets().to_vec();
+    assert_eq!(verdict_with(&evidence, "before-wrong-key"), Verdict::Fail);
+    let set = evidence
+        .exchanges
+        .iter_mut()
+        .find(|exchange| exchange.purpose == Purpose::KeySet)
+        .unwrap();
+    set.answer = None;
+    assert_eq!(
+        verdict_with(&evidence, "before-wrong-key"),
+        Verdict::Inconclusive
+    );
+}
+
+#[test]
+fn the_wrong_key_is_another_in_each_attempt() {
+    let quiet_dut = NodeConfig {
+        master_sm_lid: Lid(0),
+        ..switch()
+    };
+    let mut bench = Bench::new(quiet_dut, &["no-violations".parse().unwrap()]);
+    let mut keys = Vec::new();
+    for subcase in [2, 3] {
+        let (evidence, _) = bench.repetition(KEYS, subcase, None, None);
+        let of =
+            |exchange: &&validator::evidence::mad::Exchange| exchange.purpose == Purpose::OtherKey;
+        let asked = evidence.exchanges.iter().filter(of);
+        keys.extend(asked.map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key()));
+    }
+    assert_eq!(keys[0], super::bench::M_KEY_OTHER);
+    let distinct: std::collections::BTreeSet<_> = keys.iter().map(|key| key.0).collect();
+    assert_eq!((keys.len(), distinct.len()), (6, 6), "{keys:?}");
+    assert!(!keys.contains(&M_KEY_DUT));
 }
 
 #[test]
@@ -383,7 +481,7 @@ fn trap_256_is_recorded() {
     let notice: Notice = trap.decode().unwrap();
     assert_eq!(
         notice.bad_m_key().as_ref().map(BadMKey::m_key),
-        Some(super::bench::M_KEY_OTHER)
+        Some(MKey(evidence.plan.wrong_key(1)))
     );
     let result = result(KEYS, &[evidence]);
     let figure = result

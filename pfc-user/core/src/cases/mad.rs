@@ -41,10 +41,17 @@ pub struct MadCase {
 pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
 
 impl MadCase {
-    /// Judges one repetition.
+    /// Judges one repetition by itself.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {
-        judge::repetition(self, evidence)
+        self.judge_before(evidence, &[])
     }
+
+    /// Judges one repetition before `later` ones of the same case: an answer belongs to the request
+    /// whose TID it carries, however late it comes.
+    pub fn judge_before(&self, evidence: &MadEvidence, later: &[&MadEvidence]) -> Judged {
+        judge::repetition(self, evidence, later)
+    }
+
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

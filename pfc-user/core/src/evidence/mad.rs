@@ -21,6 +21,9 @@ pub struct MadEvidence {
     /// True if packets that match no request under way could be seen. Linux' umad drops them in
     /// the kernel.
     pub shows_unmatched: bool,
+    /// True if the transport leaves all of a TID as it is; else its upper half may be another.
+    #[serde(default)]
+    pub keeps_tids: bool,
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.

@@ -29,6 +29,21 @@ pub struct MadPlan {
 }
 
 impl MadPlan {
+    /// M_KEY_OTHER of that attempt, from 1. Where it is not to be answered each attempt has another,
+    /// so that a trap tells which of the requests has arrived.
+    pub fn wrong_key(&self, attempt: u32) -> u64 {
+        let earlier = attempt.clamp(1, ATTEMPTS) - 1;
+        let nth = match self.stimulus {
+            MadStimulus::MKeyGet(2) => earlier,
+            MadStimulus::MKeyGet(3) => ATTEMPTS + earlier,
+            _ => 0,
+        };
+        let keys = (0..).map(|step| self.m_key_other.wrapping_add(step));
+        keys.filter(|key| ![0, self.m_key_dut].contains(key))
+            .nth(nth as usize)
+            .expect("no end of keys")
+    }
+
     /// Its least duration.
     pub fn shortest(&self) -> Nanos {
         match self.stimulus {
@@ -38,6 +53,9 @@ impl MadPlan {
         }
     }
 }
+
+/// Attempts at a repetition of the M_Key case while the violations stay 0.
+pub const ATTEMPTS: u32 = 3;
 
 /// The stimulus of a MAD case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

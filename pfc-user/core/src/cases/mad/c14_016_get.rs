@@ -9,6 +9,7 @@ use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
 use super::judge::decoded::View;
+use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
 use crate::case::{Case, DocumentAssertion};
 use crate::cases::finding::Finding;
@@ -36,7 +37,7 @@ pub(super) const CASE: MadCase = MadCase {
         MadStimulus::MKeyGet(bits) => Some(format!(
             "M_Key {}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {}",
             MKey(plan.m_key_dut),
-            MKey(plan.m_key_other)
+            MKey(plan.wrong_key(1))
         )),
         MadStimulus::LinearForwardingTable => None,
     },
@@ -67,7 +68,7 @@ const STEPS: &[&str] = &[
     "2, 3: 3  SendMad( SubnGet(PortInfo) with M_Key = M_KEY_DUT )",
     "2, 3: 4  SMP_DATA = ReceiveMad()",
     "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
-     done again, at most twice",
+     done again with another M_KEY_OTHER, at most twice",
     "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
     "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
 ];
@@ -100,7 +101,7 @@ const ASSERTIONS: &[DocumentAssertion] = &[
     assertion(
         "v1c14-029#01.02",
         &["protect-bits-2", "protect-bits-3"],
-        &["no-answer", "one-violation"],
+        &["before-wrong-key", "no-answer", "one-violation"],
     ),
 ];
 
@@ -118,7 +119,7 @@ const fn assertion(
 
 const OWN_KEY: &[&str] = &["key-set", "own-key-answered", "own-key-value"];
 
-const ROWS: [Row<Mad>; 13] = [
+const ROWS: [Row<Mad>; 17] = [
     PORT_STATE,
     Row {
         needs: needs![LINK_IS_UP, M_KEY_IS_KNOWN],
@@ -183,14 +184,26 @@ const ROWS: [Row<Mad>; 13] = [
     },
     Row {
         applies: Some(judge::refuses_other_key),
+        ..row(
+            "before-wrong-key",
+            "2",
+            "protect bits 2 and 3: the answer to M_KEY_DUT just before M_KEY_OTHER shows the \
+             protect bits, and violations 0",
+            OWN_KEY,
+            "counts-own-key",
+            judge::before_wrong_key,
+        )
+    },
+    Row {
+        applies: Some(judge::refuses_other_key),
         tolerance: "time-out of 13.4.6.2: 4.096 us * (2^RespTimeValue + 2 * 2^SubnetTimeOut), or \
             the testbed's if that is longer; above 10 s inconclusive",
         ..row(
             "no-answer",
             "1.4, 2",
-            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo), \
-             whatever its TID, within the time-out; violations or trap 256 show that the Get \
-             arrived",
+            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo) \
+             with its TID while the case runs, and none with a TID of no request within the \
+             time-out; violations or trap 256 show that the Get arrived",
             OWN_KEY,
             "answers-wrong-key",
             judge::no_answer,
@@ -209,12 +222,25 @@ const ROWS: [Row<Mad>; 13] = [
         )
     },
     Row {
+        extra: true,
+        applies: Some(judge::refuses_other_key),
+        ..row(
+            "dut-key-value",
+            "4",
+            "protect bits 2 and 3: that answer shows M_KEY_DUT and the protect bits",
+            &["dut-key-answered"],
+            "drops-protection",
+            judge::dut_key_value,
+        )
+    },
+    Row {
         applies: Some(judge::refuses_other_key),
         ..row(
             "one-violation",
             "5",
-            "protect bits 2 and 3: that answer shows violations 1",
-            &["dut-key-answered"],
+            "protect bits 2 and 3: that answer shows violations 1; with 0 all is done again, but \
+             not where trap 256 names that M_KEY_OTHER",
+            &["before-wrong-key", "dut-key-answered"],
             "no-violations",
             judge::one_violation,
         )
@@ -244,6 +270,19 @@ const ROWS: [Row<Mad>; 13] = [
             judge::restored,
         )
     },
+    Row {
+        extra: true,
+        ..row(
+            "nothing-else-changed",
+            "-",
+            "LID, MasterSMLID, LMC, MasterSMSL, CapabilityMask and GidPrefix are as before the \
+             Sets of the M_Key",
+            &[],
+            "changes-lmc",
+            judge::nothing_else_changed,
+        )
+    },
+    HEADER,
     SINGLE_ANSWER,
 ];
 

@@ -7,6 +7,7 @@ use super::MadCase;
 use super::judge::Mad;
 use super::judge::contact::{LINK_IS_UP, M_KEY_IS_KNOWN, PORT_STATE};
 use super::judge::decoded::View;
+use super::judge::header::HEADER;
 use super::judge::strays::SINGLE_ANSWER;
 use crate::case::{Case, DocumentAssertion};
 use crate::cases::finding::Finding;
@@ -99,7 +100,7 @@ const PORT: &[&str] = &["port-state"];
 const INFO: &Needs<Mad> = needs![LINK_IS_UP];
 const TABLE: &Needs<Mad> = needs![LINK_IS_UP, M_KEY_IS_KNOWN];
 
-const ROWS: [Row<Mad>; 14] = [
+const ROWS: [Row<Mad>; 15] = [
     PORT_STATE,
     row(
         "node-info",
@@ -209,6 +210,7 @@ const ROWS: [Row<Mad>; 14] = [
         "lft-data",
         judge::get_data,
     ),
+    HEADER,
     SINGLE_ANSWER,
 ];
 

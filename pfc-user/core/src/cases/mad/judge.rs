@@ -4,6 +4,7 @@ mod consistency;
 pub(super) mod contact;
 pub(super) mod decoded;
 mod figures;
+pub(super) mod header;
 pub(super) mod steps;
 pub(super) mod strays;
 
@@ -40,9 +41,9 @@ impl Family for Mad {
     }
 }
 
-/// Judges one repetition of `case`.
-pub(super) fn repetition(case: &MadCase, e: &MadEvidence) -> Judged {
-    let view = View::new(e);
+/// Judges one repetition of `case`, before `later` ones.
+pub(super) fn repetition(case: &MadCase, e: &MadEvidence, later: &[&MadEvidence]) -> Judged {
+    let view = View::new(e, later);
     let checks = case
         .table
         .judge(&e.plan.name, view.as_ref().map_err(String::as_str));

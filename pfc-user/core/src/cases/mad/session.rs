@@ -368,6 +368,7 @@ impl<'s, 'l> Session<'s, 'l> {
             plan: self.plan.clone(),
             transport: self.equipment.transport.clone(),
             shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
+            keeps_tids: self.equipment.requester.transport().keeps_tids(),
             exchanges: self.exchanges,
             strays: self.strays,
             listened_until: nanos(self.listened_until),

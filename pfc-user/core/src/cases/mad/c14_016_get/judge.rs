@@ -13,11 +13,10 @@ use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::Nanos;
+use crate::plan::mad::ATTEMPTS;
 
 /// Status code for a field that the DUT does not support.
 const CODE: u8 = 7;
-/// Attempts at the whole while the violations stay 0.
-const ATTEMPTS: usize = 3;
 
 /// Judges each asking of `purpose` whose answer is PortInfo with status 0.
 fn each(
@@ -176,12 +175,34 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
 
 /// Violations that were left by the Set that was to clear them; nothing can be counted from there.
 fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let askings = view.askings(Purpose::KeySet);
-    let set = askings
-        .iter()
-        .find(|asking| asking.last().attempt == asked.attempt)?;
+    let set = view.in_attempt(Purpose::KeySet, asked.attempt)?;
     let left = set.last().port()?.m_key_violations();
     (left != 0).then(|| format!("{left} already when a Set had cleared them"))
+}
+
+/// The Get with M_KEY_DUT just before the one with the wrong key, against which that is counted.
+pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
+    each(view, Purpose::OwnKey, |finding, asking, port| {
+        finding.equal(
+            "M_KeyProtectBits before M_KEY_OTHER",
+            view.protect_bits(),
+            port.m_key_protect_bits(),
+        );
+        let (what, violations) = (
+            "M_KeyViolations before M_KEY_OTHER",
+            port.m_key_violations(),
+        );
+        // A Set that is sent again after its answer was lost may carry a key that is wrong by then.
+        let set = view.in_attempt(Purpose::KeySet, asking.last().attempt);
+        match set.and_then(|set| set.last().port()) {
+            None if violations != 0 => finding.undecided(
+                what,
+                0,
+                format!("{violations}, after a Set that was not answered"),
+            ),
+            _ => finding.equal(what, 0, violations),
+        }
+    })
 }
 
 pub(super) fn no_answer(view: &View<'_>) -> Finding {
@@ -211,16 +232,23 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
 /// trap 256 about its key.
 fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let of_attempt = |purpose| {
-        view.askings(purpose)
-            .into_iter()
-            .find(|asking| asking.last().attempt == asked.attempt)
+    let violations = |purpose| {
+        let asking = view.in_attempt(purpose, asked.attempt)?;
+        Some(asking.last().port()?.m_key_violations())
     };
-    let violations = |purpose| Some(of_attempt(purpose)?.last().port()?.m_key_violations());
-    let before = violations(Purpose::KeySet).unwrap_or(0);
+    let before = [Purpose::KeySet, Purpose::OwnKey]
+        .into_iter()
+        .filter_map(violations)
+        .max()
+        .unwrap_or(0);
     if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
         return Some(format!("violations {after}"));
     }
+    has_trap(view, asked).then(|| "trap 256".into())
+}
+
+/// True if a trap 256 names the key of the Get with the wrong key.
+fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
     let until = view
         .asked
         .iter()
@@ -237,9 +265,15 @@ fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
                 .as_ref()
                 .map(BadMKey::m_key)
         });
-        key == Some(view.other_key()) && (asked.sent..until).contains(&stray.at)
+        key == Some(asked.request.m_key()) && (asked.sent..until).contains(&stray.at)
     };
-    view.strays.iter().find(is_trap).map(|_| "trap 256".into())
+    view.strays.iter().any(|stray| is_trap(&stray))
+}
+
+/// True if a trap 256 names the key of the Get with the wrong key, and no other request had that
+/// key: in evidence of earlier versions all had the same.
+fn is_named_by_trap(view: &View<'_>, asked: &Asked) -> bool {
+    asked.request.m_key() == MKey(view.e.plan.wrong_key(asked.attempt)) && has_trap(view, asked)
 }
 
 /// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
@@ -294,8 +328,9 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
     finding.expect(what, expected, found, true);
 }
 
-/// An answer to the Get with the wrong key among the packets that match no request. Answers to
-/// earlier requests are none: the tester had listened for them.
+/// An answer to the Get with the wrong key among the packets that match no request: one with its
+/// TID, however late, or one with a TID of nobody's while it was waited for. An answer with the TID
+/// of another request belongs to that one.
 fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<&'v Stray<'v>> {
     let until = view
         .asked
@@ -310,7 +345,7 @@ fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<&'v Stray<'v>> 
             .smp
             .as_ref()
             .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
-        is_ours || in_time && is_port && stray.of.is_none_or(|of| view.asked[of].sent <= asked.sent)
+        is_ours || in_time && is_port && stray.of.is_none() && !stray.of_earlier
     })
 }
 
@@ -318,8 +353,24 @@ pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
     all_answered(view, Purpose::DutKey)
 }
 
+/// The protection is as it was set, after a violation too.
+pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
+    each(view, Purpose::DutKey, |finding, _, port| {
+        finding.equal("M_Key after M_KEY_OTHER", view.dut_key(), port.m_key());
+        finding.equal(
+            "M_KeyProtectBits after M_KEY_OTHER",
+            view.protect_bits(),
+            port.m_key_protect_bits(),
+        );
+    })
+}
+
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
     let count = view.askings(Purpose::DutKey).len();
+    let has_lost = view
+        .asked
+        .iter()
+        .any(|asked| asked.purpose != Purpose::OtherKey && asked.answer.is_none());
     let mut attempt = 0;
     each(view, Purpose::DutKey, |finding, asking, port| {
         attempt += 1;
@@ -328,10 +379,16 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
         if let Some(left) = not_cleared(view, asking.last()) {
             return finding.undecided(what, 1, left);
         }
+        let other = view.in_attempt(Purpose::OtherKey, asking.last().attempt);
+        let has_arrived = other.is_some_and(|other| is_named_by_trap(view, other.last()));
         match violations {
+            0 if has_arrived => {
+                finding.expect(what, 1, "0, although trap 256 names the key", false)
+            }
             // The request may have been lost on its way, and it was all done again.
             0 if attempt < count => finding.compare(what, 1, "0: done again", Verdict::Pass),
-            0 if attempt < ATTEMPTS => finding.undecided(what, 1, "0, and not done again"),
+            0 if attempt < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
+            0 if has_lost => finding.undecided(what, 1, "0, where other requests were lost too"),
             _ => finding.equal(what, 1, violations),
         }
     })
@@ -389,6 +446,42 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
     finding
 }
 
+/// The components of PortInfo that a Set of the M_Key writes back.
+const WRITTEN_BACK: [(&str, fn(&PortInfo) -> u64); 6] = [
+    ("LID", |port| port.lid().into()),
+    ("MasterSMLID", |port| port.master_sm_lid().into()),
+    ("LMC", |port| port.lmc().into()),
+    ("MasterSMSL", |port| port.master_sm_sl().into()),
+    ("CapabilityMask", |port| port.capability_mask().into()),
+    ("GidPrefix", PortInfo::gid_prefix),
+];
+
+/// What the Sets of the M_Key leave as it was found.
+pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
+    let Some(found) = view.port() else {
+        return Finding::inconclusive("not reached");
+    };
+    let gets = [Purpose::KeyShown, Purpose::ResetShown, Purpose::Restored];
+    let ports = gets.into_iter().flat_map(|purpose| view.askings(purpose));
+    let ports: Vec<_> = ports.filter_map(|asking| asking.last().port()).collect();
+    if ports.is_empty() {
+        return Finding::inconclusive("not reached");
+    }
+    let mut finding = Finding::new();
+    for (name, value) in WRITTEN_BACK {
+        let expected = value(&found);
+        let other = ports.iter().map(value).find(|shown| *shown != expected);
+        let shown = other.unwrap_or(expected);
+        finding.expect(
+            format!("{name} after a Set of the M_Key"),
+            format_args!("{expected:#x}"),
+            format_args!("{shown:#x}"),
+            shown == expected,
+        );
+    }
+    finding
+}
+
 /// The outcome of a step of the document.
 pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
     match (step, view.protect_bits()) {
@@ -401,7 +494,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
         ("2", 0 | 1) => checked(checks, &["other-key-answered"]),
         ("3", 0 | 1) => checked(checks, &["other-key-value", "no-violation"]),
         ("4", 0 | 1) | ("6", _) => checked(checks, &["reset"]),
-        ("2", _) => checked(checks, &["no-answer"]),
+        ("2", _) => checked(checks, &["before-wrong-key", "no-answer"]),
         ("3", _) => sent(view, Purpose::DutKey),
         ("4", _) => checked(checks, &["dut-key-answered"]),
         ("5", _) => checked(checks, &["one-violation"]),

@@ -8,11 +8,7 @@ use crate::cases::mad::session::{Contact, Session, Stop, TRIES, port_info};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
-use crate::plan::mad::MadStimulus;
-
-/// The whole is done so often while the violations stay 0: the Get with the wrong key may not have
-/// reached the DUT.
-const ATTEMPTS: u32 = 3;
+use crate::plan::mad::{ATTEMPTS, MadStimulus};
 
 pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let MadStimulus::MKeyGet(bits) = session.plan.stimulus else {
@@ -49,6 +45,7 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         is_hidden,
         is_reset: false,
         is_refused: false,
+        has_dut_key: false,
     };
     let done = subcase.attempts(session);
     session.set_uninterrupted(true);
@@ -75,7 +72,6 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
 #[derive(Clone, Copy)]
 struct Keys {
     dut: MKey,
-    other: MKey,
     /// With which the first Set is accepted.
     at_first: MKey,
     /// The DUT's present protection, as far as it can be seen.
@@ -90,7 +86,6 @@ impl Keys {
         );
         Self {
             dut,
-            other: MKey(session.plan.m_key_other),
             at_first: if contact.port.m_key() == dut {
                 dut
             } else {
@@ -113,6 +108,8 @@ struct Subcase {
     is_reset: bool,
     /// No Set was answered, and a Get has shown that none was done.
     is_refused: bool,
+    /// A Get has shown M_KEY_DUT.
+    has_dut_key: bool,
 }
 
 impl Subcase {
@@ -135,12 +132,8 @@ impl Subcase {
     /// Initialisation and all steps before the reset; `None` where a step could not be reached,
     /// else the violations at last.
     fn steps(&mut self, session: &mut Session<'_, '_>) -> Result<Option<u16>, Stop> {
-        let Keys {
-            dut,
-            other,
-            at_first,
-            ..
-        } = self.keys;
+        let Keys { dut, at_first, .. } = self.keys;
+        let other = MKey(session.plan.wrong_key(session.attempt));
         let wanted = Protection {
             m_key: dut,
             protect_bits: self.bits,
@@ -156,6 +149,8 @@ impl Subcase {
         };
         let shown = self.get(session, Purpose::KeyShown, dut)?;
         let shows_ours = |shown: &Smp| port_info(shown).is_none_or(|port| port.m_key() == dut);
+        let shows_it = |shown: &Smp| port_info(shown).is_some_and(|port| port.m_key() == dut);
+        self.has_dut_key |= shown.as_ref().is_some_and(shows_it);
         self.is_refused = session.attempt == 1
             && set.is_none()
             && shown.as_ref().is_some_and(|shown| !shows_ours(shown));
@@ -228,11 +223,12 @@ impl Subcase {
         let Keys { dut, at_first, .. } = self.keys;
         // After an interruption it is not known whether the DUT has its new key yet. M_Key 0 takes
         // any.
+        let second = if self.has_dut_key { dut } else { at_first };
         self.set(
             session,
             Purpose::Reset,
             &Protection::NONE,
-            [dut, at_first, dut],
+            [dut, second, dut],
         )?;
         self.get(session, Purpose::ResetShown, dut)?;
         self.is_reset = true;

@@ -2,7 +2,7 @@
 //! says.
 
 use ib_mad::attr::{Attribute, PortInfo};
-use ib_mad::mad::{AttributeId, Method};
+use ib_mad::mad::{AttributeId, MKey, Method};
 
 use super::decoded::{Asked, View};
 use crate::evidence::mad::Purpose;
@@ -57,9 +57,12 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     if asked.request.modifier() != 0 && !modifier_is_free {
         return Err(format!("has modifier {}, not 0", asked.request.modifier()));
     }
+    let plan = &view.e.plan;
     let key = match asked.purpose {
         KeyShown | OwnKey | DutKey | ResetShown => Some(view.dut_key()),
-        OtherKey => Some(view.other_key()),
+        // Evidence of earlier versions has the same key in every attempt.
+        OtherKey if asked.request.m_key() == MKey(plan.m_key_other) => None,
+        OtherKey => Some(MKey(plan.wrong_key(asked.attempt))),
         KeySet | Reset | Restore | Restored => None,
         _ => Some(view.current()),
     };

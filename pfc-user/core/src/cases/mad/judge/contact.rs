@@ -8,7 +8,7 @@ use ib_mad::mad::{MKey, Status};
 use ib_mad::smp::Smp;
 
 use super::Mad;
-use super::decoded::{Asking, View};
+use super::decoded::{Asked, Asking, View};
 use crate::case::Verdict;
 use crate::cases::finding::{Finding, ms};
 use crate::cases::judge::{Precondition, Row};
@@ -231,7 +231,7 @@ pub(in crate::cases::mad) fn answered<'v>(
     }
     if asking.busy() > 0 {
         finding.undecided(what, expected, busy(asking));
-    } else if asking.all.len() < TRIES {
+    } else if tries(asking) < TRIES {
         finding.undecided(
             what,
             format!("{expected} in one of {TRIES} tries"),
@@ -259,6 +259,16 @@ pub(in crate::cases::mad) fn answered<'v>(
         );
     }
     None
+}
+
+/// How often the DUT was asked what it had to answer. Where its key is not known, a reset is tried
+/// with both, and a good DUT refuses one of them.
+fn tries(asking: &Asking<'_>) -> usize {
+    let last = asking.last();
+    let counts = |asked: &&&Asked| {
+        asked.purpose != Purpose::Reset || asked.request.m_key() == last.request.m_key()
+    };
+    asking.all.iter().filter(counts).count()
 }
 
 /// Records that an answer has status 0 and the attribute that was asked for.

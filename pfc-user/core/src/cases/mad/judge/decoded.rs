@@ -103,11 +103,17 @@ pub(in crate::cases::mad) struct Stray<'e> {
 pub(in crate::cases::mad) struct View<'e> {
     pub(in crate::cases::mad) e: &'e MadEvidence,
     pub(in crate::cases::mad) asked: Vec<Asked>,
+    /// Those that came in a later repetition, and answer a request of this one, among them.
     pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
+    /// Until when an answer to one of the requests could be seen.
+    pub(in crate::cases::mad) heard_until: Nanos,
 }
 
 impl<'e> View<'e> {
-    pub(in crate::cases::mad) fn new(e: &'e MadEvidence) -> Result<Self, String> {
+    pub(in crate::cases::mad) fn new(
+        e: &'e MadEvidence,
+        later: &[&'e MadEvidence],
+    ) -> Result<Self, String> {
         let asked = e
             .exchanges
             .iter()
@@ -124,8 +130,20 @@ impl<'e> View<'e> {
                 ));
             }
         }
-        let strays = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
-        let view = Self { e, asked, strays };
+        let mut strays: Vec<_> = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
+        let of_earlier = later.iter().flat_map(|later| &later.strays);
+        let of_earlier = of_earlier
+            .filter(|stray| stray.of_earlier)
+            .map(|stray| sort(stray, &asked));
+        strays.extend(of_earlier.filter(|stray| stray.of.is_some()));
+        let ends = later.iter().map(|later| later.listened_until);
+        let heard_until = ends.fold(e.listened_until, Nanos::max);
+        let view = Self {
+            e,
+            asked,
+            strays,
+            heard_until,
+        };
         super::consistency::check(&view)?;
         Ok(view)
     }
@@ -149,6 +167,16 @@ impl<'e> View<'e> {
     /// The only one of that purpose, where a repetition has only one, or the last.
     pub(in crate::cases::mad) fn asking(&self, purpose: Purpose) -> Option<Asking<'_>> {
         self.askings(purpose).pop()
+    }
+
+    /// The asking of that purpose in that attempt.
+    pub(in crate::cases::mad) fn in_attempt(
+        &self,
+        purpose: Purpose,
+        attempt: u32,
+    ) -> Option<Asking<'_>> {
+        let mut askings = self.askings(purpose).into_iter();
+        askings.find(|asking| asking.last().attempt == attempt)
     }
 
     /// PortInfo of the DUT as it was found.
@@ -227,10 +255,6 @@ impl<'e> View<'e> {
 
     pub(in crate::cases::mad) fn dut_key(&self) -> MKey {
         MKey(self.e.plan.m_key_dut)
-    }
-
-    pub(in crate::cases::mad) fn other_key(&self) -> MKey {
-        MKey(self.e.plan.m_key_other)
     }
 }
 

@@ -88,6 +88,7 @@ fn exchanges(view: &View<'_>) -> Vec<Named> {
     let mut named = vec![("requests", requests(view))];
     let slowest = view.asked.iter().filter_map(Asked::took).max();
     named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
+    named.extend(latest(view));
     named.extend(set_data(view).map(|data| ("data of the Sets", data)));
     let attempts = view.asked.iter().map(|asked| asked.attempt).max();
     if let Some(attempts @ 2..) = attempts {
@@ -95,6 +96,23 @@ fn exchanges(view: &View<'_>) -> Vec<Named> {
         named.push(("attempts", why));
     }
     named
+}
+
+/// How late an answer to the last wrong key that must not be answered could have been seen.
+fn latest(view: &View<'_>) -> Option<Named> {
+    let asking = view
+        .asking(Purpose::OtherKey)
+        .filter(|_| view.protect_bits() >= 2)?;
+    let asked = asking.last();
+    let until = match view.e.shows_unmatched {
+        true => view.heard_until.max(asked.deadline),
+        false => asked.deadline,
+    };
+    let after = ms(until.saturating_sub(asked.sent));
+    Some((
+        "answers to a wrong key seen",
+        format!("until {after} after"),
+    ))
 }
 
 fn requests(view: &View<'_>) -> String {

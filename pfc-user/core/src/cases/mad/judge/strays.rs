@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_mad::mad::LENGTH;
+use ib_mad::mad::{LENGTH, Method};
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
@@ -21,7 +21,7 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
         "single-answer",
         "-",
         "no request is answered twice, after its time, with another TID than its own, or by less \
-         than a whole MAD",
+         than a whole MAD; no GetResp has a TID that the tester never sent",
         "twice",
         single_answer,
     )
@@ -65,17 +65,20 @@ fn single_answer(view: &View<'_>) -> Finding {
 /// Records the offence of a packet that is certainly the DUT's answer to the tester.
 fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
-        if let Some(asked) = answered_with_other_tid(view, stray) {
-            let found = stray
-                .smp
-                .as_ref()
-                .map_or_else(String::new, |smp| format!("TID {}", smp.tid()));
-            finding.expect(
-                asked.name(),
-                format!("TID {}", asked.request.tid()),
-                found,
-                false,
-            );
+        let response = stray
+            .smp
+            .as_ref()
+            .filter(|smp| smp.method() == Method::GET_RESP && !stray.of_earlier);
+        if let Some(smp) = response {
+            let found = format!("TID {}", smp.tid());
+            let (what, expected) = match answered_with_other_tid(view, stray) {
+                Some(asked) => (asked.name(), format!("TID {}", asked.request.tid())),
+                None => (
+                    format!("{}({}) at {}", smp.method(), smp.attribute(), ms(stray.at)),
+                    "a TID that the tester sent".into(),
+                ),
+            };
+            finding.expect(what, expected, found, false);
         }
         return;
     };

@@ -1,0 +1,142 @@
+//! The headers of answers and traps.
+
+use ib_mad::mad::{MKey, Method};
+use ib_mad::smp::Smp;
+
+use super::Mad;
+use super::contact::LINK_IS_UP;
+use super::decoded::{Asked, View};
+use crate::cases::finding::{Finding, ms};
+use crate::cases::judge::{Row, needs};
+use crate::evidence::mad::Purpose;
+use crate::plan::mad::MadStimulus;
+
+/// The row of every table.
+pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
+    extra: true,
+    needs: needs![LINK_IS_UP],
+    ..Row::<Mad>::new(
+        "header",
+        "-",
+        "each answer has class version 1, attribute, modifier (where the request's is not 0), TID \
+         (all of it where the transport leaves it alone) and path of its request, and the D bit of \
+         a directed route; at protect bits 1 to 3 neither a trap nor an answer to M_KEY_OTHER \
+         holds M_KEY_DUT",
+        "header=class-version",
+        header,
+    )
+};
+
+/// What is wrong with one part of an answer: what was expected, and what was found.
+type Wrong = Option<(String, String)>;
+
+/// Parts of a header.
+const PARTS: [(&str, fn(&View<'_>, &Asked, &Smp) -> Wrong); 6] = [
+    ("class version", |_, _, answer| {
+        differs(1, answer.class_version())
+    }),
+    ("attribute", |_, asked, answer| {
+        let expected = asked.request.attribute();
+        // Checks of their own judge those of the table.
+        (!is_of_table(asked) && answer.attribute() != expected)
+            .then(|| (expected.to_string(), answer.attribute().to_string()))
+    }),
+    ("modifier", |_, asked, answer| {
+        let is_judged = asked.request.modifier() != 0 && !is_of_table(asked);
+        differs(asked.request.modifier(), answer.modifier()).filter(|_| is_judged)
+    }),
+    ("TID", |view, asked, answer| {
+        differs(asked.request.tid(), answer.tid()).filter(|_| view.e.keeps_tids)
+    }),
+    ("D bit", |_, asked, answer| {
+        differs(asked.request.is_directed(), answer.is_returning())
+    }),
+    ("path", |_, asked, answer| {
+        let path = |smp: &Smp| smp.path().map(|path| path.to_string()).unwrap_or_default();
+        let (expected, found) = (path(&asked.request), path(answer));
+        (expected != found).then_some((expected, found))
+    }),
+];
+
+fn differs<T: PartialEq + ToString>(expected: T, found: T) -> Wrong {
+    (expected != found).then(|| (expected.to_string(), found.to_string()))
+}
+
+fn is_of_table(asked: &Asked) -> bool {
+    matches!(asked.purpose, Purpose::SetBlock | Purpose::GetBlock)
+}
+
+fn header(view: &View<'_>) -> Finding {
+    let answered = view
+        .asked
+        .iter()
+        .filter(|asked| asked.purpose != Purpose::TesterPort)
+        .filter_map(|asked| asked.answer.as_ref().map(|(_, answer)| (asked, answer)));
+    let answered: Vec<_> = answered.collect();
+    if answered.is_empty() {
+        return Finding::inconclusive("nothing was answered");
+    }
+    let mut finding = Finding::new();
+    for (part, judge) in PARTS {
+        let mut wrong = answered.iter().filter_map(|(asked, answer)| {
+            let (expected, found) = judge(view, asked, answer)?;
+            Some((*asked, expected, found))
+        });
+        if let Some((asked, expected, found)) = wrong.next() {
+            let found = format!(
+                "{found}; wrong in {} of {} answers",
+                1 + wrong.count(),
+                answered.len()
+            );
+            let what = format!("{part} of the answer to {}", asked.name());
+            finding.expect(what, expected, found, false);
+        }
+    }
+    hidden_key(view, &answered, &mut finding);
+    if finding.assertions.is_empty() {
+        let found = format!("so in {} answers", answered.len());
+        finding.expect("headers", "as the requests ask for them", found, true);
+    }
+    finding
+}
+
+/// Records where M_KEY_DUT is shown to those who did not send it.
+fn hidden_key(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Finding) {
+    if !matches!(view.e.plan.stimulus, MadStimulus::MKeyGet(1..)) {
+        return;
+    }
+    let key = view.dut_key();
+    let mut shown = |what: String, smp: &Smp| {
+        if let Some(at) = holds(smp, key) {
+            finding.expect(what, "M_KEY_DUT nowhere", format!("in octet {at}"), false);
+        }
+    };
+    for (asked, answer) in answered {
+        if asked.purpose == Purpose::OtherKey {
+            shown(
+                format!("answer to {} with M_KEY_OTHER", asked.name()),
+                answer,
+            );
+        }
+    }
+    for stray in &view.strays {
+        if let Some(trap) = stray
+            .smp
+            .as_ref()
+            .filter(|smp| smp.method() == Method::TRAP)
+        {
+            shown(format!("trap at {}", ms(stray.at)), trap);
+        }
+    }
+}
+
+/// The first octet of `key` in the M_Key of the header or in the data. PortInfo:M_Key is left out,
+/// as the step that reads it judges it; a key with octets 0 may stand elsewhere by chance.
+fn holds(smp: &Smp, key: MKey) -> Option<usize> {
+    const HEADER: usize = 24;
+    const DATA: std::ops::RangeInclusive<usize> = 65..=120;
+    let octets = key.0.to_be_bytes();
+    let elsewhere = DATA.filter(|_| !octets.contains(&0));
+    let mut places = std::iter::once(HEADER).chain(elsewhere);
+    places.find(|at| smp.octets()[*at..at + octets.len()] == octets)
+}
