@@ -216,12 +216,10 @@ impl Sma {
 
     /// How much the next violation counts: 1 without faults.
     fn weight(&self) -> u16 {
-        let is_counted = !self.has(Fault::NoViolations)
-            && !self.has(Fault::CountsOwnKey)
-            && !(self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2));
-        match is_counted {
-            true => 1 + u16::from(self.has(Fault::CountsTwice)),
-            false => 0,
+        let skips = self.has(Fault::CountsEverySecond) && self.violations.is_multiple_of(2);
+        match skips || self.has(Fault::NoViolations) || self.has(Fault::CountsOwnKey) {
+            true => 0,
+            false => 1 + u16::from(self.has(Fault::CountsTwice)),
         }
     }
 
