@@ -446,8 +446,11 @@ pub(super) fn restored(view: &View<'_>) -> Finding {
     finding
 }
 
+/// Name of a component of PortInfo, and its value.
+type Component = (&'static str, fn(&PortInfo) -> u64);
+
 /// The components of PortInfo that a Set of the M_Key writes back.
-const WRITTEN_BACK: [(&str, fn(&PortInfo) -> u64); 6] = [
+const WRITTEN_BACK: [Component; 6] = [
     ("LID", |port| port.lid().into()),
     ("MasterSMLID", |port| port.master_sm_lid().into()),
     ("LMC", |port| port.lmc().into()),

@@ -30,8 +30,11 @@ pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
 /// What is wrong with one part of an answer: what was expected, and what was found.
 type Wrong = Option<(String, String)>;
 
+/// Name of a part of the header, and what is wrong with it in an answer.
+type Part = (&'static str, fn(&View<'_>, &Asked, &Smp) -> Wrong);
+
 /// Parts of a header.
-const PARTS: [(&str, fn(&View<'_>, &Asked, &Smp) -> Wrong); 6] = [
+const PARTS: [Part; 6] = [
     ("class version", |_, _, answer| {
         differs(1, answer.class_version())
     }),
