@@ -122,7 +122,7 @@ pub fn help(catalogue: &[Entry], heading: &str) -> String {
 /// ```
 ///
 /// A fault without a value has no parentheses. The enum gets a `CATALOGUE` of [`Entry`]s, `help`,
-/// [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display).
+/// [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display), and a test that the two agree.
 #[macro_export]
 macro_rules! faults {
     (
@@ -182,6 +182,20 @@ macro_rules! faults {
                         $(write!(f, "={}", ($kind.write)($value))?;)?
                         Ok(())
                     })*
+                }
+            }
+        }
+
+        #[cfg(test)]
+        mod catalogue_test {
+            #[test]
+            fn every_fault_is_read_by_its_name_and_written_as_it_is_read() {
+                for entry in super::$Fault::CATALOGUE {
+                    let fault: super::$Fault = entry.name.parse().unwrap();
+                    let written = fault.to_string();
+                    assert_eq!(written.split('=').next(), Some(entry.name));
+                    assert_eq!(written.contains('='), !entry.value.is_empty(), "{written}");
+                    assert_eq!(written.parse(), Ok(fault));
                 }
             }
         }

@@ -5,7 +5,7 @@
 #[path = "common/mod.rs"]
 mod common;
 #[path = "../../pfc-ebpf/tests/frames/mod.rs"]
-#[allow(dead_code, reason = "the tests need more of it")]
+#[expect(dead_code, reason = "the tests need more of it")]
 mod frames;
 
 use aya::maps::{Array, ProgramArray};

@@ -227,17 +227,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_of_the_catalogue_is_read_by_its_name_and_written_as_it_is_read() {
-        for entry in Fault::CATALOGUE {
-            let fault: Fault = entry.name.parse().unwrap();
-            let written = fault.to_string();
-            assert_eq!(written.split('=').next(), Some(entry.name));
-            assert_eq!(written.contains('='), !entry.value.is_empty(), "{written}");
-            assert_eq!(written.parse(), Ok(fault));
-        }
-    }
-
-    #[test]
     fn values_are_read() {
         assert_eq!("lft-status=3".parse(), Ok(Fault::LftStatus(3)));
         assert_eq!("lft-one-block=767".parse(), Ok(Fault::LftOneBlock(767)));

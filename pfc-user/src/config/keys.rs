@@ -111,16 +111,14 @@ pub const TESTBED: &[Table] = &[
                 "`auto`, `driver`, `skb`",
                 "\"auto\"",
                 "How XDP programs are attached: in the driver, in the kernel's generic path, or \
-                 the \
-                 first of these that works.",
+                 the first of these that works.",
             ),
             key(
                 "ports.sender",
                 "`auto`, `live-frames`, `sendmmsg`",
                 "\"auto\"",
                 "What sends the test traffic. `auto` takes live frames, which the kernel makes, \
-                 from \
-                 some 200,000 frames a second on where the tx port takes them.",
+                 from some 200,000 frames a second on where the tx port takes them.",
             ),
         ],
     },

@@ -1,7 +1,7 @@
 //! Evidence of the MAD cases.
 
 #[path = "../mad_faults/bench.rs"]
-#[allow(dead_code, reason = "the tests of faults use the rest")]
+#[expect(dead_code, reason = "the tests of faults use the rest")]
 mod bench;
 
 use bench::{Bench, KEYS, TABLE, adapter, switch};

@@ -1,7 +1,7 @@
 //! Evidence of the RC case.
 
 #[path = "../rc_faults/bench.rs"]
-#[allow(dead_code, reason = "the tests of faults use the rest")]
+#[expect(dead_code, reason = "the tests of faults use the rest")]
 mod bench;
 
 use bench::{Virtual, of_document, plan};

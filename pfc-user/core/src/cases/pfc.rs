@@ -14,7 +14,7 @@ use judge::Pfc;
 use parameters::Sets;
 use planning::{NotApplicable, PortContext, RepetitionRequest};
 
-use super::judge::Row;
+use super::judge::Table;
 use crate::case::{Case, Judged};
 use crate::evidence::pfc::PfcEvidence;
 use crate::plan::RepetitionPlan;
@@ -44,7 +44,7 @@ pub struct PfcCase {
     /// The repetition for a request on a testbed.
     pub plan: fn(&PortContext, &RepetitionRequest) -> Result<RepetitionPlan, NotApplicable>,
     /// Its checks.
-    rows: &'static [Row<Pfc>],
+    table: Table<Pfc>,
     /// The sets of priorities that make sense in it.
     sets: Sets,
 }
@@ -62,9 +62,10 @@ impl PfcCase {
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
         judge::repetition(self, evidence)
     }
+
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {
-        self.rows.iter().map(|row| row.id).collect()
+        self.table.rows.iter().map(|row| row.id).collect()
     }
 }

@@ -91,10 +91,7 @@ pub struct KeyNote {
 impl KeyNote {
     /// The key is as it was; takes the note away.
     pub fn restored(self) -> Result<(), JournalError> {
-        fs::remove_file(&self.path).map_err(|source| JournalError::File {
-            path: self.path,
-            source,
-        })
+        remove(self.path)
     }
 }
 
@@ -131,6 +128,30 @@ impl Journal {
         }
     }
 
+    /// Notes the state of `feature` before it is set to `on`; `None` if it is so already. The entry
+    /// outlives this process if it is `kept`.
+    fn note(
+        &self,
+        namespace: &Namespace,
+        interface: &str,
+        feature: Feature,
+        on: bool,
+        kept: bool,
+    ) -> Result<Option<(Setting, PathBuf)>, JournalError> {
+        let was = link::feature(namespace, interface, feature)?;
+        if was == on {
+            return Ok(None);
+        }
+        let setting = Setting::new(namespace, interface, feature, was)?;
+        let path = write(
+            &self.settings,
+            &setting.file_name(),
+            What::Setting(setting.clone()),
+            kept,
+        )?;
+        Ok(Some((setting, path)))
+    }
+
     /// Sets `feature` until [`Journal::undo_kept`], even after this process has ended. Returns the
     /// change in words, or `None` if the feature was set already. The former state is noted first,
     /// so that nothing is lost if the process is killed in between.
@@ -141,21 +162,13 @@ impl Journal {
         feature: Feature,
         on: bool,
     ) -> Result<Option<String>, JournalError> {
-        let was = link::feature(namespace, interface, feature)?;
-        if was == on {
+        let Some((setting, path)) = self.note(namespace, interface, feature, on, true)? else {
             return Ok(None);
-        }
-        let setting = Setting::new(namespace, interface, feature, was)?;
-        let path = write(
-            &self.settings,
-            &setting.file_name(),
-            What::Setting(setting.clone()),
-            true,
-        )?;
+        };
         if let Err(error) = link::set_feature(namespace, interface, feature, on) {
             // It is not known how far the driver went.
             setting.undo(namespace)?;
-            fs::remove_file(&path).map_err(|source| JournalError::File { path, source })?;
+            remove(path)?;
             return Err(error.into());
         }
         let word = if on { "on" } else { "off" };
@@ -278,17 +291,9 @@ impl Journal {
         feature: Feature,
         on: bool,
     ) -> Result<Option<Change>, JournalError> {
-        let was = link::feature(namespace, interface, feature)?;
-        if was == on {
+        let Some((setting, path)) = self.note(namespace, interface, feature, on, false)? else {
             return Ok(None);
-        }
-        let setting = Setting::new(namespace, interface, feature, was)?;
-        let path = write(
-            &self.settings,
-            &setting.file_name(),
-            What::Setting(setting.clone()),
-            false,
-        )?;
+        };
         let change = Change {
             namespace: namespace.try_clone()?,
             setting,

@@ -6,7 +6,15 @@ use super::judge::preconditions::{
     STORM_CONTINUITY,
 };
 use super::judge::{Pfc, delivery, integrity, probe, throughput};
-use crate::cases::judge::{Row, needs};
+use crate::cases::judge::{Row, Table, needs};
+
+/// A table of rows. The test plan applies to every switch.
+pub(super) const fn table(rows: &'static [Row<Pfc>]) -> Table<Pfc> {
+    Table {
+        rows,
+        applies: None,
+    }
+}
 
 pub(super) const PAUSED: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, \

@@ -30,7 +30,7 @@ pub(super) const CASE: PfcCase = PfcCase {
         checks: &words(&checks::GLOBAL_PAUSE),
     },
     plan,
-    rows: &checks::GLOBAL_PAUSE,
+    table: checks::table(&checks::GLOBAL_PAUSE),
     sets: Sets {
         lossless: 1..=8,
         why: "there are eight priorities",

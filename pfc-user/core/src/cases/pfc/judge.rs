@@ -11,7 +11,7 @@ pub(super) mod throughput;
 use super::PfcCase;
 use crate::case::Judged;
 use crate::cases::finding::Finding;
-use crate::cases::judge::{Family, Table};
+use crate::cases::judge::Family;
 use crate::evidence::pfc::PfcEvidence;
 
 /// The family, for the engine.
@@ -38,10 +38,6 @@ impl Family for Pfc {
 /// Judges one repetition of `case`. Its steps are the phases of the repetition, and not told one by
 /// one.
 pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
-    let table = Table {
-        rows: case.rows,
-        applies: None,
-    };
     let consistent = consistency::check(e);
     let view = consistent.as_ref().map(|()| e).map_err(String::as_str);
     let figures = match view {
@@ -49,7 +45,7 @@ pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
         Err(_) => Vec::new(),
     };
     Judged {
-        checks: table.judge(&e.plan.name, view),
+        checks: case.table.judge(&e.plan.name, view),
         steps: Vec::new(),
         figures,
     }

@@ -31,7 +31,7 @@ pub(super) const CASE: PfcCase = PfcCase {
         checks: &words(&checks::LOSSY_STORM),
     },
     plan,
-    rows: &checks::LOSSY_STORM,
+    table: checks::table(&checks::LOSSY_STORM),
     sets: Sets {
         lossless: 1..=7,
         why: "the case needs lossy priorities to storm beside lossless ones",

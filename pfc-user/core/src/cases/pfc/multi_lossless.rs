@@ -18,7 +18,7 @@ pub(super) const CASE: PfcCase = PfcCase {
         checks: &words(&checks::LOSSLESS_STORM),
     },
     plan: planning::lossless_storm,
-    rows: &checks::LOSSLESS_STORM,
+    table: checks::table(&checks::LOSSLESS_STORM),
     sets: Sets {
         lossless: 2..=7,
         why: "the case is about several lossless priorities beside at least one lossy",

@@ -16,14 +16,8 @@ fn expect_none(finding: &mut Finding, what: &str, found: u64) {
     finding.prove(what, "0", found.to_string(), found == 0, true);
 }
 
-/// `no-duplicate`.
-pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
-    let mut finding = Finding::new();
-    expect_none(
-        &mut finding,
-        "frames whose sequence number had arrived before",
-        total(e, |flow| flow.duplicate),
-    );
+/// A frame behind the window may be late or a duplicate.
+fn leave_open_beyond_window(finding: &mut Finding, e: &PfcEvidence) {
     let beyond = total(e, |flow| flow.beyond_window);
     if beyond > 0 {
         finding.undecided(
@@ -32,6 +26,17 @@ pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
             beyond.to_string(),
         );
     }
+}
+
+/// `no-duplicate`.
+pub(in crate::cases::pfc) fn no_duplicate(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    expect_none(
+        &mut finding,
+        "frames whose sequence number had arrived before",
+        total(e, |flow| flow.duplicate),
+    );
+    leave_open_beyond_window(&mut finding, e);
     finding
 }
 
@@ -43,14 +48,7 @@ pub(in crate::cases::pfc) fn no_reorder(e: &PfcEvidence) -> Finding {
         "frames that arrived after a later one of their flow",
         total(e, |flow| flow.reordered),
     );
-    let beyond = total(e, |flow| flow.beyond_window);
-    if beyond > 0 {
-        finding.undecided(
-            "frames too far behind to tell late from duplicate",
-            "0",
-            beyond.to_string(),
-        );
-    }
+    leave_open_beyond_window(&mut finding, e);
     finding
 }
 
