@@ -1,7 +1,6 @@
 //! The BPF programs: load, attach, write and read their maps.
 
 mod account;
-mod attached;
 mod error;
 mod generate;
 mod mmap;
@@ -14,9 +13,9 @@ mod verifier_log;
 pub mod watch;
 mod xdp_link;
 
+pub use crate::driver::kernel::link::attached::Attached;
 pub use crate::evidence::xdp::XdpMode;
 pub use account::{AccountProgram, OffendingFrame, PauseView, Rings, Sizes, TestResult};
-pub use attached::{Attached, program as program_of};
 pub use error::XdpError;
 pub use generate::{Constant, Generator, Tracepoints};
 pub use trace::TraceOutput;

@@ -27,6 +27,7 @@ use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
     Ports, Windows,
 };
+use crate::nic;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
 /// Interval between readings of the counters while the last frames are awaited.
@@ -300,7 +301,7 @@ fn losses(
 ) -> Vec<DropCounter> {
     let place = format!("tx port {}", tx.interface);
     let is_same = |counter: &&DropCounter| {
-        tx.driver == "veth" && counter.place == place && counter.counter == "tx_dropped"
+        nic::counts_untaken(&tx.driver) && counter.place == place && counter.counter == "tx_dropped"
     };
     let counted = counters
         .iter()

@@ -141,8 +141,3 @@ impl Finding {
         self.assertions.push(assertion);
     }
 }
-
-/// Nanoseconds as milliseconds for people.
-pub(super) fn ms(nanos: u64) -> String {
-    format!("{:.3} ms", nanos as f64 / 1e6)
-}

@@ -8,10 +8,10 @@ use aya::programs::ProgramError;
 use pfc_ebpf::units::OutOfRange;
 use thiserror::Error;
 
-use super::attached::{self, Attached};
 use super::verifier_log::VerifierLog;
 use super::xdp_link;
 use crate::driver::kernel::link::LinkError;
+use crate::driver::kernel::link::attached::{self, Attached};
 
 /// Errors of loading, attaching, configuring and reading a program.
 #[derive(Debug, Error)]

@@ -1,5 +1,6 @@
 //! Links: their state and counters, offloads, and pairs and bridges of our own.
 
+pub(in crate::driver) mod attached;
 mod carrier;
 mod clsact;
 mod counters;

@@ -2,9 +2,9 @@
 
 use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
-    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, STORM_ARRIVAL,
-    STORM_CONTINUITY,
+    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, STORM_CONTINUITY,
 };
+use super::judge::probe::STORM_ARRIVAL;
 use super::judge::{Pfc, delivery, integrity, probe, throughput};
 use crate::cases::judge::{Row, Table, needs};
 
@@ -150,7 +150,6 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
         BASELINE_OF_BACKGROUND,
         RATE,
         STORM_CONTINUITY,
-        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(
@@ -191,7 +190,6 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
         BASELINE,
         RATE,
         STORM_CONTINUITY,
-        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(

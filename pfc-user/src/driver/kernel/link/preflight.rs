@@ -5,8 +5,7 @@ use std::fs;
 use rtnetlink::packet_route::link::LinkFlags;
 
 use super::mac::{Live, MacReader};
-use super::{LinkError, Namespace, dcb, ethtool, features, find, netdev, pause, state};
-use crate::driver::bpf;
+use super::{LinkError, Namespace, attached, dcb, ethtool, features, find, netdev, pause, state};
 use crate::evidence::preflight::Facts;
 use crate::nic;
 
@@ -31,7 +30,7 @@ pub fn examine(namespace: &Namespace, interface: &str) -> Result<Facts, LinkErro
             queues: ethtool::queues(interface).ok(),
             promiscuous: flags.contains(LinkFlags::Promisc),
             xdp_features: netdev::xdp_features(state.index).ok(),
-            xdp_attached: bpf::program_of(state.index)
+            xdp_attached: attached::program(state.index)
                 .ok()
                 .flatten()
                 .map(|program| program.to_string()),

@@ -4,7 +4,7 @@ use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 
 use crate::case::{CheckResult, Verdict};
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::steps::{not_reached, sent};
@@ -14,6 +14,7 @@ use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::Nanos;
 use crate::plan::mad::ATTEMPTS;
+use crate::quantity::ms;
 
 /// Status code for a field that the DUT does not support.
 const CODE: u8 = 7;

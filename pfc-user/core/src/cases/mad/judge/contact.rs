@@ -10,13 +10,14 @@ use ib_mad::smp::Smp;
 use super::Mad;
 use super::decoded::{Asked, Asking, View};
 use crate::case::Verdict;
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::cases::judge::{Precondition, Row};
 use crate::cases::mad::session::TRIES;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key;
 use crate::mad::timing::MOST_WAIT;
 use crate::plan::mad::MadStimulus;
+use crate::quantity::ms;
 
 /// The row of every table.
 pub(in crate::cases::mad) const PORT_STATE: Row<Mad> = Row {

@@ -6,10 +6,10 @@ use ib_mad::smp::Smp;
 
 use super::decoded::{Asked, Stray, View};
 use crate::case::Figure;
-use crate::cases::finding::ms;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::plan::Nanos;
+use crate::quantity::ms;
 
 /// Name and value of a figure.
 type Named = (&'static str, String);

@@ -6,10 +6,11 @@ use ib_mad::smp::Smp;
 use super::Mad;
 use super::contact::LINK_IS_UP;
 use super::decoded::{Asked, View};
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, needs};
 use crate::evidence::mad::Purpose;
 use crate::plan::mad::MadStimulus;
+use crate::quantity::ms;
 
 /// The row of every table.
 pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {

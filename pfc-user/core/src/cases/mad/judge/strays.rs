@@ -6,11 +6,12 @@ use ib_mad::mad::{LENGTH, Method};
 
 use super::Mad;
 use super::decoded::{Asked, Stray, View};
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
 use crate::evidence::mad::Purpose;
 use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::mad::MadStimulus;
+use crate::quantity::ms;
 
 /// The row of every table.
 pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {

@@ -8,9 +8,10 @@ use super::mac::{self, Counted, Witness};
 use super::preconditions::{
     has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end,
 };
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
+use crate::quantity::ms;
 
 /// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival
 /// too early.

@@ -3,11 +3,11 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
-use super::{Pfc, mac, probe};
-use crate::cases::finding::ms;
+use super::{Pfc, mac};
 use crate::cases::judge::Precondition;
 use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
+use crate::quantity::ms;
 
 /// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
 /// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
@@ -40,9 +40,6 @@ pub(in crate::cases::pfc) const RATE: Precondition<Pfc> = Precondition::<Pfc>::n
 /// The storm had no gap above its pause time.
 pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
     Precondition::<Pfc>::new("storm-continuity", storm_continuity);
-/// The DUT was shown to receive the pause frames of the storm's port.
-pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
-    Precondition::<Pfc>::new("storm-arrival", probe::storm_arrival);
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
 pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
     Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));

@@ -4,10 +4,16 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use super::delivery;
-use crate::cases::finding::{Finding, ms};
+use super::{Pfc, delivery};
+use crate::cases::finding::Finding;
+use crate::cases::judge::Precondition;
 use crate::evidence::pfc::{Arrival, Departure, PfcEvidence, ProbeReport};
 use crate::plan::Nanos;
+use crate::quantity::ms;
+
+/// The DUT was shown to receive the pause frames of the storm's port.
+pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
+    Precondition::<Pfc>::new("storm-arrival", storm_arrival);
 
 /// Arrivals of the probe phase: of each priority that the probe pauses, and of all others.
 struct Traffic<'e> {
@@ -293,7 +299,7 @@ pub(in crate::cases::pfc) fn xon(e: &PfcEvidence) -> Finding {
 /// Succeeds if a pause of a lossless priority, sent by the storm's port and sender, was seen to
 /// act: during its first half the rate of the paused frames fell below half of the rate before,
 /// while other flows went on. How well the DUT obeys is not judged here.
-pub(super) fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
+fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
     let mut reason = "a lossless priority did not stop for one".to_owned();
     for probe in &e.probes {
         let traffic = traffic(e, probe);

@@ -7,9 +7,10 @@ use pfc_ebpf::units::{LineRate, Priority};
 use super::mac;
 use super::preconditions::{lost_by_tester, stalled_within, stalls, withheld};
 use crate::case::Figure;
-use crate::cases::finding::{Finding, ms};
+use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, Stall, StormReport};
 use crate::plan::Nanos;
+use crate::quantity::ms;
 
 /// Width of the windows of `no-dip`.
 const DIP_WINDOW: Nanos = 100_000_000;

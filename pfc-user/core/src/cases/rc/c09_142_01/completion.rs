@@ -4,10 +4,10 @@ use super::requests::{bounds, may_be_late, within};
 use crate::agent::protocol::State;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
-use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::{no_test, state};
 use crate::cases::rc::stimulate::{FLUSHED, READ};
+use crate::quantity::ms;
 
 /// `ibv_wc_status`.
 const WR_FLUSH_ERR: u32 = 5;

@@ -3,9 +3,9 @@
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
 use crate::cases::finding::Finding;
-use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::plan::Nanos;
+use crate::quantity::ms;
 use crate::roce;
 
 /// A DUT that is reached and answered completes with success. It is to blame if it does not, once

@@ -1,10 +1,10 @@
 //! Figures that are reported and not judged.
 
 use crate::case::Figure;
-use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::FLUSHED;
 use crate::plan::Nanos;
+use crate::quantity::ms;
 use crate::roce;
 
 /// Name and value of a figure.

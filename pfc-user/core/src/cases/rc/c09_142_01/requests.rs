@@ -4,12 +4,12 @@ use pfc_ebpf::wire::roce::{Bth, ICRC, RC_READ_REQUEST, Reth};
 
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
-use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::judge::no_test;
 use crate::cases::rc::stimulate::LONGEST;
 use crate::evidence::rc::Shown;
 use crate::plan::Nanos;
+use crate::quantity::ms;
 use crate::roce;
 
 /// Part of T_tr that a kernel's tick may cut off, in percent.

@@ -2,10 +2,10 @@
 
 use crate::agent::protocol::QueuePair;
 use crate::case::{CheckResult, Verdict};
-use crate::cases::finding::ms;
 use crate::cases::rc::judge::decoded::{PhaseView, View};
 use crate::cases::rc::judge::state;
 use crate::cases::steps::{Found, checked};
+use crate::quantity::ms;
 
 /// The outcome of a step of the document.
 pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found {
