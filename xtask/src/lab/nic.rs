@@ -299,7 +299,9 @@ watches() {
 }
 row() {
     verdict=$(sed 's/\x1b\[[0-9;]*m//g' /tmp/run | sed -n 's/^verdict: \([a-z]*\).*/\1/p')
-    mode=$(sed -n 's/.*a program was attached in mode \([a-z]*\).*/\1/p' /tmp/check | head -n 1)
+    # The line may be wrapped.
+    mode=$(tr -s ' \n' ' ' < /tmp/check | grep -o 'was attached in mode [a-z]*' | head -n 1)
+    mode=${mode##* }
     queues=$(sed -n 's/^  [a-z]* *queues *//p' /tmp/check | head -n 1)
     echo "lab: row $DRIVER | $(uname -r) | ${mode:-?} | ${queues:-?} | ${verdict:-none}"
 }
