@@ -12,7 +12,7 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::simulated::{Fate, Simulated};
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 use validator::case::{Event, Verdict};
-use validator::driver::bringup::mad::KeyJournal;
+use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
@@ -317,13 +317,12 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
-    fn remember(
-        &mut self,
-        found: &Protection,
-        _answer_time: Duration,
-    ) -> anyhow::Result<Protection> {
-        self.0.borrow_mut().push(format!("remember {found}"));
-        Ok(*found)
+    fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
+        self.0.borrow_mut().push(format!("remember {}", noted.found));
+        Ok(noted.found)
+    }
+    fn pending(&self) -> Option<Noted> {
+        None
     }
     fn forget(&mut self) -> anyhow::Result<()> {
         self.0.borrow_mut().push("forget".into());
@@ -382,7 +381,12 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     let (list, notes) = told(with_key(), &[], FOUND.m_key);
     assert_eq!(
         list,
-        [&*format!("remember {FOUND}"), "set", "set", "set", "forget"]
+        [
+            &[&*format!("remember {FOUND}")],
+            &["set"; 2 * 4 + 1][..],
+            &["forget"]
+        ]
+        .concat()
     );
     assert!(notes.is_empty(), "{notes:?}");
 

@@ -14,7 +14,7 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use self::setting::{Reach, Setting};
-use super::mad::KeyEntry;
+use super::mad::{ClaimEntry, KeyEntry, Target};
 use crate::driver::kernel::link::{self, Feature, LinkError};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
@@ -36,6 +36,20 @@ pub enum JournalError {
     /// The namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// Two testers would change each other's M_Key.
+    #[error(
+        "process {pid} tests {target} now, and one tester at a time can: wait until it has ended \
+         (its entry in the journal is {})",
+        .path.display()
+    )]
+    Claimed {
+        /// The process.
+        pid: u32,
+        /// The DUT.
+        target: Box<Target>,
+        /// Its entry.
+        path: PathBuf,
+    },
 }
 
 /// Something as it was before.
@@ -60,6 +74,7 @@ struct Entry {
 enum What {
     Setting(Setting),
     Key(KeyEntry),
+    Claim(ClaimEntry),
 }
 
 /// Environment variable that names a folder for both kinds of entries.
@@ -92,6 +107,26 @@ impl KeyNote {
     /// The key is as it was; takes the note away.
     pub fn restored(self) -> Result<(), JournalError> {
         remove(self.path)
+    }
+}
+
+/// The claim on a DUT; given up when dropped.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // One that stays is of a process that is gone, and stops nobody.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Entry {
+    /// True if the process that wrote it still runs.
+    fn is_live(&self) -> bool {
+        start_time(self.pid) == Some(self.started) && (self.boot.is_empty() || self.boot == boot())
     }
 }
 
@@ -323,6 +358,45 @@ impl Journal {
         Ok(changes)
     }
 
+    /// Claims a DUT for this process.
+    ///
+    /// # Errors
+    /// If another process that still runs has claimed it, or has noted its key.
+    pub fn claim(&self, target: Target) -> Result<Claim, JournalError> {
+        self.unclaimed(&target)?;
+        let name = format!("claim-{}", target.file_name());
+        let entry = ClaimEntry {
+            claimed: target.clone(),
+        };
+        let path = write(&self.keys, &name, What::Claim(entry), false)?;
+        let claim = Claim { path };
+        // Another may have looked at the same time: then both see each other now.
+        self.unclaimed(&target)?;
+        Ok(claim)
+    }
+
+    /// An error if another process that still runs has to do with that DUT.
+    fn unclaimed(&self, target: &Target) -> Result<(), JournalError> {
+        for path in self.entries()? {
+            let Ok(entry) = read(&path) else {
+                continue;
+            };
+            let is_its = match &entry.what {
+                What::Claim(claim) => claim.claimed == *target,
+                What::Key(key) => key.target() == *target,
+                What::Setting(_) => false,
+            };
+            if is_its && entry.pid != process::id() && entry.is_live() {
+                return Err(JournalError::Claimed {
+                    pid: entry.pid,
+                    target: Box::new(target.clone()),
+                    path,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Notes a DUT's key, before it is changed.
     pub fn note_key(&self, entry: KeyEntry) -> Result<KeyNote, JournalError> {
         Ok(KeyNote {
@@ -334,7 +408,6 @@ impl Journal {
     /// the start of a run. Entries of other namespaces without a name stay: they are out of
     /// reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
-        let boot = boot();
         let mut done = Vec::new();
         for path in self.entries()? {
             let entry = match read(&path) {
@@ -356,9 +429,7 @@ impl Journal {
             {
                 continue;
             }
-            if start_time(entry.pid) == Some(entry.started)
-                && (entry.boot.is_empty() || entry.boot == boot)
-            {
+            if entry.is_live() {
                 continue;
             }
             let pid = entry.pid;
@@ -375,6 +446,10 @@ impl Journal {
                     Reach::Gone => {}
                     Reach::Elsewhere => continue,
                 },
+                // It stopped nobody any more.
+                What::Claim(_) => {}
+                // Who tests the DUT now would be disturbed.
+                What::Key(key) if self.unclaimed(&key.target()).is_err() => continue,
                 What::Key(key) => match key.undo() {
                     Ok(()) => done.push(format!(
                         "put back on {key}, as it was before process {pid} was killed"
@@ -398,10 +473,10 @@ impl Journal {
 /// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
 fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
     let pid = process::id();
-    let boot = if matches!(what, What::Key(_)) {
-        boot()
-    } else {
-        String::new()
+    // What is in the machine's own folder of settings does not outlive the boot.
+    let boot = match what {
+        What::Key(_) | What::Claim(_) => boot(),
+        What::Setting(_) => String::new(),
     };
     let entry = Entry {
         pid,

@@ -24,12 +24,17 @@ use crate::agent::server::{self, ServerOptions};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::{clock, link, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
+use crate::dut::stall;
 use crate::dut::stop::Stop;
 use crate::fault::requester::Fault;
+use crate::plan::Nanos;
 
 /// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
 /// and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
+
+/// A retry that leaves so late is the process' fault and not the model's.
+const STALL: Nanos = 1_000_000;
 
 /// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +145,7 @@ fn serve_port(
     stop: &[PollFd<'_>],
 ) -> Result<Counters> {
     let mut counters = Counters::default();
+    let mut stalls = stall::Teller::new(STALL);
     let (mut batch, mut received) = (Batch::new(), Vec::new());
     loop {
         let more = socket
@@ -147,6 +153,9 @@ fn serve_port(
             .context("the port takes no more frames")?;
         let next = {
             let mut model = shared.model();
+            if let Some(due) = model.next_event() {
+                stalls.due(due);
+            }
             for Received { frame, .. } in received.drain(..) {
                 model.receive(clock::now(), &frame);
             }

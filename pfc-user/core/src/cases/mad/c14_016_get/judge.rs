@@ -8,6 +8,7 @@ use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
 use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
 use crate::cases::mad::judge::steps::{not_reached, sent};
+use crate::cases::mad::judge::strays::unseen;
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
@@ -33,9 +34,27 @@ fn each(
         }
     }
     if finding.assertions.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
+    }
+    untried(view, purpose, &mut finding);
+    finding
+}
+
+/// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys.
+fn untried(view: &View<'_>, purpose: Purpose, finding: &mut Finding) {
+    if !matches!(purpose, Purpose::OtherKey | Purpose::DutKey) {
+        return;
+    }
+    let askings = view.askings(Purpose::OtherKey);
+    for difference in view.e.plan.differences() {
+        let is_it = |asking: &Asking<'_>| {
+            view.difference(asking.last()) == *difference
+                && view.in_attempt(purpose, asking.last().attempt).is_some()
+        };
+        if !askings.iter().any(is_it) {
+            let what = format!("a wrong key that differs {difference}");
+            finding.undecided(what, "tried", "not tried");
+        }
     }
 }
 
@@ -49,10 +68,10 @@ fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
     }
+    untried(view, purpose, &mut finding);
+    finding
 }
 
 /// Judges that each Set of `purpose` was answered with status 0.
@@ -60,6 +79,12 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     let mut finding = Finding::new();
     let askings = view.askings(purpose);
     for asking in &askings {
+        if purpose == Purpose::KeySet && is_done_unanswered(view, asking) {
+            let found = "none, though a Get shows that it was done: answers may have been lost, \
+                         and the key of a later try was wrong then";
+            finding.undecided(asking.last().name(), "an answer", found);
+            continue;
+        }
         let Some(answer) = answered(view, &mut finding, asking) else {
             continue;
         };
@@ -77,6 +102,16 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     } else {
         finding
     }
+}
+
+/// True if no try of a Set of M_KEY_DUT was answered, and the Get after it shows key and bits.
+fn is_done_unanswered(view: &View<'_>, asking: &Asking<'_>) -> bool {
+    let shown = view.in_attempt(Purpose::KeyShown, asking.last().attempt);
+    let shows_both = |port: PortInfo| {
+        (port.m_key(), port.m_key_protect_bits()) == (view.dut_key(), view.protect_bits())
+    };
+    let is_unanswered = asking.all.iter().all(|asked| asked.answer.is_none());
+    is_unanswered && shown.and_then(|shown| shown.last().port()).is_some_and(shows_both)
 }
 
 /// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
@@ -218,16 +253,17 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     let mut finding = Finding::new();
     let askings = view.askings(Purpose::OtherKey);
     let asked = || askings.iter().flat_map(|asking| &asking.all);
-    // One time is enough: the whole is done again where nothing shows that the request has arrived.
-    let has_arrived = asked().any(|asked| arrival(view, asked).is_some());
-    for asked in asked() {
-        silence(view, asked, has_arrived, &mut finding);
+    for one in asked() {
+        // One time is enough: all is done again where nothing shows that the request has arrived.
+        let same = |other: &&&Asked| view.difference(other) == view.difference(one);
+        let has_arrived = asked().filter(same).any(|other| arrival(view, other).is_some());
+        silence(view, one, has_arrived, &mut finding);
     }
     if finding.assertions.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
     }
+    untried(view, Purpose::OtherKey, &mut finding);
+    finding
 }
 
 /// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
@@ -274,13 +310,17 @@ fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
 /// True if a trap 256 names the key of the Get with the wrong key, and no other request had that
 /// key: in evidence of earlier versions all had the same.
 fn is_named_by_trap(view: &View<'_>, asked: &Asked) -> bool {
-    asked.request.m_key() == MKey(view.e.plan.wrong_key(asked.attempt)) && has_trap(view, asked)
+    let key = asked.request.m_key();
+    let is_same =
+        |other: &&Asked| other.purpose == Purpose::OtherKey && other.request.m_key() == key;
+    view.asked.iter().filter(is_same).count() == 1 && has_trap(view, asked)
 }
 
 /// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
 /// has not arrived in any attempt.
 fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
-    let what = "SubnGetResp(PortInfo) to M_KEY_OTHER";
+    let difference = view.difference(asked);
+    let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
     let waited = asked.waited();
     let expected = format!("none within {}", ms(waited));
     if let Some((at, answer)) = &asked.answer {
@@ -292,14 +332,18 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
         };
         return finding.compare(what, expected, found, verdict);
     }
-    if let Some(stray) = stray_answer(view, asked) {
+    if let Some((stray, verdict)) = stray_answer(view, asked) {
         let tid = stray
             .smp
             .as_ref()
             .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
         let after = ms(stray.at.saturating_sub(asked.sent));
-        let found = format!("one after {after}, {tid}");
-        return finding.expect(what, expected, found, false);
+        let of_another = match verdict {
+            Verdict::Fail => "",
+            _ => " of a request that was not the DUT's",
+        };
+        let found = format!("one after {after}, {tid}{of_another}");
+        return finding.compare(what, expected, found, verdict);
     }
     if u128::from(waited) < view.answer_time().as_nanos() {
         return finding.undecided(
@@ -326,28 +370,46 @@ fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Find
             return finding.undecided(what, expected, found);
         }
     };
-    finding.expect(what, expected, found, true);
+    match unseen(view) {
+        None => finding.expect(what, expected, found, true),
+        Some(unseen) => finding.undecided(what, expected, unseen),
+    }
 }
 
 /// An answer to the Get with the wrong key among the packets that match no request: one with its
-/// TID, however late, or one with a TID of nobody's while it was waited for. An answer with the TID
-/// of another request belongs to that one.
-fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<&'v Stray<'v>> {
+/// TID, however late, or one with a TID of nobody's while it was waited for. One with the TID of
+/// another request to the DUT belongs to that one. One with the TID of a request that the DUT never
+/// got, to the tester's own port or in an earlier case, may be anybody's, and decides nothing.
+fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>, Verdict)> {
     let until = view
         .asked
         .iter()
         .map(|later| later.sent)
         .find(|sent| *sent > asked.sent)
         .unwrap_or(view.e.listened_until);
-    view.strays.iter().find(|stray| {
-        let is_ours = stray.of.is_some_and(|of| view.asked[of].sent == asked.sent);
-        let in_time = (asked.sent..=until.max(asked.deadline)).contains(&stray.at);
+    let verdict = |stray: &Stray<'_>| {
         let is_port = stray
             .smp
             .as_ref()
             .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
-        is_ours || in_time && is_port && stray.of.is_none() && !stray.of_earlier
-    })
+        let may_be = is_port
+            && (asked.sent..=until.max(asked.deadline)).contains(&stray.at)
+            && !stray.is_judged_elsewhere;
+        match stray.of.map(|of| &view.asked[of]) {
+            Some(of) if of.sent == asked.sent => Some(Verdict::Fail),
+            Some(of) if of.purpose == Purpose::TesterPort && of.answer.is_some() => {
+                may_be.then_some(Verdict::Inconclusive)
+            }
+            Some(_) => None,
+            None if stray.of_earlier => may_be.then_some(Verdict::Inconclusive),
+            None => may_be.then_some(Verdict::Fail),
+        }
+    };
+    let answers = view
+        .strays
+        .iter()
+        .filter_map(|stray| Some((stray, verdict(stray)?)));
+    answers.min_by_key(|(_, verdict)| *verdict != Verdict::Fail)
 }
 
 pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
@@ -367,32 +429,60 @@ pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
 }
 
 pub(super) fn one_violation(view: &View<'_>) -> Finding {
-    let count = view.askings(Purpose::DutKey).len();
-    let has_lost = view
-        .asked
-        .iter()
-        .any(|asked| asked.purpose != Purpose::OtherKey && asked.answer.is_none());
-    let mut attempt = 0;
-    each(view, Purpose::DutKey, |finding, asking, port| {
-        attempt += 1;
-        let what = format!("M_KeyViolations, attempt {attempt}");
-        let violations = port.m_key_violations();
-        if let Some(left) = not_cleared(view, asking.last()) {
-            return finding.undecided(what, 1, left);
+    let askings = view.askings(Purpose::OtherKey);
+    if askings.is_empty() {
+        return Finding::inconclusive("not reached");
+    }
+    let mut finding = Finding::new();
+    for difference in view.e.plan.differences() {
+        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == *difference;
+        let attempts: Vec<_> = askings.iter().filter(same).collect();
+        for (index, asking) in attempts.iter().enumerate() {
+            let what = format!(
+                "M_KeyViolations after a key that differs {difference}, attempt {}",
+                index + 1
+            );
+            violations(view, asking.last(), what, (index, attempts.len()), &mut finding);
         }
-        let other = view.in_attempt(Purpose::OtherKey, asking.last().attempt);
-        let has_arrived = other.is_some_and(|other| is_named_by_trap(view, other.last()));
-        match violations {
-            0 if has_arrived => {
-                finding.expect(what, 1, "0, although trap 256 names the key", false)
-            }
-            // The request may have been lost on its way, and it was all done again.
-            0 if attempt < count => finding.compare(what, 1, "0: done again", Verdict::Pass),
-            0 if attempt < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
-            0 if has_lost => finding.undecided(what, 1, "0, where other requests were lost too"),
-            _ => finding.equal(what, 1, violations),
+    }
+    untried(view, Purpose::DutKey, &mut finding);
+    finding
+}
+
+/// Records the violations after the Get `other` with a wrong key: the attempt of that index among
+/// so many with such a key.
+fn violations(
+    view: &View<'_>,
+    other: &Asked,
+    what: String,
+    (index, attempts): (usize, usize),
+    finding: &mut Finding,
+) {
+    let after = view.in_attempt(Purpose::DutKey, other.attempt);
+    let Some(after) = after.as_ref().map(Asking::last) else {
+        return finding.undecided(what, 1, "not read");
+    };
+    let Some(port) = after.port() else {
+        return finding.undecided(what, 1, "not read");
+    };
+    if let Some(left) = not_cleared(view, after) {
+        return finding.undecided(what, 1, left);
+    }
+    let is_answered = other.answer().is_some()
+        || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
+    match port.m_key_violations() {
+        0 if is_named_by_trap(view, other) => {
+            finding.expect(what, 1, "0, although trap 256 names the key", false)
         }
-    })
+        0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
+        // The request may have been lost on its way, and it was all done again.
+        0 if index + 1 < attempts => finding.compare(what, 1, "0: done again", Verdict::Pass),
+        0 if attempts < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
+        0 if view.has_lost() => {
+            finding.undecided(what, 1, "0, where other requests of the case were lost too")
+        }
+        violations => finding.equal(what, 1, violations),
+    }
 }
 
 pub(super) fn reset(view: &View<'_>) -> Finding {

@@ -4,11 +4,12 @@ use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, SwitchInfo};
 use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
-use super::decoded::{Asked, Stray, View};
+use super::decoded::{Asked, Asking, Stray, View};
 use crate::case::Figure;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::plan::Nanos;
+use crate::plan::mad::Difference;
 use crate::quantity::ms;
 
 /// Name and value of a figure.
@@ -90,12 +91,25 @@ fn exchanges(view: &View<'_>) -> Vec<Named> {
     named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
     named.extend(latest(view));
     named.extend(set_data(view).map(|data| ("data of the Sets", data)));
-    let attempts = view.asked.iter().map(|asked| asked.attempt).max();
-    if let Some(attempts @ 2..) = attempts {
-        let why = format!("{attempts}, as the violations stayed 0");
-        named.push(("attempts", why));
-    }
+    named.extend(wrong_keys(view).map(|keys| ("wrong keys", keys)));
     named
+}
+
+/// How the wrong keys differ that were tried, and how often each where that was not once.
+fn wrong_keys(view: &View<'_>) -> Option<String> {
+    let askings = view.askings(Purpose::OtherKey);
+    let differs = |difference: Difference| {
+        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == difference;
+        match askings.iter().filter(same).count() {
+            0 => None,
+            1 => Some(difference.to_string()),
+            count => Some(format!(
+                "{difference} ({count} times, as the violations stayed 0)"
+            )),
+        }
+    };
+    let all: Vec<_> = Difference::ALL.into_iter().filter_map(differs).collect();
+    (!all.is_empty()).then(|| format!("differ {}", all.join(", ")))
 }
 
 /// How late an answer to the last wrong key that must not be answered could have been seen.
