@@ -468,6 +468,13 @@ fn violations(
     if let Some(left) = not_cleared(view, after) {
         return finding.undecided(what, 1, left);
     }
+    // A Set that was sent again after its answer was lost carried a key that was wrong by then.
+    let before = view.in_attempt(Purpose::OwnKey, other.attempt);
+    let before = before.and_then(|own| own.last().port());
+    if let Some(before) = before.filter(|port| port.m_key_violations() != 0) {
+        let left = format!("{} already before it", before.m_key_violations());
+        return finding.undecided(what, 1, left);
+    }
     let is_answered = other.answer().is_some()
         || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
     match port.m_key_violations() {
