@@ -40,7 +40,10 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
                     _ => None,
                 });
                 let all: Vec<_> = all.collect();
-                match all.iter().position(|other| std::ptr::eq(*other, &**recorded)) {
+                match all
+                    .iter()
+                    .position(|other| std::ptr::eq(*other, &**recorded))
+                {
                     Some(index) => case.judge_among(&all, index),
                     None => case.judge(recorded),
                 }

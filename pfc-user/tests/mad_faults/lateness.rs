@@ -49,7 +49,10 @@ fn what_is_late_is_not_lost() {
     let mut evidence = good.clone();
     let own = index(&evidence, Purpose::OwnKey);
     delay(&mut evidence, own, MILLISECOND);
-    assert_eq!(verdict(&[evidence], "bits-2", "one-violation"), Verdict::Fail);
+    assert_eq!(
+        verdict(&[evidence], "bits-2", "one-violation"),
+        Verdict::Fail
+    );
     let mut evidence = good;
     evidence.exchanges[own].answer = None;
     assert_eq!(
@@ -66,7 +69,10 @@ fn what_was_asked_before_the_dut_s_times_were_known_is_not_lost() {
     first.answer = None;
     first.request.0[12] ^= 0x80;
     evidence.exchanges.insert(at, first);
-    assert_eq!(verdict(&[evidence], "bits-2", "one-violation"), Verdict::Fail);
+    assert_eq!(
+        verdict(&[evidence], "bits-2", "one-violation"),
+        Verdict::Fail
+    );
 }
 
 #[test]
@@ -214,9 +220,8 @@ fn a_stall_excuses_an_answer_that_it_delayed_and_no_other() {
         Verdict::Inconclusive
     );
     // A wrong key must not be answered, however late.
-    let (mut evidence, _) =
-        Bench::new(switch(), &["answers-wrong-key-late=250".parse().unwrap()])
-            .repetition(KEYS, 2, None, None);
+    let (mut evidence, _) = Bench::new(switch(), &["answers-wrong-key-late=250".parse().unwrap()])
+        .repetition(KEYS, 2, None, None);
     let to = evidence.listened_until;
     evidence.stalls = vec![Stall { from: 0, to }];
     assert_eq!(verdict(&[evidence], "bits-2", "no-answer"), Verdict::Fail);

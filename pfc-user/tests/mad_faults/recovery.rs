@@ -319,7 +319,9 @@ struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
     fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
-        self.0.borrow_mut().push(format!("remember {}", noted.found));
+        self.0
+            .borrow_mut()
+            .push(format!("remember {}", noted.found));
         Ok(noted.found)
     }
     fn pending(&self) -> Option<Noted> {

@@ -60,15 +60,24 @@ fn a_dut_that_comes_back_is_unlocked_before_the_next_repetition() {
     assert_eq!(locked.guid, Some(2));
     // Still away: nothing is forgotten.
     let (_, events) = bench.repetition(KEYS, 3, None, None);
-    assert!(notes(&events)[0].starts_with("NOT put back yet"), "{events:?}");
+    assert!(
+        notes(&events)[0].starts_with("NOT put back yet"),
+        "{events:?}"
+    );
     assert_eq!(bench.journal.noted, Some(locked));
     is_away.store(false, Ordering::Relaxed);
     let (second, events) = bench.repetition(KEYS, 3, None, None);
-    assert!(notes(&events)[0].starts_with("the DUT is there again"), "{events:?}");
+    assert!(
+        notes(&events)[0].starts_with("the DUT is there again"),
+        "{events:?}"
+    );
     assert_eq!(second.original, first.original);
     let outcomes = outcomes(KEYS, &[second]);
     let good = [Verdict::Pass, Verdict::NotApplicable];
-    for outcome in outcomes.iter().filter(|outcome| outcome.check != "single-answer") {
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| outcome.check != "single-answer")
+    {
         assert!(good.contains(&outcome.verdict), "{outcome:?}");
     }
     assert_eq!(bench.journal.noted, None);
@@ -80,7 +89,10 @@ fn a_dut_that_comes_back_is_unlocked_at_the_end_of_the_run() {
     bench.repetition(KEYS, 2, None, None);
     is_away.store(false, Ordering::Relaxed);
     let events = bench.put_back();
-    assert!(notes(&events)[0].contains("0x000000000000abcd"), "{events:?}");
+    assert!(
+        notes(&events)[0].contains("0x000000000000abcd"),
+        "{events:?}"
+    );
     assert_eq!(bench.journal.noted, None);
     assert!(bench.put_back().is_empty(), "there is nothing more to do");
     let (evidence, _) = bench.repetition(KEYS, 0, None, None);
@@ -142,9 +154,8 @@ fn a_second_wish_to_stop_leaves_the_rest_to_the_journal() {
         );
         let is_back = bench.journal.noted.is_none();
         assert_eq!(is_back, !second, "{events:?}");
-        let restored = |exchange: &validator::evidence::mad::Exchange| {
-            exchange.purpose == Purpose::Restored
-        };
+        let restored =
+            |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
         assert_eq!(evidence.exchanges.iter().any(restored), !second);
     }
 }

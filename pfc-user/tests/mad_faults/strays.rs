@@ -6,7 +6,7 @@ use ib_mad::smp::{Route, Smp};
 use validator::case::Verdict;
 use validator::evidence::mad::{MOST_STRAYS, MadEvidence, Packet, Purpose, Stray};
 
-use super::bench::{Bench, KEYS, M_KEY_DUT, outcomes, switch};
+use super::bench::{Bench, KEYS, M_KEY_DUT, known, outcomes, switch};
 
 fn verdict(repetitions: &[MadEvidence], name: &str, check: &str) -> Verdict {
     let outcomes = outcomes(KEYS, repetitions);
@@ -24,7 +24,9 @@ fn quiet() -> NodeConfig {
 }
 
 fn good(bits: usize) -> MadEvidence {
-    Bench::new(quiet(), &[]).repetition(KEYS, bits, None, None).0
+    Bench::new(quiet(), &[])
+        .repetition(KEYS, bits, None, None)
+        .0
 }
 
 fn request(evidence: &MadEvidence, purpose: Purpose) -> (u64, Smp) {
@@ -53,9 +55,8 @@ fn answered_by(evidence: &MadEvidence, tid: Tid, of_earlier: bool) -> MadEvidenc
 fn an_answer_to_the_wrong_key_with_a_tid_that_the_dut_never_got_does_not_pass() {
     let evidence = good(2);
     let checks = ["no-answer", "single-answer"];
-    let verdicts = |repetitions: &[MadEvidence], name| {
-        checks.map(|check| verdict(repetitions, name, check))
-    };
+    let verdicts =
+        |repetitions: &[MadEvidence], name| checks.map(|check| verdict(repetitions, name, check));
     assert_eq!(verdicts(&[evidence.clone()], "bits-2"), [Verdict::Pass; 2]);
     let (_, tester) = request(&evidence, Purpose::TesterPort);
     let by_tester = answered_by(&evidence, tester.tid(), false);
@@ -113,7 +114,11 @@ fn a_key_with_an_octet_0_is_found_too() {
         bench.config.m_key_dut = MKey(0x1100_3344_0066_7788);
         let repetitions = bench.case(KEYS);
         for bits in ["bits-2", "bits-3"] {
-            assert_eq!(verdict(&repetitions, bits, "header"), Verdict::Fail, "{fault}");
+            assert_eq!(
+                verdict(&repetitions, bits, "header"),
+                Verdict::Fail,
+                "{fault}"
+            );
         }
     }
 }
@@ -147,7 +152,11 @@ fn each_octet_of_a_notice_is_looked_at() {
             of_earlier: false,
         }];
         let repetitions = std::slice::from_ref(&evidence);
-        assert_eq!(verdict(repetitions, "bits-2", "header"), Verdict::Fail, "{at}");
+        assert_eq!(
+            verdict(repetitions, "bits-2", "header"),
+            Verdict::Fail,
+            "{at}"
+        );
     }
 }
 
@@ -161,14 +170,18 @@ fn each_octet_of_an_answer_to_the_wrong_key_is_looked_at() {
         let mut evidence = evidence.clone();
         let octets = &mut evidence.exchanges[other].answer.as_mut().unwrap().octets.0;
         octets[at..at + 8].copy_from_slice(&M_KEY_DUT.0.to_be_bytes());
-        assert_eq!(verdict(&[evidence], "bits-1", "header"), Verdict::Fail, "{at}");
+        assert_eq!(
+            verdict(&[evidence], "bits-1", "header"),
+            Verdict::Fail,
+            "{at}"
+        );
     }
 }
 
 #[test]
 fn strays_are_bounded_and_those_left_out_allow_no_pass() {
-    let (evidence, _) = Bench::new(quiet(), &["twice".parse().unwrap()])
-        .repetition(KEYS, 2, None, None);
+    let (evidence, _) =
+        Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(KEYS, 2, None, None);
     assert_eq!(evidence.strays_left_out, Some(0));
     let mut evidence = good(2);
     for left_out in [Some(1), None] {
@@ -190,4 +203,29 @@ fn strays_are_bounded_and_those_left_out_allow_no_pass() {
     let all = evidence.exchanges.len() - 1;
     let left_out = evidence.strays_left_out.unwrap() as usize;
     assert_eq!(MOST_STRAYS + left_out, all);
+}
+
+#[test]
+fn what_is_not_judged_of_portinfo_is_reported() {
+    let figures = |evidence: &MadEvidence| {
+        let figures = known(KEYS).judge(evidence).figures.into_iter();
+        let wanted = ["PortInfo changed otherwise", "modifiers of answers"];
+        let figures = figures.filter(|figure| wanted.contains(&figure.name.as_str()));
+        figures.map(|figure| figure.value).collect::<Vec<_>>()
+    };
+    let mut evidence = good(0);
+    assert_eq!(figures(&evidence), Vec::<String>::new());
+    let is = |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
+    let last = evidence.exchanges.iter().rposition(is).unwrap();
+    let octets = &mut evidence.exchanges[last].answer.as_mut().unwrap().octets.0;
+    // NeighborMTU, and the modifier.
+    octets[64 + 36] ^= 0x10;
+    octets[23] = 9;
+    assert_eq!(
+        figures(&evidence),
+        ["1, the first 9 to Get(PortInfo)", "octets 36"]
+    );
+    for outcome in outcomes(KEYS, &[evidence]) {
+        assert_ne!(outcome.verdict, Verdict::Fail, "{outcome:?}");
+    }
 }

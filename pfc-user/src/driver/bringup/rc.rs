@@ -165,7 +165,10 @@ impl RcPort {
 
     /// Times at which the simulated DUT stood still, since the last call.
     pub fn stalls(&mut self) -> Vec<Stall> {
-        let lines = self.dut.as_mut().and_then(|(dut, _)| dut.printed_lines().ok());
+        let lines = self
+            .dut
+            .as_mut()
+            .and_then(|(dut, _)| dut.printed_lines().ok());
         let lines = lines.unwrap_or_default();
         lines.iter().filter_map(|line| stall::read(line)).collect()
     }

@@ -31,10 +31,7 @@ impl Interrupt {
             .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
             .context("no signalfd")?;
-        Ok(Self {
-            signals,
-            count: 0,
-        })
+        Ok(Self { signals, count: 0 })
     }
 
     /// Returns true if a signal has come.

@@ -190,7 +190,10 @@ impl Child {
             }
         }
         let whole = self.buffer.iter().rposition(|&octet| octet == b'\n');
-        let lines: Vec<u8> = self.buffer.drain(..whole.map_or(0, |end| end + 1)).collect();
+        let lines: Vec<u8> = self
+            .buffer
+            .drain(..whole.map_or(0, |end| end + 1))
+            .collect();
         let lines = String::from_utf8_lossy(&lines);
         Ok(lines.lines().map(str::to_owned).collect())
     }

@@ -62,12 +62,23 @@ struct Shared {
     wake: PipeWriter,
     /// Tells the port's thread to end.
     over: AtomicBool,
+    stalls: Mutex<stall::Teller>,
 }
 
 impl Shared {
     fn model(&self) -> MutexGuard<'_, Model> {
         // A panic elsewhere ends the process anyway.
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of a stall if the model's timer has ended long ago. To be called before the model is
+    /// told the time.
+    fn look(&self, model: &Model) {
+        // A timer that waits for its packet to leave has no end yet.
+        if let Some(due) = model.next_event().filter(|due| *due > 0) {
+            let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+            stalls.due(due);
+        }
     }
 
     fn wake(&self) {
@@ -100,6 +111,7 @@ impl Backend for Handle {
         loop {
             // Computed before the model is read, so that an empty result covers the whole wait.
             let left = wait.saturating_sub(start.elapsed());
+            self.0.look(&model);
             let completions = model.completions(clock::now());
             if !completions.is_empty() || left.is_zero() {
                 return Ok(completions);
@@ -145,7 +157,6 @@ fn serve_port(
     stop: &[PollFd<'_>],
 ) -> Result<Counters> {
     let mut counters = Counters::default();
-    let mut stalls = stall::Teller::new(STALL);
     let (mut batch, mut received) = (Batch::new(), Vec::new());
     loop {
         let more = socket
@@ -153,9 +164,7 @@ fn serve_port(
             .context("the port takes no more frames")?;
         let next = {
             let mut model = shared.model();
-            if let Some(due) = model.next_event() {
-                stalls.due(due);
-            }
+            shared.look(&model);
             for Received { frame, .. } in received.drain(..) {
                 model.receive(clock::now(), &frame);
             }
@@ -291,6 +300,7 @@ fn run(
         completed: Condvar::new(),
         wake,
         over: AtomicBool::new(false),
+        stalls: Mutex::new(stall::Teller::new(STALL)),
     });
     let agent = Agent {
         listener,

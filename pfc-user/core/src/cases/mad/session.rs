@@ -12,9 +12,7 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::evidence::mad::{
-    Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray,
-};
+use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
 use crate::evidence::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};

@@ -36,7 +36,12 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the node at {} of {}", self.route, self.transport.place())
+        write!(
+            f,
+            "the node at {} of {}",
+            self.route,
+            self.transport.place()
+        )
     }
 }
 

@@ -111,7 +111,10 @@ fn is_done_unanswered(view: &View<'_>, asking: &Asking<'_>) -> bool {
         (port.m_key(), port.m_key_protect_bits()) == (view.dut_key(), view.protect_bits())
     };
     let is_unanswered = asking.all.iter().all(|asked| asked.answer.is_none());
-    is_unanswered && shown.and_then(|shown| shown.last().port()).is_some_and(shows_both)
+    is_unanswered
+        && shown
+            .and_then(|shown| shown.last().port())
+            .is_some_and(shows_both)
 }
 
 /// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
@@ -256,7 +259,9 @@ pub(super) fn no_answer(view: &View<'_>) -> Finding {
     for one in asked() {
         // One time is enough: all is done again where nothing shows that the request has arrived.
         let same = |other: &&&Asked| view.difference(other) == view.difference(one);
-        let has_arrived = asked().filter(same).any(|other| arrival(view, other).is_some());
+        let has_arrived = asked()
+            .filter(same)
+            .any(|other| arrival(view, other).is_some());
         silence(view, one, has_arrived, &mut finding);
     }
     if finding.assertions.is_empty() {
@@ -442,7 +447,13 @@ pub(super) fn one_violation(view: &View<'_>) -> Finding {
                 "M_KeyViolations after a key that differs {difference}, attempt {}",
                 index + 1
             );
-            violations(view, asking.last(), what, (index, attempts.len()), &mut finding);
+            violations(
+                view,
+                asking.last(),
+                what,
+                (index, attempts.len()),
+                &mut finding,
+            );
         }
     }
     untried(view, Purpose::DutKey, &mut finding);
@@ -475,8 +486,8 @@ fn violations(
         let left = format!("{} already before it", before.m_key_violations());
         return finding.undecided(what, 1, left);
     }
-    let is_answered = other.answer().is_some()
-        || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
+    let is_answered =
+        other.answer().is_some() || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
     match port.m_key_violations() {
         0 if is_named_by_trap(view, other) => {
             finding.expect(what, 1, "0, although trap 256 names the key", false)

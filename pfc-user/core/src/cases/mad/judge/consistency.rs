@@ -77,7 +77,10 @@ fn is_of_earlier_version(plan: &MadPlan, asked: &Asked) -> bool {
     let key = asked.request.m_key().0;
     let everywhere = (1..=Difference::ALL.len() as u32 * ATTEMPTS)
         .filter(|attempt| plan.trial(*attempt).0 == Difference::Everywhere);
-    key == plan.m_key_other || everywhere.into_iter().any(|other| plan.wrong_key(other) == key)
+    key == plan.m_key_other
+        || everywhere
+            .into_iter()
+            .any(|other| plan.wrong_key(other) == key)
 }
 
 /// A Set of PortInfo carries what its purpose says.

@@ -133,7 +133,13 @@ fn hidden_key(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Findin
     }
     let key = view.dut_key();
     // With few octets that are not 0, other values may look like it.
-    let is_rare = key.0.to_be_bytes().iter().filter(|octet| **octet != 0).count() >= 3;
+    let is_rare = key
+        .0
+        .to_be_bytes()
+        .iter()
+        .filter(|octet| **octet != 0)
+        .count()
+        >= 3;
     let mut shown = |what: String, at: usize| {
         let expected = "M_KEY_DUT nowhere";
         match is_rare {
@@ -151,7 +157,9 @@ fn hidden_key(view: &View<'_>, answered: &[(&Asked, &Smp)], finding: &mut Findin
         }
         // What stood there before the DUT had the key, or is an echo, is not the key.
         let before = |at: usize| {
-            let data = found.as_ref().filter(|_| answer.attribute() == PortInfo::ID);
+            let data = found
+                .as_ref()
+                .filter(|_| answer.attribute() == PortInfo::ID);
             let data = data.and_then(|port| port.data().get(at.checked_sub(DATA)?..)?.get(..KEY));
             data == Some(&answer.octets()[at..at + KEY])
         };

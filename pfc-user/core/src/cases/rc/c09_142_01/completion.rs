@@ -25,9 +25,10 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
         Some(_) => finding.equal(what, "1".into(), found),
-        None if test.packets().last().is_some_and(|last| {
-            view.is_excused(last.time, test.phase.until, LONGEST * t_tr)
-        }) =>
+        None if test
+            .packets()
+            .last()
+            .is_some_and(|last| view.is_excused(last.time, test.phase.until, LONGEST * t_tr)) =>
         {
             finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
         }

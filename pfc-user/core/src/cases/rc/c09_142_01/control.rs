@@ -2,8 +2,8 @@
 
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
-use crate::cases::finding::Finding;
 use super::requests::STOOD_STILL;
+use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
 use crate::cases::rc::stimulate::LONGEST;
 use crate::plan::Nanos;
