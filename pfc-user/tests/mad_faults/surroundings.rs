@@ -148,10 +148,10 @@ fn every_step_is_told_with_what_was_found() {
         let first = [
             "init 1", "init 2", "init 3", "1.1", "1.2", "1.3", "1.4", "2", "3", "4",
         ];
-        let more: &[&str] = if last == "6" {
-            &["5", "6", "end"]
-        } else {
-            &["end"]
+        let more: &[&str] = match (last, subcase) {
+            ("6", _) => &["5", "6", "again", "end"],
+            (_, 1) => &["again", "end"],
+            _ => &["end"],
         };
         assert_eq!(numbers, [&first[..], more].concat());
     }

@@ -1,5 +1,5 @@
-//! Times at which the tester or its simulated DUT stood still: what is late by them is not the DUT's
-//! fault.
+//! Times at which the tester or its simulated DUT stood still: what is late by them is not the
+//! DUT's fault.
 
 use crate::evidence::pfc::Stall;
 use crate::plan::Nanos;

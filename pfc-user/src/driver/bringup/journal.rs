@@ -2,6 +2,7 @@
 //! be put back is written down before anything is changed, so that a later run can do it when this
 //! one is killed.
 
+mod claim;
 mod setting;
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,6 +14,7 @@ use std::{env, fs, io, process};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+pub use self::claim::Claim;
 use self::setting::{Reach, Setting};
 use super::mad::{ClaimEntry, KeyEntry, Target};
 use crate::driver::kernel::link::{self, Feature, LinkError};
@@ -107,19 +109,6 @@ impl KeyNote {
     /// The key is as it was; takes the note away.
     pub fn restored(self) -> Result<(), JournalError> {
         remove(self.path)
-    }
-}
-
-/// The claim on a DUT; given up when dropped.
-#[derive(Debug)]
-pub struct Claim {
-    path: PathBuf,
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // One that stays is of a process that is gone, and stops nobody.
-        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -356,45 +345,6 @@ impl Journal {
             }
         }
         Ok(changes)
-    }
-
-    /// Claims a DUT for this process.
-    ///
-    /// # Errors
-    /// If another process that still runs has claimed it, or has noted its key.
-    pub fn claim(&self, target: Target) -> Result<Claim, JournalError> {
-        self.unclaimed(&target)?;
-        let name = format!("claim-{}", target.file_name());
-        let entry = ClaimEntry {
-            claimed: target.clone(),
-        };
-        let path = write(&self.keys, &name, What::Claim(entry), false)?;
-        let claim = Claim { path };
-        // Another may have looked at the same time: then both see each other now.
-        self.unclaimed(&target)?;
-        Ok(claim)
-    }
-
-    /// An error if another process that still runs has to do with that DUT.
-    fn unclaimed(&self, target: &Target) -> Result<(), JournalError> {
-        for path in self.entries()? {
-            let Ok(entry) = read(&path) else {
-                continue;
-            };
-            let is_its = match &entry.what {
-                What::Claim(claim) => claim.claimed == *target,
-                What::Key(key) => key.target() == *target,
-                What::Setting(_) => false,
-            };
-            if is_its && entry.pid != process::id() && entry.is_live() {
-                return Err(JournalError::Claimed {
-                    pid: entry.pid,
-                    target: Box::new(target.clone()),
-                    path,
-                });
-            }
-        }
-        Ok(())
     }
 
     /// Notes a DUT's key, before it is changed.

@@ -414,8 +414,8 @@ impl<'s, 'l> Session<'s, 'l> {
                  {guid:#018x}; nothing was set on it"
             ))),
             (Some(known), None) => Err(Stop::Failed(anyhow!(
-                "the node at {route} does not answer Get(NodeInfo) any more, and nothing shows that \
-                 it still is the one with NodeGUID {known:#018x}; nothing was set on it"
+                "the node at {route} does not answer Get(NodeInfo) any more, and nothing shows \
+                 that it still is the one with NodeGUID {known:#018x}; nothing was set on it"
             ))),
             _ => {
                 *self.equipment.guid = known.or(guid);
