@@ -23,10 +23,12 @@ fn with_key() -> NodeConfig {
 }
 
 fn notes(events: &[Event]) -> Vec<&str> {
-    let note = |event| match event {
-        &Event::Note(ref text) => Some(text.as_str()),
-        _ => None,
-    };
+    fn note(event: &Event) -> Option<&str> {
+        match event {
+            Event::Note(text) => Some(text),
+            _ => None,
+        }
+    }
     events.iter().filter_map(note).collect()
 }
 
@@ -154,6 +156,10 @@ fn a_second_wish_to_stop_leaves_the_rest_to_the_journal() {
         );
         let is_back = bench.journal.noted.is_none();
         assert_eq!(is_back, !second, "{events:?}");
+        let left = waits
+            .iter()
+            .any(|note| note.starts_with("left to the next run"));
+        assert_eq!(left, second, "{events:?}");
         let restored =
             |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
         assert_eq!(evidence.exchanges.iter().any(restored), !second);

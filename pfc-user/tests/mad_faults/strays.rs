@@ -57,7 +57,10 @@ fn an_answer_to_the_wrong_key_with_a_tid_that_the_dut_never_got_does_not_pass() 
     let checks = ["no-answer", "single-answer"];
     let verdicts =
         |repetitions: &[MadEvidence], name| checks.map(|check| verdict(repetitions, name, check));
-    assert_eq!(verdicts(&[evidence.clone()], "bits-2"), [Verdict::Pass; 2]);
+    assert_eq!(
+        verdicts(std::slice::from_ref(&evidence), "bits-2"),
+        [Verdict::Pass; 2]
+    );
     let (_, tester) = request(&evidence, Purpose::TesterPort);
     let by_tester = answered_by(&evidence, tester.tid(), false);
     assert_eq!(verdicts(&[by_tester], "bits-2"), [Verdict::Inconclusive; 2]);

@@ -108,7 +108,8 @@ pub enum Purpose {
 pub struct Exchange {
     /// Its purpose.
     pub purpose: Purpose,
-    /// The attempt at the whole repetition that it belongs to, from 1.
+    /// The attempt at the whole repetition that it belongs to, from 1: three for each kind of wrong
+    /// key, of which those that are not needed are left out.
     pub attempt: u32,
     /// Time of sending.
     pub sent: Nanos,

@@ -61,7 +61,13 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     session.set_uninterrupted(false);
     let unrestored = match restored {
         Ok(()) => return done,
-        Err(Stop::Interrupted) => return done.and(Err(Stop::Interrupted)),
+        Err(Stop::Interrupted) => {
+            session.note(format!(
+                "left to the next run: the DUT may still have M_Key {}",
+                keys.dut
+            ));
+            return done.and(Err(Stop::Interrupted));
+        }
         Err(Stop::Failed(error) | Stop::NotSent(error)) => {
             error.context(format!("the DUT may still have M_Key {}", keys.dut))
         }
