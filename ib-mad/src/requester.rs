@@ -12,6 +12,8 @@ use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
 const LAST_LOOK: usize = 64;
 /// Requests whose responses are still told apart, so that a long run takes no more and more memory.
 const REMEMBERED: usize = 8192;
+/// Strays that are kept until they are taken. More are counted: a flood takes no more memory.
+const KEPT: usize = 4096;
 
 /// Outcome of a request.
 #[derive(Debug)]
@@ -91,6 +93,7 @@ pub struct Requester<T> {
     /// The last requests, with consecutive TIDs.
     sent: VecDeque<Sent>,
     strays: Vec<Stray>,
+    left_out: u64,
 }
 
 impl<T: Transport> Requester<T> {
@@ -103,6 +106,7 @@ impl<T: Transport> Requester<T> {
             next: first,
             sent: VecDeque::new(),
             strays: Vec::new(),
+            left_out: 0,
         }
     }
 
@@ -163,6 +167,11 @@ impl<T: Transport> Requester<T> {
         std::mem::take(&mut self.strays)
     }
 
+    /// Returns how many strays were not kept since the last call, as there were too many.
+    pub fn take_left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
+    }
+
     /// Waits for the response to `awaited` and returns it with its arrival time.
     fn await_answer(
         &mut self,
@@ -208,7 +217,11 @@ impl<T: Transport> Requester<T> {
                 }
             }
         };
-        self.strays.push(Stray { at, kind, octets });
+        if self.strays.len() < KEPT {
+            self.strays.push(Stray { at, kind, octets });
+        } else {
+            self.left_out += 1;
+        }
         None
     }
 

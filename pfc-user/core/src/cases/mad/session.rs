@@ -378,6 +378,7 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
+        self.strays_left_out += self.equipment.requester.take_left_out();
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
             if self.strays.len() == MOST_STRAYS {
                 self.strays_left_out += 1;
