@@ -263,6 +263,9 @@ pub fn run(
             break;
         }
     }
+    if let Some(mad) = &mut equipment.mad {
+        mad.finish(interrupt, events)?;
+    }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
 }

@@ -55,6 +55,12 @@ const BLOCK: Kind<u16> = Kind {
     read: |text| text.parse().ok().filter(|block| *block < 768),
     write: u16::to_string,
 };
+const BIT: Kind<u32> = Kind {
+    shape: "N",
+    expected: "a bit of 0 to 63",
+    read: |text| text.parse().ok().filter(|bit| *bit < 64),
+    write: u32::to_string,
+};
 const MILLISECONDS: Kind<Duration> = Kind {
     shape: "MILLISECONDS",
     expected: "a number of milliseconds",
@@ -142,6 +148,15 @@ crate::faults! {
             "key-in-header": "carries its M_Key in the header of traps, and of answers to another \
              M_Key at protect bits 1"
                 => "header of answers";
+        KeyInNotice
+            "key-in-notice": "names its own M_Key in the notice of trap 256, and not the wrong one"
+                => "header of answers";
+        ComparesUpperHalf
+            "compares-upper-half": "compares the upper half of an M_Key alone" => "wrong M_Key";
+        ComparesLowerHalf
+            "compares-lower-half": "compares the lower half of an M_Key alone" => "wrong M_Key";
+        IgnoresKeyBit(bit: u32, BIT, "0")
+            "ignores-key-bit": "compares all bits of an M_Key but bit N (0)" => "wrong M_Key";
         ChangesLmc
             "changes-lmc": "changes LMC with each Set(PortInfo)" => "other components";
         IgnoresKeySet
@@ -270,6 +285,10 @@ mod tests {
             (
                 "lft-one-block=768",
                 "lft-one-block takes a block of 0 to 767, found \"768\"",
+            ),
+            (
+                "ignores-key-bit=64",
+                "ignores-key-bit takes a bit of 0 to 63, found \"64\"",
             ),
             (
                 "late=1s",

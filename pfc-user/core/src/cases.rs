@@ -7,6 +7,7 @@ pub mod parameters;
 pub mod pfc;
 pub mod rc;
 mod registry;
+mod stalls;
 mod steps;
 
 pub use registry::{Known, PlannedCase, Task, all, find, nearest};
@@ -30,16 +31,22 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     };
     let case = known.case();
     let mut result = nothing(case.id);
-    for (index, repetition) in evidence.repetitions.iter().enumerate() {
+    for repetition in &evidence.repetitions {
         let judged = match (known, repetition) {
             (Known::Pfc(case), Repetition::Pfc(evidence)) => case.judge(evidence),
             (Known::Mad(case), Repetition::Mad(recorded)) => {
-                let later = evidence.repetitions[index + 1..].iter();
-                let later = later.filter_map(|later| match later {
-                    Repetition::Mad(later) => Some(&**later),
+                let all = evidence.repetitions.iter().filter_map(|other| match other {
+                    Repetition::Mad(other) => Some(&**other),
                     _ => None,
                 });
-                case.judge_before(recorded, &later.collect::<Vec<_>>())
+                let all: Vec<_> = all.collect();
+                match all
+                    .iter()
+                    .position(|other| std::ptr::eq(*other, &**recorded))
+                {
+                    Some(index) => case.judge_among(&all, index),
+                    None => case.judge(recorded),
+                }
             }
             (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
             _ => {

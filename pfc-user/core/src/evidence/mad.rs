@@ -7,6 +7,7 @@ use ib_mad::mad::LENGTH;
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::hex;
@@ -22,12 +23,20 @@ pub struct MadEvidence {
     /// the kernel.
     pub shows_unmatched: bool,
     /// True if the transport leaves all of a TID as it is; else its upper half may be another.
+    /// `None` in evidence of earlier versions, which do not say it.
     #[serde(default)]
-    pub keeps_tids: bool,
+    pub keeps_tids: Option<bool>,
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
     pub strays: Vec<Stray>,
+    /// How many more came after the first [`MOST_STRAYS`]. `None` in evidence of earlier versions,
+    /// which do not say it.
+    #[serde(default)]
+    pub strays_left_out: Option<u64>,
+    /// Times at which the tester or its simulated DUT stood still, in their order.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
     /// The user ended the repetition.
@@ -40,6 +49,9 @@ pub struct MadEvidence {
     #[serde(default)]
     pub error: Option<String>,
 }
+
+/// Packets that answered no request under way are kept up to this number; more are counted.
+pub const MOST_STRAYS: usize = 1000;
 
 impl MadEvidence {
     /// The reason why the repetition ended early, if the tester or its surroundings failed.
@@ -96,7 +108,8 @@ pub enum Purpose {
 pub struct Exchange {
     /// Its purpose.
     pub purpose: Purpose,
-    /// The attempt at the whole repetition that it belongs to, from 1.
+    /// The attempt at the whole repetition that it belongs to, from 1: three for each kind of wrong
+    /// key, of which those that are not needed are left out.
     pub attempt: u32,
     /// Time of sending.
     pub sent: Nanos,

@@ -2,6 +2,7 @@
 //! be put back is written down before anything is changed, so that a later run can do it when this
 //! one is killed.
 
+mod claim;
 mod setting;
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,8 +14,9 @@ use std::{env, fs, io, process};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+pub use self::claim::Claim;
 use self::setting::{Reach, Setting};
-use super::mad::KeyEntry;
+use super::mad::{ClaimEntry, KeyEntry, Target};
 use crate::driver::kernel::link::{self, Feature, LinkError};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
@@ -36,6 +38,20 @@ pub enum JournalError {
     /// The namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// Two testers would change each other's M_Key.
+    #[error(
+        "process {pid} tests {target} now, and one tester at a time can: wait until it has ended \
+         (its entry in the journal is {})",
+        .path.display()
+    )]
+    Claimed {
+        /// The process.
+        pid: u32,
+        /// The DUT.
+        target: Box<Target>,
+        /// Its entry.
+        path: PathBuf,
+    },
 }
 
 /// Something as it was before.
@@ -60,6 +76,7 @@ struct Entry {
 enum What {
     Setting(Setting),
     Key(KeyEntry),
+    Claim(ClaimEntry),
 }
 
 /// Environment variable that names a folder for both kinds of entries.
@@ -92,6 +109,13 @@ impl KeyNote {
     /// The key is as it was; takes the note away.
     pub fn restored(self) -> Result<(), JournalError> {
         remove(self.path)
+    }
+}
+
+impl Entry {
+    /// True if the process that wrote it still runs.
+    fn is_live(&self) -> bool {
+        start_time(self.pid) == Some(self.started) && (self.boot.is_empty() || self.boot == boot())
     }
 }
 
@@ -334,7 +358,6 @@ impl Journal {
     /// the start of a run. Entries of other namespaces without a name stay: they are out of
     /// reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
-        let boot = boot();
         let mut done = Vec::new();
         for path in self.entries()? {
             let entry = match read(&path) {
@@ -356,9 +379,7 @@ impl Journal {
             {
                 continue;
             }
-            if start_time(entry.pid) == Some(entry.started)
-                && (entry.boot.is_empty() || entry.boot == boot)
-            {
+            if entry.is_live() {
                 continue;
             }
             let pid = entry.pid;
@@ -375,6 +396,10 @@ impl Journal {
                     Reach::Gone => {}
                     Reach::Elsewhere => continue,
                 },
+                // It stopped nobody any more.
+                What::Claim(_) => {}
+                // Who tests the DUT now would be disturbed.
+                What::Key(key) if self.unclaimed(&key.target()).is_err() => continue,
                 What::Key(key) => match key.undo() {
                     Ok(()) => done.push(format!(
                         "put back on {key}, as it was before process {pid} was killed"
@@ -398,10 +423,10 @@ impl Journal {
 /// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
 fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
     let pid = process::id();
-    let boot = if matches!(what, What::Key(_)) {
-        boot()
-    } else {
-        String::new()
+    // What is in the machine's own folder of settings does not outlive the boot.
+    let boot = match what {
+        What::Key(_) | What::Claim(_) => boot(),
+        What::Setting(_) => String::new(),
     };
     let entry = Entry {
         pid,

@@ -176,6 +176,28 @@ impl Child {
         }
     }
 
+    /// Lines that it has printed and nobody has read yet. Does not wait.
+    pub fn printed_lines(&mut self) -> Result<Vec<String>, ProcessError> {
+        let is_ready = |this: &Self| {
+            let ready = wait_readable(&[&this.stdout], Some(Instant::now()));
+            Ok::<_, ProcessError>(ready.map_err(|error| this.failed(error))?[0])
+        };
+        while is_ready(self)? {
+            match read_some(&mut self.stdout, &mut self.buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        let whole = self.buffer.iter().rposition(|&octet| octet == b'\n');
+        let lines: Vec<u8> = self
+            .buffer
+            .drain(..whole.map_or(0, |end| end + 1))
+            .collect();
+        let lines = String::from_utf8_lossy(&lines);
+        Ok(lines.lines().map(str::to_owned).collect())
+    }
+
     /// True if it has ended already.
     pub fn has_ended(&self) -> Result<bool, ProcessError> {
         wait_readable(&[&self.pidfd], Some(Instant::now()))
