@@ -193,7 +193,10 @@ mod tests {
     #[test]
     fn staggered_buckets_are_evenly_apart_and_keep_their_rate() {
         let bucket = |index| Bucket::staggered(500, 1000, SECOND, 100, index, 4);
-        assert_eq!([0, 1, 2, 3].map(|index| bucket(index).ready()), [750, 1000, 1250, 1500]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|index| bucket(index).ready()),
+            [750, 1000, 1250, 1500]
+        );
         assert_eq!(bucket(3), Bucket::new(500, 1000, SECOND, 100));
         let mut first = bucket(0);
         for k in 1..1000 {

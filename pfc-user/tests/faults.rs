@@ -118,7 +118,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "single background",
             "multi background",
-            "lossy no-dip",
             "lossy test-traffic",
             "global no-loss",
         ],

@@ -50,8 +50,10 @@ pub struct Live<'l> {
     pub interrupt: &'l mut Interrupt,
     /// Receiver of events.
     pub events: &'l mut dyn FnMut(Event),
-    /// Number of the repetition in this run: tells its frames from earlier ones.
+    /// Number of the attempt at a repetition in this run: tells its frames from earlier ones.
     pub run: u16,
+    /// Number of the attempt at this repetition, from 1.
+    pub attempt: u32,
 }
 
 /// Runs one repetition; the evidence says if it was interrupted.
@@ -230,6 +232,7 @@ fn evidence(
     let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
+        attempt: live.attempt,
         counting: counting(account.configured(), plan),
         received: account.flows()?,
         windows: Windows {

@@ -308,6 +308,8 @@ impl VirtualBench<'_> {
             gaps: Vec::new(),
             gaps_left_out: LeftOut::default(),
             histogram: GapHistogram::default(),
+            stalls: Vec::new(),
+            stalls_left_out: LeftOut::default(),
         });
         report.frames += 1;
         report.max_gap = report.max_gap.max(now - report.last.before);
@@ -412,6 +414,7 @@ impl VirtualBench<'_> {
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
+            attempt: 1,
             limits: limits(),
             ports: Ports {
                 tx: facts("tx"),

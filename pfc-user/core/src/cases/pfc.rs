@@ -63,6 +63,11 @@ impl PfcCase {
         judge::repetition(self, evidence)
     }
 
+    /// Ids of the checks that the repetition left open, and that measuring again may decide.
+    pub(super) fn open(&self, evidence: &PfcEvidence) -> Vec<&'static str> {
+        judge::open(self, evidence)
+    }
+
     /// Ids of the rows that are judged.
     #[cfg(test)]
     pub(super) fn judged(&self) -> Vec<&'static str> {

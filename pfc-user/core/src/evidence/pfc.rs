@@ -19,6 +19,9 @@ use crate::plan::{Limits, RepetitionPlan};
 pub struct PfcEvidence {
     /// The attempted action.
     pub plan: RepetitionPlan,
+    /// Number of the attempt at it, from 1. Absent in evidence of a version that made only one.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
     /// Limits for the judgement.
     pub limits: Limits,
     /// The tester's ports and declared facts.
@@ -58,6 +61,10 @@ pub struct PfcEvidence {
     pub hooks: Vec<HookOutput>,
     /// The repetition was cut short.
     pub interrupted: bool,
+}
+
+fn first_attempt() -> u32 {
+    1
 }
 
 /// Facts about the tester's ports.

@@ -95,11 +95,37 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
             .collect();
         out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
     }
+    attempts(out, result, colour);
     assertions(out, result, colour);
     for group in groups(result) {
         shortfall(out, &group, ids.len(), colour);
     }
     figures(out, result);
+}
+
+/// The attempts at each repetition that was measured more than once: what each left undecided, or
+/// found otherwise than all together.
+fn attempts(out: &mut String, result: &CaseResult, colour: bool) {
+    for attempt in &result.attempts {
+        let lead = format!("  attempt {} at {}: ", attempt.attempt, attempt.repetition);
+        let open = attempt.checks.iter().filter(|check| {
+            matches!(
+                check.verdict,
+                Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+            )
+        });
+        let told: Vec<String> = open
+            .map(|check| {
+                let word = paint(check.verdict.word(), check.verdict, colour);
+                format!("{} {word}, {}", check.check, check.reason)
+            })
+            .collect();
+        if told.is_empty() {
+            paragraph(out, &lead, "nothing was left open");
+        } else {
+            paragraph(out, &lead, &told.join("; "));
+        }
+    }
 }
 
 /// The assertions of the document, one per line.

@@ -242,7 +242,11 @@ const DISTURBED: Precondition<Sample> =
     Precondition::<Sample>::of_tester("quiet", |tiny| unless(tiny.is_noisy, "3 frames lost"));
 
 /// Ids of the checks that measuring again may decide.
-fn open(needs: &'static Needs<Sample>, judge: fn(&Tiny) -> Finding, tiny: &Tiny) -> Vec<&'static str> {
+fn open(
+    needs: &'static Needs<Sample>,
+    judge: fn(&Tiny) -> Finding,
+    tiny: &Tiny,
+) -> Vec<&'static str> {
     let row = Row {
         needs,
         ..Row::<Sample>::new("only", "1", "always", "none", judge)
@@ -275,7 +279,10 @@ fn measuring_again_may_decide_what_the_tester_alone_left_open() {
         finding
     };
     let tiny = Tiny::default();
-    assert_eq!(open(needs![], |_| Finding::inconclusive("cut"), &tiny), [""; 0]);
+    assert_eq!(
+        open(needs![], |_| Finding::inconclusive("cut"), &tiny),
+        [""; 0]
+    );
     assert_eq!(undecided(false).again, Again::MayDecide);
     assert_eq!(undecided(true).again, Again::InVain);
 }
