@@ -71,6 +71,8 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
                 drain_max: 6,
             },
         },
+        attempt: 1,
+        waits: Vec::new(),
         limits: Limits {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
             max_response: 1_000_000,

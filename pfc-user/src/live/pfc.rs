@@ -25,7 +25,7 @@ use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
-    Ports, Windows,
+    Ports, Wait, Windows,
 };
 use crate::nic;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
@@ -153,6 +153,7 @@ struct Driven {
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
+    waits: Vec<Wait>,
 }
 
 /// Prepares the ports, and sends traffic and storm.
@@ -177,6 +178,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         waits: 0,
         storm: None,
         cut_short: None,
+        settled: Vec::new(),
         macs: &mut before.macs,
     };
     let mut done = Stimulus::default();
@@ -199,11 +201,13 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let mut sent = bench.sender.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
+    let waits = bench.settled;
     Ok(Driven {
         epoch,
         interrupted,
         sent,
         done,
+        waits,
     })
 }
 
@@ -222,6 +226,7 @@ fn evidence(
         interrupted,
         sent,
         done,
+        waits,
     } = driven;
     let mut sender = sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
@@ -244,6 +249,7 @@ fn evidence(
         limits: live.testbed.limits.clone(),
         ports: after.ports,
         phases: done.phases,
+        waits,
         sender,
         storm: done.storm,
         probes: done.probes,

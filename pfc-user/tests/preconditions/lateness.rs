@@ -53,6 +53,46 @@ fn a_stall_excuses_what_came_later_by_no_more_than_that() {
 }
 
 #[test]
+fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_nothing_later() {
+    let late = |end: WaitEnd, by: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let flow = flow(e, Role::Test);
+            let drain = e.span(Phase::Drain).unwrap();
+            received(e, flow, Phase::Storm).last = drain.to + by;
+            e.waits.retain(|wait| wait.phase != Phase::Storm);
+            e.waits.push(Wait {
+                phase: Phase::Storm,
+                from: drain.from,
+                to: drain.to,
+                deadline: drain.to + 500 * MS,
+                end,
+            });
+        }
+    };
+    let mut failed = AFTER_DELIVERED.to_vec();
+    failed.push(("delivered", FAIL, "within the wait"));
+    let after = 500 * MS;
+    tampered(
+        "before its deadline",
+        SINGLE,
+        late(WaitEnd::Quiet, after),
+        &[],
+    );
+    tampered(
+        "after its deadline",
+        SINGLE,
+        late(WaitEnd::Quiet, after + 1),
+        &failed,
+    );
+    tampered(
+        "by the deadline",
+        SINGLE,
+        late(WaitEnd::Deadline, 1),
+        &failed,
+    );
+}
+
+#[test]
 fn a_stall_excuses_only_frames_that_were_under_way_in_it_or_in_its_backlog() {
     // Half a second of the probe, and of the baseline: neither held a frame of the storm phase.
     let late = |phase: Phase, stall: Nanos| {

@@ -28,6 +28,9 @@ pub struct PfcEvidence {
     pub ports: Ports,
     /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
+    /// The waits for the last frames of phases; absent in evidence of a version that kept none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
     /// The sender's own account.
     pub sender: SenderReport,
     /// The ports' way of counting; absent: each frame by itself.
@@ -108,6 +111,33 @@ pub struct PhaseSpan {
     pub from: Nanos,
     /// End of the data.
     pub to: Nanos,
+}
+
+/// The wait for the last frames of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Phase.
+    pub phase: Phase,
+    /// Its begin.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// Its latest end.
+    pub deadline: Nanos,
+    /// What ended it.
+    pub end: WaitEnd,
+}
+
+/// The end of a wait for the last frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitEnd {
+    /// All frames that left had arrived.
+    AllArrived,
+    /// Some had not, but nothing had moved for longer than the longest pause and `max_residence`.
+    Quiet,
+    /// Some had not by the deadline.
+    Deadline,
 }
 
 /// The sender's own account.

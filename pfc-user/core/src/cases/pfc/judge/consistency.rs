@@ -92,6 +92,11 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
             phase.from,
         )?;
     }
+    for wait in &e.waits {
+        let what = format!("the wait for phase {:?}", wait.phase);
+        span(&what, wait.from, wait.to)?;
+        time(&what, wait.deadline)?;
+    }
     time("the width of a window", e.windows.width)
 }
 

@@ -9,7 +9,7 @@ use super::mac::{self, Counted, Witness};
 use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, storm_end};
 use super::stalls::delay;
 use crate::cases::finding::{Again, Finding};
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
@@ -34,8 +34,16 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
         .map_or(0, |received| received.frames)
 }
 
-/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step.
+/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
+/// where silence ended it early, the time until which it might have gone on.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
+    let early = e
+        .waits
+        .iter()
+        .find(|wait| wait.phase == phase && wait.end == WaitEnd::Quiet);
+    if let Some(wait) = early {
+        return wait.deadline;
+    }
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
         return e.span(Phase::Drain).map_or(Nanos::MAX, |drain| drain.to);

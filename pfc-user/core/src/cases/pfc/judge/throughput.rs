@@ -10,7 +10,7 @@ use super::preconditions::{lost_by_tester, withheld};
 use super::stalls::stalled_within;
 use crate::case::Figure;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, Stall, StormReport};
+use crate::evidence::pfc::{PfcEvidence, Stall, StormReport, WaitEnd};
 use crate::plan::{Nanos, StormKind};
 use crate::quantity::ms;
 
@@ -124,6 +124,7 @@ type Named = (String, String);
 pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
     let mut named = traffic_figures(e);
     named.extend(storm_figures(e));
+    named.extend(waits(e));
     named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
     named.extend(pfc_figures(e));
     named.extend(accounting_figures(e));
@@ -174,6 +175,19 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         ));
     }
     named
+}
+
+/// The waits for frames that did not all arrive.
+fn waits(e: &PfcEvidence) -> impl Iterator<Item = Named> {
+    e.waits.iter().filter_map(|wait| {
+        let why = match wait.end {
+            WaitEnd::AllArrived => return None,
+            WaitEnd::Quiet => "ended, for nothing had moved for longer than a frame may take",
+            WaitEnd::Deadline => "ended by its deadline",
+        };
+        let name = format!("wait for the last frames of phase {:?}", wait.phase);
+        Some((name, format!("{why}, after {}", ms(wait.to - wait.from))))
+    })
 }
 
 fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
