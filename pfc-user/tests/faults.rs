@@ -149,6 +149,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-reorder",
             "lossy no-reorder",
             "global no-reorder",
+            // The last frame that it holds back comes late, and the end of the traffic with it.
+            "global throughput",
         ],
     ),
     (

@@ -330,6 +330,28 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
     );
 }
 
+/// At 100 Mbit/s a flow of a fourteenth of the line has 85 frames in 100 ms: one is above 1 %.
+#[test]
+fn frames_under_way_at_an_edge_are_no_dip_however_few_a_window_has() {
+    let late = |frames: u32| {
+        move |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            let window = |time: Nanos| ((time - e.windows.epoch) / e.windows.width) as usize;
+            let (first, last) = (window(data.from), window(data.to));
+            for index in first..=last {
+                e.windows.offered[index] = [8; 8];
+                e.windows.received[index] = [8; 8];
+            }
+            // They arrive in the window after theirs.
+            e.windows.received[first + 20][5] -= frames;
+            e.windows.received[first + 21][5] += frames;
+        }
+    };
+    tampered("a frame at each edge", LOSSY, late(2), &[]);
+    let told = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.987";
+    tampered("one more", LOSSY, late(3), &[("no-dip", FAIL, told)]);
+}
+
 #[test]
 fn throughput_is_what_arrived_and_lateness_of_the_tester_never_makes_it_more() {
     // All arrives, but the last of it late.

@@ -20,12 +20,8 @@ pub(super) fn share_beside(share: f64, limit: f64) -> String {
         text.parse::<f64>()
             .is_ok_and(|told| (told < limit) == (share < limit))
     };
-    let texts = (4..=17).map(|digits| format!("{share:.digits$}"));
-    texts
-        .clone()
-        .find(tells)
-        .or(texts.last())
-        .unwrap_or_default()
+    let mut texts = (4..17).map(|digits| format!("{share:.digits$}"));
+    texts.find(tells).unwrap_or_else(|| share.to_string())
 }
 
 /// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
