@@ -58,6 +58,26 @@ impl Bucket {
         bucket
     }
 
+    /// The same for the flow at `index` of `flows` that begin together: its first frame is due after
+    /// the part of its step that keeps the flows evenly apart, so that flows of one rate do not
+    /// leave in bursts. No frame is due later than with [`Bucket::new`], and none by a step earlier.
+    pub const fn staggered(
+        now: u64,
+        bits: u64,
+        rate: u64,
+        load: u8,
+        index: usize,
+        flows: usize,
+    ) -> Self {
+        let mut bucket = Self::new(now, bits, rate, load);
+        if index + 1 < flows {
+            let part = bucket.step as u128 * (index as u128 + 1);
+            bucket.due = now + part.div_ceil(flows as u128) as u64;
+            bucket.excess = 0;
+        }
+        bucket
+    }
+
     /// The first whole nanosecond at which the frame may leave.
     #[inline(always)]
     pub const fn ready(&self) -> u64 {
@@ -168,6 +188,23 @@ mod tests {
                 bucket.take(bucket.ready(), 1000);
             }
         }
+    }
+
+    #[test]
+    fn staggered_buckets_are_evenly_apart_and_keep_their_rate() {
+        let bucket = |index| Bucket::staggered(500, 1000, SECOND, 100, index, 4);
+        assert_eq!(
+            [0, 1, 2, 3].map(|index| bucket(index).ready()),
+            [750, 1000, 1250, 1500]
+        );
+        assert_eq!(bucket(3), Bucket::new(500, 1000, SECOND, 100));
+        let mut first = bucket(0);
+        for k in 1..1000 {
+            first.take(first.ready(), 1000);
+            assert_eq!(first.ready(), 750 + 1000 * k);
+        }
+        // At the slowest rate a step is long, and its part does not overflow.
+        assert!(Bucket::staggered(0, 12_304, 1, 100, 62, 64).ready() > 12_000 * SECOND);
     }
 
     #[test]

@@ -276,7 +276,7 @@ struct Runner<'r, 'c> {
     equipment: &'r mut Equipment<'c>,
     interrupt: &'r mut Interrupt,
     events: &'r mut dyn FnMut(Event),
-    /// Number of the repetition, in the stamps of its frames.
+    /// Number of the attempt, in the stamps of its frames.
     run: u16,
 }
 
@@ -310,18 +310,41 @@ impl Runner<'_, '_> {
         case
     }
 
-    /// Runs one repetition, and adds it to the case's evidence.
+    /// Runs one repetition, and adds each attempt at it to the case's evidence.
     fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
-        self.run = self.run.wrapping_add(1);
         (self.events)(Event::RepetitionBegins {
             name: task.name().into(),
             seconds: task.shortest(),
         });
+        let attempts = match (&self.config.testbed.pfc, task) {
+            (Some(testbed), Task::Pfc(..)) => testbed.limits.attempts,
+            _ => 1,
+        };
+        for attempt in 1..=attempts {
+            self.attempt(task, attempt, case);
+            if attempt == attempts || case.error.is_some() || self.interrupt.seen() {
+                break;
+            }
+            let Some(reason) = cases::again(case) else {
+                break;
+            };
+            let next = attempt + 1;
+            (self.events)(Event::Note(format!(
+                "  {} is measured again, attempt {next} of at most {attempts}: {reason}",
+                task.name()
+            )));
+        }
+        (self.events)(Event::RepetitionEnds);
+    }
+
+    /// Measures a repetition once.
+    fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) {
+        self.run = self.run.wrapping_add(1);
         let done = repetition(
             self.config,
             self.equipment,
             task,
-            self.run,
+            (self.run, attempt),
             self.interrupt,
             self.events,
         );
@@ -333,11 +356,13 @@ impl Runner<'_, '_> {
                 case.repetitions.push(done);
             }
             Err(error) => {
-                case.omitted.push(left_out(task, "ended by an error"));
+                // What an earlier attempt found is known.
+                if attempt == 1 {
+                    case.omitted.push(left_out(task, "ended by an error"));
+                }
                 case.error = Some(format!("{}: {}", task.name(), in_words(&error)));
             }
         }
-        (self.events)(Event::RepetitionEnds);
     }
 }
 
@@ -355,7 +380,7 @@ fn repetition(
     config: &Config,
     equipment: &mut Equipment<'_>,
     task: &Task,
-    run: u16,
+    (run, attempt): (u16, u32),
     interrupt: &mut Interrupt,
     events: &mut dyn FnMut(Event),
 ) -> Result<evidence::Repetition> {
@@ -368,6 +393,7 @@ fn repetition(
                 interrupt,
                 events,
                 run,
+                attempt,
             };
             Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
         }

@@ -71,6 +71,8 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
                 drain_max: 6,
             },
         },
+        attempt: 1,
+        waits: Vec::new(),
         limits: Limits {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
             max_response: 1_000_000,
@@ -162,6 +164,7 @@ fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
         verdict,
         reason: reason.to_owned(),
         checks,
+        attempts: Vec::new(),
         assertions: Vec::new(),
         steps: Vec::new(),
         figures: figures.to_vec(),
@@ -563,6 +566,8 @@ fn the_json_report_has_the_gaps_of_each_storm() {
             to: 99,
         },
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
+        stalls: Vec::new(),
+        stalls_left_out: LeftOut::default(),
     });
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();

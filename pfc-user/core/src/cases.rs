@@ -1,5 +1,6 @@
 //! The cases, by family; and the verdict on each from its evidence.
 
+mod attempts;
 mod finding;
 mod judge;
 pub mod mad;
@@ -10,6 +11,7 @@ mod registry;
 mod stalls;
 mod steps;
 
+pub use attempts::again;
 pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
@@ -33,7 +35,20 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     let mut result = nothing(case.id);
     for repetition in &evidence.repetitions {
         let judged = match (known, repetition) {
-            (Known::Pfc(case), Repetition::Pfc(evidence)) => case.judge(evidence),
+            (Known::Pfc(case), Repetition::Pfc(recorded)) => {
+                let name = &recorded.plan.name;
+                let is_same = |earlier: &Repetition| {
+                    earlier
+                        .pfc()
+                        .is_some_and(|earlier| earlier.plan.name == *name)
+                };
+                if evidence.repetitions[..index].iter().any(is_same) {
+                    continue;
+                }
+                let (judged, attempts) = attempts::judge(case, &attempts::of(evidence, name));
+                result.attempts.extend(attempts);
+                judged
+            }
             (Known::Mad(case), Repetition::Mad(recorded)) => {
                 let all = evidence.repetitions.iter().filter_map(|other| match other {
                     Repetition::Mad(other) => Some(&**other),
@@ -81,6 +96,7 @@ fn nothing(case: &str) -> CaseResult {
         verdict: Verdict::NotApplicable,
         reason: String::new(),
         checks: Vec::new(),
+        attempts: Vec::new(),
         assertions: Vec::new(),
         steps: Vec::new(),
         figures: Vec::new(),

@@ -251,6 +251,13 @@ pub const TESTBED: &[Table] = &[
                 "The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are \
                  short.",
             ),
+            key(
+                "limits.attempts",
+                "1 to 10",
+                "3",
+                "Times that a repetition is measured at most, as long as a check is inconclusive \
+                 because the tester itself was disturbed.",
+            ),
         ],
     },
     Table {

@@ -147,6 +147,8 @@ pub struct Tolerances {
     pub load: f64,
     /// The sender's largest burst.
     pub max_burst: Nanos,
+    /// Times that a repetition is measured at most, where the tester was disturbed; at least 1.
+    pub attempts: u32,
 }
 
 /// Commands of the user, run by the shell.

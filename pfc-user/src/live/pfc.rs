@@ -25,7 +25,7 @@ use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
-    Ports, Windows,
+    Ports, Wait, Windows,
 };
 use crate::nic;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
@@ -50,8 +50,10 @@ pub struct Live<'l> {
     pub interrupt: &'l mut Interrupt,
     /// Receiver of events.
     pub events: &'l mut dyn FnMut(Event),
-    /// Number of the repetition in this run: tells its frames from earlier ones.
+    /// Number of the attempt at a repetition in this run: tells its frames from earlier ones.
     pub run: u16,
+    /// Number of the attempt at this repetition, from 1.
+    pub attempt: u32,
 }
 
 /// Runs one repetition; the evidence says if it was interrupted.
@@ -151,6 +153,7 @@ struct Driven {
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
+    waits: Vec<Wait>,
 }
 
 /// Prepares the ports, and sends traffic and storm.
@@ -175,6 +178,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         waits: 0,
         storm: None,
         cut_short: None,
+        settled: Vec::new(),
         macs: &mut before.macs,
     };
     let mut done = Stimulus::default();
@@ -197,11 +201,13 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let mut sent = bench.sender.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
+    let waits = bench.settled;
     Ok(Driven {
         epoch,
         interrupted,
         sent,
         done,
+        waits,
     })
 }
 
@@ -220,6 +226,7 @@ fn evidence(
         interrupted,
         sent,
         done,
+        waits,
     } = driven;
     let mut sender = sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
@@ -230,6 +237,7 @@ fn evidence(
     let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
+        attempt: live.attempt,
         counting: counting(account.configured(), plan),
         received: account.flows()?,
         windows: Windows {
@@ -241,6 +249,7 @@ fn evidence(
         limits: live.testbed.limits.clone(),
         ports: after.ports,
         phases: done.phases,
+        waits,
         sender,
         storm: done.storm,
         probes: done.probes,

@@ -12,6 +12,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
+use validator::cases::pfc::settle::{self, Settling};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::kernel::link::mac::Alive;
@@ -164,6 +165,7 @@ fn run_behind(
         rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
+        settled: Vec::new(),
         macs: driver.map(|driver| {
             [
                 mac::Mac::new(driver, "tx", alive),
@@ -203,6 +205,7 @@ struct VirtualBench<'p> {
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
+    settled: Vec<Wait>,
     /// MACs of both ports, if they consume PAUSE/PFC frames.
     macs: Option<[mac::Mac; 2]>,
 }
@@ -308,6 +311,8 @@ impl VirtualBench<'_> {
             gaps: Vec::new(),
             gaps_left_out: LeftOut::default(),
             histogram: GapHistogram::default(),
+            stalls: Vec::new(),
+            stalls_left_out: LeftOut::default(),
         });
         report.frames += 1;
         report.max_gap = report.max_gap.max(now - report.last.before);
@@ -412,6 +417,7 @@ impl VirtualBench<'_> {
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
+            attempt: 1,
             limits: limits(),
             ports: Ports {
                 tx: facts("tx"),
@@ -419,6 +425,7 @@ impl VirtualBench<'_> {
                 watchdog: Some("off".into()),
             },
             phases: done.phases,
+            waits: self.settled,
             sender: SenderReport {
                 method: "virtual".into(),
                 honours_pfc: "virtual".into(),
@@ -497,10 +504,15 @@ impl Bench for VirtualBench<'_> {
             .filter(|sent| sent.phase == phase)
             .map(|sent| sent.frames)
             .sum();
-        while self.rx.received(phase) < sent && self.now < deadline {
+        let quiet = settle::quiet(self.plan, &limits());
+        let mut settling = Settling::new(phase, self.now, deadline, sent, quiet);
+        loop {
+            if let Some(wait) = settling.look(self.now, self.rx.received(phase)) {
+                self.settled.push(wait);
+                return Ok(());
+            }
             self.pass_until((self.now + MS).min(deadline));
         }
-        Ok(())
     }
 
     fn start_storm(&mut self) -> Result<(), Stop> {

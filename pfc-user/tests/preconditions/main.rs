@@ -5,6 +5,7 @@
 //! lane: computing
 
 mod accounting;
+mod attempts;
 #[path = "../bench/mod.rs"]
 mod bench;
 mod lateness;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{LineRate, Priority};
 use validator::case::{CheckResult, Verdict};
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;

@@ -7,6 +7,7 @@ mod lossy;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
+pub mod settle;
 mod single_lossless;
 pub mod stimulate;
 
@@ -61,6 +62,11 @@ impl PfcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+
+    /// Ids of the checks that the repetition left open, and that measuring again may decide.
+    pub(super) fn open(&self, evidence: &PfcEvidence) -> Vec<&'static str> {
+        judge::open(self, evidence)
     }
 
     /// Ids of the rows that are judged.

@@ -150,8 +150,8 @@ impl Pacer {
         })
     }
 
-    /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100)
-    /// of the flows' rates.
+    /// Begins at `now` with no priority paused, at `load` percent (1 to 100) of the flows' rates. The
+    /// flows are [staggered](Bucket::staggered).
     pub fn start(&mut self, now: Nanos, load: u8) {
         self.now = now;
         for lane in &mut self.lanes {
@@ -159,8 +159,10 @@ impl Pacer {
             lane.paused = false;
             lane.behind = 0;
         }
+        let flows = self.flows.len();
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            flow.bucket = Bucket::new(now, flow.paced.bits, flow.paced.rate, load);
+            let Paced { rate, bits, .. } = flow.paced;
+            flow.bucket = Bucket::staggered(now, bits, rate, load, index, flows);
             self.lanes[flow.paced.priority.index()]
                 .due
                 .push(Reverse((flow.bucket.ready(), index)));

@@ -1,6 +1,7 @@
 //! The reader of testbed files, with the mistakes that it refuses.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
@@ -137,6 +138,7 @@ struct LimitsTable {
     min_throughput: Option<f64>,
     load: Option<f64>,
     max_burst: Option<Span>,
+    attempts: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -402,6 +404,7 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
 
 fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, ConfigError> {
     const MAX_BURST: Nanos = 4_000_000;
+    const ATTEMPTS: RangeInclusive<u32> = 1..=10;
     let limits = Tolerances {
         max_response: positive(
             document,
@@ -424,7 +427,15 @@ fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, Config
         )?,
         load: share(document, "limits.load", table.load, 1.0)?,
         max_burst: positive(document, "limits.max_burst", table.max_burst, MAX_BURST)?,
+        attempts: table.attempts.unwrap_or(3),
     };
+    if !ATTEMPTS.contains(&limits.attempts) {
+        let (least, most) = (ATTEMPTS.start(), ATTEMPTS.end());
+        return Err(document.error(
+            "limits.attempts",
+            format!("expected {least} to {most}, found {}", limits.attempts),
+        ));
+    }
     if limits.max_burst > MAX_BURST {
         return Err(document.error(
             "limits.max_burst",

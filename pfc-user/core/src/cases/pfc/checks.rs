@@ -2,10 +2,11 @@
 
 use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
-    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, STORM_CONTINUITY,
+    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
+    RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
 };
 use super::judge::probe::STORM_ARRIVAL;
-use super::judge::{Pfc, delivery, integrity, probe, throughput};
+use super::judge::{Pfc, delivery, dip, integrity, probe, throughput};
 use crate::cases::judge::{Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
@@ -19,7 +20,13 @@ pub(super) const fn table(rows: &'static [Row<Pfc>]) -> Table<Pfc> {
 pub(super) const PAUSED: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, \
         up to max_response and the path's latency after it, make it inconclusive",
-    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, STORM_CONTINUITY],
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_TEST,
+        STORM_CONTINUITY
+    ],
     ..Row::<Pfc>::new(
         "paused",
         "4",
@@ -35,7 +42,7 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_BACKGROUND,
-        RATE,
+        RATE_OF_BACKGROUND,
         STORM_CONTINUITY
     ],
     ..Row::<Pfc>::new(
@@ -54,7 +61,7 @@ pub(super) const ISOLATION: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_ISOLATION,
-        RATE,
+        RATE_OF_ISOLATION,
         STORM_CONTINUITY,
         HONOURED
     ],
@@ -83,7 +90,13 @@ pub(super) const DELIVERED: Row<Pfc> = Row {
 
 pub(super) const RESUME: Row<Pfc> = Row {
     tolerance: "bounded wait of 2 s",
-    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, HONOURED],
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_RESUME,
+        HONOURED
+    ],
     depends_on: &["delivered"],
     ..Row::<Pfc>::new(
         "resume",
@@ -129,7 +142,7 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_TEST,
-        RATE,
+        RATE_OF_TEST,
         STORM_CONTINUITY,
         STORM_ARRIVAL
     ],
@@ -148,8 +161,9 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_BACKGROUND,
-        RATE,
+        RATE_OF_BACKGROUND,
         STORM_CONTINUITY,
+        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(
@@ -164,8 +178,9 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 
 pub(super) const NO_DIP: Row<Pfc> = Row {
     extra: true,
-    tolerance: "0.01 of a window; a stall above 0.5 ms of tester or simulated DUT in it makes it \
-        inconclusive",
+    tolerance: "at each edge of a window one frame of each flow, the largest burst that was \
+        measured and what the path's least latency holds; windows in which tester or simulated \
+        DUT stalled for more than 0.5 ms are left out, and at least 0.8 of each phase is watched",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -177,9 +192,9 @@ pub(super) const NO_DIP: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-dip",
         "4",
-        "no 100 ms window in which less than 0.99 of what was offered in it arrives",
+        "of each priority at least 0.99 of what was offered in any 100 ms arrives in them",
         "dips",
-        throughput::no_dip,
+        dip::no_dip,
     )
 };
 
@@ -190,6 +205,7 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
         BASELINE,
         RATE,
         STORM_CONTINUITY,
+        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(
@@ -209,7 +225,7 @@ pub(super) const THROUGHPUT: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE,
-        RATE,
+        RATE_IN_STORM,
         STORM_CONTINUITY,
         STORM_ARRIVAL
     ],

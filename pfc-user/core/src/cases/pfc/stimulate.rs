@@ -16,7 +16,7 @@ const PROBE_ATTEMPTS: usize = 3;
 const PROBE_QUIET: Nanos = 20_000_000;
 /// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays
 /// and hides the response.
-const PROBE_LOAD: u8 = 50;
+pub(super) const PROBE_LOAD: u8 = 50;
 
 /// Why a repetition ended before its time.
 #[derive(Debug)]

@@ -58,6 +58,8 @@ fn batch(frames: u64) -> u32 {
 pub struct PreparedFlow {
     /// Index in the stamp.
     pub id: u16,
+    /// Its place among all flows.
+    place: usize,
     paced: Paced,
     /// Run and flow of its stamps.
     words: [u16; 2],
@@ -88,9 +90,11 @@ impl Prepared {
         let mut shares = Vec::with_capacity(cpus.len());
         for (worker, &cpu) in cpus.iter().enumerate() {
             let first = flows.len();
-            let dealt = templates.iter().skip(worker).step_by(cpus.len());
-            flows.extend(dealt.map(|(id, paced, template)| {
-                PreparedFlow::new(plan.run, *id, *paced, template, length)
+            let numbered = templates.iter().enumerate();
+            let dealt = numbered.skip(worker).step_by(cpus.len());
+            flows.extend(dealt.map(|(place, (id, paced, template))| PreparedFlow {
+                place,
+                ..PreparedFlow::new(plan.run, *id, *paced, template, length)
             }));
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
             let frames = flows[first..]
@@ -125,8 +129,9 @@ impl Prepared {
 
     /// Writes all that the program goes by. No worker may be running.
     pub fn begin(&mut self, burst: Burst, generator: &Generator) {
+        let flows = self.flows.len();
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            flow.begin(burst, burst.from);
+            flow.begin(burst, flows);
             generator.flows.set(index, &flow.entry);
         }
         generator.lanes.set(
@@ -195,6 +200,7 @@ impl PreparedFlow {
         };
         Self {
             id,
+            place: 0,
             paced,
             words,
             stamp_at,
@@ -202,8 +208,8 @@ impl PreparedFlow {
         }
     }
 
-    /// For the burst. Its sequence number goes on.
-    fn begin(&mut self, burst: Burst, from: Nanos) {
+    /// For the burst, one of so many flows. Its sequence number goes on.
+    fn begin(&mut self, burst: Burst, flows: usize) {
         let phase = burst.phase as u8;
         let at = self.stamp_at + 6;
         let mut word = self.entry.block[at / 8].to_ne_bytes();
@@ -214,7 +220,9 @@ impl PreparedFlow {
             .into_iter()
             .map(u64::from)
             .sum();
-        self.entry.bucket = Bucket::new(from, self.paced.bits, self.paced.rate, burst.load);
+        let Paced { rate, bits, .. } = self.paced;
+        self.entry.bucket =
+            Bucket::staggered(burst.from, bits, rate, burst.load, self.place, flows);
         (self.entry.first, self.entry.last) = (0, 0);
     }
 
