@@ -187,6 +187,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single delivered",
             "multi delivered",
             "multi isolation",
+            "multi resume",
             "lossy background",
             "global no-loss",
         ],
