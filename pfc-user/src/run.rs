@@ -263,6 +263,9 @@ pub fn run(
             break;
         }
     }
+    if let Some(testbed) = &equipment.pfc {
+        live::pfc::carry_over(testbed, &mut evidence.cases);
+    }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
 }

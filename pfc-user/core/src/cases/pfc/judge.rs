@@ -3,10 +3,12 @@
 mod consistency;
 pub(super) mod delivery;
 pub(super) mod integrity;
+pub(super) mod lets_go;
 mod mac;
 pub(super) mod preconditions;
 pub(super) mod probe;
 pub(super) mod throughput;
+mod withheld;
 
 use super::PfcCase;
 use crate::case::Judged;
