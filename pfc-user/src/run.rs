@@ -266,6 +266,9 @@ pub fn run(
     if let Some(mad) = &mut equipment.mad {
         mad.finish(interrupt, events)?;
     }
+    if let Some(testbed) = &equipment.pfc {
+        live::pfc::carry_over(testbed, &mut evidence.cases);
+    }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
 }

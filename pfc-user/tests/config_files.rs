@@ -13,6 +13,7 @@ use validator::config::{
     self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, PfcParameters, PfcTestbed,
     PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, XdpMode,
 };
+use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
 const CASES: [&str; 7] = [
@@ -205,7 +206,8 @@ fn the_simulated_testbed_has_the_defaults() {
         testbed.dut,
         Dut::Sim {
             faults: vec![],
-            args: vec![]
+            args: vec![],
+            scheduler: Scheduler::RoundRobin,
         }
     );
     assert_eq!(
@@ -399,7 +401,8 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
         testbed.dut,
         Dut::Sim {
             faults: vec!["leaks=100".parse().unwrap()],
-            args: vec![]
+            args: vec![],
+            scheduler: Scheduler::RoundRobin,
         }
     );
     assert_eq!(
@@ -479,7 +482,7 @@ fn the_testbeds_of_the_mad_cases_are_read() {
         sim.transport,
         MadTransport::Sim {
             faults: vec![],
-            args: vec![]
+            args: vec![],
         }
     );
     assert_eq!(

@@ -33,7 +33,7 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     };
     let case = known.case();
     let mut result = nothing(case.id);
-    for repetition in &evidence.repetitions {
+    for (index, repetition) in evidence.repetitions.iter().enumerate() {
         let judged = match (known, repetition) {
             (Known::Pfc(case), Repetition::Pfc(recorded)) => {
                 let name = &recorded.plan.name;

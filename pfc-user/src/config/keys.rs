@@ -82,6 +82,13 @@ pub const TESTBED: &[Table] = &[
                 "Further arguments for its process, such as `\"--xoff\", \"512KiB\"`. Only with \
                  `sim`.",
             ),
+            key(
+                "dut.scheduler",
+                "`strict`, `round-robin`, `drr`",
+                "`round-robin`",
+                "Order in which the simulated switch serves its priorities: the highest first, \
+                 frame by frame, or octet by octet (deficit round robin). Only with `sim`.",
+            ),
         ],
     },
     Table {
@@ -263,12 +270,29 @@ pub const TESTBED: &[Table] = &[
     Table {
         name: "facts",
         about: "Facts that cannot be read from here.",
-        keys: &[key(
-            "facts.watchdog",
-            "`off`, `on`",
-            "`off` with `sim` and `bridge`, else not known",
-            "The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as off.",
-        )],
+        keys: &[
+            key(
+                "facts.watchdog",
+                "`off`, `on`",
+                "`off` with `sim` and `bridge`, else not known",
+                "The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as \
+                 off.",
+            ),
+            key(
+                "facts.direct",
+                "`true`, `false`",
+                "`false`",
+                "The other end of a port that is a veth is the DUT's own, with no bridge between: \
+                 PAUSE and PFC frames of the DUT then reach the program. Only with `external`.",
+            ),
+            key(
+                "facts.pfc_visible",
+                "`true`, `false`",
+                "`false`",
+                "PAUSE and PFC frames of the DUT reach the program on the tx port, whatever the \
+                 kind of port. Only with `external`.",
+            ),
+        ],
     },
     Table {
         name: "hooks",

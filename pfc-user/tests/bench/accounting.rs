@@ -109,6 +109,11 @@ impl Accounting {
         self.arrivals.clone()
     }
 
+    /// The arrivals so far.
+    pub fn logged(&self) -> &[Arrival] {
+        &self.arrivals
+    }
+
     pub fn port(&self) -> PortReceived {
         self.port.clone()
     }

@@ -17,7 +17,7 @@ use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
-use validator::dut::switch::config::{Priorities, SwitchConfig};
+use validator::dut::switch::config::{Priorities, Scheduler, SwitchConfig};
 use validator::dut::switch::model::Switch;
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
@@ -106,7 +106,12 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(trust, plan, faults, None)
+    run_behind(trust, Scheduler::default(), plan, faults, None)
+}
+
+/// Runs it against a switch that serves its priorities in that order.
+pub fn run_scheduled(scheduler: Scheduler, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(Trust::Dscp, scheduler, plan, faults, None)
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -116,16 +121,18 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    run_behind(Trust::Dscp, plan, faults, Some((driver, alive)))
+    let macs = Some((driver, alive));
+    run_behind(Trust::Dscp, Scheduler::default(), plan, faults, macs)
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
-    let _ = (plan, plan_at, run, run_trusting, run_blind);
+    let _ = (plan, plan_at, run, run_trusting, run_scheduled, run_blind);
 };
 
 fn run_behind(
     trust: Trust,
+    scheduler: Scheduler,
     plan: &RepetitionPlan,
     faults: &[Fault],
     macs: Option<(mac::Driver, &mut Alive)>,
@@ -139,6 +146,7 @@ fn run_behind(
         .for_each(|priority| lossless.insert(*priority));
     let mut config = SwitchConfig::new(limits().line_rate, lossless);
     config.trust = trust;
+    config.scheduler = scheduler;
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: STORM_MAC,
@@ -174,14 +182,8 @@ fn run_behind(
         }),
     };
     let mut done = Stimulus::default();
-    stimulate::run(
-        &mut bench,
-        plan,
-        limits().pause_time(plan.storm.quanta),
-        limits().max_response,
-        &mut done,
-    )
-    .unwrap_or_else(|stop| panic!("{stop:?}"));
+    stimulate::run(&mut bench, plan, &limits(), &mut done)
+        .unwrap_or_else(|stop| panic!("{stop:?}"));
     bench.evidence(done, alive)
 }
 
@@ -542,6 +544,10 @@ impl Bench for VirtualBench<'_> {
             before: self.now,
             after: self.now,
         })
+    }
+
+    fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
+        Ok(self.rx.logged())
     }
 
     fn announce(&mut self, phase: &'static str) {

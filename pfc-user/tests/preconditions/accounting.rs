@@ -33,6 +33,7 @@ fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
     let rest = [
         "paused",
         "delivered",
+        "lets-go",
         "resume",
         "response",
         "xon",
@@ -136,6 +137,7 @@ fn a_flow_that_never_arrived_proves_nothing_by_its_silence() {
     let mut expected = all(
         &[
             "paused",
+            "lets-go",
             "no-duplicate",
             "no-reorder",
             "no-corruption",
@@ -262,6 +264,7 @@ fn a_flow_of_which_nothing_left_in_the_storm_is_not_judged_by_it() {
         "rate: no storm-phase frame of flow 0 (DSCP 3) left",
     );
     expected.push(("delivered", INCONCLUSIVE, "none left the tester"));
+    expected.push(("lets-go", INCONCLUSIVE, "none left the tester"));
     tampered("no storm-phase frame", SINGLE, none, &expected);
     // More than was sent is no DUT's doing.
     let more = |e: &mut PfcEvidence| {
@@ -489,7 +492,24 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         "a lossless priority withheld",
         LOSSY,
         |e| withhold(e, 3, 100 * MS),
-        &[],
+        &[(
+            "background",
+            FAIL,
+            "what the DUT's XOFF withheld included: expected >= 0.99, found 0.75",
+        )],
+    );
+    tampered(
+        "a lossless priority withheld while the simulated DUT stalls",
+        LOSSY,
+        |e| {
+            withhold(e, 3, 10 * MS);
+            let from = e.span(Phase::Storm).unwrap().from;
+            dut(e).stalls.push(Stall {
+                from,
+                to: from + 5 * MS,
+            });
+        },
+        &[("background", INCONCLUSIVE, "stalled for 5.000 ms")],
     );
     // The lossless background rests on its own flow alone.
     let lossy = all(
@@ -553,7 +573,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         "withheld and not listed",
         LOSSY,
         |e| unlisted(e, 100 * MS, 0),
-        &[],
+        &[("background", FAIL, "found 0.75")],
     );
     tampered(
         "withheld and not listed, at full load",

@@ -71,6 +71,33 @@ fn entries(setting: &str) -> Vec<PathBuf> {
 }
 
 #[test]
+fn root_a_veth_shows_pfc_of_the_device_where_the_testbed_says_that_it_is_direct() {
+    let test = "root_a_veth_shows_pfc_of_the_device_where_the_testbed_says_that_it_is_direct";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    external.start_dut(&mut lab, "--lossless 3");
+    let direct = external.testbed("[3]", "");
+    for (text, code, expected) in [
+        (direct, 0, vec![]),
+        (
+            external.undeclared("[3]"),
+            3,
+            vec!["tx pause frames in unknown"],
+        ),
+    ] {
+        let testbed = lab.file("testbed.toml", &text);
+        let checked = lab.run(&format!("check --testbed {testbed} --format json"));
+        let found = shortfalls(&json(&checked));
+        assert_eq!(
+            (checked.code, found),
+            (Some(code), expected.iter().map(|s| s.to_string()).collect())
+        );
+    }
+}
+
+#[test]
 fn root_check_finds_what_the_ports_are() {
     let Some(mut lab) = Lab::new("root_check_finds_what_the_ports_are") else {
         return;

@@ -7,6 +7,7 @@ mod lossy;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
+mod probing;
 pub mod settle;
 mod single_lossless;
 pub mod stimulate;

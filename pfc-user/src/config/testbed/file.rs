@@ -15,6 +15,7 @@ use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::constraints::{faults, positive, priority_set};
 use crate::config::document::Document;
+use crate::dut::switch::config::Scheduler;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};
 
@@ -39,6 +40,7 @@ struct DutTable {
     kind: Kind,
     faults: Option<Vec<String>>,
     args: Option<Vec<String>>,
+    scheduler: Option<Scheduler>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -145,6 +147,10 @@ struct LimitsTable {
 #[serde(deny_unknown_fields)]
 struct FactsTable {
     watchdog: Option<Switched>,
+    #[serde(default)]
+    direct: bool,
+    #[serde(default)]
+    pfc_visible: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -216,6 +222,15 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
     let ports = file.ports.unwrap_or_default();
     let qos = file.qos.unwrap_or_default();
     let hooks = file.hooks.unwrap_or_default();
+    let facts = file.facts.unwrap_or_default();
+    for (key, given) in [
+        ("facts.direct", facts.direct),
+        ("facts.pfc_visible", facts.pfc_visible),
+    ] {
+        if made_by_us && given {
+            return Err(document.error(key, "only a DUT of kind \"external\" takes it"));
+        }
+    }
     if made_by_us && ports.line_rate.is_none() {
         return Err(document.error(
             "ports.line_rate",
@@ -243,7 +258,9 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         lossless: lossless(document, qos.lossless, made_by_us)?,
         addresses: addresses(document, &file.addresses.unwrap_or_default())?,
         limits: limits(document, &file.limits.unwrap_or_default())?,
-        watchdog: match file.facts.unwrap_or_default().watchdog {
+        direct: facts.direct,
+        pfc_visible: facts.pfc_visible,
+        watchdog: match facts.watchdog {
             Some(Switched::On) => Some("on".to_owned()),
             Some(Switched::Off) => Some("off".to_owned()),
             None => made_by_us.then(|| "off".to_owned()),
@@ -257,8 +274,12 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
 }
 
 fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, ConfigError> {
-    for (key, given) in [("dut.faults", &dut.faults), ("dut.args", &dut.args)] {
-        if dut.kind != Kind::Sim && given.is_some() {
+    for (key, given) in [
+        ("dut.faults", dut.faults.is_some()),
+        ("dut.args", dut.args.is_some()),
+        ("dut.scheduler", dut.scheduler.is_some()),
+    ] {
+        if dut.kind != Kind::Sim && given {
             return Err(document.error(key, "only a DUT of kind \"sim\" takes it"));
         }
     }
@@ -277,6 +298,7 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
         Kind::Sim => Ok(Dut::Sim {
             faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?,
             args: dut.args.unwrap_or_default(),
+            scheduler: dut.scheduler.unwrap_or_default(),
         }),
         Kind::Bridge => Ok(Dut::Bridge),
         Kind::External => {

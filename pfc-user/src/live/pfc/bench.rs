@@ -10,11 +10,12 @@ use super::{Live, SENDER_END, SETTLE_POLL};
 use crate::case::Event;
 use crate::cases::pfc::settle::{self, Settling};
 use crate::cases::pfc::stimulate::{Bench, Stop};
+use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::choice::Chosen;
 use crate::driver::traffic::{Burst, Source};
-use crate::evidence::pfc::{Departure, StormReport, Wait};
+use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
 use crate::plan::{Nanos, RepetitionPlan};
 
 pub(super) struct LiveBench<'b, 'l> {
@@ -29,6 +30,8 @@ pub(super) struct LiveBench<'b, 'l> {
     pub(super) cut_short: Option<StormReport>,
     /// The waits for the last frames of phases.
     pub(super) settled: Vec<Wait>,
+    /// Records of the rx port so far.
+    pub(super) rings: Rings,
     /// Read as each phase begins.
     pub(super) macs: &'b mut Macs,
 }
@@ -128,6 +131,15 @@ impl Bench for LiveBench<'_, '_> {
             .map_err(|error| Stop::Failed(error.into()))?;
         self.waits += waits;
         Ok(departure)
+    }
+
+    fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
+        let account = &mut self.live.testbed.rx.account;
+        let rings = account
+            .take_rings()
+            .map_err(|error| Stop::Failed(error.into()))?;
+        self.rings.append(rings);
+        Ok(&self.rings.arrivals)
     }
 
     fn announce(&mut self, phase: &'static str) {

@@ -14,7 +14,7 @@ use crate::driver::storm::ControlSender;
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
 use crate::evidence::pfc::Counting;
-use crate::plan::{FlowPlan, Nanos, RepetitionPlan};
+use crate::plan::{FlowPlan, Nanos, ProbePlan, RepetitionPlan};
 
 /// Frames a second above which the programs read the clock once for several frames and verify the
 /// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
@@ -80,6 +80,13 @@ pub(super) fn configure(
     Ok(())
 }
 
+/// True if the probe logs all flows: where it pauses several priorities, the frames of the others
+/// tell for how long the scheduler made one of them wait. At high rates the log has no room.
+fn logs_all(plan: &RepetitionPlan) -> bool {
+    let several = |probe: &ProbePlan| probe.xon && probe.priorities.len() > 1;
+    plan.probe.as_ref().is_some_and(several) && effort(&plan.flows).0 == maps::Clock::Exact
+}
+
 /// Configuration of each flow for the programs, with the phases in which they log its arrivals.
 fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
     let probed = |priority: Priority| {
@@ -93,6 +100,7 @@ fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
         .iter()
         .find(|flow| !probed(flow.priority))
         .map(|flow| flow.id);
+    let log_all = logs_all(plan);
     plan.flows
         .iter()
         .map(|flow| {
@@ -100,7 +108,7 @@ fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
             if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
                 log_phases |= Phase::Storm.bit();
             }
-            if probed(flow.priority) || witness == Some(flow.id) {
+            if log_all || probed(flow.priority) || witness == Some(flow.id) {
                 log_phases |= Phase::Probe.bit();
             }
             let mark = if trust == Trust::Pcp {

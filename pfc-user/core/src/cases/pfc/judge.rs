@@ -5,11 +5,13 @@ pub(super) mod delivery;
 pub(super) mod dip;
 mod excuse;
 pub(super) mod integrity;
+pub(super) mod lets_go;
 mod mac;
 pub(super) mod preconditions;
 pub(super) mod probe;
 mod stalls;
 pub(super) mod throughput;
+mod withheld;
 
 use super::PfcCase;
 use crate::case::Judged;

@@ -8,6 +8,7 @@ use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
 use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, storm_end};
 use super::stalls::delay;
+use super::withheld::expect_offered;
 use crate::cases::finding::{Again, Finding};
 use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, Role};
@@ -16,6 +17,9 @@ use crate::quantity::ms;
 /// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival
 /// too early.
 const LONGEST_TICK: Nanos = 10_000_000;
+
+/// Phases in which the DUT has no reason for an XOFF of what is not stormed. A probe may pause it.
+const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
     e.plan
@@ -248,7 +252,10 @@ fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
 
 /// `background` of cases 1 and 2, and of case 3, where it is the lossless priority.
 pub(in crate::cases::pfc) fn background(e: &PfcEvidence) -> Finding {
-    expect_undisturbed(e, &flows(e, Role::Background))
+    let flows = flows(e, Role::Background);
+    let mut finding = expect_undisturbed(e, &flows);
+    expect_offered(&mut finding, e, &flows, &OFFERED);
+    finding
 }
 
 /// `isolation`.
@@ -257,7 +264,9 @@ pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
     if flows.is_empty() {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
     }
-    expect_undisturbed(e, &flows)
+    let mut finding = expect_undisturbed(e, &flows);
+    expect_offered(&mut finding, e, &flows, &OFFERED);
+    finding
 }
 
 /// `test-traffic` of case 3 and `no-loss` of case 4.
@@ -402,5 +411,6 @@ pub(in crate::cases::pfc) fn resume(e: &PfcEvidence) -> Finding {
         finding.undecided("resume", "traffic after the drain", "none was sent");
     }
     expect_all(&mut finding, e, &test, &[Phase::Resume]);
+    expect_offered(&mut finding, e, &test, &[Phase::Resume]);
     finding
 }

@@ -2,7 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
-use super::super::stimulate::PROBE_LOAD;
+use super::super::probing;
 use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall};
 use crate::plan::Nanos;
 
@@ -27,7 +27,7 @@ pub(super) fn left_out(e: &PfcEvidence) -> impl Iterator<Item = &LeftOut> {
 fn load(e: &PfcEvidence, phase: Phase) -> f64 {
     let rate = e.plan.flows.iter().map(|flow| flow.rate).sum::<u64>() as f64;
     let share = if phase == Phase::Probe {
-        f64::from(PROBE_LOAD) / 100.0
+        f64::from(probing::LOAD) / 100.0
     } else {
         1.0
     };

@@ -202,9 +202,14 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
     ]
 }
 
-/// XOFF and XON of the DUT, by priority.
+/// XOFF and XON of the DUT, by priority, and its PAUSE frames.
 fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
-    Priority::all().filter_map(|priority| {
+    let pause = &e.tx_port.pause;
+    let pause = (pause.xoff + pause.xon > 0).then(|| {
+        let counts = format!("{} with a time, {} with time 0", pause.xoff, pause.xon);
+        ("PAUSE (802.3x) from the DUT".to_owned(), counts)
+    });
+    let by_priority = Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
         (class.xoff + class.xon > 0).then(|| {
             (
@@ -212,7 +217,8 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
                 format!("{} XOFF, {} XON", class.xoff, class.xon),
             )
         })
-    })
+    });
+    by_priority.chain(pause)
 }
 
 /// Sampling of the programs, and the largest latency without a storm.
