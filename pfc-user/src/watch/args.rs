@@ -65,7 +65,8 @@ Exit codes:
     0  counted to the end; with --loss: no loss
     1  --loss: frames were lost
     2  usage error, or nothing could be attached
-    3  --loss: inconclusive; or every interface was removed, or one of the pair before its \
+    3  --loss: inconclusive, or balanced: as many frames came as were sent, and duplicates may \
+       make up for lost ones; or every interface was removed, or one of the pair before its \
        window opened
   130  interrupted; what was measured is reported";
 

@@ -7,6 +7,13 @@
 //! window, and by those sent after it until R was read. The sequence numbers of the validator's
 //! stamp, where frames carry it, give the exact number. Losses on the tester's own side, before
 //! frames left or after they came, are deducted: only the rest was lost between the ports.
+//!
+//! Counts alone do not tell a loss for which duplicates make up: such a window is balanced. It is
+//! without loss only where stamps or [`compared`] frames show that each came.
+
+mod compared;
+
+pub use self::compared::{Compared, compare};
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
@@ -146,6 +153,10 @@ pub struct Window {
     pub own_of_flows: OwnSide,
     /// Test frames of flows beyond those that there was a place for.
     pub flows_lost: u64,
+    /// Frames compared by what no device changes; `None` where the sender's are not to be seen.
+    pub compared: Option<Compared>,
+    /// Test frames with a stamp among `received`.
+    pub stamped: u64,
     /// The receiving interface, or the sending one, is gone, or had no carrier for a time.
     pub disturbed: Option<String>,
 }
@@ -156,6 +167,8 @@ pub struct Window {
 pub enum Verdict {
     /// None, or none beyond the allowance that is stated.
     NoLoss,
+    /// As many came as were sent. Duplicates may make up for lost ones.
+    Balanced,
     /// Cannot be told.
     Inconclusive,
     /// At least one.
@@ -167,6 +180,7 @@ impl Verdict {
     pub const fn word(self) -> &'static str {
         match self {
             Self::NoLoss => "no loss",
+            Self::Balanced => "balanced",
             Self::Inconclusive => "inconclusive",
             Self::Loss => "loss",
         }
@@ -327,7 +341,8 @@ struct Frames {
     received: u64,
 }
 
-/// The judgement of frames of one kind, of which the tester's own side may have lost `own`.
+/// The judgement of frames of one kind, of which the tester's own side may have lost `own`, by
+/// counts alone.
 fn row(subject: Subject, frames: Frames, own: u64) -> Row {
     let Frames {
         before,
@@ -361,13 +376,13 @@ fn row(subject: Subject, frames: Frames, own: u64) -> Row {
         )
     } else if allowance > 0 {
         (
-            Verdict::NoLoss,
+            Verdict::Balanced,
             Some(format!(
                 "beyond the allowance of {allowance} frames in flight"
             )),
         )
     } else {
-        (Verdict::NoLoss, None)
+        (Verdict::Balanced, None)
     };
     Row {
         subject,
@@ -452,15 +467,23 @@ fn unexplained(rows: &[&Row], bound: u64) -> Option<String> {
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut rows = count_rows(rx, window);
+    let mut flows = Vec::new();
     if window.flows_lost == 0 {
         // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to
         // allow for frames in flight.
-        rows.extend(flow_rows(
+        flows = flow_rows(
             &window.flows_received,
             &window.flows_sent,
             window.own_of_flows.bound(),
-        ));
+        );
     }
+    if window.compared == Some(Compared::Same) || told_by_stamps(window, &flows) {
+        let balanced = rows
+            .iter_mut()
+            .filter(|row| row.verdict == Verdict::Balanced);
+        balanced.for_each(|row| row.verdict = Verdict::NoLoss);
+    }
+    rows.extend(flows);
     let (verdict, reason) = match &window.disturbed {
         Some(disturbed) => (Verdict::Inconclusive, Some(disturbed.clone())),
         None => verdict_of(&rows, window),
@@ -474,6 +497,36 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         verdict,
         reason,
     }
+}
+
+/// True if all that came are test frames, none of them twice: then each that was sent and is not
+/// missing by number is one of those that came.
+fn told_by_stamps(window: &Window, flows: &[Row]) -> bool {
+    let received = &window.flows_received;
+    !flows.is_empty()
+        && flows.iter().all(|row| row.verdict == Verdict::NoLoss)
+        && window.stamped >= window.received.iter().sum()
+        && received.iter().all(|flow| flow.duplicate == 0)
+}
+
+/// Reason why frames that are balanced are not said to be without loss.
+fn balanced(window: &Window) -> String {
+    let why = match &window.compared {
+        Some(Compared::Untold(why)) => why,
+        _ => "the sender's were not to be seen",
+    };
+    format!(
+        "as many came as were sent; frames could not be compared ({why}), so that duplicates may \
+         make up for lost ones"
+    )
+}
+
+/// Reason why nothing is said of frames that are balanced and yet others than those sent.
+fn different(frames: u64) -> String {
+    format!(
+        "as many came as were sent, but at least {frames} of them are others: frames were lost and \
+         duplicated, or changed on the way"
+    )
 }
 
 /// The gravest verdict of the rows that say something, and its reason where no row has one.
@@ -506,6 +559,10 @@ fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
                 None => (Verdict::Inconclusive, None),
             }
         }
+        Some(Verdict::Balanced) => match window.compared {
+            Some(Compared::Different(frames)) => (Verdict::Inconclusive, Some(different(frames))),
+            _ => (Verdict::Balanced, Some(balanced(window))),
+        },
         Some(verdict) => (verdict, None),
     }
 }

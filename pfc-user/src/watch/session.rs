@@ -215,7 +215,7 @@ impl Session {
             (End::Interrupted, _) => Exit::Interrupted,
             _ if hurried => Exit::Interrupted,
             (_, Some(Verdict::Loss)) => Exit::Failed,
-            (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
+            (End::Gone, _) | (_, Some(Verdict::Inconclusive | Verdict::Balanced)) => Exit::Undecided,
             (End::Unread, None) if never_opened => Exit::Undecided,
             (End::Duration | End::Unread, _) => Exit::Passed,
         })

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use pfc_ebpf::abi::watch::Sketch;
 use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
@@ -66,6 +67,11 @@ impl Port {
     /// Its counts since it was attached.
     pub fn read(&self) -> Result<Reading> {
         Ok(self.watch.read()?)
+    }
+
+    /// All frames that it has sorted.
+    pub fn sketch(&self) -> Result<Box<Sketch>> {
+        Ok(Box::new(self.watch.sketch()?))
     }
 
     /// Test frames that it has counted.
