@@ -9,11 +9,12 @@
 //! frames left or after they came, are deducted: only the rest was lost between the ports.
 //!
 //! Counts alone do not tell a loss for which duplicates make up: such a window is balanced. It is
-//! without loss only where stamps or [`compared`] frames show that each came.
+//! without loss only where stamps, or frames compared by their octets, show that each came.
 
 mod compared;
 
 pub use self::compared::{Compared, compare};
+use self::compared::{balanced, different, told_by_comparison, told_by_stamps};
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
@@ -477,7 +478,7 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
             window.own_of_flows.bound(),
         );
     }
-    if window.compared == Some(Compared::Same) || told_by_stamps(window, &flows) {
+    if told_by_comparison(window, &rows) || told_by_stamps(window, &flows) {
         let balanced = rows
             .iter_mut()
             .filter(|row| row.verdict == Verdict::Balanced);
@@ -497,36 +498,6 @@ pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
         verdict,
         reason,
     }
-}
-
-/// True if all that came are test frames, none of them twice: then each that was sent and is not
-/// missing by number is one of those that came.
-fn told_by_stamps(window: &Window, flows: &[Row]) -> bool {
-    let received = &window.flows_received;
-    !flows.is_empty()
-        && flows.iter().all(|row| row.verdict == Verdict::NoLoss)
-        && window.stamped >= window.received.iter().sum()
-        && received.iter().all(|flow| flow.duplicate == 0)
-}
-
-/// Reason why frames that are balanced are not said to be without loss.
-fn balanced(window: &Window) -> String {
-    let why = match &window.compared {
-        Some(Compared::Untold(why)) => why,
-        _ => "the sender's were not to be seen",
-    };
-    format!(
-        "as many came as were sent; frames could not be compared ({why}), so that duplicates may \
-         make up for lost ones"
-    )
-}
-
-/// Reason why nothing is said of frames that are balanced and yet others than those sent.
-fn different(frames: u64) -> String {
-    format!(
-        "as many came as were sent, but at least {frames} of them are others: frames were lost and \
-         duplicated, or changed on the way"
-    )
 }
 
 /// The gravest verdict of the rows that say something, and its reason where no row has one.
@@ -560,7 +531,9 @@ fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
             }
         }
         Some(Verdict::Balanced) => match window.compared {
-            Some(Compared::Different(frames)) => (Verdict::Inconclusive, Some(different(frames))),
+            Some(Compared::Different { least, .. }) => {
+                (Verdict::Inconclusive, Some(different(least)))
+            }
             _ => (Verdict::Balanced, Some(balanced(window))),
         },
         Some(verdict) => (verdict, None),

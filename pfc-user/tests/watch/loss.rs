@@ -150,6 +150,19 @@ fn balanced(payload: impl Fn(u32) -> [u8; 100]) -> (Value, Option<i32>) {
     let (objects, code) = with_copies(&lab, copies, |_| {
         let running = lab.watch("--loss t0:t1 --duration 2s");
         let sender = lab.sender(26);
+        // Else the kernel numbers packets in the IP header.
+        let never_fragment = libc::IP_PMTUDISC_DO;
+        // SAFETY: a number, and its length.
+        let set = unsafe {
+            libc::setsockopt(
+                sender.as_raw_fd(),
+                libc::IPPROTO_IP,
+                libc::IP_MTU_DISCOVER,
+                (&raw const never_fragment).cast(),
+                size_of_val(&never_fragment) as u32,
+            )
+        };
+        Errno::result(set).unwrap();
         for number in 0..1000 {
             sender.send_to(&payload(number), (BEYOND, 9)).unwrap();
         }

@@ -3,13 +3,21 @@
 
 use pfc_ebpf::abi::watch::{CLASSES, Sketch};
 
+use super::{Row, Verdict, Window};
+
 /// Comparison of the frames that two ports saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// Each came as often as it was sent.
     Same,
-    /// So many, at least, did not come as often as they were sent.
-    Different(u64),
+    /// So many, at least, did not come as often as they were sent. Where frames are `distinct`,
+    /// hardly more.
+    Different {
+        /// Frames that are missing.
+        least: u64,
+        /// Frames can be told apart.
+        distinct: bool,
+    },
     /// They cannot be told apart, and why.
     Untold(&'static str),
 }
@@ -29,15 +37,17 @@ pub fn compare(sent: &Sketch, received: &Sketch, counted: u64, allowance: u64) -
     let missing: u64 = classes
         .map(|(sent, received)| sent.saturating_sub(received))
         .sum();
+    let distinct = are_distinct(sent);
     if missing > 0 {
-        return Compared::Different(missing);
+        let least = missing;
+        return Compared::Different { least, distinct };
     }
-    if !are_distinct(sent) {
+    if !distinct {
         return Compared::Untold("the frames are alike");
     }
     // A lost frame and a duplicate of one class are not seen where others are in flight.
     if allowance == 0 && sent.digest != received.digest {
-        return Compared::Different(1);
+        return Compared::Different { least: 1, distinct };
     }
     Compared::Same
 }
@@ -46,9 +56,55 @@ pub fn compare(sent: &Sketch, received: &Sketch, counted: u64, allowance: u64) -
 /// share a class. Six standard deviations, and one pair, allow for chance.
 fn are_distinct(sent: &Sketch) -> bool {
     let pairs = |frames: f64| frames * (frames - 1.0) / 2.0;
-    let found: f64 = sent.classes.iter().map(|frames| pairs(*frames as f64)).sum();
+    let found: f64 = sent
+        .classes
+        .iter()
+        .map(|frames| pairs(*frames as f64))
+        .sum();
     let expected = pairs(sent.sorted() as f64) / CLASSES as f64;
     found <= expected + 6.0 * expected.sqrt() + 1.0
+}
+
+/// True if no more frames are missing by comparison than by counts.
+pub(super) fn told_by_comparison(window: &Window, rows: &[Row]) -> bool {
+    match window.compared {
+        Some(Compared::Same) => true,
+        Some(Compared::Different { least, distinct }) => {
+            let lost: u64 = rows.iter().map(|row| row.lost).sum();
+            distinct && least <= lost
+        }
+        _ => false,
+    }
+}
+
+/// True if all that came are test frames, none of them twice: then each that was sent and is not
+/// missing by number is one of those that came.
+pub(super) fn told_by_stamps(window: &Window, flows: &[Row]) -> bool {
+    let received = &window.flows_received;
+    !flows.is_empty()
+        && flows.iter().all(|row| row.verdict == Verdict::NoLoss)
+        && window.stamped >= window.received.iter().sum()
+        && received.iter().all(|flow| flow.duplicate == 0)
+}
+
+/// Reason why frames that are balanced are not said to be without loss.
+pub(super) fn balanced(window: &Window) -> String {
+    let why = match &window.compared {
+        Some(Compared::Untold(why)) => why,
+        _ => "the sender's were not to be seen",
+    };
+    format!(
+        "as many came as were sent; frames could not be compared ({why}), so that duplicates may \
+         make up for lost ones"
+    )
+}
+
+/// Reason why nothing is said of frames that are balanced and yet others than those sent.
+pub(super) fn different(frames: u64) -> String {
+    format!(
+        "as many came as were sent, but at least {frames} of them are others: frames were lost and \
+         duplicated, or changed on the way"
+    )
 }
 
 #[cfg(test)]
@@ -71,15 +127,22 @@ mod tests {
         let sent = sketch(0..1000);
         assert_eq!(compare(&sent, &sketch(0..1000), 1000, 0), Compared::Same);
         let replaced = sketch((40..1000).chain(500..540));
-        let Compared::Different(missing) = compare(&sent, &replaced, 1000, 0) else {
-            panic!("not seen");
-        };
-        assert!((35..=40).contains(&missing), "{missing}");
+        let found = compare(&sent, &replaced, 1000, 0);
+        assert!(
+            matches!(
+                found,
+                Compared::Different {
+                    least: 35..=40,
+                    distinct: true
+                }
+            ),
+            "{found:?}"
+        );
         // The same where others are in flight, which adds frames and takes none away.
         let more = sketch((40..1000).chain(500..540).chain(5000..5010));
         assert!(matches!(
             compare(&sent, &more, 1000, 10),
-            Compared::Different(missing) if missing > 30
+            Compared::Different { least: 31..=40, .. }
         ));
     }
 
@@ -88,7 +151,11 @@ mod tests {
         let sent = sketch(0..10);
         let mut other = sent;
         other.digest = other.digest.wrapping_add(1);
-        assert_eq!(compare(&sent, &other, 10, 0), Compared::Different(1));
+        let one = Compared::Different {
+            least: 1,
+            distinct: true,
+        };
+        assert_eq!(compare(&sent, &other, 10, 0), one);
         assert_eq!(compare(&sent, &other, 10, 1), Compared::Same);
     }
 

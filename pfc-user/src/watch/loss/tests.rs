@@ -77,7 +77,11 @@ fn counts_that_agree_prove_no_loss_by_themselves() {
         "{reason}"
     );
     assert_eq!(report(None, 0).verdict, Verdict::Balanced);
-    let different = report(Some(Compared::Different(38)), 0);
+    let others = Compared::Different {
+        least: 38,
+        distinct: true,
+    };
+    let different = report(Some(others.clone()), 0);
     assert_eq!(different.verdict, Verdict::Inconclusive);
     assert!(
         different
@@ -88,6 +92,16 @@ fn counts_that_agree_prove_no_loss_by_themselves() {
         "{different:?}"
     );
     assert_eq!(report(Some(Compared::Same), 0).verdict, Verdict::NoLoss);
+
+    // Those of another priority are missing, and no more.
+    let mut beside = Window {
+        compared: Some(others),
+        ..window(100)
+    };
+    (beside.sent[5], beside.received[5]) = (100, 62);
+    assert_eq!(judge("a", "b", &beside).rows[0].verdict, Verdict::NoLoss);
+    beside.received[5] = 63;
+    assert_eq!(judge("a", "b", &beside).rows[0].verdict, Verdict::Balanced);
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Prelude {
         })
     }
 
-    /// True if one of the ports is gone, so that no window can open.
+    /// True if one of the ports is gone or has another name, so that no window can open.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
@@ -214,7 +214,7 @@ pub struct LossWindow {
     earlier: Mark,
     begin: Mark,
     received: Received,
-    /// What the sending port had sorted when the window opened.
+    /// Frames that the sending port had sorted when the window opened.
     sent: Box<Sketch>,
     drops: Drops,
 }
@@ -473,7 +473,8 @@ fn sender_of(bypassed: bool, driver: &Driver) -> Sender {
 }
 
 fn in_vain(pair: &Pair, ports: &Ports) -> bool {
-    ports.find(&pair.tx, true).gone() || ports.find(&pair.rx, false).gone()
+    let pair = [ports.find(&pair.tx, true), ports.find(&pair.rx, false)];
+    pair.iter().any(|port| port.gone() || port.renamed())
 }
 
 /// Frames that passed tc egress between two moments and that the driver did not count as sent.
