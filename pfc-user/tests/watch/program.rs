@@ -370,7 +370,11 @@ fn root_frames_are_sorted_by_what_no_device_changes() {
             _ => (true, 54),
         };
         let digest = sketch(driver, frame);
-        assert_eq!(sketch(tcx, frame), digest, "{name}: the same at both places");
+        assert_eq!(
+            sketch(tcx, frame),
+            digest,
+            "{name}: the same at both places"
+        );
         let with = |changes: &[(usize, u8)]| {
             let mut frame = frame.clone();
             changes.iter().for_each(|(at, bits)| frame[*at] ^= bits);
