@@ -106,8 +106,8 @@ pub struct RunArgs {
     pub testbed: PathBuf,
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN, help = plan_help())]
     plan: String,
-    /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
-    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
+    /// Run only these cases of the plan; `validator list` shows the ids.
+    #[arg(long, value_name = "ID", num_args = 1..)]
     case: Vec<String>,
     /// Directory for report.json, junit.xml, evidence.json and captures of decisive frames.
     #[arg(long, value_name = "DIR")]
@@ -169,7 +169,10 @@ impl RunArgs {
         if self.case.is_empty() {
             PlanChoice::Plan(self.plan.clone())
         } else {
-            PlanChoice::Cases(self.case.clone())
+            PlanChoice::Cases {
+                plan: self.plan.clone(),
+                ids: self.case.clone(),
+            }
         }
     }
 }
@@ -222,12 +225,15 @@ mod tests {
     #[test]
     fn cases_and_settings_may_be_repeated() {
         let args = run(
-            "validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o \
+            "validator run --testbed t.toml --plan smoke --case a b --case c --set x=1 --set y=2 --out o \
              --dry-run --format json",
         );
         assert_eq!(
             args.choice(),
-            PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec())
+            PlanChoice::Cases {
+                plan: "smoke".into(),
+                ids: ["a", "b", "c"].map(str::to_owned).to_vec()
+            }
         );
         assert_eq!(
             (args.set, args.out, args.dry_run, args.format),
@@ -244,10 +250,6 @@ mod tests {
     fn misuse_ends_with_exit_code_2() {
         for (line, kind) in [
             ("validator run", ErrorKind::MissingRequiredArgument),
-            (
-                "validator run --testbed t --plan smoke --case a",
-                ErrorKind::ArgumentConflict,
-            ),
             (
                 "validator run --testbed t --speed 3",
                 ErrorKind::UnknownArgument,

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use serde_json::json;
 use validator::case::{CaseResult, Exit};
 use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
+use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::port_check::{self, Depth};
@@ -16,7 +18,23 @@ use validator::report::{self, progress::Progress};
 use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let outcome = match descriptors::ensure() {
+        Ok(()) => perform(command),
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => {
+            eprintln!("validator: {}", error_text::in_words(&error));
+            ExitCode::from(Exit::Usage as u8)
+        }
+    }
+}
+
+/// Does what the command line says.
+fn perform(command: Command) -> Result<Exit> {
+    match command {
         Command::List(args) => list(&args),
         Command::Check(args) => check_ports(&args),
         Command::Run(args) => run_cases(&args),
@@ -36,13 +54,6 @@ fn main() -> ExitCode {
         Command::Agent(args) => {
             agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
         }
-    };
-    match outcome {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) => {
-            eprintln!("validator: {}", error_text::in_words(&error));
-            ExitCode::from(Exit::Usage as u8)
-        }
     }
 }
 
@@ -57,15 +68,7 @@ fn list(args: &ListArgs) -> Result<Exit> {
 
 fn check_ports(args: &CheckArgs) -> Result<Exit> {
     let Some(file) = &args.testbed else {
-        let (done, all) = Journal::open().undo_kept()?;
-        let mut out = output::stdout();
-        for line in &done {
-            writeln!(out, "{line}")?;
-        }
-        if done.is_empty() {
-            writeln!(out, "nothing that `validator check --fix` has set is left")?;
-        }
-        return Ok(if all { Exit::Passed } else { Exit::Failed });
+        return undo(args.format);
     };
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let Config { testbed, .. } = config::load(
@@ -89,6 +92,9 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
             found = port_check::check(&testbed, depth)?;
         }
     }
+    for left in Journal::open().left() {
+        eprintln!("{left}");
+    }
     let (record, mut out) = (testbed.record(), output::stdout());
     match args.format {
         Format::Text => out.write_all(
@@ -99,11 +105,26 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     Ok(report::preflight::exit(&found))
 }
 
+/// Puts back what killed runs and `check --fix` left changed.
+fn undo(format: Format) -> Result<Exit> {
+    let (done, all) = Journal::open().undo()?;
+    let mut out = output::stdout();
+    match format {
+        Format::Text if done.is_empty() => writeln!(
+            out,
+            "nothing that `validator check --fix` or a killed run has changed is left"
+        )?,
+        Format::Text => done.iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        Format::Json => writeln!(out, "{}", json!({ "done": done, "complete": all }))?,
+    }
+    Ok(if all { Exit::Passed } else { Exit::Failed })
+}
+
 fn run_cases(args: &RunArgs) -> Result<Exit> {
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let mut config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
     if args.dry_run {
-        return dry_run(&config);
+        return dry_run(&config, args.format);
     }
     let mut interrupt = Interrupt::install()?;
     let mut progress = Progress::on_stderr();
@@ -135,9 +156,15 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     shown
 }
 
-fn dry_run(config: &Config) -> Result<Exit> {
+fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
     let mut out = output::stdout();
+    if format == Format::Json {
+        let planned = run::plan(config, line_rate)?;
+        let record = config.testbed.record();
+        report::dry_run::json(&mut out, &record, &config.plan.name, line_rate, &planned)?;
+        return Ok(Exit::Passed);
+    }
     write!(
         out,
         "{}",

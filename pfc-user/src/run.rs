@@ -438,5 +438,9 @@ fn host() -> Result<Host> {
         kernel: name.release().to_string_lossy().into_owned(),
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        clock: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_nanos() as u64)
+            .saturating_sub(clock::now()),
     })
 }

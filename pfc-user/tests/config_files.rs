@@ -180,12 +180,18 @@ fn built_in_plans_are_the_files_of_the_same_name() {
 }
 
 #[test]
-fn chosen_cases_come_from_the_default_plan_in_its_order() {
-    let choice = PlanChoice::Cases(vec![
-        CASES[3].to_owned(),
-        CASES[2].to_owned(),
-        CASES[3].to_owned(),
-    ]);
+fn chosen_cases_come_from_their_plan_in_its_order() {
+    let chosen = |plan: &str| PlanChoice::Cases {
+        plan: plan.to_owned(),
+        ids: [CASES[3], CASES[2], CASES[3]].map(str::to_owned).to_vec(),
+    };
+    let smoke = config::load(&file("testbeds/sim.toml"), &chosen("smoke"), &[], &CASES).unwrap();
+    let all = sim("smoke", &[]).plan.cases;
+    assert_eq!(
+        (smoke.plan.name.as_str(), &smoke.plan.cases[..]),
+        ("smoke", &all[2..4])
+    );
+    let choice = chosen("all");
     let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
     assert_eq!(
         config

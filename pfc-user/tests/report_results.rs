@@ -110,6 +110,7 @@ fn evidence() -> Evidence {
             kernel: "6.18.0".to_owned(),
             machine: "x86_64".to_owned(),
             cpus: 2,
+            ..Host::default()
         },
         testbed: Testbed {
             name: "sim".to_owned(),
@@ -703,14 +704,15 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
         ["pfc.x-lossless-3+4-storm-on-3.pcapng"]
     );
     let mut out = Vec::new();
-    report::pcapng::write(&mut out, captures[0].1).unwrap();
+    const BOOT: u64 = 1_800_000_000_000_000_000;
+    report::pcapng::write(&mut out, captures[0].1, BOOT).unwrap();
     let mut reader = PcapNgReader::new(&out[..]).unwrap();
     let mut frames = Vec::new();
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block.unwrap() {
             frames.push((
                 packet.interface_id,
-                packet.timestamp.as_nanos(),
+                packet.timestamp.as_nanos() - u128::from(BOOT),
                 packet.data.len(),
                 packet.original_len,
             ));

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::catalogue::Kind;
+use crate::catalogue::{Kind, MILLISECONDS};
 use crate::mad::AttributeId;
 
 /// Attributes that an agent can be silent about, by name.
@@ -16,7 +16,7 @@ const ATTRIBUTES: [(&str, AttributeId); 4] = [
         AttributeId::LINEAR_FORWARDING_TABLE,
     ),
 ];
-/// What `silent` takes for every attribute.
+/// Value of `silent` for every attribute.
 const EVERYTHING: &str = "everything";
 
 /// Parts of an answer's header that an agent can spoil, by name.
@@ -60,12 +60,6 @@ const BIT: Kind<u32> = Kind {
     expected: "a bit of 0 to 63",
     read: |text| text.parse().ok().filter(|bit| *bit < 64),
     write: u32::to_string,
-};
-const MILLISECONDS: Kind<Duration> = Kind {
-    shape: "MILLISECONDS",
-    expected: "a number of milliseconds",
-    read: |text| text.parse().ok().map(Duration::from_millis),
-    write: |by| by.as_millis().to_string(),
 };
 const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
     shape: "ATTRIBUTE",

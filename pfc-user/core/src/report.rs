@@ -136,7 +136,9 @@ pub fn render(
         error,
     })?;
     for (name, offences) in pcapng::captures(evidence) {
-        atomically(&captures.join(name), |out| pcapng::write(out, offences))?;
+        atomically(&captures.join(name), |out| {
+            pcapng::write(out, offences, evidence.host.clock)
+        })?;
     }
     Ok(())
 }

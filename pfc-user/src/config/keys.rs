@@ -223,19 +223,21 @@ pub const TESTBED: &[Table] = &[
                 TIME,
                 "\"1ms\"",
                 "Longest time from a pause frame to the last data frame, and from an XON to the \
-                 first.",
+                 first. At most 1s.",
             ),
             key(
                 "limits.headroom",
                 "octets",
                 "\"1MiB\"",
-                "Octets of one lossless priority that the DUT can take after its own XOFF.",
+                "Octets of one lossless priority that the DUT can take after its own XOFF. At most \
+                 1GiB.",
             ),
             key(
                 "limits.max_residence",
                 TIME,
                 "\"1s\"",
-                "Longest time that a frame may wait in the DUT without being dropped for it.",
+                "Longest time that a frame may wait in the DUT without being dropped for it. At \
+                 most 1min.",
             ),
             key(
                 "limits.min_throughput",
@@ -247,7 +249,7 @@ pub const TESTBED: &[Table] = &[
                 "limits.load",
                 "share",
                 "1.0",
-                "Share of the line rate that counts as 100 %. 0.9998 leaves room for two clocks \
+                "Share of the line rate that counts as 100 %, at least 0.01. 0.9998 leaves room for two clocks \
                  100 \
                  ppm apart.",
             ),
@@ -311,7 +313,12 @@ pub const TESTBED: &[Table] = &[
                 "",
                 "Prints the DUT's counters, before and after each repetition.",
             ),
-            key("hooks.timeout", TIME, "\"10s\"", "Longest time for either."),
+            key(
+                "hooks.timeout",
+                TIME,
+                "\"10s\"",
+                "Longest time for either. At most 10min. The first MiB of what they print is kept.",
+            ),
         ],
     },
     Table {
@@ -516,7 +523,8 @@ pub const PLAN: &[Table] = &[
     },
     Table {
         name: "durations",
-        about: "Times of the PFC cases. A case may have a table `durations` of its own.",
+        about: "Times of the PFC cases, each 1ms to 60min. A case may have a table `durations` of its \
+                own.",
         keys: DURATIONS,
     },
     Table {
@@ -537,13 +545,14 @@ pub const PLAN: &[Table] = &[
                 "storm.quanta",
                 "number",
                 "65535",
-                "Pause time of each frame, 1 to 65535.",
+                "Pause time of each frame, 1 to 65535. A third of it, the default interval, must be \
+                 at least 5us.",
             ),
             key(
                 "storm.interval",
                 TIME,
                 "a third of the pause time",
-                "Time from one frame to the next; below the pause time.",
+                "Time from one frame to the next; at least 5us, and below the pause time.",
             ),
         ],
     },

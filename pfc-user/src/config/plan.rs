@@ -9,7 +9,7 @@ use super::testbed::Testbed;
 pub use crate::cases::PlannedCase;
 use crate::cases::parameters::{CaseTable, Misfit, PlanTables};
 use crate::cases::pfc::parameters::{self, DurationsTable, StormTable};
-pub use crate::cases::pfc::parameters::{IntervalTooLong, PfcParameters, PlannedRepetition, Storm};
+pub use crate::cases::pfc::parameters::{IntervalError, PfcParameters, PlannedRepetition, Storm};
 use crate::cases::{self, Known};
 
 /// Cases to run, in their order.

@@ -1,4 +1,4 @@
-//! What is repeated, what is restored, and what is left to a later run.
+//! Requests that are repeated, keys that are restored, and those that are left to a later run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ fn with_key() -> NodeConfig {
     }
 }
 
-/// What the DUT has, as a Get with the key shows it.
+/// Protection of the DUT, as a Get with the key shows it.
 fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection {
     let route = Route::Directed("0,1".parse().unwrap());
     let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
@@ -313,7 +313,7 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
     }
 }
 
-/// What the journal was told, between the requests.
+/// Notes to the journal, between the requests.
 #[derive(Clone, Default)]
 struct Told(Rc<RefCell<Vec<String>>>);
 

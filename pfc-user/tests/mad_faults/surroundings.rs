@@ -1,4 +1,4 @@
-//! What allows no verdict, what makes the document not apply, and what is only reported.
+//! Surroundings that allow no verdict, that make the document not apply, or that are only reported.
 
 use ib_mad::attr::{BadMKey, Notice, PortInfo};
 use ib_mad::mad::{AttributeId, Lid, MKey, Method};

@@ -22,5 +22,7 @@ mod rates; // lane: waiting
 mod rc;
 mod reports; // lane: waiting
 mod settle;
+#[path = "../common/snapshot.rs"]
+mod snapshot;
 mod trace;
 mod witness;

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ib_mad::catalogue::Kind;
+use ib_mad::catalogue::{Kind, MILLISECONDS};
 use pfc_ebpf::units::{Nanos, Priority};
 
 /// One event in so many.
@@ -51,12 +51,6 @@ const FRAMES: Kind<OneIn> = Kind {
     expected: "a number of frames above 0",
     read: |text| text.parse().ok(),
     write: OneIn::to_string,
-};
-const MILLISECONDS: Kind<Duration> = Kind {
-    shape: "MILLISECONDS",
-    expected: "a number of milliseconds",
-    read: |text| text.parse().ok().map(Duration::from_millis),
-    write: |delay| delay.as_millis().to_string(),
 };
 const LOSSES: Kind<(Scope, OneIn)> = Kind {
     shape: "WHICH[:N]",

@@ -19,6 +19,8 @@ use crate::dut::switch::config::Scheduler;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};
 
+const SECOND: Nanos = 1_000_000_000;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -268,7 +270,13 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         hooks: Hooks {
             configure: hooks.configure,
             counters: hooks.counters,
-            timeout: positive(document, "hooks.timeout", hooks.timeout, 10_000_000_000)?,
+            timeout: positive(
+                document,
+                "hooks.timeout",
+                hooks.timeout,
+                10 * SECOND,
+                600 * SECOND,
+            )?,
         },
     })
 }
@@ -397,7 +405,7 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         ("addresses.source_ip", source_ip),
         ("addresses.destination_ip", destination_ip),
     ] {
-        if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+        if !is_of_a_host(address) {
             return Err(document.error(
                 key,
                 format!("expected the unicast address of a host, found {address}"),
@@ -424,22 +432,37 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
     })
 }
 
+/// True of a unicast address that may stand in a packet on a wire.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let special = address.is_multicast() || address.is_unspecified() || address.is_loopback();
+    !special
+        && match address {
+            // 0.0.0.0/8 is "this network", 240.0.0.0/4 reserved, with the broadcast address
+            // (RFC 6890).
+            IpAddr::V4(address) => (1..240).contains(&address.octets()[0]),
+            IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
+        }
+}
+
 fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, ConfigError> {
     const MAX_BURST: Nanos = 4_000_000;
     const ATTEMPTS: RangeInclusive<u32> = 1..=10;
+    const LEAST_LOAD: f64 = 0.01;
     let limits = Tolerances {
         max_response: positive(
             document,
             "limits.max_response",
             table.max_response,
             1_000_000,
+            SECOND,
         )?,
-        headroom: table.headroom.unwrap_or(Octets(1 << 20)).0,
+        headroom: headroom(document, table.headroom)?,
         max_residence: positive(
             document,
             "limits.max_residence",
             table.max_residence,
-            1_000_000_000,
+            SECOND,
+            60 * SECOND,
         )?,
         min_throughput: share(
             document,
@@ -448,7 +471,13 @@ fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, Config
             0.99,
         )?,
         load: share(document, "limits.load", table.load, 1.0)?,
-        max_burst: positive(document, "limits.max_burst", table.max_burst, MAX_BURST)?,
+        max_burst: positive(
+            document,
+            "limits.max_burst",
+            table.max_burst,
+            MAX_BURST,
+            MAX_BURST,
+        )?,
         attempts: table.attempts.unwrap_or(3),
     };
     if !ATTEMPTS.contains(&limits.attempts) {
@@ -458,17 +487,25 @@ fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, Config
             format!("expected {least} to {most}, found {}", limits.attempts),
         ));
     }
-    if limits.max_burst > MAX_BURST {
-        return Err(document.error(
-            "limits.max_burst",
-            format!(
-                "expected at most {}, found {}",
-                Span(MAX_BURST),
-                Span(limits.max_burst)
-            ),
-        ));
+    if limits.load < LEAST_LOAD {
+        let problem = format!(
+            "expected at least {LEAST_LOAD}, found {}: with less, nothing is there to be paused",
+            limits.load
+        );
+        return Err(document.error("limits.load", problem));
     }
     Ok(limits)
+}
+
+fn headroom(document: &Document, given: Option<Octets>) -> Result<u64, ConfigError> {
+    // More than any switch has in all.
+    const MOST: Octets = Octets(1 << 30);
+    let given = given.unwrap_or(Octets(1 << 20));
+    if given > MOST {
+        let problem = format!("expected at most {MOST}, found {given}");
+        return Err(document.error("limits.headroom", problem));
+    }
+    Ok(given.0)
 }
 
 fn share(

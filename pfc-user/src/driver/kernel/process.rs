@@ -294,7 +294,7 @@ pub fn run_hook(
         });
     }
     let status = shell.0.wait().map_err(failed)?;
-    let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
+    let [stdout, stderr] = pipes.map(Pipe::into_text);
     Ok(HookOutput {
         hook: hook.to_owned(),
         when: when.to_owned(),
@@ -366,6 +366,7 @@ impl Group {
         [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
             file: Some(File::from(pipe)),
             text: Vec::new(),
+            cut: 0,
         })
     }
 }
@@ -385,8 +386,14 @@ impl Drop for Group {
 struct Pipe {
     /// `None` once its other end is closed.
     file: Option<File>,
+    /// The first octets, at most [`LONGEST_OUTPUT`].
     text: Vec<u8>,
+    /// Octets beyond those.
+    cut: usize,
 }
+
+/// Octets of each output of a hook that become evidence.
+const LONGEST_OUTPUT: usize = 1 << 20;
 
 impl Pipe {
     fn read(&mut self) -> io::Result<()> {
@@ -395,7 +402,18 @@ impl Pipe {
         {
             self.file = None;
         }
+        self.cut += self.text.len().saturating_sub(LONGEST_OUTPUT);
+        self.text.truncate(LONGEST_OUTPUT);
         Ok(())
+    }
+
+    /// The text, with a line that says how much of it was cut.
+    fn into_text(self) -> String {
+        let mut text = String::from_utf8_lossy(&self.text).into_owned();
+        if self.cut > 0 {
+            text += &format!("\n[{} more octets of output were cut]\n", self.cut);
+        }
+        text
     }
 }
 

@@ -4,7 +4,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::PfcCase;
-use super::parameters::{IntervalTooLong, PfcParameters, PlannedRepetition};
+use super::parameters::{IntervalError, PfcParameters, PlannedRepetition};
 use crate::evidence::Omitted;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
@@ -50,7 +50,7 @@ impl PfcCase {
         &self,
         port: &PortContext,
         parameters: &PfcParameters,
-    ) -> Result<(Vec<RepetitionPlan>, Vec<Omitted>), IntervalTooLong> {
+    ) -> Result<(Vec<RepetitionPlan>, Vec<Omitted>), IntervalError> {
         let interval = parameters.storm.interval_at(port.line_rate)?;
         let (mut plans, mut omitted) = (Vec::new(), Vec::new());
         for PlannedRepetition { lossless, storm } in &parameters.repetitions {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fs, process};
 
-use super::{Journal, JournalError, What, read, write};
+use super::{Journal, JournalError, What, boot, read, write};
 use crate::driver::bringup::mad::{ClaimEntry, Target};
 
 /// The claim on a DUT; given up when dropped.
@@ -39,7 +39,9 @@ impl Journal {
 
     /// An error if another process that still runs has to do with that DUT.
     pub(super) fn unclaimed(&self, target: &Target) -> Result<(), JournalError> {
-        for path in self.entries()? {
+        let boot = boot();
+        let (paths, _) = self.entries()?;
+        for path in paths {
             let Ok(entry) = read(&path) else {
                 continue;
             };
@@ -48,7 +50,7 @@ impl Journal {
                 What::Key(key) => key.target() == *target,
                 What::Setting(_) => false,
             };
-            if is_its && entry.pid != process::id() && entry.is_live() {
+            if is_its && entry.pid != process::id() && entry.is_alive(&boot) {
                 return Err(JournalError::Claimed {
                     pid: entry.pid,
                     target: Box::new(target.clone()),

@@ -303,7 +303,7 @@ const WRITTEN_BACK: [Component; 6] = [
     ("GidPrefix", PortInfo::gid_prefix),
 ];
 
-/// What the Sets of the M_Key leave as it was found.
+/// The Sets of the M_Key leave the other components as they were found.
 pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
     let Some(found) = view.port() else {
         return Finding::inconclusive("not reached");

@@ -58,7 +58,7 @@ fn info<A: Attribute>(
         .flatten())
 }
 
-/// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say
+/// True if all are answered. Ends with the first block that is not: hundreds of time-outs would say
 /// no more. Where the DUT `may_refuse` the key, the first is sent once; its answer shows that the
 /// key is good.
 fn blocks(

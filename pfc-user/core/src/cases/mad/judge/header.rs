@@ -31,7 +31,7 @@ pub(in crate::cases::mad) const HEADER: Row<Mad> = Row {
     )
 };
 
-/// What is wrong with one part of an answer: what was expected, and what was found.
+/// Defect of one part of an answer: the expected value, and the one that was found.
 type Wrong = Option<(String, String)>;
 
 /// Name of a part of the header, and what is wrong with it in an answer.
