@@ -241,11 +241,12 @@ fn rate(e: &PfcEvidence) -> Result<(), String> {
             e.sender.errors
         ));
     }
-    if e.sender.max_burst > e.limits.max_burst {
+    let largest = e.limits.largest_burst(&e.plan.flows);
+    if e.sender.max_burst > largest {
         return Err(format!(
             "the sender's largest burst was {}, at most {} is allowed",
             ms(e.sender.max_burst),
-            ms(e.limits.max_burst)
+            ms(largest)
         ));
     }
     for phase in [Phase::Baseline, Phase::Storm, Phase::Resume] {
@@ -318,7 +319,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
             storm.errors
         ));
     }
-    if storm.last.before < data.to {
+    if storm_end(e, storm) < data.to {
         return Err("the storm ended before the traffic".into());
     }
     if storm.first.after + e.limits.max_response > data.from {
