@@ -137,13 +137,14 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 
 fn dry_run(config: &Config) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
+    let cases = run::plan(config, line_rate)?;
     let mut out = output::stdout();
     write!(
         out,
         "{}",
         report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate)
     )?;
-    for planned in run::plan(config, line_rate)? {
+    for planned in cases {
         for plan in &planned.repetitions {
             write!(out, "\n{}", run::dry_run(config, plan, line_rate))?;
         }

@@ -7,6 +7,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
 use crate::cases::mad::MadCase;
+use crate::cases::pfc::feasibility::pauses_too_short;
 use crate::cases::rc::RcCase;
 use crate::evidence;
 use crate::plan::mad::MadPlan;
@@ -68,6 +69,10 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
     flows(&mut out, plan, limits);
+    if let Some(found) = pauses_too_short(limits.line_rate, limits.max_response) {
+        let text = format!("{}; {}", found.reason, found.remedy);
+        paragraph(&mut out, "      no single pause can be judged: ", &text);
+    }
     let mut number = 0;
     let mut step = |text: String| {
         number += 1;

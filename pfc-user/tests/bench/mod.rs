@@ -27,6 +27,8 @@ use validator::test_frame::{Addresses, FrameTemplate};
 
 const MS: Nanos = 1_000_000;
 const WINDOW: Nanos = 10 * MS;
+/// Windows for the probes of 10 Mbit/s, of which each waits for pauses of 3.4 s.
+const WINDOWS: usize = 10_000;
 const TX: usize = 0;
 const RX: usize = 1;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -87,7 +89,8 @@ pub fn plan_at(
     (case(id).plan)(port, &request).unwrap()
 }
 
-fn limits() -> Limits {
+/// Limits of a port of 1 Gbit/s.
+pub fn limits() -> Limits {
     Limits {
         line_rate: port().line_rate,
         max_response: MS,
@@ -105,7 +108,12 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(trust, plan, faults, None)
+    run_behind(&limits(), trust, plan, faults, None)
+}
+
+/// Runs it with these limits, at their line rate.
+pub fn run_at(limits: &Limits, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(limits, Trust::Dscp, plan, faults, None)
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -115,15 +123,17 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    run_behind(Trust::Dscp, plan, faults, Some((driver, alive)))
+    run_behind(&limits(), Trust::Dscp, plan, faults, Some((driver, alive)))
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
-    let _ = (plan, plan_at, run, run_trusting, run_blind);
+    let _ = (DURATIONS, port, plan, plan_at);
+    let _ = (run, run_trusting, run_at, run_blind);
 };
 
 fn run_behind(
+    limits: &Limits,
     trust: Trust,
     plan: &RepetitionPlan,
     faults: &[Fault],
@@ -136,7 +146,7 @@ fn run_behind(
     plan.lossless
         .iter()
         .for_each(|priority| lossless.insert(*priority));
-    let mut config = SwitchConfig::new(limits().line_rate, lossless);
+    let mut config = SwitchConfig::new(limits.line_rate, lossless);
     config.trust = trust;
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
@@ -153,16 +163,17 @@ fn run_behind(
     let mut bench = VirtualBench {
         now,
         plan,
+        limits: limits.clone(),
         switch: Switch::new(config, faults),
         templates,
         pacer: None,
         burst: None,
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
-        offered: vec![[0; 8]; 1000],
+        offered: vec![[0; 8]; WINDOWS],
         history: History::default(),
-        rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
-        tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
+        rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
+        tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
         macs: driver.map(|driver| {
             [
@@ -175,8 +186,8 @@ fn run_behind(
     stimulate::run(
         &mut bench,
         plan,
-        limits().pause_time(plan.storm.quanta),
-        limits().max_response,
+        limits.pause_time(plan.storm.quanta),
+        limits.max_response,
         &mut done,
     )
     .unwrap_or_else(|stop| panic!("{stop:?}"));
@@ -192,6 +203,7 @@ struct RunningStorm {
 struct VirtualBench<'p> {
     now: Nanos,
     plan: &'p RepetitionPlan,
+    limits: Limits,
     switch: Switch,
     templates: Vec<FrameTemplate>,
     pacer: Option<Pacer>,
@@ -412,7 +424,7 @@ impl VirtualBench<'_> {
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
-            limits: limits(),
+            limits: self.limits,
             ports: Ports {
                 tx: facts("tx"),
                 rx: facts("rx"),
@@ -477,7 +489,12 @@ impl Bench for VirtualBench<'_> {
                 bits: LineRate::frame_bits(flow.length),
             })
             .collect();
-        let mut pacer = Pacer::new(&flows, limits().line_rate, limits().max_burst).unwrap();
+        let mut pacer = Pacer::new(
+            &flows,
+            self.limits.line_rate,
+            self.limits.largest_burst(&self.plan.flows),
+        )
+        .unwrap();
         pacer.start(burst.from, burst.load);
         self.pacer = Some(pacer);
         self.burst = Some(burst);

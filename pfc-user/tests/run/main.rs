@@ -22,5 +22,6 @@ mod rates; // lane: waiting
 mod rc;
 mod reports; // lane: waiting
 mod settle;
+mod speeds;
 mod trace;
 mod witness;

@@ -789,7 +789,7 @@ fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
         (Malformed::IpVersion, with(&v6, 14, &[0x45]), PASS),
         (Malformed::Ipv6Truncated, v6[..53].to_vec(), PASS),
         (Malformed::Ipv6Truncated, v6[..v6.len() - 1].to_vec(), PASS),
-        (Malformed::UdpTruncated, with(&v4, 38, &[0, 31]), PASS),
+        (Malformed::UdpTruncated, with(&v4, 38, &[0, 27]), PASS),
         (Malformed::UdpTruncated, with(&v6, 58, &[0, 7]), PASS),
         (Malformed::ControlTruncated, pfc[..33].to_vec(), DROP),
         (Malformed::ControlTruncated, pause[..17].to_vec(), DROP),
@@ -805,7 +805,7 @@ fn malformed_frames() -> Vec<(Malformed, Vec<u8>, u32)> {
             DROP,
         ),
         (Malformed::Stamp, with(&v4, 42, &[0]), DROP),
-        (Malformed::Stamp, with(&v4, 38, &[0, 29]), DROP),
+        (Malformed::Stamp, with(&v4, 38, &[0, 25]), DROP),
         (Malformed::Ipv4Checksum, with(&v4, 22, &[63]), PASS),
     ]
 }
