@@ -7,7 +7,7 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::layout::paragraph;
 use crate::cases::mad::MadCase;
-use crate::cases::pfc::feasibility::pauses_too_short;
+use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
 use crate::evidence;
 use crate::plan::mad::MadPlan;
@@ -69,7 +69,8 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
     flows(&mut out, plan, limits);
-    if let Some(found) = pauses_too_short(limits.line_rate, limits.max_response) {
+    let too_short = pauses_too_short(limits.line_rate, limits.max_response);
+    for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {
         let text = format!("{}; {}", found.reason, found.remedy);
         paragraph(&mut out, "      no single pause can be judged: ", &text);
     }

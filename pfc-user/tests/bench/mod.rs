@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
 use pfc_ebpf::abi::Trust;
+use pfc_ebpf::pacing::{BurstMeter, SECOND};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
@@ -172,6 +173,8 @@ fn run_behind(
         sent: Vec::new(),
         offered: vec![[0; 8]; WINDOWS],
         history: History::default(),
+        excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
+        looked: now,
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
@@ -212,6 +215,9 @@ struct VirtualBench<'p> {
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
     history: History,
+    excess: BurstMeter,
+    /// When time last emptied it.
+    looked: Nanos,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -334,6 +340,8 @@ impl VirtualBench<'_> {
         let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else {
             return;
         };
+        self.excess.pass(now - self.looked);
+        self.looked = now;
         for (priority, stood) in
             Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
         {
@@ -386,6 +394,7 @@ impl VirtualBench<'_> {
             }),
         }
         self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
         self.switch.ingress(TX, now, frame);
     }
 
@@ -437,6 +446,7 @@ impl VirtualBench<'_> {
                 flows: std::mem::take(&mut self.sent),
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
+                max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
                 ..SenderReport::default()
             },
             received: self.rx.flows(),

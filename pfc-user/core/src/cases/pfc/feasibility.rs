@@ -2,7 +2,7 @@
 
 use pfc_ebpf::units::{LineRate, Quanta};
 
-use crate::plan::{FlowPlan, Nanos, RepetitionPlan};
+use crate::plan::{FlowPlan, Limits, Nanos, RepetitionPlan};
 use crate::quantity::Span;
 
 /// Frames that each flow has to have in a phase, at least: with one, a loss of it could not be told
@@ -44,21 +44,20 @@ fn slot(flow: &FlowPlan) -> Nanos {
     (bits * 1_000_000_000).div_ceil(flow.rate.into()) as Nanos
 }
 
-/// Limits with which no single pause can be judged: the longest that a frame can ask for is over
-/// before the DUT has to obey it.
+/// Limits with which no single pause can be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PausesTooShort {
+pub struct Unfit {
     /// The figures.
     pub reason: String,
     /// The remedy.
     pub remedy: String,
 }
 
-/// Pauses on a port of that speed, where they are too short for a DUT that may take `max_response`
-/// to obey one.
-pub fn pauses_too_short(line_rate: LineRate, max_response: Nanos) -> Option<PausesTooShort> {
+/// The longest pause that a frame can ask for at that speed, where it is over before a DUT has to
+/// obey it.
+pub fn pauses_too_short(line_rate: LineRate, max_response: Nanos) -> Option<Unfit> {
     let longest = Quanta::MAX.nanos(line_rate);
-    (max_response >= longest / 2).then(|| PausesTooShort {
+    (max_response >= longest / 2).then(|| Unfit {
         reason: format!(
             "the longest pause at {line_rate} is {}, so that a DUT that may take {} to obey it \
              cannot be told from one that does not",
@@ -68,6 +67,27 @@ pub fn pauses_too_short(line_rate: LineRate, max_response: Nanos) -> Option<Paus
         remedy: format!(
             "set limits.max_response to what the DUT needs, below {}",
             Span(longest / 2)
+        ),
+    })
+}
+
+/// The frames of `plan`, where a response is to be quicker than they pass. Other traffic round a
+/// pause frame shows the latency of the path, which has to be below half of `max_response`: it waits
+/// for the frame that is being sent, and is sent itself.
+pub fn frames_too_long(limits: &Limits, plan: &RepetitionPlan) -> Option<Unfit> {
+    let longest = plan.flows.iter().map(|flow| flow.length).max()?;
+    let least = 4 * limits.line_rate.frame_nanos(longest);
+    (limits.max_response <= least).then(|| Unfit {
+        reason: format!(
+            "a frame of {longest} octets takes {} at {}, and the latency of the path has to be \
+             below half of the {} in which a DUT is to obey a pause",
+            Span(least / 4),
+            limits.line_rate,
+            Span(limits.max_response),
+        ),
+        remedy: format!(
+            "set limits.max_response above {}, or send shorter frames (traffic.frame)",
+            Span(least)
         ),
     })
 }
@@ -198,6 +218,31 @@ mod tests {
         };
         let found = CASES[3].repetitions(&port, &parameters(1024, None));
         assert!(found.omitted[0].reason.contains("raise limits.load"));
+    }
+
+    #[test]
+    fn frames_that_take_as_long_as_a_response_are_named() {
+        let plan = plan(&CASES[0], 10_000_000, 1514, None).plans.remove(0);
+        let limits = |bits_per_second, max_response| Limits {
+            line_rate: rate(bits_per_second),
+            max_response,
+            headroom: 0,
+            max_residence: 0,
+            min_throughput: 0.0,
+            max_burst: 0,
+        };
+        assert_eq!(frames_too_long(&limits(10_000_000, 5 * MS), &plan), None);
+        assert_eq!(frames_too_long(&limits(100_000_000, MS), &plan), None);
+        let found = frames_too_long(&limits(10_000_000, MS), &plan).unwrap();
+        assert_eq!(
+            found.reason,
+            "a frame of 1514 octets takes 1.2304ms at 10 Mbit/s, and the latency of the path has \
+             to be below half of the 1ms in which a DUT is to obey a pause"
+        );
+        assert_eq!(
+            found.remedy,
+            "set limits.max_response above 4.9216ms, or send shorter frames (traffic.frame)"
+        );
     }
 
     #[test]
