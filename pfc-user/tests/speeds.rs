@@ -98,8 +98,9 @@ const fn speed(bits_per_second: u64, frame: usize, max_response: Nanos) -> Speed
         load: 1.0,
         max_response,
         durations: Durations {
-            // A pause of 10 Mbit/s holds back for 3.4 s.
-            drain_max: 3000 * MS,
+            // A pause of 10 Mbit/s lasts 3.4 s, also where an XON should have ended it, and what
+            // it held back has to drain.
+            drain_max: 8000 * MS,
             ..bench::DURATIONS
         },
     }
@@ -190,17 +191,16 @@ fn good(speed: Speed) {
     let failed: Vec<_> = results
         .iter()
         .filter(|(_, result)| result.verdict == Verdict::Fail)
-        .map(|(case, result)| (case, result.check, &result.reason))
+        .map(|(case, result)| (case, &result.check, &result.reason))
         .collect();
     assert!(failed.is_empty(), "{speed:?}: {failed:#?}");
-    // Phases without a window of 100 ms say nothing of dips.
-    let short = speed.durations.baseline < 100 * MS;
-    let undecided: &[&str] = if short { &["lossy no-dip"] } else { &[] };
-    assert_eq!(
-        with(&results, Verdict::Inconclusive),
-        set(undecided),
-        "{speed:?}"
-    );
+    // Phases without a window of 100 ms say nothing of dips, nor do windows in which one frame is a
+    // hundredth of what half the line takes.
+    let frame = speed.line_rate().frame_nanos(speed.frame);
+    let may_dip = speed.durations.baseline < 100 * MS || frame * 100 > 50 * MS;
+    let undecided: &[&str] = if may_dip { &["lossy no-dip"] } else { &[] };
+    let found = with(&results, Verdict::Inconclusive);
+    assert!(found.is_subset(&set(undecided)), "{speed:?}: {found:?}");
 }
 
 fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) {

@@ -433,7 +433,7 @@ impl VirtualBench<'_> {
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             ports: Ports {
                 tx: facts("tx"),
                 rx: facts("rx"),

@@ -2,6 +2,7 @@
 
 mod line_rate;
 mod link_snapshot;
+mod neighbours;
 mod self_test;
 
 use std::thread;
@@ -12,7 +13,7 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::journal::{Change, Journal, JournalError};
-use crate::config::{self, Destination, Dut};
+use crate::config::{self, Dut};
 use crate::driver::bpf::{AccountProgram, Sizes, TraceOutput, XdpMode};
 use crate::driver::kernel::link::mac::Alive;
 use crate::driver::kernel::link::{
@@ -27,7 +28,6 @@ use crate::driver::storm::PATIENCE;
 use crate::evidence::pfc::{DropCounter, PortFacts};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
 use crate::fault::switch::Fault;
-use crate::neighbour::Station;
 use crate::nic;
 use crate::plan::Limits;
 
@@ -224,7 +224,7 @@ impl Ports {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
         let _neighbours = match &device {
-            Device::External => answer_neighbours(&config.addresses, &tx, &rx)?,
+            Device::External => neighbours::answer(&config.addresses, &tx, &rx)?,
             // Neither asks.
             Device::Sim { .. } | Device::Bridge { .. } => Vec::new(),
         };
@@ -366,30 +366,6 @@ impl TesterPort {
             pfc_visible: self.pfc_visible.clone(),
         })
     }
-}
-
-/// Answers for the addresses of the test frames: the source's at the tx port, the destination's at
-/// the rx port.
-fn answer_neighbours(
-    addresses: &config::Addresses,
-    tx: &TesterPort,
-    rx: &TesterPort,
-) -> Result<Vec<Responder>> {
-    let of_tx = Station {
-        mac: addresses.source_mac.unwrap_or(tx.state.mac),
-        ip: addresses.source_ip,
-    };
-    let of_rx = Station {
-        mac: match addresses.destination {
-            Destination::Mac(mac) => mac,
-            Destination::RxPort | Destination::Gateway(_) => rx.state.mac,
-        },
-        ip: addresses.destination_ip,
-    };
-    [(tx, of_tx), (rx, of_rx)]
-        .into_iter()
-        .map(|(port, station)| Responder::start(&port.namespace, &port.interface, station))
-        .collect()
 }
 
 fn introduce(one: &TesterPort, other: &TesterPort) -> Result<()> {
