@@ -42,40 +42,24 @@ pub struct Bucket {
 impl Bucket {
     /// Empty at `now`, for frames of `bits` at `load` percent (1 to 100) of `rate` bit/s.
     pub const fn new(now: u64, bits: u64, rate: u64, load: u8) -> Self {
+        Self::staggered(now, bits, rate, load, Share::WHOLE)
+    }
+
+    /// The same, but the first frame is due after `wait` of the time from one to the next.
+    pub const fn staggered(now: u64, bits: u64, rate: u64, load: u8, wait: Share) -> Self {
         let load = if load > 100 { 100 } else { load } as u64;
         let rate = rate as u128 * load as u128 / 100;
         let rate = if rate == 0 { 1 } else { rate };
         let cost = bits as u128 * 1_000_000_000;
         let step = cost.div_ceil(rate);
-        let mut bucket = Self {
-            due: now,
-            excess: 0,
+        let step_excess = (step * rate - cost) as u64;
+        Self {
+            due: now + (step * wait.of as u128).div_ceil(wait.whole as u128) as u64,
+            excess: step_excess,
             step: step as u64,
-            step_excess: (step * rate - cost) as u64,
+            step_excess,
             rate: rate as u64,
-        };
-        bucket.advance();
-        bucket
-    }
-
-    /// The same for the flow at `index` of `flows` that begin together: its first frame is due after
-    /// the part of its step that keeps the flows evenly apart, so that flows of one rate do not
-    /// leave in bursts. No frame is due later than with [`Bucket::new`], and none by a step earlier.
-    pub const fn staggered(
-        now: u64,
-        bits: u64,
-        rate: u64,
-        load: u8,
-        index: usize,
-        flows: usize,
-    ) -> Self {
-        let mut bucket = Self::new(now, bits, rate, load);
-        if index + 1 < flows {
-            let part = bucket.step as u128 * (index as u128 + 1);
-            bucket.due = now + part.div_ceil(flows as u128) as u64;
-            bucket.excess = 0;
         }
-        bucket
     }
 
     /// The first whole nanosecond at which the frame may leave.
@@ -85,13 +69,17 @@ impl Bucket {
     }
 
     /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness`
-    /// before, one frame is left.
+    /// before, one frame is left. The others are left out whole, so that flows which were staggered
+    /// still are.
     #[inline(always)]
     pub const fn take(&mut self, now: u64, max_lateness: u64) {
         // A difference costs the program less than a saturating one.
         if now - self.due >= max_lateness {
-            self.due = now - max_lateness;
-            self.excess = 0;
+            let late = now - max_lateness - self.due;
+            // Never 0; the verifier wants to see it.
+            if let Some(left_out) = late.checked_div(self.step) {
+                self.due += left_out * self.step;
+            }
         }
         self.advance();
     }
@@ -105,6 +93,20 @@ impl Bucket {
             self.due -= 1;
         }
     }
+}
+
+/// A part of a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// At most the whole.
+    pub of: u32,
+    /// Not 0.
+    pub whole: u32,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self { of: 1, whole: 1 };
 }
 
 /// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst,
@@ -191,20 +193,25 @@ mod tests {
     }
 
     #[test]
-    fn staggered_buckets_are_evenly_apart_and_keep_their_rate() {
-        let bucket = |index| Bucket::staggered(500, 1000, SECOND, 100, index, 4);
-        assert_eq!(
-            [0, 1, 2, 3].map(|index| bucket(index).ready()),
-            [750, 1000, 1250, 1500]
-        );
-        assert_eq!(bucket(3), Bucket::new(500, 1000, SECOND, 100));
-        let mut first = bucket(0);
-        for k in 1..1000 {
-            first.take(first.ready(), 1000);
-            assert_eq!(first.ready(), 750 + 1000 * k);
+    fn a_staggered_bucket_begins_within_its_first_step_and_goes_on_from_there() {
+        for (of, first) in [(1, 250), (3, 750), (4, 1000)] {
+            let wait = Share { of, whole: 4 };
+            let mut bucket = Bucket::staggered(5000, 1000, SECOND, 100, wait);
+            for k in 0..100 {
+                assert_eq!(bucket.ready(), 5000 + first + 1000 * k);
+                bucket.take(bucket.ready(), 10_000);
+            }
         }
-        // At the slowest rate a step is long, and its part does not overflow.
-        assert!(Bucket::staggered(0, 12_304, 1, 100, 62, 64).ready() > 12_000 * SECOND);
+    }
+
+    #[test]
+    fn flows_that_were_staggered_still_are_after_a_stall() {
+        let first = |of| {
+            let mut bucket = Bucket::staggered(0, 1000, SECOND, 100, Share { of, whole: 4 });
+            bucket.take(1_000_000, 10_000);
+            bucket.ready() % 1000
+        };
+        assert_eq!([1, 2, 3, 4].map(first), [250, 500, 750, 0]);
     }
 
     #[test]

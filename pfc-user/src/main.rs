@@ -158,6 +158,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
 
 fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
+    let cases = run::plan(config, line_rate)?;
     let mut out = output::stdout();
     if format == Format::Json {
         let planned = run::plan(config, line_rate)?;
@@ -170,7 +171,7 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
         "{}",
         report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate)
     )?;
-    for planned in run::plan(config, line_rate)? {
+    for planned in cases {
         for plan in &planned.repetitions {
             write!(out, "\n{}", run::dry_run(config, plan, line_rate))?;
         }

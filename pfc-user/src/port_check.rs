@@ -97,6 +97,7 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         xdp: config.xdp,
         line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
         tagged: config.trust == Trust::Pcp,
+        max_response: Some(config.limits.max_response),
     };
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
     roles
@@ -134,6 +135,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
         xdp: config.xdp,
         line_rate: None,
         tagged: false,
+        max_response: None,
     };
     Ok(Some(examine_port(
         Role::Rc,

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
-use crate::cases::pfc::planning::PortContext;
+use crate::cases::pfc::planning::{PortContext, Repetitions};
 use crate::cases::{self, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
@@ -30,6 +30,8 @@ pub struct Planned {
     pub repetitions: Vec<Task>,
     /// Repetitions that cannot run.
     pub omitted: Vec<Omitted>,
+    /// Why one of these never can at this speed.
+    impossible: Option<String>,
 }
 
 impl Planned {
@@ -38,6 +40,7 @@ impl Planned {
             case,
             repetitions,
             omitted: Vec::new(),
+            impossible: None,
         }
     }
 
@@ -58,32 +61,34 @@ impl Planned {
 /// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends
 /// nothing.
 ///
-/// An error when what the plan asks cannot be had at that speed.
+/// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
-    config
-        .plan
-        .cases
-        .iter()
+    let cases = config.plan.cases.iter();
+    let planned: Vec<Planned> = cases
         .map(|planned| plan_case(config, line_rate, planned))
-        .collect()
+        .collect();
+    let can_run = planned.iter().any(|case| !case.repetitions.is_empty());
+    match planned.iter().find_map(|case| case.impossible.as_ref()) {
+        Some(reason) if !can_run => bail!("no repetition can run: {reason}"),
+        _ => Ok(planned),
+    }
 }
 
-fn plan_case(
-    config: &Config,
-    line_rate: Option<LineRate>,
-    planned: &PlannedCase,
-) -> Result<Planned> {
+fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Planned {
     let (case, testbed) = (planned.case(), &config.testbed);
-    Ok(match planned {
+    match planned {
         PlannedCase::Pfc(pfc, parameters) => match (&testbed.pfc, line_rate) {
             (Some(testbed), Some(line_rate)) => {
                 let port = port_context(testbed, line_rate);
-                let (plans, omitted) = pfc
-                    .repetitions(&port, parameters)
-                    .with_context(|| case.id)?;
+                let Repetitions {
+                    plans,
+                    omitted,
+                    impossible,
+                } = pfc.repetitions(&port, parameters);
                 let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
                 Planned {
                     omitted,
+                    impossible,
                     ..Planned::new(case, tasks.collect())
                 }
             }
@@ -103,7 +108,7 @@ fn plan_case(
             }
             None => Planned::without(case, "rc"),
         },
-    })
+    }
 }
 
 fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {

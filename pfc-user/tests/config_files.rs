@@ -468,7 +468,7 @@ fn ipv6_and_pcp_testbeds_are_read() {
                 [addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
                 source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
     std::fs::write(&path, text).unwrap();
-    let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=91"]));
+    let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=84"]));
     assert_eq!(
         (testbed.trust, testbed.xdp, testbed.watchdog),
         (Trust::Pcp, XdpMode::Skb, None)

@@ -35,6 +35,7 @@ fn port(role: Role, driver: &str) -> Port {
             xdp: XdpMode::Auto,
             line_rate: None,
             tagged: false,
+            max_response: None,
         },
         facts: Facts {
             interface: "eth1".into(),

@@ -121,7 +121,7 @@ pub struct Limits {
     pub max_residence: Nanos,
     /// Share of the offered layer-1 rate that has to arrive in case 4.
     pub min_throughput: f64,
-    /// The largest burst of the sender.
+    /// The largest burst of the sender, or two frames where those take longer.
     pub max_burst: Nanos,
 }
 
@@ -129,6 +129,13 @@ impl Limits {
     /// How long a pause of `quanta` lasts at the line rate.
     pub fn pause_time(&self, quanta: Quanta) -> Nanos {
         quanta.nanos(self.line_rate)
+    }
+
+    /// The largest burst of a sender of these flows: at least two frames, or the flows could not be
+    /// sent.
+    pub fn largest_burst(&self, flows: &[FlowPlan]) -> Nanos {
+        let longest = flows.iter().map(|flow| flow.length).max().unwrap_or(0);
+        self.max_burst.max(2 * self.line_rate.frame_nanos(longest))
     }
 
     /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded

@@ -258,7 +258,7 @@ pub const TESTBED: &[Table] = &[
                 TIME,
                 "\"4ms\"",
                 "The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are \
-                 short.",
+                 short. Two frames, where those take longer at the line rate.",
             ),
             key(
                 "limits.attempts",
@@ -534,7 +534,7 @@ pub const PLAN: &[Table] = &[
             "traffic.frame",
             "number",
             "1024",
-            "Length in octets without FCS: 71 to 3400 for IPv4, 91 to 3400 for IPv6.",
+            "Length in octets without FCS: 60 to 3400 for IPv4, 80 to 3400 for IPv6; 4 more for a tag.",
         )],
     },
     Table {

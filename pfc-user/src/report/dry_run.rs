@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::layout::paragraph;
 use crate::cases::Task;
 use crate::cases::mad::MadCase;
+use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
 use crate::evidence;
 use crate::plan::mad::MadPlan;
@@ -107,6 +108,11 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
     flows(&mut out, plan, limits);
+    let too_short = pauses_too_short(limits.line_rate, limits.max_response);
+    for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {
+        let text = format!("{}; {}", found.reason, found.remedy);
+        paragraph(&mut out, "      no single pause can be judged: ", &text);
+    }
     let mut number = 0;
     let mut step = |text: String| {
         number += 1;

@@ -73,7 +73,7 @@ impl Accounting {
             flows: BTreeMap::new(),
             seen: HashSet::new(),
             next: vec![0; plan.flows.len()],
-            windows: vec![[0; 8]; 1000],
+            windows: vec![[0; 8]; super::WINDOWS],
             arrivals: Vec::new(),
             port: PortReceived::default(),
             pauses: Default::default(),

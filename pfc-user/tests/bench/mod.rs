@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
 use pfc_ebpf::abi::Trust;
+use pfc_ebpf::pacing::{BurstMeter, SECOND};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
@@ -28,6 +29,8 @@ use validator::test_frame::{Addresses, FrameTemplate};
 
 const MS: Nanos = 1_000_000;
 const WINDOW: Nanos = 10 * MS;
+/// Windows for the probes of 10 Mbit/s, of which each waits for pauses of 3.4 s.
+const WINDOWS: usize = 10_000;
 const TX: usize = 0;
 const RX: usize = 1;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -88,7 +91,8 @@ pub fn plan_at(
     (case(id).plan)(port, &request).unwrap()
 }
 
-fn limits() -> Limits {
+/// Limits of a port of 1 Gbit/s.
+pub fn limits() -> Limits {
     Limits {
         line_rate: port().line_rate,
         max_response: MS,
@@ -106,12 +110,24 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(trust, Scheduler::default(), plan, faults, None)
+    run_behind(&limits(), trust, Scheduler::default(), plan, faults, None)
 }
 
 /// Runs it against a switch that serves its priorities in that order.
 pub fn run_scheduled(scheduler: Scheduler, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(Trust::Dscp, scheduler, plan, faults, None)
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, None)
+}
+
+/// Runs it with these limits, at their line rate.
+pub fn run_at(limits: &Limits, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(
+        limits,
+        Trust::Dscp,
+        Scheduler::default(),
+        plan,
+        faults,
+        None,
+    )
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -121,16 +137,18 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    let macs = Some((driver, alive));
-    run_behind(Trust::Dscp, Scheduler::default(), plan, faults, macs)
+    let (macs, scheduler) = (Some((driver, alive)), Scheduler::default());
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, macs)
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
-    let _ = (plan, plan_at, run, run_trusting, run_scheduled, run_blind);
+    let _ = (DURATIONS, port, plan, plan_at);
+    let _ = (run, run_trusting, run_scheduled, run_at, run_blind);
 };
 
 fn run_behind(
+    limits: &Limits,
     trust: Trust,
     scheduler: Scheduler,
     plan: &RepetitionPlan,
@@ -144,7 +162,7 @@ fn run_behind(
     plan.lossless
         .iter()
         .for_each(|priority| lossless.insert(*priority));
-    let mut config = SwitchConfig::new(limits().line_rate, lossless);
+    let mut config = SwitchConfig::new(limits.line_rate, lossless);
     config.trust = trust;
     config.scheduler = scheduler;
     let addresses = Addresses {
@@ -162,16 +180,19 @@ fn run_behind(
     let mut bench = VirtualBench {
         now,
         plan,
+        limits: limits.clone(),
         switch: Switch::new(config, faults),
         templates,
         pacer: None,
         burst: None,
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
-        offered: vec![[0; 8]; 1000],
+        offered: vec![[0; 8]; WINDOWS],
         history: History::default(),
-        rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
-        tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
+        excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
+        looked: now,
+        rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
+        tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
         settled: Vec::new(),
         macs: driver.map(|driver| {
@@ -182,8 +203,7 @@ fn run_behind(
         }),
     };
     let mut done = Stimulus::default();
-    stimulate::run(&mut bench, plan, &limits(), &mut done)
-        .unwrap_or_else(|stop| panic!("{stop:?}"));
+    stimulate::run(&mut bench, plan, limits, &mut done).unwrap_or_else(|stop| panic!("{stop:?}"));
     bench.evidence(done, alive)
 }
 
@@ -196,6 +216,7 @@ struct RunningStorm {
 struct VirtualBench<'p> {
     now: Nanos,
     plan: &'p RepetitionPlan,
+    limits: Limits,
     switch: Switch,
     templates: Vec<FrameTemplate>,
     pacer: Option<Pacer>,
@@ -204,6 +225,9 @@ struct VirtualBench<'p> {
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
     history: History,
+    excess: BurstMeter,
+    /// When time last emptied it.
+    looked: Nanos,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -329,6 +353,8 @@ impl VirtualBench<'_> {
         let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else {
             return;
         };
+        self.excess.pass(now - self.looked);
+        self.looked = now;
         for (priority, stood) in
             Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
         {
@@ -381,6 +407,7 @@ impl VirtualBench<'_> {
             }),
         }
         self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
         self.switch.ingress(TX, now, frame);
     }
 
@@ -420,7 +447,7 @@ impl VirtualBench<'_> {
             counting: Counting::default(),
             plan: self.plan.clone(),
             attempt: 1,
-            limits: limits(),
+            limits: self.limits.clone(),
             ports: Ports {
                 tx: facts("tx"),
                 rx: facts("rx"),
@@ -434,6 +461,7 @@ impl VirtualBench<'_> {
                 flows: std::mem::take(&mut self.sent),
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
+                max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -486,7 +514,12 @@ impl Bench for VirtualBench<'_> {
                 bits: LineRate::frame_bits(flow.length),
             })
             .collect();
-        let mut pacer = Pacer::new(&flows, limits().line_rate, limits().max_burst).unwrap();
+        let mut pacer = Pacer::new(
+            &flows,
+            self.limits.line_rate,
+            self.limits.largest_burst(&self.plan.flows),
+        )
+        .unwrap();
         pacer.start(burst.from, burst.load);
         self.pacer = Some(pacer);
         self.burst = Some(burst);

@@ -176,10 +176,21 @@ fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
         (LOSSY, &["test-traffic", "background", "no-dip"]),
         (GLOBAL, &["no-loss", "throughput"]),
     ] {
+        // The pause of its last frame may end just before the traffic does.
         let ended = |e: &mut PfcEvidence| {
             let data = e.span(Phase::Storm).unwrap();
-            e.storm.as_mut().unwrap().last = at(data.to - 1, data.to);
+            e.storm.as_mut().unwrap().last = at(data.to - PAUSE, data.to - PAUSE);
         };
+        let paused_to_the_end = |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            e.storm.as_mut().unwrap().last = at(data.to - PAUSE / 2, data.to - PAUSE / 2);
+        };
+        tampered(
+            "a pause that outlasts the data",
+            case,
+            paused_to_the_end,
+            &[],
+        );
         // Traffic went on until a pause time and more after the storm's end.
         let long_ended = |e: &mut PfcEvidence| {
             let data = e.span(Phase::Storm).unwrap();

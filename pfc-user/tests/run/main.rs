@@ -24,5 +24,6 @@ mod reports; // lane: waiting
 mod settle;
 #[path = "../common/snapshot.rs"]
 mod snapshot;
+mod speeds;
 mod trace;
 mod witness;

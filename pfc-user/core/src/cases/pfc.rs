@@ -1,6 +1,7 @@
 //! The four cases of the PFC test plan.
 
 mod checks;
+pub mod feasibility;
 mod global_pause;
 mod judge;
 mod lossy;

@@ -44,6 +44,10 @@ pub struct Wanted {
     pub line_rate: Option<u64>,
     /// Frames carry a VLAN tag that XDP has to see.
     pub tagged: bool,
+    /// Longest time in which the DUT may obey a pause, nanoseconds; `None` where no pause is
+    /// judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_response: Option<u64>,
 }
 
 /// A port of the tester.

@@ -2,6 +2,7 @@
 
 mod line_rate;
 mod link_snapshot;
+mod neighbours;
 mod self_test;
 
 use std::thread;
@@ -22,6 +23,7 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
 use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
+use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
 use crate::dut::switch::config::Scheduler;
 use crate::evidence::pfc::{DropCounter, PortFacts, PortReceived};
@@ -102,6 +104,8 @@ pub struct Testbed {
     /// Windows that the programs count in.
     pub windows: u32,
     device: Device,
+    /// Answer a DUT that asks for the ports' addresses.
+    _neighbours: Vec<Responder>,
 }
 
 /// Counters of lost frames, at one time.
@@ -229,9 +233,15 @@ impl Ports {
         if let Device::Bridge { namespace } = &device {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
+        let _neighbours = match &device {
+            Device::External => neighbours::answer(&config.addresses, &tx, &rx)?,
+            // Neither asks.
+            Device::Sim { .. } | Device::Bridge { .. } => Vec::new(),
+        };
         Ok(Testbed {
             tx,
             rx,
+            _neighbours,
             limits: config.limits.at(line_rate),
             windows: sizes.windows,
             device,

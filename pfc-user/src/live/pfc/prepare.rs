@@ -171,7 +171,7 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
         flows: &plan.flows,
         addresses: addresses(live.config, testbed),
         line_rate: testbed.limits.line_rate,
-        max_burst: testbed.limits.max_burst,
+        max_burst: testbed.limits.largest_burst(&plan.flows),
         epoch,
         width: WINDOW,
         windows: testbed.windows as usize,

@@ -153,14 +153,15 @@ pub(in crate::cases) fn read(
     })
 }
 
-/// The length of the test frames; `given` is that of the plan, in octets without FCS.
-pub fn frame(given: Option<usize>, is_ipv4: bool) -> Result<usize, Misfit> {
+/// The length of the test frames; `given` is that of the plan, in octets without FCS. The shortest
+/// is that of headers and stamp.
+pub fn frame(given: Option<usize>, is_ipv4: bool, is_tagged: bool) -> Result<usize, Misfit> {
     const DEFAULT: usize = 1024;
-    const IPV6_EXTRA: usize = 20;
-    let (family, shortest) = if is_ipv4 {
-        ("IPv4", 71)
-    } else {
-        ("IPv6", 71 + IPV6_EXTRA)
+    let (shortest, family) = match (is_ipv4, is_tagged) {
+        (true, false) => (60, "IPv4"),
+        (true, true) => (64, "IPv4 behind a tag"),
+        (false, false) => (80, "IPv6"),
+        (false, true) => (84, "IPv6 behind a tag"),
     };
     match given.unwrap_or(DEFAULT) {
         frame if (shortest..=3400).contains(&frame) => Ok(frame),

@@ -206,12 +206,12 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
         return;
     };
     let end = storm_end(e, storm);
-    if storm.last.before < data.to {
+    if end < data.to {
         // What came after such a storm may have been sent after it.
         finding.undecided(
             "the storm",
             "longer than the traffic",
-            format!("{} shorter", ms(data.to - storm.last.before)),
+            format!("{} shorter", ms(data.to - end)),
         );
         return;
     }

@@ -221,11 +221,12 @@ fn rate(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> Result<(), Str
             e.sender.errors
         ));
     }
-    if e.sender.max_burst > e.limits.max_burst {
+    let largest = e.limits.largest_burst(&e.plan.flows);
+    if e.sender.max_burst > largest {
         return Err(format!(
             "the sender's largest burst was {}, at most {} is allowed",
             ms(e.sender.max_burst),
-            ms(e.limits.max_burst)
+            ms(largest)
         ));
     }
     let subject = |flow: &&FlowPlan| role.is_none_or(|role| flow.role == role);
@@ -313,7 +314,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
             storm.errors
         ));
     }
-    if storm.last.before < data.to {
+    if storm_end(e, storm) < data.to {
         return Err("the storm ended before the traffic".into());
     }
     if storm.first.after + e.limits.max_response > data.from {

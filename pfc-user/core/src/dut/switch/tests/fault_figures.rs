@@ -189,16 +189,16 @@ fn only_the_payload_beyond_the_stamp_is_corrupted() {
     let mut switch = switch(&["corrupts=2"]);
     // The first ones have nothing beyond the stamp: the next one that has is hit.
     let frames = [
-        frame_of(0, 0, 64),
-        frame_of(0, 1, 64),
-        frame_of(0, 2, 65),
-        frame_of(0, 3, 65),
+        frame_of(0, 0, 60),
+        frame_of(0, 1, 60),
+        frame_of(0, 2, 61),
+        frame_of(0, 3, 61),
     ];
     frames
         .iter()
         .for_each(|frame| switch.ingress(0, 0, frame.clone()));
     let mut expected = frames;
-    expected[2][64] ^= 1;
+    expected[2][60] ^= 1;
     assert_eq!(
         departures(&mut switch, MS)
             .into_iter()
