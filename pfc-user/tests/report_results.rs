@@ -13,8 +13,8 @@ use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
 use validator::evidence::pfc::{
-    Arrivals, Counting, Departure, Gap, GapHistogram, LeftOut, Offence, PfcEvidence, PortReceived,
-    Ports, SenderReport, StormReport, Windows,
+    Arrivals, Counting, Departure, Gap, GapHistogram, Instruments, LeftOut, Offence, PfcEvidence,
+    PortReceived, Ports, SenderReport, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
@@ -80,12 +80,15 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             max_burst: 4_000_000,
         },
         ports: Ports::default(),
+        instruments: Instruments::default(),
         phases: vec![],
+        not_begun: vec![],
         sender: SenderReport::default(),
         received: vec![],
         windows: Windows::default(),
         storm: None,
         probes: vec![],
+        single_pauses: 0,
         arrivals: Arrivals::default(),
         tx_port: PortReceived::default(),
         rx_port: PortReceived::default(),
@@ -115,15 +118,14 @@ fn evidence() -> Evidence {
             toml: "name = \"sim\"\n".to_owned(),
         },
         preflight: None,
-        cases: vec![CaseEvidence {
-            case: "pfc.x".to_owned(),
-            repetitions: vec![
+        planned: vec!["pfc.x".to_owned()],
+        cases: vec![CaseEvidence::of(
+            "pfc.x",
+            vec![
                 repetition("lossless 3+4, storm on 3", &FRAMES),
                 repetition("lossless 5", &[]),
             ],
-            omitted: vec![],
-            error: None,
-        }],
+        )],
         interrupted: false,
     }
 }
@@ -730,12 +732,8 @@ const HOSTILE: [(&str, &str); 8] = [
 ];
 
 fn hostile() -> Evidence {
-    let case = |(case, name): &(&str, &str)| CaseEvidence {
-        case: case.to_string(),
-        repetitions: vec![repetition(name, &FRAMES)],
-        omitted: vec![],
-        error: None,
-    };
+    let case =
+        |(case, name): &(&str, &str)| CaseEvidence::of(case, vec![repetition(name, &FRAMES)]);
     let mut evidence = evidence();
     evidence.cases = HOSTILE.iter().map(case).collect();
     evidence.version = "1\u{1b}c".to_owned();

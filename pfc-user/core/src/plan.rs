@@ -3,6 +3,7 @@
 pub mod mad;
 pub mod rc;
 
+use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,41 @@ impl RepetitionPlan {
     pub fn shortest(&self) -> Nanos {
         let d = &self.durations;
         d.baseline + d.lead + d.traffic + d.tail + d.resume
+    }
+
+    /// Its phases, in their order.
+    pub fn phases(&self) -> Vec<Phase> {
+        let probed =
+            |first| (self.probe.is_some() && self.probe_first == first).then_some(Phase::Probe);
+        let resumed = (self.durations.resume > 0).then_some(Phase::Resume);
+        let planned = [
+            Some(Phase::Baseline),
+            probed(true),
+            Some(Phase::Storm),
+            Some(Phase::Drain),
+            resumed,
+            probed(false),
+        ];
+        planned.into_iter().flatten().collect()
+    }
+
+    /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
+    /// flow that is not, which tells the latency.
+    pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
+        let probed = |priority| {
+            let probe = self.probe.as_ref();
+            probe.is_some_and(|probe| probe.priorities.contains(&priority))
+        };
+        let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
+        let witness = others.next().map(|flow| flow.id);
+        let mut phases = Vec::new();
+        if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
+            phases.push(Phase::Storm);
+        }
+        if probed(flow.priority) || witness == Some(flow.id) {
+            phases.push(Phase::Probe);
+        }
+        phases
     }
 
     /// The same without traffic after the drain, for cases that have no such step.

@@ -24,8 +24,8 @@ use crate::driver::kernel::process;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
-    Ports, Windows,
+    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
+    PortReceived, Ports, Windows,
 };
 use crate::nic;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
@@ -37,6 +37,8 @@ const SENDER_END: Nanos = 1_000_000_000;
 /// Longest wait for a DUT to let frames through, and the time from one try to the next.
 const PATH_WAIT: Nanos = 3_000_000_000;
 const PATH_RETRY: Nanos = 100_000_000;
+/// Readings of a port's counts until they have come to rest.
+const READINGS: usize = 8;
 /// The simulated DUT prints its report within this.
 const DUT_END: Duration = Duration::from_secs(5);
 
@@ -114,6 +116,19 @@ impl Before {
         })
     }
 
+    /// The readings that are to be taken; the sender knows of those losses.
+    fn instruments(&self, lost: &[(&str, u64)]) -> Instruments {
+        let none = losses(self.counters.rises(&self.counters), &self.ports[0], lost);
+        Instruments {
+            counters: none
+                .into_iter()
+                .map(|counter| (counter.place, counter.counter))
+                .collect(),
+            macs: self.macs.instruments(),
+            device: self.device.is_some(),
+        }
+    }
+
     /// Ends the simulated DUT, and reads everything again.
     fn finish(mut self, live: &mut Live, plan: &RepetitionPlan, driven: &Driven) -> Result<After> {
         let was_silent = live.testbed.tx.account.port()?.pfc_frames == 0;
@@ -148,6 +163,8 @@ impl Before {
 /// The traffic and the storm as they were.
 struct Driven {
     epoch: Nanos,
+    instruments: Instruments,
+    single_pauses: u64,
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
@@ -161,7 +178,8 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     introduce(live)?;
     let epoch = clock::now();
     configure(live, plan, epoch, storm_source)?;
-    let sender = open_sender(live, plan, epoch)?;
+    let mut sender = open_sender(live, plan, epoch)?;
+    let instruments = before.instruments(&sender.report()?.lost);
     let control = open_control(live.testbed)?;
     if live.testbed.tx.pfc_visible.is_none() {
         // What came before is not to be counted as this repetition's.
@@ -173,6 +191,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         sender,
         control,
         waits: 0,
+        single_pauses: 0,
         storm: None,
         cut_short: None,
         macs: &mut before.macs,
@@ -199,6 +218,8 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     done.storm = done.storm.or(bench.cut_short.take());
     Ok(Driven {
         epoch,
+        instruments,
+        single_pauses: bench.single_pauses,
         interrupted,
         sent,
         done,
@@ -212,15 +233,19 @@ fn evidence(
     driven: Driven,
     after: After,
 ) -> Result<PfcEvidence> {
+    stop_counting(live.testbed)?;
     let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
     let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx)?;
     offences.extend(of_rx);
     let Driven {
         epoch,
+        mut instruments,
+        single_pauses,
         interrupted,
         sent,
         done,
     } = driven;
+    instruments.note(&after.accounting);
     let mut sender = sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
         sender
@@ -240,10 +265,13 @@ fn evidence(
         },
         limits: live.testbed.limits.clone(),
         ports: after.ports,
+        instruments,
+        not_begun: done.not_begun(plan),
         phases: done.phases,
         sender,
         storm: done.storm,
         probes: done.probes,
+        single_pauses,
         arrivals,
         tx_port,
         rx_port,
@@ -371,6 +399,24 @@ fn dut_report(child: process::Child) -> Result<DutReport> {
     let line = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(line)
         .with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
+}
+
+/// Ends the counting at both ports: a frame that a DUT lets go now would be in one count and not in
+/// another.
+fn stop_counting(testbed: &mut Testbed) -> Result<()> {
+    for port in [&mut testbed.tx, &mut testbed.rx] {
+        port.account.stop()?;
+        // A program that was at work on a frame comes to its end meanwhile.
+        let mut before = port.account.port()?;
+        for _ in 0..READINGS {
+            let now = port.account.port()?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+    }
+    Ok(())
 }
 
 enum Side {

@@ -18,10 +18,12 @@ use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::dut::switch::config::{Priorities, SwitchConfig};
 use validator::dut::switch::model::Switch;
+use validator::evidence::mac::MacReport;
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
 use validator::pacing::history::History;
 use validator::pacing::pacer::{Paced, Pacer};
+use validator::pacing::storm::gap_ledger::{GapLedger, Latest};
 use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
 use validator::test_frame::{Addresses, FrameTemplate};
 
@@ -161,6 +163,7 @@ fn run_behind(
         sent: Vec::new(),
         offered: vec![[0; 8]; 1000],
         history: History::default(),
+        single_pauses: 0,
         rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
         storm: None,
@@ -186,7 +189,8 @@ fn run_behind(
 struct RunningStorm {
     next: Nanos,
     frame: Vec<u8>,
-    report: Option<StormReport>,
+    ledger: GapLedger,
+    latest: Latest,
 }
 
 struct VirtualBench<'p> {
@@ -200,6 +204,7 @@ struct VirtualBench<'p> {
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
     history: History,
+    single_pauses: u64,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -298,20 +303,7 @@ impl VirtualBench<'_> {
             before: now,
             after: now,
         };
-        let report = storm.report.get_or_insert_with(|| StormReport {
-            method: "virtual".into(),
-            frames: 0,
-            errors: 0,
-            first: departure,
-            last: departure,
-            max_gap: 0,
-            gaps: Vec::new(),
-            gaps_left_out: LeftOut::default(),
-            histogram: GapHistogram::default(),
-        });
-        report.frames += 1;
-        report.max_gap = report.max_gap.max(now - report.last.before);
-        report.last = departure;
+        storm.ledger.left(departure, &storm.latest);
         storm.next = now + interval;
         let frame = storm.frame.clone();
         self.switch.ingress(RX, now, frame);
@@ -409,9 +401,38 @@ impl VirtualBench<'_> {
             xoff_sent: self.switch.xoff_sent(),
             ..DutReport::default()
         };
+        let accounting = vec![DropCounter {
+            place: "wire".into(),
+            counter: "lost".into(),
+            rise: 0,
+        }];
+        let macs: Vec<MacReport> = macs;
+        let names = |mac: &MacReport| {
+            let names = mac.counters.iter().map(|counter| counter.name.clone());
+            (mac.port.clone(), names.collect())
+        };
+        let mut instruments = Instruments {
+            macs: macs.iter().map(names).collect(),
+            device: true,
+            ..Instruments::default()
+        };
+        instruments.note(&accounting);
+        // Windows without a frame after the end of the last phase say nothing.
+        let ended = done.phases.iter().map(|span| span.to).max().unwrap_or(now);
+        let ended = ((ended - self.rx.epoch()) / WINDOW + 1) as usize;
+        let mut received = self.rx.windows();
+        let used = |windows: &[[u32; 8]]| windows.iter().rposition(|window| *window != [0; 8]);
+        let last = used(&self.offered)
+            .max(used(&received))
+            .map_or(0, |last| last + 1);
+        received.truncate(ended.max(last));
+        self.offered.truncate(ended.max(last));
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
+            instruments,
+            not_begun: done.not_begun(self.plan),
+            single_pauses: self.single_pauses,
             limits: limits(),
             ports: Ports {
                 tx: facts("tx"),
@@ -425,6 +446,7 @@ impl VirtualBench<'_> {
                 flows: std::mem::take(&mut self.sent),
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
+                withheld_total: self.history.withheld_total,
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -432,7 +454,7 @@ impl VirtualBench<'_> {
                 epoch: self.rx.epoch(),
                 width: WINDOW,
                 offered: self.offered,
-                received: self.rx.windows(),
+                received,
             },
             storm: done.storm,
             probes: done.probes,
@@ -442,13 +464,12 @@ impl VirtualBench<'_> {
             },
             tx_port: self.tx.port(),
             rx_port: self.rx.port(),
-            offences: Vec::new(),
+            offences: [("tx", &self.tx), ("rx", &self.rx)]
+                .into_iter()
+                .flat_map(|(port, side)| side.offences(port))
+                .collect(),
             mac: macs,
-            accounting: vec![DropCounter {
-                place: "wire".into(),
-                counter: "lost".into(),
-                rise: 0,
-            }],
+            accounting,
             dut: Some(dut),
             hooks: Vec::new(),
             interrupted: false,
@@ -511,19 +532,23 @@ impl Bench for VirtualBench<'_> {
         self.storm = Some(RunningStorm {
             next: self.now,
             frame,
-            report: None,
+            ledger: GapLedger::new(limits().pause_time(self.plan.storm.quanta)),
+            latest: Latest::default(),
         });
         Ok(())
     }
 
     fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        self.storm
-            .take()
-            .and_then(|storm| storm.report)
-            .ok_or(Stop::Interrupted)
+        let storm = self.storm.take().ok_or(Stop::Interrupted)?;
+        Ok(GapLedger::end(
+            "virtual".into(),
+            vec![storm.ledger],
+            self.now,
+        ))
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+        self.single_pauses += 1;
         self.switch.ingress(RX, self.now, pfc(priorities, quanta));
         self.deliver();
         Ok(Departure {

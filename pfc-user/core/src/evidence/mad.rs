@@ -28,6 +28,9 @@ pub struct MadEvidence {
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
     pub strays: Vec<Stray>,
+    /// Packets that crossed the transport.
+    #[serde(default)]
+    pub traffic: Traffic,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
     /// The user ended the repetition.
@@ -39,6 +42,15 @@ pub struct MadEvidence {
     /// The reason why the repetition ended early: the tester or its surroundings failed.
     #[serde(default)]
     pub error: Option<String>,
+}
+
+/// Packets that crossed the transport, counted there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Requests that left.
+    pub sent: u64,
+    /// Packets that came in: answers, and those that answer nothing.
+    pub received: u64,
 }
 
 impl MadEvidence {

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account as maps};
-use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
@@ -82,27 +81,11 @@ pub(super) fn configure(
 
 /// Configuration of each flow for the programs, with the phases in which they log its arrivals.
 fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
-    let probed = |priority: Priority| {
-        plan.probe
-            .as_ref()
-            .is_some_and(|probe| probe.priorities.contains(&priority))
-    };
-    // Latency round a probe is told by one flow that the probe does not pause.
-    let witness = plan
-        .flows
-        .iter()
-        .find(|flow| !probed(flow.priority))
-        .map(|flow| flow.id);
     plan.flows
         .iter()
         .map(|flow| {
-            let mut log_phases = 0;
-            if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
-                log_phases |= Phase::Storm.bit();
-            }
-            if probed(flow.priority) || witness == Some(flow.id) {
-                log_phases |= Phase::Probe.bit();
-            }
+            let logged = plan.logged(flow);
+            let log_phases = logged.iter().fold(0, |bits, phase| bits | phase.bit());
             let mark = if trust == Trust::Pcp {
                 flow.priority.get()
             } else {

@@ -12,7 +12,7 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray};
+use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray, Traffic};
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::Nanos;
@@ -84,6 +84,7 @@ pub(super) struct Session<'s, 'l> {
     listened_until: Time,
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
+    traffic: Traffic,
 }
 
 impl<'s, 'l> Session<'s, 'l> {
@@ -102,6 +103,7 @@ impl<'s, 'l> Session<'s, 'l> {
             listened_until: Time::ZERO,
             exchanges: Vec::new(),
             strays: Vec::new(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -234,6 +236,8 @@ impl<'s, 'l> Session<'s, 'l> {
                 ));
             }
         };
+        self.traffic.sent += 1;
+        self.traffic.received += u64::from(answer.is_some());
         self.listened_until = self.equipment.requester.transport().now();
         self.exchanges.push(Exchange {
             purpose,
@@ -347,6 +351,7 @@ impl<'s, 'l> Session<'s, 'l> {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
                 _ => false,
             };
+            self.traffic.received += 1;
             self.strays.push(Stray {
                 packet: Packet {
                     at: nanos(at),
@@ -371,6 +376,7 @@ impl<'s, 'l> Session<'s, 'l> {
             keeps_tids: self.equipment.requester.transport().keeps_tids(),
             exchanges: self.exchanges,
             strays: self.strays,
+            traffic: self.traffic,
             listened_until: nanos(self.listened_until),
             interrupted: self.interrupted,
             original: self.original,
