@@ -45,7 +45,7 @@ const DEVICES: [(&str, &str, &str); 16] = [
     ("rc", "rc.c09-142-01", "one-retry-less"),
     ("rc", "rc.c09-142-01", "stays-in-rts"),
     ("rc", "rc.c09-142-01", "two-completions"),
-    ("rc", "rc.c09-142-01", "apm"),
+    ("rc", "rc.c09-142-01", "no-neighbour"),
 ];
 
 /// A change of a node.
