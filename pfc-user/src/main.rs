@@ -144,13 +144,14 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
         report::make_directory(dir)?;
     }
     let evidence = run::run(prepared, &mut interrupt, &mut events)?;
+    let dir = args.out.as_deref();
+    // Before it is judged: whatever becomes of the reports, it can be judged again.
+    let kept = dir.map_or(Ok(()), |dir| report::write_evidence(dir, &evidence));
     let results = cases::judge(&evidence);
     let exit = Exit::of(&results, evidence.interrupted);
     // Whatever became of the files, what was measured is shown.
-    let written = args
-        .out
-        .as_deref()
-        .map_or(Ok(()), |dir| report::write(dir, &evidence, &results, exit));
+    let rendered = dir.map_or(Ok(()), |dir| report::render(dir, &evidence, &results, exit));
+    let written = kept.and(rendered);
     let shown = show(args.format, &evidence, &results, exit);
     written?;
     shown

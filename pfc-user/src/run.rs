@@ -17,7 +17,7 @@ use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::error_text::in_words;
 use crate::evidence::preflight::Preflight;
-use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, SCHEMA};
+use crate::evidence::{self, CaseEvidence, Evidence, Host, Omitted, Planned as InPlan, SCHEMA};
 use crate::live;
 use crate::port_check;
 use crate::report;
@@ -146,6 +146,9 @@ pub fn dry_run(config: &Config, task: &Task, line_rate: Option<LineRate>) -> Str
     }
 }
 
+/// The reason why a repetition was not done after the user had ended the run.
+const NOT_BEGUN: &str = "not begun: the run was interrupted";
+
 const UP: &str = "planned, so there is a testbed for it";
 
 /// The ports that the planned cases run on; only those that one of them needs.
@@ -249,6 +252,7 @@ pub fn run(
         host: host()?,
         testbed: config.testbed.record(),
         preflight: Some(preflight).filter(|preflight| !preflight.ports.is_empty()),
+        planned: cases.iter().map(|planned| planned.case.id.into()).collect(),
         cases: Vec::new(),
         interrupted: false,
     };
@@ -262,11 +266,13 @@ pub fn run(
         run: std::process::id() as u16,
     };
     for planned in cases {
-        evidence.cases.push(runner.case(planned));
+        let case = if evidence.interrupted {
+            runner.left_out(planned)
+        } else {
+            runner.case(planned)
+        };
+        evidence.cases.push(case);
         evidence.interrupted = runner.interrupt.seen();
-        if evidence.interrupted {
-            break;
-        }
     }
     if let Some(mad) = &mut equipment.mad {
         mad.finish(interrupt, events)?;
@@ -295,16 +301,11 @@ impl Runner<'_, '_> {
             case: planned.case,
             repetitions: planned.repetitions.len(),
         });
-        let mut case = CaseEvidence {
-            case: planned.case.id.into(),
-            repetitions: Vec::new(),
-            omitted: planned.omitted,
-            error: None,
-        };
+        let mut case = self.begun(&planned);
         for (index, task) in planned.repetitions.iter().enumerate() {
             self.repetition(task, &mut case);
             let end = match (self.interrupt.seen(), &case.error) {
-                (true, _) => "not begun: the run was interrupted",
+                (true, _) => NOT_BEGUN,
                 (_, Some(_)) => "not begun: an earlier repetition ended by an error",
                 _ => continue,
             };
@@ -315,6 +316,42 @@ impl Runner<'_, '_> {
         (self.events)(Event::CaseEnds {
             result: cases::judge_case(&case),
         });
+        case
+    }
+
+    /// A case of which nothing was done yet, with its plan.
+    fn begun(&self, planned: &Planned) -> CaseEvidence {
+        let in_plan = |task: &Task| match task {
+            Task::Pfc(_, plan) => InPlan::Pfc {
+                plan: plan.clone(),
+                limits: self.equipment.pfc.as_ref().expect(UP).limits.clone(),
+            },
+            Task::Mad(_, plan) => InPlan::Mad { plan: plan.clone() },
+            Task::Rc(_, plan) => InPlan::Rc { plan: plan.clone() },
+        };
+        let left_out = planned.omitted.iter().cloned();
+        let left_out = left_out.map(|omitted| InPlan::Omitted { omitted });
+        CaseEvidence {
+            case: planned.case.id.into(),
+            planned: planned
+                .repetitions
+                .iter()
+                .map(in_plan)
+                .chain(left_out)
+                .collect(),
+            repetitions: Vec::new(),
+            attempts: 0,
+            omitted: planned.omitted.clone(),
+            error: None,
+        }
+    }
+
+    /// A case that did not begin, for the user had ended the run.
+    fn left_out(&self, planned: Planned) -> CaseEvidence {
+        let mut case = self.begun(&planned);
+        let tasks = planned.repetitions.iter();
+        case.omitted
+            .extend(tasks.map(|task| left_out(task, NOT_BEGUN)));
         case
     }
 
@@ -362,6 +399,7 @@ impl Runner<'_, '_> {
                     .error()
                     .map(|error| format!("{}: {error}", task.name()));
                 case.repetitions.push(done);
+                case.attempts += 1;
             }
             Err(error) => {
                 // What an earlier attempt found is known.

@@ -12,7 +12,7 @@ use validator::case::Exit;
 use validator::cases;
 use validator::driver::kernel::link::{End, create_veth};
 use validator::driver::kernel::netns::Namespace;
-use validator::evidence::{CaseEvidence, Evidence, Host, Omitted, SCHEMA, Testbed};
+use validator::evidence::{CaseEvidence, Evidence, Host, Omitted, Planned, SCHEMA, Testbed};
 use validator::report;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
@@ -33,15 +33,18 @@ dscp_map = "dscp-mod-8"
 
 /// Evidence of a case that ended before it did anything, and of one that did not apply.
 fn write_evidence(dir: &Path) {
+    let omitted = Omitted {
+        name: "lossless 3".into(),
+        reason: "nothing reaches it".into(),
+        not_applicable: true,
+    };
     let case = |id: &str, error: Option<&str>| CaseEvidence {
-        case: id.into(),
-        repetitions: vec![],
-        omitted: vec![Omitted {
-            name: "lossless 3".into(),
-            reason: "nothing reaches it".into(),
-            not_applicable: true,
+        planned: vec![Planned::Omitted {
+            omitted: omitted.clone(),
         }],
+        omitted: vec![omitted.clone()],
         error: error.map(str::to_owned),
+        ..CaseEvidence::of(id, vec![])
     };
     let evidence = Evidence {
         schema: SCHEMA,
@@ -60,6 +63,7 @@ fn write_evidence(dir: &Path) {
             toml: String::new(),
         },
         preflight: None,
+        planned: vec!["pfc.pause-lossy".into(), "pfc.global-pause".into()],
         cases: vec![
             case("pfc.pause-lossy", Some("the link went away")),
             case("pfc.global-pause", None),

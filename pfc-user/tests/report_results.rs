@@ -5,18 +5,22 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
 
+use lzma_rust2::XzReader;
 use pfc_ebpf::abi::account::OffenceKind;
+use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use validator::case::{Assertion, CaseResult, CheckResult, Exit, Figure, Verdict};
+use validator::cases;
 use validator::evidence::pfc::{
-    Arrivals, Counting, Departure, Gap, GapHistogram, LeftOut, Offence, PfcEvidence, PortReceived,
-    Ports, SenderReport, StormReport, Windows,
+    Arrivals, Counting, Departure, Gap, GapHistogram, Instruments, LeftOut, Offence, PfcEvidence,
+    PortReceived, Ports, SenderReport, StormReport, Windows,
 };
-use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed};
+use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed, digest};
 use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
 use validator::report::{self, text};
 
@@ -82,12 +86,15 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
             max_burst: 4_000_000,
         },
         ports: Ports::default(),
+        instruments: Instruments::default(),
         phases: vec![],
+        not_begun: vec![Phase::Baseline, Phase::Storm, Phase::Drain, Phase::Resume],
         sender: SenderReport::default(),
         received: vec![],
         windows: Windows::default(),
         storm: None,
         probes: vec![],
+        single_pauses: 0,
         arrivals: Arrivals::default(),
         tx_port: PortReceived::default(),
         rx_port: PortReceived::default(),
@@ -96,7 +103,7 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
         accounting: vec![],
         dut: None,
         hooks: vec![],
-        interrupted: false,
+        interrupted: true,
     }))
 }
 
@@ -118,15 +125,14 @@ fn evidence() -> Evidence {
             toml: "name = \"sim\"\n".to_owned(),
         },
         preflight: None,
-        cases: vec![CaseEvidence {
-            case: "pfc.x".to_owned(),
-            repetitions: vec![
+        planned: vec!["pfc.x".to_owned()],
+        cases: vec![CaseEvidence::of(
+            "pfc.x",
+            vec![
                 repetition("lossless 3+4, storm on 3", &FRAMES),
                 repetition("lossless 5", &[]),
             ],
-            omitted: vec![],
-            error: None,
-        }],
+        )],
         interrupted: false,
     }
 }
@@ -601,6 +607,7 @@ fn what_is_written_is_read_again() {
 
     let mut without_frames = evidence();
     without_frames.cases[0].repetitions.remove(0);
+    without_frames.cases[0].planned.remove(0);
     report::write(&dir, &without_frames, &[every_verdict()], Exit::Failed).unwrap();
     assert_eq!(report::read_evidence(&dir).unwrap(), without_frames);
     assert_eq!(
@@ -672,11 +679,11 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
     );
     let other =
         whole
-            .replacen("\"schema\":1", "\"schema\":7", 1)
+            .replacen("\"schema\":2", "\"schema\":7", 1)
             .replacen("\"seconds\"", "\"secs\"", 1);
     assert_eq!(
         refusal(Some(&other)),
-        "DIR/evidence.json: layout 7 of validator 1.2.3; this version reads layout 1"
+        "DIR/evidence.json: layout 7 of validator 1.2.3; this version reads layouts 1 to 2"
     );
     assert_eq!(
         refusal(Some("{}")),
@@ -688,6 +695,151 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
             .starts_with("DIR/evidence.json: is no evidence of a run: missing field `interrupted`"),
         "{changed}"
     );
+}
+
+/// Evidence of the corpus: the RC case on a good device.
+fn recorded() -> Evidence {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/evidence/rc.jsonl.xz");
+    let mut lines = BufReader::new(XzReader::new(fs::File::open(corpus).unwrap(), false)).lines();
+    let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    let case: CaseEvidence = serde_json::from_value(line["evidence"].clone()).unwrap();
+    Evidence {
+        planned: vec![case.case.clone()],
+        cases: vec![case],
+        ..evidence()
+    }
+}
+
+/// Exit code of `validator COMMAND DIR` and what it said, on standard output and standard error.
+fn says(command: &str, dir: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_validator"))
+        .arg(command)
+        .arg(dir)
+        .output()
+        .unwrap();
+    let text = |octets| String::from_utf8(octets).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn evidence_that_is_not_whole_is_refused_without_a_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("evidence.json");
+    report::write_evidence(dir.path(), &recorded()).unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(says("judge", dir.path()).0, Some(0));
+    let refused = |change: &dyn Fn(&mut serde_json::Value), sealed: bool| {
+        let mut changed = whole.clone();
+        change(&mut changed);
+        if sealed {
+            changed["digests"] = serde_json::to_value(digest::of(&changed)).unwrap();
+        }
+        fs::write(&path, changed.to_string()).unwrap();
+        let (code, shown, error) = says("judge", dir.path());
+        assert_eq!((code, shown.as_str()), (Some(2), ""), "{error}");
+        assert_eq!(says("report", dir.path()), (code, shown, error.clone()));
+        assert!(!dir.path().join("report.json").exists());
+        error
+    };
+    let change = |e: &mut serde_json::Value| {
+        e["cases"][0]["repetitions"]
+            .as_array_mut()
+            .unwrap()
+            .remove(1);
+    };
+    let error = refused(&change, false);
+    assert!(
+        error.contains("is not whole, so that there is no verdict: cases[0]"),
+        "{error}"
+    );
+    let error = refused(&change, true);
+    let expected = "`retry 0, time-out 18, PMTU 1024` was planned, and is missing";
+    assert!(error.contains(expected), "{error}");
+    let error = refused(&|e| e["cases"] = serde_json::json!([]), true);
+    assert!(
+        error.contains("cases: planned were rc.c09-142-01; found "),
+        "{error}"
+    );
+    let error = refused(
+        &|e| {
+            drop(
+                e["cases"][0]["repetitions"][0]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("flush"),
+            )
+        },
+        true,
+    );
+    assert!(
+        error.contains("cases[0].repetitions[0].flush: is missing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn evidence_without_a_plan_is_shown_and_its_passes_are_inconclusive() {
+    let dir = tempfile::tempdir().unwrap();
+    report::write_evidence(dir.path(), &recorded()).unwrap();
+    let path = dir.path().join("evidence.json");
+    let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    old["schema"] = serde_json::json!(1);
+    for key in ["planned", "digests"] {
+        old.as_object_mut().unwrap().remove(key);
+    }
+    old["cases"][0].as_object_mut().unwrap().remove("planned");
+    fs::write(&path, old.to_string()).unwrap();
+    let (code, shown, _) = says("judge", dir.path());
+    assert_eq!(code, Some(3), "{shown}");
+    assert!(shown.contains("recorded without a plan"), "{shown}");
+    let evidence = report::read_evidence(dir.path()).unwrap();
+    let passes = |results: &[CaseResult]| {
+        let checks = results.iter().flat_map(|result| &result.checks);
+        checks
+            .filter(|check| check.verdict == Verdict::Pass)
+            .count()
+    };
+    assert!(passes(&cases::judge(&recorded())) > 0);
+    assert_eq!(passes(&cases::judge(&evidence)), 0);
+}
+
+#[test]
+fn where_evidence_cannot_be_written_the_verdict_is_shown_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    fs::create_dir_all(out.join("evidence.json")).unwrap();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = Command::new(env!("CARGO_BIN_EXE_validator"))
+        .args([
+            "run",
+            "--plan",
+            "mad",
+            "--set",
+            "testbed.mad.timeout=50ms",
+            "--testbed",
+        ])
+        .arg(repository.join("configs/testbeds/sim.toml"))
+        .arg("--out")
+        .arg(&out)
+        .env("VALIDATOR_JOURNAL", folder.path().join("journal"))
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("evidence.json: cannot be written: Is a directory"),
+        "{error}"
+    );
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        shown.lines().any(|line| line.starts_with("verdict: ")),
+        "{shown}"
+    );
+    assert!(out.join("report.json").is_file());
 }
 
 #[test]
@@ -737,12 +889,8 @@ const HOSTILE: [(&str, &str); 8] = [
 ];
 
 fn hostile() -> Evidence {
-    let case = |(case, name): &(&str, &str)| CaseEvidence {
-        case: case.to_string(),
-        repetitions: vec![repetition(name, &FRAMES)],
-        omitted: vec![],
-        error: None,
-    };
+    let case =
+        |(case, name): &(&str, &str)| CaseEvidence::of(case, vec![repetition(name, &FRAMES)]);
     let mut evidence = evidence();
     evidence.cases = HOSTILE.iter().map(case).collect();
     evidence.version = "1\u{1b}c".to_owned();

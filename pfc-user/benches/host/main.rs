@@ -76,12 +76,8 @@ fn whole(case: &str, lossless: &[u8]) -> Evidence {
         host: Host::default(),
         testbed: Testbed::default(),
         preflight: None,
-        cases: vec![CaseEvidence {
-            case: case.into(),
-            repetitions,
-            omitted: Vec::new(),
-            error: None,
-        }],
+        planned: vec![case.into()],
+        cases: vec![CaseEvidence::of(case, repetitions)],
         interrupted: false,
     }
 }

@@ -15,11 +15,39 @@ pub use attempts::again;
 pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
-use crate::evidence::{CaseEvidence, Evidence, Repetition};
+use crate::evidence::{CaseEvidence, Evidence, Repetition, SCHEMA, whole};
 
-/// Judges everything that a run recorded.
+/// Judges everything that a run recorded. Nothing passes in evidence that was recorded without a
+/// plan, or that is not [whole].
 pub fn judge(evidence: &Evidence) -> Vec<CaseResult> {
-    evidence.cases.iter().map(judge_case).collect()
+    let mut results: Vec<CaseResult> = evidence.cases.iter().map(judge_case).collect();
+    if evidence.schema < SCHEMA {
+        let why = "recorded without a plan: it cannot be told if anything is missing";
+        withdraw_passes(&mut results, Verdict::Inconclusive, why);
+    } else if let Err(defect) = whole::check(evidence) {
+        let why = format!("the evidence is not whole: {defect}");
+        withdraw_passes(&mut results, Verdict::Error, &why);
+    }
+    results
+}
+
+/// Turns each pass into `instead`, for the reason `why`.
+fn withdraw_passes(results: &mut [CaseResult], instead: Verdict, why: &str) {
+    for result in results {
+        for check in &mut result.checks {
+            if check.verdict == Verdict::Pass {
+                (check.verdict, check.reason) = (instead, why.into());
+            }
+        }
+        for assertion in &mut result.assertions {
+            if assertion.verdict == Some(Verdict::Pass) {
+                assertion.verdict = Some(instead);
+            }
+        }
+        if result.verdict == Verdict::Pass {
+            (result.verdict, result.reason) = (instead, why.into());
+        }
+    }
 }
 
 /// Judges one case.

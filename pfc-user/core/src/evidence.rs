@@ -1,16 +1,27 @@
 //! Measurements of a run: data only, written to `evidence.json` and judged from there again.
+//!
+//! Every field is written, even where it is empty, so that [`whole`] finds one that is missing. A
+//! new field, or another meaning of one, is a new [`SCHEMA`].
 
+pub mod digest;
 pub mod mac;
 pub mod mad;
 pub mod pfc;
 pub mod preflight;
 pub mod rc;
+pub mod whole;
 pub mod xdp;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::mad::MadPlan;
+use crate::plan::rc::RcPlan;
+use crate::plan::{Limits, RepetitionPlan};
+
 /// Layout version of `evidence.json`.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+/// The oldest layout that is read. Without a plan in it, nothing in it passes.
+pub const OLDEST_SCHEMA: u32 = 1;
 
 /// Everything that a run recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,8 +39,11 @@ pub struct Evidence {
     /// Name of the testbed, and its file as it was read.
     pub testbed: Testbed,
     /// Facts about the ports before the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub preflight: Option<preflight::Preflight>,
+    /// Ids of the cases that were to run, in their order.
+    #[serde(default)]
+    pub planned: Vec<String>,
     /// Cases in the order they ran.
     pub cases: Vec<CaseEvidence>,
     /// The run was interrupted before its end.
@@ -71,12 +85,76 @@ pub struct Testbed {
 pub struct CaseEvidence {
     /// Case id.
     pub case: String,
-    /// Repetitions that were done.
+    /// Repetitions that were to be done, in their order.
+    #[serde(default)]
+    pub planned: Vec<Planned>,
+    /// Repetitions that were done: every attempt at each, in the order they were made.
     pub repetitions: Vec<Repetition>,
+    /// The number of these attempts, counted as each ended.
+    #[serde(default)]
+    pub attempts: u64,
     /// Repetitions of the plan that were not done, and why.
     pub omitted: Vec<Omitted>,
     /// The reason why the case could not go on: a fault of the tester or its surroundings.
     pub error: Option<String>,
+}
+
+impl CaseEvidence {
+    /// Evidence of a case whose plan was what these repetitions did.
+    pub fn of(case: &str, repetitions: Vec<Repetition>) -> Self {
+        Self {
+            case: case.into(),
+            planned: repetitions
+                .iter()
+                .filter(|repetition| repetition.attempt() == 1)
+                .map(Repetition::planned)
+                .collect(),
+            attempts: repetitions.len() as u64,
+            repetitions,
+            omitted: Vec::new(),
+            error: None,
+        }
+    }
+}
+
+/// A repetition that was planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Planned {
+    /// One of a PFC case.
+    Pfc {
+        /// Its plan.
+        plan: Box<RepetitionPlan>,
+        /// Limits for its judgement.
+        limits: Limits,
+    },
+    /// One of a MAD case.
+    Mad {
+        /// Its plan.
+        plan: MadPlan,
+    },
+    /// One of an RC case.
+    Rc {
+        /// Its plan.
+        plan: RcPlan,
+    },
+    /// One that could not be planned.
+    Omitted {
+        /// Its name, and why.
+        omitted: Omitted,
+    },
+}
+
+impl Planned {
+    /// Its name, unique in its case.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pfc { plan, .. } => &plan.name,
+            Self::Mad { plan } => &plan.name,
+            Self::Rc { plan } => &plan.name,
+            Self::Omitted { omitted } => &omitted.name,
+        }
+    }
 }
 
 /// A repetition that was not done.
@@ -109,6 +187,39 @@ impl Repetition {
         match self {
             Self::Mad(evidence) => evidence.error.as_deref(),
             Self::Pfc(_) | Self::Rc(_) => None,
+        }
+    }
+
+    /// Number of the attempt at it, from 1.
+    pub fn attempt(&self) -> u32 {
+        match self {
+            Self::Pfc(evidence) => evidence.attempt,
+            Self::Mad(_) | Self::Rc(_) => 1,
+        }
+    }
+
+    /// Its name, unique in its case.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pfc(evidence) => &evidence.plan.name,
+            Self::Mad(evidence) => &evidence.plan.name,
+            Self::Rc(evidence) => &evidence.plan.name,
+        }
+    }
+
+    /// The plan that it was done by.
+    pub fn planned(&self) -> Planned {
+        match self {
+            Self::Pfc(evidence) => Planned::Pfc {
+                plan: Box::new(evidence.plan.clone()),
+                limits: evidence.limits.clone(),
+            },
+            Self::Mad(evidence) => Planned::Mad {
+                plan: evidence.plan.clone(),
+            },
+            Self::Rc(evidence) => Planned::Rc {
+                plan: evidence.plan.clone(),
+            },
         }
     }
 

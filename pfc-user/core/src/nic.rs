@@ -300,6 +300,7 @@ fn counter(name: &str, source: Source, subject: Subject, frames: Frames) -> MacC
         array: None,
         alive: None,
         values: Vec::new(),
+        rose: None,
     }
 }
 

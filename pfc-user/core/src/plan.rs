@@ -3,6 +3,8 @@
 pub mod mad;
 pub mod rc;
 
+use pfc_ebpf::abi::account::Clock;
+use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use serde::{Deserialize, Serialize};
@@ -88,6 +90,24 @@ pub struct Durations {
     pub drain_max: Nanos,
 }
 
+/// Frames a second above which the programs read the clock once for several frames and verify the
+/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
+/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
+const EXACT_FRAMES: u64 = 3_000_000;
+/// The share of frames that is verified then.
+const SAMPLE: u64 = 16;
+
+/// Counting of these flows by the programs, by their frames a second: the clock, and N where one
+/// frame in N is verified.
+pub fn effort(flows: &[FlowPlan]) -> (Clock, u64) {
+    let frames = |flow: &FlowPlan| flow.rate / LineRate::frame_bits(flow.length);
+    if flows.iter().map(frames).sum::<u64>() > EXACT_FRAMES {
+        (Clock::Batched, SAMPLE)
+    } else {
+        (Clock::Exact, 1)
+    }
+}
+
 /// One repetition of a PFC case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepetitionPlan {
@@ -150,6 +170,45 @@ impl RepetitionPlan {
     pub fn shortest(&self) -> Nanos {
         let d = &self.durations;
         d.baseline + d.lead + d.traffic + d.tail + d.resume
+    }
+
+    /// Its phases, in their order.
+    pub fn phases(&self) -> Vec<Phase> {
+        let probed =
+            |first| (self.probe.is_some() && self.probe_first == first).then_some(Phase::Probe);
+        let resumed = (self.durations.resume > 0).then_some(Phase::Resume);
+        let planned = [
+            Some(Phase::Baseline),
+            probed(true),
+            Some(Phase::Storm),
+            Some(Phase::Drain),
+            resumed,
+            probed(false),
+        ];
+        planned.into_iter().flatten().collect()
+    }
+
+    /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
+    /// flow that is not, which tells the latency. Where the probe pauses several priorities, all
+    /// are: frames of the others tell for how long the scheduler made one of them wait. At high
+    /// rates the log has no room for that.
+    pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
+        let probed = |priority| {
+            let probe = self.probe.as_ref();
+            probe.is_some_and(|probe| probe.priorities.contains(&priority))
+        };
+        let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
+        let witness = others.next().map(|flow| flow.id);
+        let several = |probe: &ProbePlan| probe.xon && probe.priorities.len() > 1;
+        let all = self.probe.as_ref().is_some_and(several) && effort(&self.flows).0 == Clock::Exact;
+        let mut phases = Vec::new();
+        if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
+            phases.push(Phase::Storm);
+        }
+        if all || probed(flow.priority) || witness == Some(flow.id) {
+            phases.push(Phase::Probe);
+        }
+        phases
     }
 
     /// The same without traffic after the drain, for cases that have no such step.

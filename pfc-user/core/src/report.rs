@@ -16,12 +16,14 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use layout::colour;
 
 use crate::case::{CaseResult, Exit};
-use crate::evidence::{Evidence, SCHEMA};
+use crate::evidence::digest::{self, Part};
+use crate::evidence::whole::{self, Defect};
+use crate::evidence::{Evidence, OLDEST_SCHEMA, SCHEMA};
 
 /// The evidence that a run recorded.
 pub const EVIDENCE: &str = "evidence.json";
@@ -67,7 +69,8 @@ pub enum ReportError {
     },
     /// A file of another schema version.
     #[error(
-        "{}: layout {found} of validator {version}; this version reads layout {SCHEMA}",
+        "{}: layout {found} of validator {version}; this version reads layouts {OLDEST_SCHEMA} to \
+        {SCHEMA}",
         path.display()
     )]
     Schema {
@@ -85,6 +88,18 @@ pub enum ReportError {
         path: PathBuf,
         /// Position, and what was expected there.
         error: serde_json::Error,
+    },
+    /// Evidence in which something is missing, doubled or contradicts something else.
+    #[error(
+        "{}: the evidence is not whole, so that there is no verdict: {defect}; copy it again from \
+        where it was written",
+        path.display()
+    )]
+    NotWhole {
+        /// Path.
+        path: PathBuf,
+        /// The part, and what was found there.
+        defect: Defect,
     },
 }
 
@@ -109,14 +124,28 @@ pub fn write(
     results: &[CaseResult],
     exit: Exit,
 ) -> Result<(), ReportError> {
+    write_evidence(dir, evidence)?;
+    render(dir, evidence, results, exit)
+}
+
+/// Writes the evidence into `dir`, which is made if missing, with the digests of its parts.
+pub fn write_evidence(dir: &Path, evidence: &Evidence) -> Result<(), ReportError> {
+    /// Evidence as it is stored.
+    #[derive(Serialize)]
+    struct Stored<'e> {
+        #[serde(flatten)]
+        evidence: &'e Evidence,
+        digests: Vec<Part>,
+    }
+
     fs::create_dir_all(dir).map_err(|error| ReportError::Unwritable {
         path: dir.to_owned(),
         error,
     })?;
     atomically(&dir.join(EVIDENCE), |out| {
-        Ok(serde_json::to_writer(out, evidence)?)
-    })?;
-    render(dir, evidence, results, exit)
+        let digests = digest::of(&serde_json::to_value(evidence)?);
+        Ok(serde_json::to_writer(out, &Stored { evidence, digests })?)
+    })
 }
 
 /// Writes all reports into `dir`, beside the evidence there.
@@ -143,7 +172,8 @@ pub fn render(
     Ok(())
 }
 
-/// Reads the evidence in `dir`.
+/// Reads the evidence in `dir`, and checks that it is whole. That of the oldest layouts has no plan
+/// by which that could be told.
 pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
     /// The fields that every schema version has.
     #[derive(Deserialize)]
@@ -176,14 +206,26 @@ pub fn read_evidence(dir: &Path) -> Result<Evidence, ReportError> {
         }
     };
     let head: Head = serde_json::from_str(&text).map_err(wrong)?;
-    if head.schema != SCHEMA {
+    if !(OLDEST_SCHEMA..=SCHEMA).contains(&head.schema) {
         return Err(ReportError::Schema {
             path,
             found: head.schema,
             version: plain::text(&head.version),
         });
     }
-    serde_json::from_str(&text).map_err(wrong)
+    let evidence = serde_json::from_str(&text).map_err(wrong)?;
+    if head.schema < SCHEMA {
+        return Ok(evidence);
+    }
+    let stored = serde_json::from_str(&text).map_err(wrong)?;
+    whole::read(stored).map_err(|defect| ReportError::NotWhole {
+        path: path.clone(),
+        defect: Defect {
+            part: plain::text(&defect.part),
+            found: plain::text(&defect.found),
+            ..defect
+        },
+    })
 }
 
 /// Writes a file beside `path` and renames it once it is complete.

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use lzma_rust2::XzReader;
 use serde::Deserialize;
 use validator_core::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
+use validator_core::report;
 
 /// A line of the corpus.
 #[derive(Deserialize)]
@@ -33,11 +34,11 @@ fn store(folder: &Path, device: &str) {
         host: Host::default(),
         testbed: Testbed::default(),
         preflight: None,
+        planned: vec![recorded.evidence.case.clone()],
         cases: vec![recorded.evidence],
         interrupted: false,
     };
-    let file = File::create(folder.join("evidence.json")).unwrap();
-    serde_json::to_writer(file, &evidence).unwrap();
+    report::write_evidence(folder, &evidence).unwrap();
 }
 
 /// Cargo puts examples beside the folder of test programs.

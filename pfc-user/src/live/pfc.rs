@@ -11,7 +11,6 @@ mod prepare;
 
 use bench::LiveBench;
 use macs::Macs;
-pub use prepare::effort;
 use prepare::{configure, counting, introduce, open_control, open_sender};
 
 use crate::case::Event;
@@ -25,11 +24,12 @@ use crate::driver::kernel::process;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    Arrivals, DropCounter, DutReport, HookOutput, Offence, PfcEvidence, PortFacts, PortReceived,
-    Ports, Wait, Windows,
+    Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
+    PortReceived, Ports, Wait, Windows,
 };
 use crate::evidence::{CaseEvidence, Repetition};
 use crate::nic;
+pub use crate::plan::effort;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
 /// Interval between readings of the counters while the last frames are awaited.
@@ -39,6 +39,8 @@ const SENDER_END: Nanos = 1_000_000_000;
 /// Longest wait for a DUT to let frames through, and the time from one try to the next.
 const PATH_WAIT: Nanos = 3_000_000_000;
 const PATH_RETRY: Nanos = 100_000_000;
+/// Readings of a port's counts until they have come to rest.
+const READINGS: usize = 8;
 /// The simulated DUT prints its report within this.
 const DUT_END: Duration = Duration::from_secs(5);
 
@@ -120,6 +122,19 @@ impl Before {
         })
     }
 
+    /// The readings that are to be taken; the sender knows of those losses.
+    fn instruments(&self, lost: &[(&str, u64)]) -> Instruments {
+        let none = losses(self.counters.rises(&self.counters), &self.ports[0], lost);
+        Instruments {
+            counters: none
+                .into_iter()
+                .map(|counter| (counter.place, counter.counter))
+                .collect(),
+            macs: self.macs.instruments(),
+            device: self.device.is_some(),
+        }
+    }
+
     /// Ends the simulated DUT, and reads everything again.
     fn finish(mut self, live: &mut Live, plan: &RepetitionPlan, driven: &Driven) -> Result<After> {
         let was_silent = live.testbed.tx.account.port()?.pfc_frames == 0;
@@ -154,6 +169,8 @@ impl Before {
 /// The traffic and the storm as they were.
 struct Driven {
     epoch: Nanos,
+    instruments: Instruments,
+    single_pauses: u64,
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
@@ -170,7 +187,8 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     introduce(live)?;
     let epoch = clock::now();
     configure(live, plan, epoch, storm_source)?;
-    let sender = open_sender(live, plan, epoch)?;
+    let mut sender = open_sender(live, plan, epoch)?;
+    let instruments = before.instruments(&sender.report()?.lost);
     let control = open_control(live.testbed)?;
     if live.testbed.tx.pfc_visible.is_none() {
         // What came before is not to be counted as this repetition's.
@@ -182,6 +200,7 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         sender,
         control,
         waits: 0,
+        single_pauses: 0,
         storm: None,
         cut_short: None,
         settled: Vec::new(),
@@ -206,6 +225,8 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
     let waits = bench.settled;
     Ok(Driven {
         epoch,
+        instruments,
+        single_pauses: bench.single_pauses,
         interrupted,
         sent,
         done,
@@ -221,8 +242,11 @@ fn evidence(
     driven: Driven,
     after: After,
 ) -> Result<PfcEvidence> {
+    stop_counting(live.testbed)?;
     let Driven {
         epoch,
+        mut instruments,
+        single_pauses,
         interrupted,
         sent,
         done,
@@ -233,6 +257,7 @@ fn evidence(
     let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx, rings)?;
     offences.extend(of_rx);
     live.testbed.note_pfc(&tx_port, &plan.name);
+    instruments.note(&after.accounting);
     let mut sender = sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
         sender
@@ -253,11 +278,14 @@ fn evidence(
         },
         limits: live.testbed.limits.clone(),
         ports: after.ports,
+        instruments,
+        not_begun: done.not_begun(plan),
         phases: done.phases,
         waits,
         sender,
         storm: done.storm,
         probes: done.probes,
+        single_pauses,
         arrivals,
         tx_port,
         rx_port,
@@ -403,6 +431,24 @@ fn dut_report(child: process::Child) -> Result<DutReport> {
     let line = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(line)
         .with_context(|| format!("the simulated DUT's report cannot be read: {line:?}"))
+}
+
+/// Ends the counting at both ports: a frame that a DUT lets go now would be in one count and not in
+/// another.
+fn stop_counting(testbed: &mut Testbed) -> Result<()> {
+    for port in [&mut testbed.tx, &mut testbed.rx] {
+        port.account.stop()?;
+        // A program that was at work on a frame comes to its end meanwhile.
+        let mut before = port.account.port()?;
+        for _ in 0..READINGS {
+            let now = port.account.port()?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+    }
+    Ok(())
 }
 
 enum Side {

@@ -4,13 +4,17 @@
 use std::collections::{BTreeMap, HashSet};
 
 use pfc_ebpf::abi::Trust;
-use pfc_ebpf::abi::account::PauseState;
+use pfc_ebpf::abi::account::{OffenceKind, PauseState};
 use pfc_ebpf::stamp::{LEN, Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
-use validator::evidence::pfc::{Arrival, ClassReceived, FlowReceived, PortReceived};
+use validator::evidence::pfc::{
+    Arrival, ClassReceived, ControlReceived, FlowReceived, Offence, PortReceived,
+};
 use validator::plan::{Nanos, RepetitionPlan};
 
 const STAMP_AT: usize = 14 + 20 + 8;
+/// Offending frames that are kept.
+const ROOM: usize = 64;
 
 /// One port.
 pub struct Accounting {
@@ -27,6 +31,9 @@ pub struct Accounting {
     windows: Vec<[u32; 8]>,
     arrivals: Vec<Arrival>,
     port: PortReceived,
+    offences: Vec<(Nanos, OffenceKind, usize)>,
+    /// Sum of the latencies of each flow's frames.
+    latencies: BTreeMap<(u16, Phase), u64>,
     pauses: [PauseState; 8],
 }
 
@@ -76,6 +83,8 @@ impl Accounting {
             windows: vec![[0; 8]; super::WINDOWS],
             arrivals: Vec::new(),
             port: PortReceived::default(),
+            offences: Vec::new(),
+            latencies: BTreeMap::new(),
             pauses: Default::default(),
         }
     }
@@ -98,7 +107,31 @@ impl Accounting {
     }
 
     pub fn flows(&self) -> Vec<FlowReceived> {
-        self.flows.values().cloned().collect()
+        let with_mean = |(key, flow): (_, &FlowReceived)| FlowReceived {
+            latency_mean: self.latencies[key].checked_div(flow.frames).unwrap_or(0),
+            ..flow.clone()
+        };
+        self.flows.iter().map(with_mean).collect()
+    }
+
+    /// Offending frames of this port, without their octets.
+    pub fn offences(&self, port: &str) -> Vec<Offence> {
+        let offence = |(time, kind, length): &(Nanos, OffenceKind, usize)| Offence {
+            port: port.into(),
+            time: *time,
+            kind: *kind,
+            length: *length as u16,
+            octets: String::new(),
+        };
+        self.offences.iter().map(offence).collect()
+    }
+
+    fn offence(&mut self, time: Nanos, kind: OffenceKind, length: usize) {
+        if self.offences.len() < ROOM {
+            self.offences.push((time, kind, length));
+        } else {
+            self.port.offences_lost += 1;
+        }
     }
 
     pub fn windows(&self) -> Vec<[u32; 8]> {
@@ -133,9 +166,21 @@ impl Accounting {
     fn control(&mut self, time: Nanos, frame: &[u8]) {
         if frame[6..12] == self.storm_mac {
             self.port.own_control += 1;
-            return;
+            return self.offence(time, OffenceKind::OwnControl, frame.len());
         }
         let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let vector = if word(14) == 1 { 0 } else { word(16) };
+        let times = if word(14) == 1 { 16 } else { 18 };
+        let quanta = |class: usize| match (word(14), class) {
+            (1, 1..) => 0,
+            _ => word(times + 2 * class),
+        };
+        self.port.controls.push(ControlReceived {
+            time,
+            opcode: word(14),
+            vector,
+            quanta: std::array::from_fn(quanta),
+        });
         let count = |class: &mut ClassReceived, quanta: u16| {
             if quanta > 0 {
                 class.xoff += 1
@@ -189,27 +234,44 @@ impl Accounting {
                 latency: [0; 32],
             });
         let index = usize::from(stamp.flow);
+        let mut offences = Vec::new();
         if self.seen.insert((stamp.flow, stamp.sequence)) {
+            if flow.frames == 0 {
+                flow.first = time;
+            }
             flow.frames += 1;
             flow.octets += length as u64;
+            flow.last = time;
+            flow.latency_max = flow.latency_max.max(latency);
+            flow.latency[(u64::BITS - latency.leading_zeros()) as usize & 31] += 1;
+            *self.latencies.entry((stamp.flow, stamp.phase)).or_default() += latency;
             if stamp.sequence < self.next[index] {
                 flow.reordered += 1;
+                offences.push(OffenceKind::Reordered);
             }
             self.next[index] = self.next[index].max(stamp.sequence + 1);
             self.windows[((time - self.epoch) / self.window) as usize]
                 [self.priorities[index].index()] += 1;
         } else {
             flow.duplicate += 1;
+            offences.push(OffenceKind::Duplicate);
         }
-        flow.corrupt += u64::from(!udp_checksum_is_right(frame));
+        if !udp_checksum_is_right(frame) {
+            flow.corrupt += 1;
+            offences.push(OffenceKind::Corrupt);
+        }
         let mark = match self.trust {
             Trust::Dscp => Some(frame[15] >> 2),
             Trust::Pcp => pcp,
         };
-        flow.remarked += u64::from(mark != Some(self.marks[index]));
-        flow.untagged += u64::from(mark.is_none());
-        flow.last = time;
-        flow.latency_max = flow.latency_max.max(latency);
+        if mark != Some(self.marks[index]) {
+            flow.remarked += 1;
+            flow.untagged += u64::from(mark.is_none());
+            offences.push(OffenceKind::Remarked);
+        }
+        for kind in offences {
+            self.offence(time, kind, length);
+        }
         if matches!(stamp.phase, Phase::Storm | Phase::Probe) {
             self.arrivals.push(Arrival {
                 time,

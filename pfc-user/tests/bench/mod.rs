@@ -20,10 +20,12 @@ use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
 use validator::dut::switch::config::{Priorities, Scheduler, SwitchConfig};
 use validator::dut::switch::model::Switch;
+use validator::evidence::mac::MacReport;
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
 use validator::pacing::history::History;
 use validator::pacing::pacer::{Paced, Pacer};
+use validator::pacing::storm::gap_ledger::{GapLedger, Latest};
 use validator::plan::{Durations, FlowPlan, Limits, Nanos, RepetitionPlan, StormKind};
 use validator::test_frame::{Addresses, FrameTemplate};
 
@@ -191,6 +193,7 @@ fn run_behind(
         history: History::default(),
         excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
         looked: now,
+        single_pauses: 0,
         rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
@@ -210,7 +213,8 @@ fn run_behind(
 struct RunningStorm {
     next: Nanos,
     frame: Vec<u8>,
-    report: Option<StormReport>,
+    ledger: GapLedger,
+    latest: Latest,
 }
 
 struct VirtualBench<'p> {
@@ -228,6 +232,7 @@ struct VirtualBench<'p> {
     excess: BurstMeter,
     /// When time last emptied it.
     looked: Nanos,
+    single_pauses: u64,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
@@ -327,22 +332,7 @@ impl VirtualBench<'_> {
             before: now,
             after: now,
         };
-        let report = storm.report.get_or_insert_with(|| StormReport {
-            method: "virtual".into(),
-            frames: 0,
-            errors: 0,
-            first: departure,
-            last: departure,
-            max_gap: 0,
-            gaps: Vec::new(),
-            gaps_left_out: LeftOut::default(),
-            histogram: GapHistogram::default(),
-            stalls: Vec::new(),
-            stalls_left_out: LeftOut::default(),
-        });
-        report.frames += 1;
-        report.max_gap = report.max_gap.max(now - report.last.before);
-        report.last = departure;
+        storm.ledger.left(departure, &storm.latest);
         storm.next = now + interval;
         let frame = storm.frame.clone();
         self.switch.ingress(RX, now, frame);
@@ -443,10 +433,39 @@ impl VirtualBench<'_> {
             xoff_sent: self.switch.xoff_sent(),
             ..DutReport::default()
         };
+        let accounting = vec![DropCounter {
+            place: "wire".into(),
+            counter: "lost".into(),
+            rise: 0,
+        }];
+        let macs: Vec<MacReport> = macs;
+        let names = |mac: &MacReport| {
+            let names = mac.counters.iter().map(|counter| counter.name.clone());
+            (mac.port.clone(), names.collect())
+        };
+        let mut instruments = Instruments {
+            macs: macs.iter().map(names).collect(),
+            device: true,
+            ..Instruments::default()
+        };
+        instruments.note(&accounting);
+        // Windows without a frame after the end of the last phase say nothing.
+        let ended = done.phases.iter().map(|span| span.to).max().unwrap_or(now);
+        let ended = ((ended - self.rx.epoch()) / WINDOW + 1) as usize;
+        let mut received = self.rx.windows();
+        let used = |windows: &[[u32; 8]]| windows.iter().rposition(|window| *window != [0; 8]);
+        let last = used(&self.offered)
+            .max(used(&received))
+            .map_or(0, |last| last + 1);
+        received.truncate(ended.max(last));
+        self.offered.truncate(ended.max(last));
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
             attempt: 1,
+            instruments,
+            not_begun: done.not_begun(self.plan),
+            single_pauses: self.single_pauses,
             limits: self.limits.clone(),
             ports: Ports {
                 tx: facts("tx"),
@@ -462,6 +481,7 @@ impl VirtualBench<'_> {
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
                 max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
+                withheld_total: self.history.withheld_total,
                 ..SenderReport::default()
             },
             received: self.rx.flows(),
@@ -469,7 +489,7 @@ impl VirtualBench<'_> {
                 epoch: self.rx.epoch(),
                 width: WINDOW,
                 offered: self.offered,
-                received: self.rx.windows(),
+                received,
             },
             storm: done.storm,
             probes: done.probes,
@@ -479,13 +499,12 @@ impl VirtualBench<'_> {
             },
             tx_port: self.tx.port(),
             rx_port: self.rx.port(),
-            offences: Vec::new(),
+            offences: [("tx", &self.tx), ("rx", &self.rx)]
+                .into_iter()
+                .flat_map(|(port, side)| side.offences(port))
+                .collect(),
             mac: macs,
-            accounting: vec![DropCounter {
-                place: "wire".into(),
-                counter: "lost".into(),
-                rise: 0,
-            }],
+            accounting,
             dut: Some(dut),
             hooks: Vec::new(),
             interrupted: false,
@@ -558,19 +577,23 @@ impl Bench for VirtualBench<'_> {
         self.storm = Some(RunningStorm {
             next: self.now,
             frame,
-            report: None,
+            ledger: GapLedger::new(limits().pause_time(self.plan.storm.quanta)),
+            latest: Latest::default(),
         });
         Ok(())
     }
 
     fn stop_storm(&mut self) -> Result<StormReport, Stop> {
-        self.storm
-            .take()
-            .and_then(|storm| storm.report)
-            .ok_or(Stop::Interrupted)
+        let storm = self.storm.take().ok_or(Stop::Interrupted)?;
+        Ok(GapLedger::end(
+            "virtual".into(),
+            vec![storm.ledger],
+            self.now,
+        ))
     }
 
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop> {
+        self.single_pauses += 1;
         self.switch.ingress(RX, self.now, pfc(priorities, quanta));
         self.deliver();
         Ok(Departure {

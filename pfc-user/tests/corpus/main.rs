@@ -36,7 +36,7 @@ use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde::{Deserialize, Serialize};
 use validator::case::{CaseResult, StepResult, Verdict};
 use validator::cases;
-use validator::evidence::{CaseEvidence, Omitted, Repetition};
+use validator::evidence::{CaseEvidence, Omitted, Repetition, whole};
 
 /// Evidence of a case on one or more simulated devices. Devices whose faults make no difference to
 /// the case share a line.
@@ -174,6 +174,9 @@ fn judge(family: &str, record: fn() -> Vec<OnDevice>, disturb: &[&str], by: &[Di
     let mut found = String::new();
     for line in BufReader::new(XzReader::new(file, false)).lines() {
         let Recorded { devices, evidence } = serde_json::from_str(&line.unwrap()).unwrap();
+        if let Err(defect) = whole::check_case(&evidence, "case") {
+            panic!("the evidence on {devices:?} is not whole: {defect}");
+        }
         let result = cases::judge_case(&evidence);
         found.push_str(&verdicts(&devices.join(", "), &result));
         let disturb = devices.iter().find(|name| disturb.contains(&name.as_str()));
@@ -209,12 +212,7 @@ fn devices(family: &str, case: &str) -> Vec<String> {
 
 /// Evidence of a whole case.
 fn case(id: &str, repetitions: Vec<Repetition>) -> CaseEvidence {
-    CaseEvidence {
-        case: id.into(),
-        repetitions,
-        omitted: Vec::new(),
-        error: None,
-    }
+    CaseEvidence::of(id, repetitions)
 }
 
 /// A disturbance of the tester, and what it does to the evidence of a repetition.

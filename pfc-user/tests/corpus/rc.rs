@@ -6,7 +6,7 @@ mod bench;
 
 use bench::{Virtual, of_document, plan};
 use validator::evidence::rc::RcEvidence;
-use validator::evidence::{CaseEvidence, Repetition};
+use validator::evidence::{CaseEvidence, Omitted, Planned, Repetition};
 use validator::fault::requester::Fault;
 
 use super::{Disturbance, OnDevice, case};
@@ -67,19 +67,24 @@ pub fn faults() -> Vec<&'static str> {
 }
 
 fn run(faults: &[&str]) -> CaseEvidence {
-    let plans = [of_document(), plan(0, 18, 1024), plan(7, 8, 4096)];
-    let one = |plan| {
-        let evidence = Virtual::new(faults).try_run(&plan);
-        evidence.map(|evidence| Repetition::Rc(Box::new(evidence)))
-    };
-    let (done, failed): (Vec<_>, Vec<_>) = plans.into_iter().map(one).partition(Result::is_ok);
-    CaseEvidence {
-        error: failed
-            .into_iter()
-            .find_map(Result::err)
-            .map(|error| error.to_string()),
-        ..case(bench::case().id, done.into_iter().flatten().collect())
+    let mut recorded = case(bench::case().id, Vec::new());
+    for plan in [of_document(), plan(0, 18, 1024), plan(7, 8, 4096)] {
+        recorded.planned.push(Planned::Rc { plan: plan.clone() });
+        match Virtual::new(faults).try_run(&plan) {
+            Ok(evidence) => recorded
+                .repetitions
+                .push(Repetition::Rc(Box::new(evidence))),
+            Err(error) => {
+                recorded.omitted.push(Omitted {
+                    name: plan.name,
+                    reason: "ended by an error".into(),
+                    not_applicable: false,
+                });
+                recorded.error.get_or_insert(error.to_string());
+            }
+        }
     }
+    recorded
 }
 
 pub fn record() -> Vec<OnDevice> {

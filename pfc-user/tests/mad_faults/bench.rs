@@ -258,12 +258,7 @@ pub fn result(case: &str, repetitions: &[MadEvidence]) -> validator::case::CaseR
         .iter()
         .map(|evidence| Repetition::Mad(Box::new(evidence.clone())))
         .collect();
-    cases::judge_case(&CaseEvidence {
-        case: case.into(),
-        repetitions,
-        omitted: Vec::new(),
-        error: None,
-    })
+    cases::judge_case(&CaseEvidence::of(case, repetitions))
 }
 
 /// Both cases, each on a DUT that has just been switched on.

@@ -14,12 +14,7 @@ fn attempts(case: &str, tampers: &[Tamper]) -> CaseEvidence {
         evidence.attempt = attempt;
         Repetition::Pfc(Box::new(evidence))
     });
-    CaseEvidence {
-        case: case.into(),
-        repetitions: numbered.collect(),
-        omitted: Vec::new(),
-        error: None,
-    }
+    CaseEvidence::of(case, numbered.collect())
 }
 
 const UNDISTURBED: Tamper = |_| {};

@@ -123,15 +123,8 @@ fn integrity_counts_fail_and_what_cannot_be_told_is_inconclusive() {
 }
 
 fn case_evidence(repetitions: Vec<PfcEvidence>) -> CaseEvidence {
-    CaseEvidence {
-        case: SINGLE.into(),
-        repetitions: repetitions
-            .into_iter()
-            .map(|done| Repetition::Pfc(Box::new(done)))
-            .collect(),
-        omitted: Vec::new(),
-        error: None,
-    }
+    let repetitions = repetitions.into_iter().map(Box::new);
+    CaseEvidence::of(SINGLE, repetitions.map(Repetition::Pfc).collect())
 }
 
 fn omitted(not_applicable: bool) -> Omitted {

@@ -14,12 +14,7 @@ use super::bench::{At, Virtual, case, check, judged, of_document, plan, with};
 /// The whole case's result.
 fn result(evidence: &RcEvidence) -> CaseResult {
     let repetitions = vec![Repetition::Rc(Box::new(evidence.clone()))];
-    cases::judge_case(&CaseEvidence {
-        case: case().id.into(),
-        repetitions,
-        omitted: Vec::new(),
-        error: None,
-    })
+    cases::judge_case(&CaseEvidence::of(case().id, repetitions))
 }
 
 /// All but the qualifier are inconclusive for that reason, and no step is said to have failed.

@@ -37,6 +37,9 @@ pub struct MadEvidence {
     /// Times at which the tester or its simulated DUT stood still, in their order.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// Packets that crossed the transport.
+    #[serde(default)]
+    pub traffic: Traffic,
     /// Until when packets were listened for; the transport's time, as all times here.
     pub listened_until: Nanos,
     /// The user ended the repetition.
@@ -52,6 +55,14 @@ pub struct MadEvidence {
 
 /// Packets that answered no request under way are kept up to this number; more are counted.
 pub const MOST_STRAYS: usize = 1000;
+/// Packets that crossed the transport, counted there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Requests that left.
+    pub sent: u64,
+    /// Packets that came in: answers, and those that answer nothing.
+    pub received: u64,
+}
 
 impl MadEvidence {
     /// The reason why the repetition ended early, if the tester or its surroundings failed.

@@ -26,11 +26,17 @@ pub struct PfcEvidence {
     pub limits: Limits,
     /// The tester's ports and declared facts.
     pub ports: Ports,
+    /// The readings that were to be taken.
+    #[serde(default)]
+    pub instruments: Instruments,
     /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
     /// The waits for the last frames of phases; absent in evidence of a version that kept none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
+    /// Phases of the plan that did not begin.
+    #[serde(default)]
+    pub not_begun: Vec<Phase>,
     /// The sender's own account.
     pub sender: SenderReport,
     /// The ports' way of counting; absent: each frame by itself.
@@ -44,6 +50,9 @@ pub struct PfcEvidence {
     pub storm: Option<StormReport>,
     /// The probes' own account, one for each attempt.
     pub probes: Vec<ProbeReport>,
+    /// Pause frames that the rx port sent beside the storm, as its socket counted.
+    #[serde(default)]
+    pub single_pauses: u64,
     /// Logged arrivals at the rx port.
     pub arrivals: Arrivals,
     /// Counts of the tx port's program: here the DUT's PFC arrives, and forwarded storm frames
@@ -70,6 +79,29 @@ fn first_attempt() -> u32 {
     1
 }
 
+/// The readings that were to be taken in a repetition, noted before its traffic.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruments {
+    /// Counters of losses on the tester's own side: place and name.
+    pub counters: Vec<(String, String)>,
+    /// Counters of each port's MAC: `tx` or `rx`, and their names.
+    pub macs: Vec<(String, Vec<String>)>,
+    /// True: a simulated DUT, which reports on itself.
+    pub device: bool,
+}
+
+impl Instruments {
+    /// Adds the counters among `read` that came up meanwhile.
+    pub fn note(&mut self, read: &[DropCounter]) {
+        for DropCounter { place, counter, .. } in read {
+            let name = (place.clone(), counter.clone());
+            if !self.counters.contains(&name) {
+                self.counters.push(name);
+            }
+        }
+    }
+}
+
 /// Facts about the tester's ports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ports {
@@ -92,7 +124,7 @@ pub struct PortFacts {
     pub carrier: bool,
     /// Disturbance of the link in between, even if it is as before now: its carrier went and came,
     /// or it got another MTU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub disturbed: Option<String>,
     /// Link speed in bit/s, where the port has one that means something.
     pub speed: Option<u64>,
@@ -152,27 +184,26 @@ pub struct SenderReport {
     /// Spans in which a priority was held back by the DUT's XOFF.
     pub withheld: Vec<Withheld>,
     /// Further such spans.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub withheld_left_out: Vec<WithheldLeftOut>,
+    /// Total length of all such spans, by priority, summed up as they were recorded.
+    #[serde(default)]
+    pub withheld_total: [Nanos; 8],
     /// Largest number of octets that left after one XOFF of the DUT took effect, by priority.
     pub after_xoff: [u64; 8],
     /// Spans above 0.5 ms in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
     /// Further such spans.
-    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    #[serde(default)]
     pub stalls_left_out: LeftOut,
     /// Frames that the kernel refused and that never left.
     pub errors: u64,
     /// Times that the port had no room for a test frame or a single pause frame, which left later.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub waits: u64,
     /// Largest burst: most octets of layer 1 that left at once beyond the target rate, as time at
     /// line rate.
     pub max_burst: Nanos,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Frames of one flow that left in one phase.
@@ -321,7 +352,7 @@ pub struct FlowReceived {
     /// Frames too far behind to tell which.
     pub beyond_window: u64,
     /// Frames of which the UDP checksum was verified; absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub verified: Option<u64>,
     /// Of those, frames with a wrong checksum.
     pub corrupt: u64,

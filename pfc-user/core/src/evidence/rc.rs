@@ -63,10 +63,28 @@ pub struct Phase {
     pub drops: Vec<(String, u64)>,
     /// Completions of the DUT's send queue.
     pub completions: Vec<Completion>,
+    /// Events as they were counted when they came.
+    #[serde(default)]
+    pub counted: Counted,
     /// Until when packets and completions were awaited.
     pub until: Nanos,
     /// The DUT's queue pair at the end.
     pub after: Option<QueuePair>,
+}
+
+/// Events of a phase, counted one by one as they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Packets for the tester's queue pair.
+    pub packets: u64,
+    /// Packets that the tester answered with.
+    pub answers: u64,
+    /// Times that the DUT showed its retry counter.
+    pub shown: u64,
+    /// Completions.
+    pub completions: u64,
+    /// Frames that the counters of the tester's side of the link lost.
+    pub dropped: u64,
 }
 
 /// A packet for the tester's queue pair, as it came in; or an answer, as it left.

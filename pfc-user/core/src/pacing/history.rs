@@ -17,6 +17,8 @@ pub struct History {
     pub withheld: Vec<Withheld>,
     /// Spans for which there was no room.
     pub withheld_left_out: Vec<WithheldLeftOut>,
+    /// Total length of all those spans, by priority.
+    pub withheld_total: [Nanos; Priority::COUNT],
     /// Spans in which the sender should have sent and did not run.
     pub stalls: Vec<Stall>,
     /// Spans for which there was no room.
@@ -38,6 +40,7 @@ impl Default for History {
         Self {
             withheld: Vec::with_capacity(ROOM),
             withheld_left_out: Vec::new(),
+            withheld_total: [0; Priority::COUNT],
             stalls: Vec::with_capacity(ROOM),
             stalls_left_out: LeftOut::default(),
             last: [None; Priority::COUNT],
@@ -54,6 +57,7 @@ impl History {
             from,
             to,
         } = span;
+        self.withheld_total[priority.index()] += to.saturating_sub(from);
         let last = &mut self.last[priority.index()];
         let goes_on = last.filter(|last| last.phase == phase && last.to == from);
         let listed = match goes_on {

@@ -191,6 +191,7 @@ impl SentLedger {
                 flows: self.sent.iter().flatten().flatten().copied().collect(),
                 withheld: self.history.withheld.clone(),
                 withheld_left_out: self.history.withheld_left_out.clone(),
+                withheld_total: self.history.withheld_total,
                 after_xoff: self.overrun.map(|overrun| overrun.largest),
                 stalls: self.history.stalls.clone(),
                 stalls_left_out: self.history.stalls_left_out,

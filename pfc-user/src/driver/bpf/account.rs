@@ -232,6 +232,16 @@ impl AccountProgram {
         Ok(())
     }
 
+    /// Ends a repetition: what arrives from now on is passed on and not counted, until the next
+    /// [`AccountProgram::configure`].
+    pub fn stop(&mut self) -> Result<(), XdpError> {
+        let config = Config {
+            abi: 0,
+            ..self.configured
+        };
+        Ok(self.config.set(0, Plain(config), 0)?)
+    }
+
     /// Zeroes what the last configuration used.
     fn clear(&mut self) -> Result<(), XdpError> {
         for index in 0..self.used.flows * Phase::COUNT as u32 {

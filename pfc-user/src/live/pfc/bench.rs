@@ -25,6 +25,8 @@ pub(super) struct LiveBench<'b, 'l> {
     pub(super) control: ControlSender,
     /// Number of times that a single pause frame found no room.
     pub(super) waits: u64,
+    /// Number of single pause frames that left.
+    pub(super) single_pauses: u64,
     pub(super) storm: Option<Storm>,
     /// Account of a storm that the user ended.
     pub(super) cut_short: Option<StormReport>,
@@ -130,6 +132,7 @@ impl Bench for LiveBench<'_, '_> {
             .send_with_room(&frame)
             .map_err(|error| Stop::Failed(error.into()))?;
         self.waits += waits;
+        self.single_pauses += 1;
         Ok(departure)
     }
 

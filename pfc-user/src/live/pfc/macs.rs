@@ -32,6 +32,11 @@ impl Macs {
         })
     }
 
+    /// The counters of each port.
+    pub(super) fn instruments(&self) -> Vec<(String, Vec<String>)> {
+        vec![self.tx.instruments(), self.rx.instruments()]
+    }
+
     /// Wait until the counters include every frame received.
     pub(super) fn lag(&self) -> Nanos {
         self.tx.lag().max(self.rx.lag())

@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account as maps};
-use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::Priority;
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
 use crate::config::{self, Destination};
@@ -14,28 +13,7 @@ use crate::driver::storm::ControlSender;
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
 use crate::evidence::pfc::Counting;
-use crate::plan::{FlowPlan, Nanos, ProbePlan, RepetitionPlan};
-
-/// Frames a second above which the programs read the clock once for several frames and verify the
-/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
-/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
-const EXACT_FRAMES: u64 = 3_000_000;
-/// The share of frames that is verified then.
-const SAMPLE: u64 = 16;
-
-/// The counting of these flows, by their frames a second: the clock, and N where one frame in N is
-/// verified.
-pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
-    let frames: u64 = flows
-        .iter()
-        .map(|flow| flow.rate / LineRate::frame_bits(flow.length))
-        .sum();
-    if frames > EXACT_FRAMES {
-        (maps::Clock::Batched, SAMPLE)
-    } else {
-        (maps::Clock::Exact, 1)
-    }
-}
+use crate::plan::{Nanos, RepetitionPlan, effort};
 
 /// The way the programs count in that repetition.
 pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
@@ -80,37 +58,13 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// True if the probe logs all flows: where it pauses several priorities, the frames of the others
-/// tell for how long the scheduler made one of them wait. At high rates the log has no room.
-fn logs_all(plan: &RepetitionPlan) -> bool {
-    let several = |probe: &ProbePlan| probe.xon && probe.priorities.len() > 1;
-    plan.probe.as_ref().is_some_and(several) && effort(&plan.flows).0 == maps::Clock::Exact
-}
-
 /// Configuration of each flow for the programs, with the phases in which they log its arrivals.
 fn flows(plan: &RepetitionPlan, trust: Trust) -> Vec<maps::FlowConfig> {
-    let probed = |priority: Priority| {
-        plan.probe
-            .as_ref()
-            .is_some_and(|probe| probe.priorities.contains(&priority))
-    };
-    // Latency round a probe is told by one flow that the probe does not pause.
-    let witness = plan
-        .flows
-        .iter()
-        .find(|flow| !probed(flow.priority))
-        .map(|flow| flow.id);
-    let log_all = logs_all(plan);
     plan.flows
         .iter()
         .map(|flow| {
-            let mut log_phases = 0;
-            if plan.is_stormed(flow.priority) && plan.is_lossless(flow.priority) {
-                log_phases |= Phase::Storm.bit();
-            }
-            if log_all || probed(flow.priority) || witness == Some(flow.id) {
-                log_phases |= Phase::Probe.bit();
-            }
+            let logged = plan.logged(flow);
+            let log_phases = logged.iter().fold(0, |bits, phase| bits | phase.bit());
             let mark = if trust == Trust::Pcp {
                 flow.priority.get()
             } else {

@@ -12,7 +12,9 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::evidence::mad::{Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray};
+use crate::evidence::mad::{
+    Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray, Traffic,
+};
 use crate::evidence::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};
@@ -100,6 +102,7 @@ pub(super) struct Session<'s, 'l> {
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
     strays_left_out: u64,
+    traffic: Traffic,
 }
 
 impl<'s, 'l> Session<'s, 'l> {
@@ -120,6 +123,7 @@ impl<'s, 'l> Session<'s, 'l> {
             exchanges: Vec::new(),
             strays: Vec::new(),
             strays_left_out: 0,
+            traffic: Traffic::default(),
         }
     }
 
@@ -270,6 +274,8 @@ impl<'s, 'l> Session<'s, 'l> {
                 ));
             }
         };
+        self.traffic.sent += 1;
+        self.traffic.received += u64::from(answer.is_some());
         self.listened_until = self.equipment.requester.transport().now();
         self.exchanges.push(Exchange {
             purpose,
@@ -378,8 +384,11 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
-        self.strays_left_out += self.equipment.requester.take_left_out();
+        let left_out = self.equipment.requester.take_left_out();
+        self.strays_left_out += left_out;
+        self.traffic.received += left_out;
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
+            self.traffic.received += 1;
             if self.strays.len() == MOST_STRAYS {
                 self.strays_left_out += 1;
                 continue;
@@ -447,6 +456,7 @@ impl<'s, 'l> Session<'s, 'l> {
             exchanges: self.exchanges,
             strays: self.strays,
             strays_left_out: Some(self.strays_left_out),
+            traffic: self.traffic,
             listened_until: nanos(self.listened_until),
             interrupted: self.interrupted,
             original: self.original,

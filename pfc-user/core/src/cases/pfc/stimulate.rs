@@ -63,6 +63,17 @@ pub struct Stimulus {
     pub probes: Vec<ProbeReport>,
 }
 
+impl Stimulus {
+    /// Phases of `plan` that did not begin.
+    pub fn not_begun(&self, plan: &RepetitionPlan) -> Vec<Phase> {
+        let begun = |phase: &Phase| self.phases.iter().any(|span| span.phase == *phase);
+        plan.phases()
+            .into_iter()
+            .filter(|phase| !begun(phase))
+            .collect()
+    }
+}
+
 /// Runs the steps of `plan`; what was done until an early end is in `done`.
 pub fn run(
     bench: &mut impl Bench,

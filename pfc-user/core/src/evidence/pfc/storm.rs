@@ -23,7 +23,7 @@ pub struct StormReport {
     /// Every gap in which the shortest pause that the tolerances allow may have run out.
     pub gaps: Vec<Gap>,
     /// Further such gaps.
-    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    #[serde(default)]
     pub gaps_left_out: LeftOut,
     /// All gaps between frames, by their length.
     pub histogram: GapHistogram,

@@ -150,6 +150,12 @@ impl MacLog {
         Self { reader, report }
     }
 
+    /// The port, and the names of its counters.
+    pub fn instruments(&self) -> (String, Vec<String>) {
+        let names = self.report.counters.iter().map(|counter| &counter.name);
+        (self.report.port.clone(), names.cloned().collect())
+    }
+
     /// Age that the counts may have when they are read.
     pub fn lag(&self) -> Nanos {
         self.report.lag
@@ -198,7 +204,10 @@ impl MacLog {
 
     /// Returns the readings. Counters that rose count as alive from now on; `during` names the
     /// step.
-    pub fn finish(self, during: &str, alive: &mut Alive) -> MacReport {
+    pub fn finish(mut self, during: &str, alive: &mut Alive) -> MacReport {
+        for counter in &mut self.report.counters {
+            counter.rose = counter.rise();
+        }
         for (counter, _) in rises(&self.report) {
             alive.note(
                 self.report.enabled,

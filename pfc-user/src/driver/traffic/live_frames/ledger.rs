@@ -144,6 +144,7 @@ impl Ledger {
                 flows: self.flows.values().copied().collect(),
                 withheld: history.withheld,
                 withheld_left_out: history.withheld_left_out,
+                withheld_total: history.withheld_total,
                 after_xoff: self.after_xoff,
                 stalls: history.stalls,
                 stalls_left_out: history.stalls_left_out,

@@ -1,0 +1,156 @@
+//! Digests of the parts of evidence, by which a file shows that it is as it was written.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::quantity::hex;
+
+/// The key of the digests in `evidence.json`.
+pub const KEY: &str = "digests";
+
+/// The digest of a part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Path of the part, such as `cases[0].repetitions[2]`.
+    pub part: String,
+    /// SHA-256 in hexadecimal digits: of the JSON value, not of its text.
+    pub sha256: String,
+}
+
+/// Digests of all parts of `evidence`: of each field, of each case without its repetitions, and of
+/// each repetition.
+pub fn of(evidence: &Value) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (key, value) in evidence.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            (KEY, _) => {}
+            ("cases", Value::Array(cases)) => {
+                for (index, case) in cases.iter().enumerate() {
+                    of_case(&format!("cases[{index}]"), case, &mut parts);
+                }
+            }
+            _ => parts.push(part(key, value)),
+        }
+    }
+    parts
+}
+
+fn of_case(path: &str, case: &Value, parts: &mut Vec<Part>) {
+    let mut rest = Map::new();
+    for (key, value) in case.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("repetitions", Value::Array(repetitions)) => {
+                let each = repetitions.iter().enumerate();
+                parts.extend(each.map(|(index, repetition)| {
+                    part(&format!("{path}.repetitions[{index}]"), repetition)
+                }));
+            }
+            _ => drop(rest.insert(key.clone(), value.clone())),
+        }
+    }
+    parts.push(part(path, &Value::Object(rest)));
+}
+
+fn part(path: &str, value: &Value) -> Part {
+    let mut hash = Sha256::new();
+    feed(value, &mut hash);
+    Part {
+        part: path.into(),
+        sha256: hex(&hash.finalize()),
+    }
+}
+
+/// Feeds a value to the hash, with its kind and length before it. The order of keys does not count.
+fn feed(value: &Value, hash: &mut Sha256) {
+    let mut put = |kind: u8, length: usize, octets: &[u8]| {
+        hash.update([kind]);
+        hash.update((length as u64).to_le_bytes());
+        hash.update(octets);
+    };
+    match value {
+        Value::Null => put(b'n', 0, &[]),
+        Value::Bool(value) => put(b'b', 1, &[u8::from(*value)]),
+        Value::Number(number) => match number.as_u64() {
+            Some(number) => put(b'u', 8, &number.to_le_bytes()),
+            None => {
+                let text = number.to_string();
+                put(b'f', text.len(), text.as_bytes());
+            }
+        },
+        Value::String(text) => put(b's', text.len(), text.as_bytes()),
+        Value::Array(items) => {
+            put(b'a', items.len(), &[]);
+            items.iter().for_each(|item| feed(item, hash));
+        }
+        Value::Object(fields) => {
+            put(b'o', fields.len(), &[]);
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort_unstable();
+            for key in keys {
+                hash.update((key.len() as u64).to_le_bytes());
+                hash.update(key);
+                feed(&fields[key], hash);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_change_changes_the_digest_of_its_part_alone() {
+        let evidence = json!({
+            "schema": 2,
+            "cases": [{"case": "a", "repetitions": [{"x": [1, 2]}, {"x": [1.5]}]}],
+            "digests": [],
+        });
+        let paths = |parts: &[Part]| -> Vec<String> {
+            parts.iter().map(|part| part.part.clone()).collect()
+        };
+        let before = of(&evidence);
+        assert_eq!(
+            paths(&before),
+            [
+                "cases[0].repetitions[0]",
+                "cases[0].repetitions[1]",
+                "cases[0]",
+                "schema"
+            ]
+        );
+        let changed_by = |change: fn(&mut Value)| {
+            let mut changed = evidence.clone();
+            change(&mut changed);
+            let after = of(&changed);
+            let differing = after.into_iter().filter(|part| !before.contains(part));
+            paths(&differing.collect::<Vec<_>>())
+        };
+        assert_eq!(
+            changed_by(|e| e["cases"][0]["repetitions"][0]["x"] = json!([2, 1])),
+            ["cases[0].repetitions[0]"]
+        );
+        assert_eq!(
+            changed_by(|e| e["cases"][0]["repetitions"][1]["x"] = json!([[1.5]])),
+            ["cases[0].repetitions[1]"]
+        );
+        assert_eq!(
+            changed_by(|e| e["cases"][0]["case"] = json!("b")),
+            ["cases[0]"]
+        );
+        assert_eq!(changed_by(|e| e["schema"] = json!("2")), ["schema"]);
+        assert_eq!(changed_by(|e| e["digests"] = json!([1])), [""; 0]);
+    }
+
+    #[test]
+    fn the_digest_is_that_of_sha_256() {
+        // printf 's\x01\0\0\0\0\0\0\0a' | sha256sum
+        assert_eq!(
+            part("p", &json!("a")).sha256,
+            "8c55c670d897f80b03daf1a5d2bf5c940074a4ab091e1e511ea7c5bf205d0d29"
+        );
+    }
+}

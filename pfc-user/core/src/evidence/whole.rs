@@ -1,0 +1,237 @@
+//! Wholeness of evidence: nothing that was planned is missing, nothing is there twice, and its parts
+//! do not contradict each other. Evidence that is not whole allows no verdict, or a verdict could
+//! gain by what is missing.
+//!
+//! The digests find what was changed by accident. All other rules hold without them: each compares
+//! what two sources say of the same.
+
+mod fields;
+mod frames;
+mod mad;
+mod pfc;
+mod rc;
+mod storm;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::digest::{self, Part};
+use super::{CaseEvidence, Evidence, Planned, Repetition};
+
+/// The reason why evidence is not whole.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {found}")]
+pub struct Defect {
+    /// The rule that it breaks.
+    pub rule: Rule,
+    /// The part, such as `cases[0].repetitions[1].phases`.
+    pub part: String,
+    /// What is missing, doubled or contradicts another part.
+    pub found: String,
+}
+
+/// A rule of whole evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Each field is there, and has a value of its kind.
+    Fields,
+    /// Each part has the digest that was noted.
+    Digests,
+    /// What was done is what was planned, and the rest is listed as left out.
+    Plan,
+    /// The phases are those of the plan, in order, and none is too short.
+    Phases,
+    /// Each counter was read that was to be read, and the simulated DUT reported.
+    Instruments,
+    /// Each flow has one count a phase, within the phase.
+    Flows,
+    /// Frames by window are those by flow, none arrives before it was offered.
+    Windows,
+    /// Latencies by length are as many as frames.
+    Latencies,
+    /// The log of arrivals has each of them.
+    Arrivals,
+    /// Counts of a port are the sum of their kinds.
+    Ports,
+    /// The log of PAUSE and PFC frames has each of them.
+    Control,
+    /// The offending frames that were kept are as many as were counted.
+    Offences,
+    /// Gaps of the storm are as many as its frames.
+    Storm,
+    /// The probes are those whose pause frames left.
+    Probes,
+    /// Spans that the sender listed add up, and none is there twice.
+    Spans,
+    /// A MAC's counters rose as was noted.
+    Macs,
+    /// Packets of MAD cases are as many as crossed the transport, in order of time.
+    Packets,
+    /// Events of RC cases are as many as were counted, in order of time.
+    Events,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{self:?}").to_lowercase())
+    }
+}
+
+type Checked = Result<(), Defect>;
+
+/// Fails with `found` in `part` unless `holds`.
+fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    Err(Defect {
+        rule,
+        part: part.into(),
+        found: found(),
+    })
+}
+
+/// Reads evidence of the present schema with its digests, and checks it.
+pub fn read(mut stored: Value) -> Result<Evidence, Defect> {
+    let malformed = |part: &str, error: serde_json::Error| Defect {
+        rule: Rule::Fields,
+        part: part.into(),
+        found: error.to_string(),
+    };
+    let digests = stored
+        .as_object_mut()
+        .and_then(|fields| fields.remove(digest::KEY));
+    let digests: Vec<Part> = serde_json::from_value(digests.unwrap_or_default())
+        .map_err(|error| malformed(digest::KEY, error))?;
+    check_digests(&digests, &digest::of(&stored))?;
+    let evidence: Evidence =
+        serde_json::from_value(stored.clone()).map_err(|error| malformed("evidence", error))?;
+    fields::check(&stored, &evidence)?;
+    check(&evidence)?;
+    Ok(evidence)
+}
+
+fn check_digests(noted: &[Part], found: &[Part]) -> Checked {
+    for part in found {
+        let of_part: Vec<&Part> = noted
+            .iter()
+            .filter(|other| other.part == part.part)
+            .collect();
+        ensure(
+            of_part == [part],
+            Rule::Digests,
+            &part.part,
+            || match of_part.as_slice() {
+                [] => "has no digest".into(),
+                [other] => format!("has the digest {}, expected {}", part.sha256, other.sha256),
+                _ => "has several digests".into(),
+            },
+        )?;
+    }
+    for Part { part, .. } in noted {
+        let there = found.iter().any(|other| other.part == *part);
+        ensure(there, Rule::Digests, part, || {
+            "is missing, but has a digest".into()
+        })?;
+    }
+    Ok(())
+}
+
+/// Checks all but the digests.
+pub fn check(evidence: &Evidence) -> Checked {
+    let done: Vec<&str> = evidence
+        .cases
+        .iter()
+        .map(|case| case.case.as_str())
+        .collect();
+    ensure(evidence.planned == done, Rule::Plan, "cases", || {
+        let (planned, done) = (evidence.planned.join(", "), done.join(", "));
+        format!("planned were {planned}; found {done}")
+    })?;
+    for (index, case) in evidence.cases.iter().enumerate() {
+        check_case(case, &format!("cases[{index}]"))?;
+    }
+    Ok(())
+}
+
+/// Checks one case; `at` is its path in the evidence.
+pub fn check_case(case: &CaseEvidence, at: &str) -> Checked {
+    accounted_for(case, at)?;
+    for (index, repetition) in case.repetitions.iter().enumerate() {
+        let at = format!(
+            "{at}.repetitions[{index}] ({}, {})",
+            case.case,
+            repetition.name()
+        );
+        match repetition {
+            Repetition::Pfc(evidence) => pfc::check(evidence, &at)?,
+            Repetition::Mad(evidence) => mad::check(evidence, &at)?,
+            Repetition::Rc(evidence) => rc::check(evidence, &at)?,
+        }
+    }
+    Ok(())
+}
+
+/// Each planned repetition was done as planned, in the plan's order, or is listed as left out.
+fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
+    let mut done = case.repetitions.iter().peekable();
+    for (index, planned) in case.planned.iter().enumerate() {
+        let name = planned.name();
+        let twice = case.planned[..index]
+            .iter()
+            .any(|other| other.name() == name);
+        ensure(!twice, Rule::Plan, at, || {
+            format!("`{name}` is planned twice")
+        })?;
+        let mut attempts = Vec::new();
+        while let Some(attempt) = done.next_if(|done| done.name() == name) {
+            attempts.push(attempt);
+        }
+        let left_out: Vec<_> = case
+            .omitted
+            .iter()
+            .filter(|left| left.name == name)
+            .collect();
+        let numbered = |(number, done): (u32, &&Repetition)| {
+            done.attempt() == number && done.planned() == *planned
+        };
+        let whole = match (planned, attempts.as_slice(), left_out.as_slice()) {
+            (Planned::Omitted { omitted }, [], [left_out]) => *left_out == omitted,
+            (_, [_, ..], []) => (1..).zip(&attempts).all(numbered),
+            (_, [], [left_out]) => !left_out.not_applicable,
+            _ => false,
+        };
+        ensure(whole, Rule::Plan, at, || {
+            match (attempts.as_slice(), left_out.len()) {
+                ([], 0) => format!("`{name}` was planned, and is missing or out of order"),
+                ([_], 0) => format!("`{name}` was not done as it was planned"),
+                ([_, ..], 0) => format!("the attempts at `{name}` are not numbered from 1"),
+                _ => format!("`{name}` is there several times, or was left out against the plan"),
+            }
+        })?;
+    }
+    let listed = case.repetitions.len() as u64;
+    ensure(listed == case.attempts, Rule::Plan, at, || {
+        format!("{listed} attempts are there, {} were made", case.attempts)
+    })?;
+    let rest = done.next();
+    ensure(rest.is_none(), Rule::Plan, at, || {
+        let name = rest.map_or("", Repetition::name);
+        format!("`{name}` is there twice, out of order, or was not planned")
+    })?;
+    let unplanned = |name: &str| case.planned.iter().all(|planned| planned.name() != name);
+    let stray = case
+        .omitted
+        .iter()
+        .find(|left_out| unplanned(&left_out.name));
+    ensure(stray.is_none(), Rule::Plan, at, || {
+        let name = stray.map_or("", |left_out| &left_out.name);
+        format!("`{name}` was left out, and was not planned")
+    })
+}
+
+/// True if each is no earlier than the one before.
+fn ascends<T: Ord>(times: impl IntoIterator<Item = T>) -> bool {
+    times.into_iter().is_sorted()
+}

@@ -1,0 +1,52 @@
+//! Each field is there: the file is what its own values are written as.
+
+use serde_json::Value;
+
+use super::{Checked, Rule, ensure};
+use crate::evidence::Evidence;
+
+/// Fails with the first field that `stored` has not, or that nobody knows.
+pub(super) fn check(stored: &Value, evidence: &Evidence) -> Checked {
+    let written = serde_json::to_value(evidence).unwrap_or_default();
+    let mut path = String::new();
+    let difference = difference(stored, &written, &mut path);
+    let path = path.strip_prefix('.').unwrap_or(&path);
+    ensure(difference.is_none(), Rule::Fields, path, || {
+        difference.unwrap_or_default().into()
+    })
+}
+
+/// The first difference, if any; `path` then leads to it.
+fn difference(stored: &Value, written: &Value, path: &mut String) -> Option<&'static str> {
+    let before = path.len();
+    match (stored, written) {
+        (Value::Object(stored), Value::Object(written)) => {
+            for (key, value) in written {
+                path.push('.');
+                path.push_str(key);
+                let Some(found) = stored.get(key) else {
+                    return Some("is missing");
+                };
+                if let Some(found) = difference(found, value, path) {
+                    return Some(found);
+                }
+                path.truncate(before);
+            }
+            let unknown = stored.keys().find(|key| !written.contains_key(*key))?;
+            path.push('.');
+            path.push_str(unknown);
+            Some("is no field of this layout")
+        }
+        (Value::Array(stored), Value::Array(written)) if stored.len() == written.len() => {
+            for (index, (found, value)) in stored.iter().zip(written).enumerate() {
+                path.push_str(&format!("[{index}]"));
+                if let Some(found) = difference(found, value, path) {
+                    return Some(found);
+                }
+                path.truncate(before);
+            }
+            None
+        }
+        _ => (stored != written).then_some("has a value of another layout"),
+    }
+}

@@ -1,0 +1,80 @@
+//! Wholeness of a repetition of an RC case.
+
+use super::{Checked, Rule, ascends, ensure};
+use crate::evidence::rc::{Phase, RcEvidence};
+
+pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
+    let phases = [
+        ("control", &e.control),
+        ("test", &e.test),
+        ("flush", &e.flush),
+    ];
+    for (name, phase) in phases {
+        if let Some(phase) = phase {
+            check_phase(phase, e.interrupted, &format!("{at}.{name}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_phase(phase: &Phase, interrupted: bool, at: &str) -> Checked {
+    let counted = &phase.counted;
+    let dropped: u64 = phase.drops.iter().map(|(_, frames)| frames).sum();
+    for (what, listed, counted) in [
+        ("packets", phase.packets.len() as u64, counted.packets),
+        ("answers", phase.answers.len() as u64, counted.answers),
+        (
+            "readings of the retry counter",
+            phase.shown.len() as u64,
+            counted.shown,
+        ),
+        (
+            "completions",
+            phase.completions.len() as u64,
+            counted.completions,
+        ),
+        ("frames lost by the tester's side", dropped, counted.dropped),
+    ] {
+        ensure(listed == counted, Rule::Events, at, || {
+            format!("{listed} {what} are there, {counted} were counted")
+        })?;
+    }
+    for (what, in_order) in [
+        (
+            "packets",
+            ascends(phase.packets.iter().map(|packet| packet.time)),
+        ),
+        (
+            "answers",
+            ascends(phase.answers.iter().map(|packet| packet.time)),
+        ),
+        (
+            "readings",
+            ascends(phase.shown.iter().map(|shown| shown.asked)),
+        ),
+        (
+            "completions",
+            ascends(phase.completions.iter().map(|completion| completion.time)),
+        ),
+    ] {
+        ensure(in_order, Rule::Events, at, || {
+            format!("{what} are out of order")
+        })?;
+    }
+    let answered = phase
+        .shown
+        .iter()
+        .all(|shown| shown.asked <= shown.answered);
+    let since = phase
+        .completions
+        .iter()
+        .all(|completion| completion.since <= completion.time);
+    ensure(answered && since, Rule::Events, at, || {
+        "a reading ends before it begins".into()
+    })?;
+    let ended = phase.until >= phase.posted && phase.after.is_some();
+    // A READ that the DUT refused has no other end.
+    ensure(ended || interrupted, Rule::Events, at, || {
+        "it has no end".into()
+    })
+}
