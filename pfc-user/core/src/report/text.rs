@@ -289,7 +289,7 @@ fn figures(out: &mut String, result: &CaseResult) {
 }
 
 /// The last line: the overall verdict, and the number of cases by verdict.
-fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
+pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
     let of_cases = if results.is_empty() {

@@ -1,0 +1,151 @@
+//! Distributions of a PFC repetition: gaps of the storm, and latencies by phase.
+
+use std::fmt::Write;
+
+use pfc_ebpf::abi::account::LATENCY_BUCKETS;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Nanos;
+
+use super::markup::{Element, el};
+use super::{plot, words};
+use crate::evidence::pfc::PfcEvidence;
+
+/// Size of the plot; the axis is below it, a line for marks above.
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 90.0;
+const ABOVE: f64 = 18.0;
+const BELOW: f64 = 20.0;
+
+/// The distributions that the repetition recorded.
+pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
+    let storm = e.storm.as_ref().and_then(|storm| {
+        let pause = e.limits.pause_time(e.plan.storm.quanta);
+        let quantile = |q| storm.histogram.quantile(q).map(|at| at.min(storm.max_gap));
+        let quantiles = [(0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %")];
+        let told = quantiles
+            .iter()
+            .filter_map(|(q, word)| Some(format!("{word} below {}", plot::time(quantile(*q)?))));
+        let told: Vec<String> = told.collect();
+        let about = format!(
+            "Gaps between pause frames of {name}: {}; the largest {}; pause of one frame {}",
+            told.join(", "),
+            plot::time(storm.max_gap),
+            plot::time(pause)
+        );
+        histogram(&storm.histogram.0, Some((pause, "pause")), &about)
+    });
+    let latencies = Phase::ALL
+        .into_iter()
+        .filter_map(|phase| latency(e, name, phase));
+    storm.into_iter().chain(latencies).collect()
+}
+
+/// Latencies of all flows in a phase.
+fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
+    let mut counts = [0u64; LATENCY_BUCKETS];
+    let of_phase = e.received.iter().filter(|received| received.phase == phase);
+    let mut largest = 0;
+    for received in of_phase {
+        largest = largest.max(received.latency_max);
+        for (sum, count) in counts.iter_mut().zip(&received.latency) {
+            *sum += u64::from(*count);
+        }
+    }
+    let pairs: Vec<(Nanos, u64)> = counts
+        .into_iter()
+        .enumerate()
+        .filter(|(_, count)| *count > 0)
+        .map(|(bits, count)| (1 << bits, count))
+        .collect();
+    let total: u64 = pairs.iter().map(|(_, count)| count).sum();
+    let about = format!(
+        "Latency of {} frames of {name} in the phase {}; the largest {}",
+        plot::count(total),
+        words::phase(phase),
+        plot::time(largest)
+    );
+    histogram(&pairs, None, &about)
+}
+
+/// Bars on a logarithmic axis. A pair is a length and how many lie below it, and not below half of
+/// it or the pair before. `None` if nothing was counted.
+fn histogram(pairs: &[(Nanos, u64)], mark: Option<(Nanos, &str)>, about: &str) -> Option<Element> {
+    let pairs: Vec<(Nanos, u64)> = pairs.iter().copied().filter(|pair| pair.1 > 0).collect();
+    let (first, last) = (pairs.first()?.0.max(2), pairs.last()?.0.max(2));
+    let least = (first / 2)
+        .min(mark.map_or(Nanos::MAX, |mark| mark.0))
+        .max(1);
+    let most = last.max(mark.map_or(0, |mark| mark.0));
+    // A decade on each side, so that the ends are not at the edge.
+    let (low, high) = ((least as f64).log10() - 0.2, (most as f64).log10() + 0.2);
+    let x = |length: Nanos| ((length.max(1) as f64).log10() - low) / (high - low) * WIDTH;
+    let highest = pairs.iter().map(|pair| pair.1).max()?;
+    let (mut d, mut before) = (String::new(), 0.0);
+    for (below, count) in &pairs {
+        let (left, right) = (x(below / 2).max(before), x(*below));
+        let width = (right - left).max(1.0);
+        // A single gap among thousands is the one to be seen.
+        let height = (*count as f64 / highest as f64 * HEIGHT).max(2.0);
+        let bottom = ABOVE + HEIGHT;
+        write!(
+            d,
+            "M{left:.1} {bottom}v-{height:.1}h{width:.1}v{height:.1}z"
+        )
+        .expect("a String");
+        before = right;
+    }
+    let mut drawing = el("svg")
+        .class("histogram")
+        .with("role", "img")
+        .with("aria-label", about)
+        .with(
+            "viewBox",
+            format_args!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW),
+        )
+        .child(el("path").class("bar").with("d", d))
+        .child(
+            el("path")
+                .class("ground")
+                .with("d", format_args!("M0 {}H{WIDTH}", ABOVE + HEIGHT)),
+        );
+    if let Some((at, word)) = mark {
+        let x = x(at);
+        let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };
+        drawing = drawing
+            .child(
+                el("path")
+                    .class("mark")
+                    .with("d", format_args!("M{x:.1} 4V{}", ABOVE + HEIGHT)),
+            )
+            .child(label(
+                if anchor == "end" { x - 4.0 } else { x + 4.0 },
+                12.0,
+                anchor,
+                &format!("{word} {}", plot::time(at)),
+            ));
+    }
+    let mut free = 0.0;
+    for decade in 0..=19 {
+        let length = 10u64.pow(decade);
+        let at = x(length);
+        if at > free + 30.0 && at < WIDTH - 30.0 {
+            let text = plot::time(length);
+            drawing = drawing.child(label(at, ABOVE + HEIGHT + 14.0, "middle", &text));
+            free = at + 30.0;
+        }
+    }
+    Some(
+        el("figure")
+            .class("distribution")
+            .child(drawing)
+            .child(el("figcaption").text(about)),
+    )
+}
+
+fn label(x: f64, y: f64, anchor: &str, text: &str) -> Element {
+    el("text")
+        .with("x", format_args!("{x:.1}"))
+        .with("y", format_args!("{y:.1}"))
+        .with("text-anchor", anchor)
+        .text(text)
+}
