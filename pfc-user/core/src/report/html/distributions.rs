@@ -26,13 +26,13 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
             .iter()
             .filter_map(|(q, word)| Some(format!("{word} below {}", plot::time(quantile(*q)?))));
         let told: Vec<String> = told.collect();
-        let about = format!(
-            "Gaps between pause frames of {name}: {}; the largest {}; pause of one frame {}",
+        let caption = format!(
+            "Gaps between pause frames: {}; the largest {}; pause of one frame {}",
             told.join(", "),
             plot::time(storm.max_gap),
             plot::time(pause)
         );
-        histogram(&storm.histogram.0, Some((pause, "pause")), &about)
+        histogram(&storm.histogram.0, Some((pause, "pause")), name, &caption)
     });
     let latencies = Phase::ALL
         .into_iter()
@@ -58,18 +58,23 @@ fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
         .map(|(bits, count)| (1 << bits, count))
         .collect();
     let total: u64 = pairs.iter().map(|(_, count)| count).sum();
-    let about = format!(
-        "Latency of {} frames of {name} in the phase {}; the largest {}",
-        plot::count(total),
+    let caption = format!(
+        "Latency in the phase {}: {} frames, the longest {}",
         words::phase(phase),
+        plot::count(total),
         plot::time(largest)
     );
-    histogram(&pairs, None, &about)
+    histogram(&pairs, None, name, &caption)
 }
 
 /// Bars on a logarithmic axis. A pair is a length and how many lie below it, and not below half of
 /// it or the pair before. `None` if nothing was counted.
-fn histogram(pairs: &[(Nanos, u64)], mark: Option<(Nanos, &str)>, about: &str) -> Option<Element> {
+fn histogram(
+    pairs: &[(Nanos, u64)],
+    mark: Option<(Nanos, &str)>,
+    name: &str,
+    caption: &str,
+) -> Option<Element> {
     let pairs: Vec<(Nanos, u64)> = pairs.iter().copied().filter(|pair| pair.1 > 0).collect();
     let (first, last) = (pairs.first()?.0.max(2), pairs.last()?.0.max(2));
     let least = (first / 2)
@@ -97,7 +102,7 @@ fn histogram(pairs: &[(Nanos, u64)], mark: Option<(Nanos, &str)>, about: &str) -
     let mut drawing = el("svg")
         .class("histogram")
         .with("role", "img")
-        .with("aria-label", about)
+        .with("aria-label", format_args!("{caption} ({name})"))
         .with(
             "viewBox",
             format_args!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW),
@@ -138,7 +143,7 @@ fn histogram(pairs: &[(Nanos, u64)], mark: Option<(Nanos, &str)>, about: &str) -
         el("figure")
             .class("distribution")
             .child(drawing)
-            .child(el("figcaption").text(about)),
+            .child(el("figcaption").text(caption)),
     )
 }
 

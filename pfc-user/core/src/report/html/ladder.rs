@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ib_mad::mad::Status;
 use ib_mad::smp::Smp;
 use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
@@ -13,7 +14,7 @@ use crate::evidence::rc::{Packet, Phase, RcEvidence};
 use crate::plan::rc::RcPlan;
 
 /// The lines of tester and DUT, and the width of all.
-const TESTER: f64 = 96.0;
+const TESTER: f64 = 100.0;
 const DUT: f64 = 560.0;
 const WIDTH: f64 = 880.0;
 /// Least height of an event, and the height that all waits share.
@@ -160,7 +161,7 @@ fn purpose(exchange: &Exchange) -> String {
 /// Method, attribute and status of a packet.
 fn packet(octets: &Octets) -> String {
     match Smp::parse(&octets.0) {
-        Ok(smp) if smp.method().is_response() => {
+        Ok(smp) if smp.method().is_response() && smp.status() != Status::OK => {
             format!(
                 "{} {}, status {}",
                 smp.method(),
@@ -236,7 +237,10 @@ fn read(packet: &Packet) -> String {
         RC_READ_RESPONSE_ONLY => "READ response".to_owned(),
         other => format!("opcode {other:#04x}"),
     };
-    format!("{kind}, PSN {}, {} octets", found.bth.psn, packet.length)
+    format!(
+        "{kind}, PSN {:#08x}, {} octets",
+        found.bth.psn, packet.length
+    )
 }
 
 /// Where each time is: an event has a row of its own, and waits longer than that are to scale.
@@ -335,9 +339,14 @@ fn draw(mut events: Vec<Event>, name: &str) -> Option<Element> {
     )
 }
 
+/// The time since the first event, always in one unit, so that times in a column compare.
+fn since(at: Nanos, first: Nanos) -> String {
+    format!("{:.3} ms", at.saturating_sub(first) as f64 / 1e6)
+}
+
 fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
-    let since = plot::time(event.at.saturating_sub(first));
-    let mut group = el("g").child(label(0.0, y + 4.0, "start", &since));
+    let since = since(event.at, first);
+    let mut group = el("g").child(label(6.0, y + 4.0, "start", &since));
     let (d, class) = match event.way {
         Way::ToDut => (format!("M{TESTER} {y:.1}H{DUT}m-7 -4l7 4l-7 4"), "to-dut"),
         Way::ToTester => (format!("M{DUT} {y:.1}H{TESTER}m7 -4l-7 4l7 4"), "to-tester"),
@@ -375,7 +384,7 @@ fn table(events: &[Event], first: Nanos, name: &str) -> Element {
             Way::Note => "",
         };
         let wait = event.wait.as_ref().map_or("", |wait| &wait.1);
-        let since = plot::time(event.at.saturating_sub(first));
+        let since = since(event.at, first);
         body = body.child(words::row(&since, [way, &event.label, wait]));
     }
     let caption = format!("Packets of {name} in order");

@@ -1,10 +1,9 @@
 //! What would change a verdict that is inconclusive or an error.
 
-use std::collections::BTreeMap;
-
 use super::markup::{Element, el};
 use super::{Numbered, words};
 use crate::case::{CheckResult, Verdict};
+use crate::report::text;
 
 /// What to do where a precondition is not met, by its name.
 const REMEDIES: [(&str, &str); 9] = [
@@ -48,94 +47,130 @@ const REMEDIES: [(&str, &str); 9] = [
     ),
 ];
 
+/// What to do where nothing more is known of the cause.
+const OTHER: &str = "Mend what is found, and run the case again.";
+
+/// A cause, and the checks that it left undecided.
+struct Cause {
+    found: String,
+    remedy: &'static str,
+    /// Case, and how many checks of it.
+    touched: Vec<(String, usize)>,
+}
+
 /// A section for all checks that were not decided; `None` where all were.
 pub fn section(cases: &[Numbered<'_>]) -> Option<Element> {
+    let causes = causes(cases);
+    if causes.is_empty() {
+        return None;
+    }
     let mut body = el("tbody");
-    for case in cases {
-        let result = case.result;
-        if result.verdict == Verdict::Error && !result.reason.is_empty() {
-            let none = "The tester or its surroundings failed; mend that and run the case again.";
-            body = body.child(words::row(
-                &result.case,
-                ["the whole case", &result.reason, none],
-            ));
-        }
-        for (reason, checks) in undecided(&result.checks) {
-            let remedy = remedies(case, &reason);
-            body = body.child(words::row(&result.case, [checks, reason, remedy]));
-        }
+    for cause in &causes {
+        let touched = cause.touched.iter().map(|(case, checks)| match checks {
+            0 => case.clone(),
+            1 => format!("{case} (1 result)"),
+            checks => format!("{case} ({checks} results)"),
+        });
+        let touched = touched.collect::<Vec<_>>().join(", ");
+        body = body.child(words::row(&cause.found, [cause.remedy, &touched]));
     }
     let caption = "What would change an inconclusive or an error";
-    (body.len() > 0).then(|| {
-        let columns = ["case", "checks", "found", "what would change it"];
-        let table = words::table(caption, &columns).child(body);
+    let columns = ["found", "what would change it", "touches"];
+    let table = words::table("Causes, each with a remedy", &columns).child(body);
+    Some(
         el("section")
             .with("id", "undecided")
             .with("aria-labelledby", "undecided-title")
             .child(el("h2").with("id", "undecided-title").text(caption))
-            .child(words::scroller("scroll", caption).child(table))
-    })
+            .child(words::scroller("scroll", caption).child(table)),
+    )
 }
 
-/// Reasons of checks that are inconclusive or an error, with the checks that have them.
-fn undecided(checks: &[CheckResult]) -> Vec<(String, String)> {
-    let mut order: Vec<String> = Vec::new();
-    let mut by_reason: BTreeMap<String, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
-    let open =
-        |check: &&CheckResult| matches!(check.verdict, Verdict::Inconclusive | Verdict::Error);
-    for check in checks.iter().filter(open) {
-        let reason = reason(check);
-        if !order.contains(&reason) {
-            order.push(reason.clone());
+/// The causes of what is inconclusive or an error, in the order of the results.
+fn causes(cases: &[Numbered<'_>]) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = Vec::new();
+    let mut add = |found: String, remedy: &'static str, case: &str, results: usize| {
+        let index = causes.iter().position(|cause| cause.found == found);
+        let index = index.unwrap_or_else(|| {
+            causes.push(Cause {
+                found,
+                remedy,
+                touched: Vec::new(),
+            });
+            causes.len() - 1
+        });
+        let touched = &mut causes[index].touched;
+        match touched.iter_mut().find(|(touched, _)| touched == case) {
+            Some((_, number)) => *number += results,
+            None => touched.push((case.to_owned(), results)),
         }
-        let of = by_reason.entry(reason).or_default();
-        of.entry(&check.repetition).or_default().push(&check.check);
+    };
+    for case in cases {
+        let result = case.result;
+        if result.verdict == Verdict::Error && !result.reason.is_empty() {
+            add(result.reason.clone(), OTHER, &result.case, 0);
+        }
+        for check in &result.checks {
+            if !matches!(check.verdict, Verdict::Inconclusive | Verdict::Error) {
+                continue;
+            }
+            for part in parts(&reason(check)) {
+                add(part.to_owned(), remedy(case, part), &result.case, 1);
+            }
+        }
     }
-    let told = order.into_iter().map(|reason| {
-        let of = by_reason[&reason].iter();
-        let of = of.map(|(repetition, checks)| format!("{} [{repetition}]", checks.join(", ")));
-        let checks = of.collect::<Vec<_>>().join("; ");
-        (reason, checks)
-    });
-    told.collect()
+    causes
 }
 
-/// The reason of a check, or the first comparison that did not pass.
+/// The reason of a check, or the first comparison that was not decided.
 fn reason(check: &CheckResult) -> String {
     if !check.reason.is_empty() {
         return check.reason.clone();
     }
-    let open = check.assertions.iter();
-    let mut open = open.filter(|assertion| assertion.verdict == check.verdict);
-    open.next()
-        .map(super::super::text::sentence)
-        .unwrap_or_default()
+    let mut open = check.assertions.iter();
+    let open = open.find(|assertion| assertion.verdict == check.verdict);
+    open.map(text::sentence)
+        .unwrap_or_else(|| "no reason is known".to_owned())
 }
 
-/// The remedies of the preconditions that a reason names; else a general one.
-fn remedies(case: &Numbered<'_>, reason: &str) -> String {
-    let named = REMEDIES.iter().filter(|(name, _)| {
-        reason.split("; ").any(|part| {
-            part.strip_prefix(name)
+/// The parts of a reason, each of which begins with the name of a precondition; else all of it.
+fn parts(reason: &str) -> Vec<&str> {
+    let named = |text: &str| {
+        let of = |(name, _): &(&str, &str)| {
+            text.strip_prefix(name)
                 .is_some_and(|rest| rest.starts_with(": "))
-        })
-    });
-    let told: Vec<&str> = named.map(|(_, remedy)| *remedy).collect();
-    if !told.is_empty() {
-        return told.join(" ");
+        };
+        REMEDIES.iter().any(of)
+    };
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, separator) in reason.match_indices("; ") {
+        let next = at + separator.len();
+        if named(&reason[next..]) {
+            parts.push(&reason[begin..at]);
+            begin = next;
+        }
     }
-    let interrupted = reason.contains("interrupted");
+    parts.push(&reason[begin..]);
+    parts
+}
+
+/// The remedy of the precondition that a part of a reason names; else a general one.
+fn remedy(case: &Numbered<'_>, part: &str) -> &'static str {
+    let name = part.split(": ").next().unwrap_or_default();
+    if let Some((_, remedy)) = REMEDIES.iter().find(|(known, _)| *known == name) {
+        return remedy;
+    }
     let omitted = case.evidence.is_some_and(|case| {
-        let of = case.omitted.iter();
-        of.filter(|omitted| !omitted.not_applicable)
-            .any(|omitted| omitted.reason == reason)
+        let mut of = case.omitted.iter();
+        of.any(|omitted| !omitted.not_applicable && omitted.reason == part)
     });
-    if interrupted {
-        "Run the case again, to its end.".to_owned()
-    } else if omitted {
-        "Make the repetition possible, as the reason says, and run the case again.".to_owned()
+    if omitted {
+        "Make the repetition possible, as it says, and run the case again."
+    } else if part.contains("interrupted") {
+        "Run the case again, to its end."
     } else {
-        "Mend what the reason names, and run the case again.".to_owned()
+        OTHER
     }
 }
 
@@ -145,6 +180,20 @@ mod tests {
 
     use super::*;
     use crate::cases;
+
+    #[test]
+    fn a_reason_is_divided_at_preconditions_alone() {
+        let reason = "ports: no carrier; declare it; rate: too low; accounting: lost; 5";
+        assert_eq!(
+            parts(reason),
+            [
+                "ports: no carrier; declare it",
+                "rate: too low",
+                "accounting: lost; 5"
+            ]
+        );
+        assert_eq!(parts("a; b"), ["a; b"]);
+    }
 
     #[test]
     fn there_is_a_remedy_for_each_precondition_of_the_pfc_cases_and_for_nothing_else() {

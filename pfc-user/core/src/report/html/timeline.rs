@@ -13,7 +13,9 @@ use crate::evidence::pfc::PfcEvidence;
 
 /// Width of the plot, and of the labels on its left.
 const WIDTH: f64 = 880.0;
-const LEFT: f64 = 76.0;
+const LEFT: f64 = 84.0;
+/// Where the labels begin.
+const MARGIN: f64 = 6.0;
 /// Heights: the row of phases, the row of the storm, a lane with and without its gap, the row of
 /// stalls, the axis.
 const PHASES: f64 = 20.0;
@@ -64,7 +66,7 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
             label.with("style", "display:none")
         });
     }
-    labels = labels.child(text(0.0, PHASES + 11.0, "start", "storm"));
+    labels = labels.child(text(MARGIN, PHASES + 11.0, "start", "storm"));
     for (index, priority) in priorities.iter().enumerate() {
         let y = lanes + LANE * index as f64 + DRAWN / 2.0 + 4.0;
         let kind = if e.plan.is_stormed(*priority) {
@@ -74,9 +76,9 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
         } else {
             "lossy"
         };
-        labels = labels.child(text(0.0, y, "start", format_args!("{priority} {kind}")));
+        labels = labels.child(text(MARGIN, y, "start", format_args!("{priority} {kind}")));
     }
-    labels = labels.child(text(0.0, stalls + 12.0, "start", "stalls"));
+    labels = labels.child(text(MARGIN, stalls + 12.0, "start", "stalls"));
     let axis = el("g")
         .class("axis")
         .children(scale.ticks().into_iter().map(|(time, label)| {
@@ -107,8 +109,8 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
         .with("data-width", WIDTH)
         .with("data-span", scale.span() as f64 / 1e9)
         .with("data-peak", format_args!("{:.3}", rate(e, peak)))
-        .child(labels)
         .child(plot)
+        .child(labels)
         .child(axis);
     let caption = format!(
         "Layer-1 rate by priority; the height of a lane is {} Mbit/s.",

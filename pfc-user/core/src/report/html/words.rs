@@ -41,7 +41,7 @@ pub fn verdict(verdict: Verdict) -> Element {
 pub fn scroller(class: &str, label: &str) -> Element {
     el("div")
         .class(class)
-        .with("role", "region")
+        .with("role", "group")
         .with("aria-label", label)
         .with("tabindex", "0")
 }
