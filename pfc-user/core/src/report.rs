@@ -1,5 +1,6 @@
 //! Reports of events and results, one format per file.
 
+pub mod compare;
 pub mod html;
 pub mod json;
 pub mod junit;

@@ -5,6 +5,7 @@
 
 mod checks;
 mod distributions;
+mod envelope;
 mod ladder;
 mod markup;
 mod matrix;

@@ -21,7 +21,7 @@ struct Recorded {
 /// Families, each with a device that fails and one that decides nothing.
 const FAMILIES: [(&str, &str, &str); 3] = [
     ("pfc", "loses-held", "good"),
-    ("mad", "answers-wrong-key-late=700", "silent=port-info"),
+    ("mad", "answers-wrong-key-late=700", "down"),
     ("rc", "one-retry-less", "good"),
 ];
 

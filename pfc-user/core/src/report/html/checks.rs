@@ -62,11 +62,7 @@ fn requirement(case: &Numbered<'_>, row: &Check) -> Element {
     } else {
         row.tolerance
     };
-    let mut pairs = vec![
-        ("requirement", row.passes_when.to_owned()),
-        ("clause", clause),
-        ("tolerance", tolerance.to_owned()),
-    ];
+    let mut pairs = vec![("clause", clause), ("tolerance", tolerance.to_owned())];
     if !row.preconditions.is_empty() {
         pairs.push(("preconditions", row.preconditions.join(", ")));
     }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
+use super::envelope::Envelope;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
 use super::words;
@@ -302,7 +303,7 @@ fn lane(
     let index = priority.index();
     let series = |windows: &[[u32; 8]]| {
         let counts: Vec<u32> = windows.iter().map(|window| window[index]).collect();
-        Envelope::of(&counts, e, scale, columns)
+        Envelope::of(&counts, (e.windows.epoch, e.windows.width), scale, columns)
     };
     let (offered, received) = (series(&e.windows.offered), series(&e.windows.received));
     let mut curves = el("g").with(
@@ -311,10 +312,10 @@ fn lane(
     );
     let area = |path: String| format!("{path}V100H0z");
     if received.thinned {
-        let least = area(received.path(peak, |(least, _)| *least));
+        let least = area(received.path(WIDTH, peak, |(least, _)| *least));
         curves = curves.child(el("path").class("received").with("d", least));
     }
-    let most = area(received.path(peak, |(_, most)| *most));
+    let most = area(received.path(WIDTH, peak, |(_, most)| *most));
     curves = curves.child(
         el("path")
             .class(if received.thinned {
@@ -329,7 +330,7 @@ fn lane(
         el("path")
             .class("offered")
             .with("data-lane", format_args!("{priority} offered"))
-            .with("d", offered.path(peak, |(_, most)| *most)),
+            .with("d", offered.path(WIDTH, peak, |(_, most)| *most)),
     );
     el("g")
         .child(
@@ -341,57 +342,6 @@ fn lane(
         .child(curves)
         .children(losses(e, scale, priority, top))
         .children(pauses(e, scale, priority, top))
-}
-
-/// Least and most frames of a window, by pixel column.
-struct Envelope {
-    columns: Vec<(u32, u32)>,
-    thinned: bool,
-}
-
-impl Envelope {
-    /// One column for each window if there are few, else `columns`.
-    fn of(counts: &[u32], e: &PfcEvidence, scale: &Scale, columns: usize) -> Self {
-        let width = e.windows.width.max(1);
-        let windows = i128::from(scale.span().div_ceil(width).max(1));
-        let number = windows.min(columns.max(1) as i128);
-        // Windows begin with the sender's clock, the drawing with the first phase.
-        let offset = i128::from(scale.from) - i128::from(e.windows.epoch);
-        let first = offset.div_euclid(i128::from(width));
-        let column = |index: i128| {
-            let from = first + index * windows / number;
-            let to = (first + (index + 1) * windows / number).max(from + 1);
-            let inside = |at: i128| at.clamp(0, counts.len() as i128) as usize;
-            let found = &counts[inside(from)..inside(to)];
-            let most = found.iter().copied().max().unwrap_or(0);
-            let least = found.iter().copied().min().unwrap_or(0);
-            let outside = (found.len() as i128) < to - from;
-            (if outside { 0 } else { least }, most)
-        };
-        Self {
-            columns: (0..number).map(column).collect(),
-            thinned: number < windows,
-        }
-    }
-
-    /// A line of steps from left to right; 0 at 100, the peak at 0.
-    fn path(&self, peak: u32, value: impl Fn(&(u32, u32)) -> u32) -> String {
-        let y = |frames: u32| 100 - (f64::from(frames) / f64::from(peak) * 100.0).round() as u32;
-        let mut d = String::new();
-        let mut last = None;
-        for (index, column) in self.columns.iter().enumerate() {
-            let level = y(value(column));
-            let x = (WIDTH * index as f64 / self.columns.len() as f64).round();
-            match last {
-                None => write!(d, "M{x} {level}"),
-                Some(before) if before != level => write!(d, "H{x}V{level}"),
-                Some(_) => Ok(()),
-            }
-            .expect("a String");
-            last = Some(level);
-        }
-        d + &format!("H{WIDTH}")
-    }
 }
 
 /// Spans in which the sender obeyed the DUT's XOFF.
