@@ -7,7 +7,8 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Nanos;
 
 use super::markup::{Element, el};
-use super::{plot, words};
+use super::plot;
+use super::words::{self, label};
 use crate::evidence::pfc::PfcEvidence;
 
 /// Size of the plot; the axis is below it, a line for marks above.
@@ -32,7 +33,19 @@ pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
             plot::time(storm.max_gap),
             plot::time(pause)
         );
-        histogram(&storm.histogram.0, Some((pause, "pause")), name, &caption)
+        // A gap is told to a sixteenth of an octave.
+        let bars = storm.histogram.0.iter();
+        let bars = bars.map(|(below, count)| Bar {
+            from: below - below / 17,
+            to: *below,
+            count: *count,
+        });
+        histogram(
+            &bars.collect::<Vec<_>>(),
+            Some((pause, "pause")),
+            name,
+            &caption,
+        )
     });
     let latencies = Phase::ALL
         .into_iter()
@@ -51,44 +64,49 @@ fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
             *sum += u64::from(*count);
         }
     }
-    let pairs: Vec<(Nanos, u64)> = counts
-        .into_iter()
-        .enumerate()
-        .filter(|(_, count)| *count > 0)
-        .map(|(bits, count)| (1 << bits, count))
-        .collect();
-    let total: u64 = pairs.iter().map(|(_, count)| count).sum();
+    let bars = counts.into_iter().enumerate().map(|(bits, count)| Bar {
+        from: (1 << bits) / 2,
+        to: 1 << bits,
+        count,
+    });
+    let bars: Vec<Bar> = bars.collect();
+    let total: u64 = counts.iter().sum();
     let caption = format!(
         "Latency in the phase {}: {} frames, the longest {}",
         words::phase(phase),
         plot::count(total),
         plot::time(largest)
     );
-    histogram(&pairs, None, name, &caption)
+    histogram(&bars, None, name, &caption)
 }
 
-/// Bars on a logarithmic axis. A pair is a length and how many lie below it, and not below half of
-/// it or the pair before. `None` if nothing was counted.
+/// How many lengths lie in a span, its end not included.
+#[derive(Clone, Copy)]
+struct Bar {
+    from: Nanos,
+    to: Nanos,
+    count: u64,
+}
+
+/// Bars on a logarithmic axis; `None` if nothing was counted.
 fn histogram(
-    pairs: &[(Nanos, u64)],
+    bars: &[Bar],
     mark: Option<(Nanos, &str)>,
     name: &str,
     caption: &str,
 ) -> Option<Element> {
-    let pairs: Vec<(Nanos, u64)> = pairs.iter().copied().filter(|pair| pair.1 > 0).collect();
-    let (first, last) = (pairs.first()?.0.max(2), pairs.last()?.0.max(2));
-    let least = (first / 2)
-        .min(mark.map_or(Nanos::MAX, |mark| mark.0))
-        .max(1);
-    let most = last.max(mark.map_or(0, |mark| mark.0));
-    // A decade on each side, so that the ends are not at the edge.
+    let bars: Vec<Bar> = bars.iter().copied().filter(|bar| bar.count > 0).collect();
+    let marked = mark.map(|mark| mark.0);
+    let least = bars.first()?.from.min(marked.unwrap_or(Nanos::MAX)).max(1);
+    let most = bars.last()?.to.max(marked.unwrap_or(0)).max(2);
+    // A part of a decade on each side, so that the ends are not at the edge.
     let (low, high) = ((least as f64).log10() - 0.2, (most as f64).log10() + 0.2);
     let x = |length: Nanos| ((length.max(1) as f64).log10() - low) / (high - low) * WIDTH;
-    let highest = pairs.iter().map(|pair| pair.1).max()?;
-    let (mut d, mut before) = (String::new(), 0.0);
-    for (below, count) in &pairs {
-        let (left, right) = (x(below / 2).max(before), x(*below));
-        let width = (right - left).max(1.0);
+    let highest = bars.iter().map(|bar| bar.count).max()?;
+    let mut d = String::new();
+    for Bar { from, to, count } in &bars {
+        let left = x(*from);
+        let width = (x(*to) - left).max(2.0);
         // A single gap among thousands is the one to be seen.
         let height = (*count as f64 / highest as f64 * HEIGHT).max(2.0);
         let bottom = ABOVE + HEIGHT;
@@ -97,7 +115,6 @@ fn histogram(
             "M{left:.1} {bottom}v-{height:.1}h{width:.1}v{height:.1}z"
         )
         .expect("a String");
-        before = right;
     }
     let mut drawing = el("svg")
         .class("histogram")
@@ -130,8 +147,10 @@ fn histogram(
             ));
     }
     let mut free = 0.0;
-    for decade in 0..=19 {
-        let length = 10u64.pow(decade);
+    // Between two decades there may be no round length but 2 and 5 of them.
+    let factors: &[u64] = if high - low < 1.6 { &[1, 2, 5] } else { &[1] };
+    let decades = (0..=18).map(|decade| 10u64.pow(decade));
+    for length in decades.flat_map(|decade| factors.iter().map(move |factor| factor * decade)) {
         let at = x(length);
         if at > free + 30.0 && at < WIDTH - 30.0 {
             let text = plot::time(length);
@@ -145,12 +164,4 @@ fn histogram(
             .child(drawing)
             .child(el("figcaption").text(caption)),
     )
-}
-
-fn label(x: f64, y: f64, anchor: &str, text: &str) -> Element {
-    el("text")
-        .with("x", format_args!("{x:.1}"))
-        .with("y", format_args!("{y:.1}"))
-        .with("text-anchor", anchor)
-        .text(text)
 }

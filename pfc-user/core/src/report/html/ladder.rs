@@ -8,7 +8,8 @@ use pfc_ebpf::units::Nanos;
 use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, RC_READ_RESPONSE_ONLY};
 
 use super::markup::{Element, el};
-use super::{plot, words};
+use super::plot;
+use super::words::{self, label};
 use crate::evidence::mad::{Exchange, MadEvidence, Octets};
 use crate::evidence::rc::{Packet, Phase, RcEvidence};
 use crate::plan::rc::RcPlan;
@@ -138,17 +139,18 @@ fn folded(run: &[Exchange]) -> Vec<Event> {
     });
     let (purpose, number) = (purpose(first), run.len());
     let request = format!("{number} times {} ({purpose})", packet(&first.request));
-    let mut events = vec![Event::new(first.sent, Way::ToDut, request)];
-    if let Some(answer) = &last.answer {
-        let label = format!(
-            "{number} times {}, after {} to {}",
-            packet(&answer.octets),
-            plot::time(least),
-            plot::time(most)
-        );
-        events.push(Event::new(answer.at, Way::ToTester, label));
-    }
-    events
+    let mut request = Event::new(first.sent, Way::ToDut, request);
+    let Some(answer) = &last.answer else {
+        return vec![request];
+    };
+    let text = format!(
+        "each answered after {} to {}",
+        plot::time(least),
+        plot::time(most)
+    );
+    request.wait = Some((answer.at, text));
+    let label = format!("{number} times {}", packet(&answer.octets));
+    vec![request, Event::new(answer.at, Way::ToTester, label)]
 }
 
 /// The purpose's word in evidence.
@@ -390,14 +392,6 @@ fn table(events: &[Event], first: Nanos, name: &str) -> Element {
     let caption = format!("Packets of {name} in order");
     let columns = ["time", "way", "packet or event", "wait"];
     words::scroller("scroll", &caption).child(words::table(&caption, &columns).child(body))
-}
-
-fn label(x: f64, y: f64, anchor: &str, text: &str) -> Element {
-    el("text")
-        .with("x", format_args!("{x:.1}"))
-        .with("y", format_args!("{y:.1}"))
-        .with("text-anchor", anchor)
-        .text(text)
 }
 
 /// At most so many characters.

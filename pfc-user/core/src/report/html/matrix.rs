@@ -4,8 +4,7 @@ use super::markup::{Element, el};
 use super::{Numbered, words};
 use crate::case::{CaseResult, CheckResult, Verdict};
 
-/// Name of a repetition, and the number of its results of one check: more than one where it was
-/// attempted again.
+/// Names of the repetitions in the order of the results, each once.
 pub fn repetitions(result: &CaseResult) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for check in &result.checks {
@@ -27,15 +26,14 @@ pub fn checks(result: &CaseResult) -> Vec<&str> {
     ids
 }
 
-/// Results of a check in a repetition, one for each attempt.
-pub fn attempts<'a>(
+/// Results of a check in a repetition: several where it was attempted again.
+fn attempts<'a>(
     result: &'a CaseResult,
-    check: &str,
-    repetition: &str,
+    check: &'a str,
+    repetition: &'a str,
 ) -> impl Iterator<Item = &'a CheckResult> {
-    let of = move |found: &&CheckResult| found.check == check && found.repetition == repetition;
-    let found: Vec<&CheckResult> = result.checks.iter().filter(of).collect();
-    found.into_iter()
+    let all = result.checks.iter();
+    all.filter(move |found| found.check == check && found.repetition == repetition)
 }
 
 /// The worst result of a repetition.

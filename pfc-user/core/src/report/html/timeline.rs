@@ -9,7 +9,7 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use super::envelope::Envelope;
 use super::markup::{Element, el};
 use super::plot::{self, Scale};
-use super::words;
+use super::words::{self, label};
 use crate::evidence::pfc::PfcEvidence;
 
 /// Width of the plot, and of the labels on its left.
@@ -54,45 +54,6 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
         plot = plot.child(lane(e, &scale, *priority, top, peak, columns));
     }
     plot = plot.children(self::stalls(e, &scale, stalls + 3.0));
-    let mut labels = el("g").class("labels");
-    for (from, to, word) in spans(e) {
-        let (left, right) = (scale.x(from), scale.x(to));
-        let fits = right - left > word.len() as f64 * CHARACTER;
-        let label = text(LEFT + (left + right) / 2.0, 14.0, "middle", word)
-            .with("data-from", seconds(&scale, from))
-            .with("data-to", seconds(&scale, to));
-        labels = labels.child(if fits {
-            label
-        } else {
-            label.with("style", "display:none")
-        });
-    }
-    labels = labels.child(text(MARGIN, PHASES + 11.0, "start", "storm"));
-    for (index, priority) in priorities.iter().enumerate() {
-        let y = lanes + LANE * index as f64 + DRAWN / 2.0 + 4.0;
-        let kind = if e.plan.is_stormed(*priority) {
-            "stormed"
-        } else if e.plan.is_lossless(*priority) {
-            "lossless"
-        } else {
-            "lossy"
-        };
-        labels = labels.child(text(MARGIN, y, "start", format_args!("{priority} {kind}")));
-    }
-    labels = labels.child(text(MARGIN, stalls + 12.0, "start", "stalls"));
-    let axis = el("g")
-        .class("axis")
-        .children(scale.ticks().into_iter().map(|(time, label)| {
-            let x = scale.x(time);
-            let anchor = if x < 12.0 {
-                "start"
-            } else if x > WIDTH - 12.0 {
-                "end"
-            } else {
-                "middle"
-            };
-            text(LEFT + x, height + 14.0, anchor, label)
-        }));
     let about = format!(
         "Time line of {name}: {} s, {} priorities; the table below has its counts.",
         plot::shortest(scale.span() as f64 / 1e9, 2),
@@ -111,8 +72,8 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
         .with("data-span", scale.span() as f64 / 1e9)
         .with("data-peak", format_args!("{:.3}", rate(e, peak)))
         .child(plot)
-        .child(labels)
-        .child(axis);
+        .child(labels(e, &scale, &priorities))
+        .child(axis(&scale, height));
     let caption = format!(
         "Layer-1 rate by priority; the height of a lane is {} Mbit/s.",
         plot::shortest(rate(e, peak), 1)
@@ -127,12 +88,54 @@ pub fn draw(e: &PfcEvidence, name: &str, columns: usize) -> Option<Element> {
     )
 }
 
-fn text(x: f64, y: f64, anchor: &str, text: impl std::fmt::Display) -> Element {
-    el("text")
-        .with("x", format_args!("{x:.1}"))
-        .with("y", format_args!("{y:.1}"))
-        .with("text-anchor", anchor)
-        .text(text)
+/// Names of the phases that have room for one, and of the rows.
+fn labels(e: &PfcEvidence, scale: &Scale, priorities: &[Priority]) -> Element {
+    let mut labels = el("g").class("labels");
+    for (from, to, word) in spans(e) {
+        let (left, right) = (scale.x(from), scale.x(to));
+        let fits = right - left > word.len() as f64 * CHARACTER;
+        let name = label(LEFT + (left + right) / 2.0, 14.0, "middle", word)
+            .with("data-from", seconds(scale, from))
+            .with("data-to", seconds(scale, to));
+        labels = labels.child(if fits {
+            name
+        } else {
+            name.with("style", "display:none")
+        });
+    }
+    labels = labels.child(label(MARGIN, PHASES + 11.0, "start", "storm"));
+    let mut top = PHASES + STORM;
+    for priority in priorities {
+        let kind = if e.plan.is_stormed(*priority) {
+            "stormed"
+        } else if e.plan.is_lossless(*priority) {
+            "lossless"
+        } else {
+            "lossy"
+        };
+        let name = format!("{priority} {kind}");
+        labels = labels.child(label(MARGIN, top + DRAWN / 2.0 + 4.0, "start", name));
+        top += LANE;
+    }
+    labels.child(label(MARGIN, top + 12.0, "start", "stalls"))
+}
+
+/// Ticks with their seconds, below all rows.
+fn axis(scale: &Scale, height: f64) -> Element {
+    let tick = |(time, text): (Nanos, String)| {
+        let x = scale.x(time);
+        let anchor = if x < 12.0 {
+            "start"
+        } else if x > WIDTH - 12.0 {
+            "end"
+        } else {
+            "middle"
+        };
+        label(LEFT + x, height + 14.0, anchor, text)
+    };
+    el("g")
+        .class("axis")
+        .children(scale.ticks().into_iter().map(tick))
 }
 
 /// The marks and their words.

@@ -80,3 +80,12 @@ pub fn pairs<V: AsRef<str>>(pairs: impl IntoIterator<Item = (&'static str, V)>) 
     }
     list
 }
+
+/// Text in a drawing; `anchor` says which end of it is at `x`.
+pub fn label(x: f64, y: f64, anchor: &str, text: impl std::fmt::Display) -> Element {
+    el("text")
+        .with("x", format_args!("{x:.1}"))
+        .with("y", format_args!("{y:.1}"))
+        .with("text-anchor", anchor)
+        .text(text)
+}
