@@ -261,7 +261,7 @@ fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
     let summary = text::summary(&evidence(), &results, Exit::Failed, false);
     let table = "\
         pfc.x          pass            checks: pass 1/1\n\
-        mad.long-name  fail            checks: fail 1/1\n\
+        mad.long-name  fail            checks: fail 1/1, pass 0/1\n\
         \n\
         verdict: fail (cases: fail 1/2, pass 1/2; exit code 1)\n";
     assert!(summary.ends_with(table), "{summary}");
@@ -276,7 +276,7 @@ fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
         .collect();
     many.push(of("pfc.bad", Verdict::Fail));
     let summary = text::summary(&evidence(), &many, Exit::Failed, false);
-    let end = "pfc.bad  fail            checks: fail 1/1\nand 30 more that pass\n\n";
+    let end = "pfc.bad  fail            checks: fail 1/1, pass 0/1\nand 30 more that pass\n\n";
     assert!(summary.contains(end), "{summary}");
 }
 

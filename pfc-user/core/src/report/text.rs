@@ -319,11 +319,9 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
     let longest = Verdict::NotApplicable.word().len();
     for result in shown() {
         let word = format!("{:longest$}", result.verdict.word());
-        let verdicts: Vec<_> = result.checks.iter().map(|check| check.verdict).collect();
-        let checks = if verdicts.is_empty() {
-            "no check".to_owned()
-        } else {
-            format!("checks: {}", counts(&verdicts, colour))
+        let checks = match result.checks.len() {
+            0 => "no check".to_owned(),
+            all => format!("checks: {}", decisive(result, all, colour)),
         };
         let word = paint(&word, result.verdict, colour);
         out.push_str(&format!("{:width$}  {word}  {checks}\n", result.case));
@@ -334,6 +332,21 @@ fn table(out: &mut String, results: &[CaseResult], colour: bool) {
     }
     if !results.is_empty() {
         out.push('\n');
+    }
+}
+
+/// The number of checks with the verdict of the case, and of those that passed.
+fn decisive(result: &CaseResult, all: usize, colour: bool) -> String {
+    let told = |verdict: Verdict| {
+        let of = result
+            .checks
+            .iter()
+            .filter(|check| check.verdict == verdict);
+        paint(&format!("{verdict} {}/{all}", of.count()), verdict, colour)
+    };
+    match result.verdict {
+        Verdict::Pass => told(Verdict::Pass),
+        verdict => format!("{}, {}", told(verdict), told(Verdict::Pass)),
     }
 }
 
