@@ -31,8 +31,9 @@ const LIMIT: &str = "120";
 
 /// A page that has each kind of mistake, to show that the probe finds them.
 const WRONG: &str = "<!DOCTYPE html><html><head><title>x</title></head><body>\
-    <p style=\"position:absolute;top:9px;color:#ccc\">one text</p>\
-    <p style=\"position:absolute;top:9px\">another text</p><img src=\"none.png\">\
+    <p style=\"position:absolute;top:9px\">one text</p>\
+    <p style=\"position:absolute;top:9px\">another text</p>\
+    <p style=\"position:absolute;top:99px;color:#ccc\">pale text</p><img src=\"none.png\">\
     <script>console.error('planted');throw new Error('thrown')</script></body></html>";
 /// What is found there.
 const MISTAKES: [&str; 5] = [

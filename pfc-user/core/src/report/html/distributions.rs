@@ -143,7 +143,7 @@ fn histogram(
                 if anchor == "end" { x - 4.0 } else { x + 4.0 },
                 12.0,
                 anchor,
-                &format!("{word} {}", plot::time(at)),
+                format!("{word} {}", plot::time(at)),
             ));
     }
     let mut free = 0.0;

@@ -357,12 +357,7 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
     let middle = (TESTER + DUT) / 2.0;
     group = group
         .child(el("path").class(class).with("d", d))
-        .child(label(
-            middle,
-            y - 4.0,
-            "middle",
-            &short(&event.label, LABEL),
-        ));
+        .child(label(middle, y - 4.0, "middle", short(&event.label, LABEL)));
     if let Some((until, text)) = &event.wait {
         let end = rows.at.get(until).copied().unwrap_or(y);
         let x = DUT + 14.0;
@@ -372,7 +367,7 @@ fn one(event: &Event, y: f64, first: Nanos, rows: &Rows) -> Element {
                     .class("wait")
                     .with("d", format_args!("M{} {y:.1}H{x}V{end:.1}h-6", x - 6.0)),
             )
-            .child(label(x + 8.0, y + 4.0, "start", &short(text, WAIT)));
+            .child(label(x + 8.0, y + 4.0, "start", short(text, WAIT)));
     }
     group.child(el("title").text(&event.label))
 }
