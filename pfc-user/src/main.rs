@@ -1,13 +1,16 @@
 //! Exit codes, and which part of the tool does what the command line says.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
 use serde_json::json;
 use validator::case::{CaseResult, Exit};
-use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
+use validator::cli::{
+    CheckArgs, Cli, Command, DutCommand, Format, ListArgs, ReportArgs, RunArgs, StoredArgs,
+};
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
 use validator::driver::kernel::descriptors;
@@ -38,8 +41,8 @@ fn perform(command: Command) -> Result<Exit> {
         Command::List(args) => list(&args),
         Command::Check(args) => check_ports(&args),
         Command::Run(args) => run_cases(&args),
-        Command::Judge(args) => stored(&args, false),
-        Command::Report(args) => stored(&args, true),
+        Command::Judge(args) => judge(&args),
+        Command::Report(args) => report(&args),
         Command::Watch(args) => watch::session::main(&args),
         Command::Dut {
             device: DutCommand::Switch(args),
@@ -152,7 +155,7 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     // Whatever became of the files, what was measured is shown.
     let rendered = dir.map_or(Ok(()), |dir| report::render(dir, &evidence, &results, exit));
     let written = kept.and(rendered);
-    let shown = show(args.format, &evidence, &results, exit);
+    let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     shown
 }
@@ -187,24 +190,68 @@ fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     Ok(Exit::Passed)
 }
 
-/// Judges the evidence of an earlier run again; with `write`, also renders its reports again.
-fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
-    let evidence = report::read_evidence(&args.dir)?;
-    let results = cases::judge(&evidence);
-    let exit = Exit::of(&results, evidence.interrupted);
-    if write {
-        report::render(&args.dir, &evidence, &results, exit)?;
-    }
-    show(args.format, &evidence, &results, exit)
+/// Judges the evidence of an earlier run again.
+fn judge(args: &StoredArgs) -> Result<Exit> {
+    let (evidence, results, exit) = stored(&args.dir)?;
+    show((args.format, args.verbose), &evidence, &results, exit)
 }
 
-fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
+/// Writes the reports of an earlier run again, or compares two.
+fn report(args: &ReportArgs) -> Result<Exit> {
+    let Some(dir) = &args.dir else {
+        return compare(&args.compare, args.format);
+    };
+    let (evidence, results, exit) = stored(dir)?;
+    match &args.html {
+        Some(file) => report::write_page(file, &evidence, &results, exit)?,
+        None => report::render(dir, &evidence, &results, exit)?,
+    }
+    show((args.format, args.verbose), &evidence, &results, exit)
+}
+
+/// The evidence of an earlier run, judged again.
+fn stored(dir: &Path) -> Result<(Evidence, Vec<CaseResult>, Exit)> {
+    let evidence = report::read_evidence(dir)?;
+    let results = cases::judge(&evidence);
+    let exit = Exit::of(&results, evidence.interrupted);
+    Ok((evidence, results, exit))
+}
+
+fn compare(dirs: &[PathBuf], format: Format) -> Result<Exit> {
+    let [before, after] = dirs else {
+        bail!("expected two directories to compare, found {}", dirs.len());
+    };
+    let (before, after) = (stored(before)?, stored(after)?);
+    let comparison = report::compare::compare((&before.0, &before.1), (&after.0, &after.1))?;
     let mut out = output::stdout();
     match format {
-        Format::Text => out.write_all(
-            report::text::summary(evidence, results, exit, report::colour(&io::stdout()))
-                .as_bytes(),
-        )?,
+        Format::Text => {
+            let colour = report::colour(&io::stdout());
+            out.write_all(report::compare::text(&comparison, colour).as_bytes())?;
+        }
+        Format::Json => report::compare::json(&mut out, &comparison)?,
+    }
+    Ok(comparison.exit())
+}
+
+/// Shows the result; `true` asks for the details of what passed too.
+fn show(
+    (format, verbose): (Format, bool),
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<Exit> {
+    let mut out = output::stdout();
+    match format {
+        Format::Text => {
+            let colour = report::colour(&io::stdout());
+            let text = if verbose {
+                report::text::verbose(evidence, results, exit, colour)
+            } else {
+                report::text::summary(evidence, results, exit, colour)
+            };
+            out.write_all(text.as_bytes())?;
+        }
         Format::Json => report::json::write(&mut out, evidence, results, exit)?,
     }
     Ok(exit)

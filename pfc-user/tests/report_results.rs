@@ -262,6 +262,35 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
 }
 
 #[test]
+fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
+    let of = |case: &str, verdict| result(case, "", vec![check("paused", "a", verdict)]);
+    let results = [
+        of("pfc.x", Verdict::Pass),
+        of("mad.long-name", Verdict::Fail),
+    ];
+    let summary = text::summary(&evidence(), &results, Exit::Failed, false);
+    let table = "\
+        pfc.x          pass            checks: pass 1/1\n\
+        mad.long-name  fail            checks: fail 1/1, pass 0/1\n\
+        \n\
+        verdict: fail (cases: fail 1/2, pass 1/2; exit code 1)\n";
+    assert!(summary.ends_with(table), "{summary}");
+    assert!(summary.contains("reason of paused in a"), "{summary}");
+    assert!(!summary.contains("pfc.x  pass\n"), "{summary}");
+    let verbose = text::verbose(&evidence(), &results, Exit::Failed, false);
+    assert!(verbose.ends_with(table), "{verbose}");
+    assert!(verbose.contains("pfc.x  pass\n"), "{verbose}");
+
+    let mut many: Vec<_> = (0..30)
+        .map(|number| of(&format!("pfc.{number}"), Verdict::Pass))
+        .collect();
+    many.push(of("pfc.bad", Verdict::Fail));
+    let summary = text::summary(&evidence(), &many, Exit::Failed, false);
+    let end = "pfc.bad  fail            checks: fail 1/1, pass 0/1\nand 30 more that pass\n\n";
+    assert!(summary.contains(end), "{summary}");
+}
+
+#[test]
 fn the_marks_of_tagged_frames_are_shown() {
     let priority = |number| Priority::new(number).unwrap();
     let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
@@ -336,7 +365,7 @@ fn a_repetition_that_does_not_apply_takes_one_line() {
             ..check(name, repetition, verdict)
         })
     });
-    let summary = text::summary(
+    let summary = text::verbose(
         &evidence(),
         &[result("pfc.x", "", checks.collect())],
         Exit::Passed,
@@ -602,7 +631,13 @@ fn what_is_written_is_read_again() {
     names.sort();
     assert_eq!(
         names,
-        ["captures", "evidence.json", "junit.xml", "report.json"]
+        [
+            "captures",
+            "evidence.json",
+            "junit.xml",
+            "report.html",
+            "report.json"
+        ]
     );
 
     let mut without_frames = evidence();
@@ -948,6 +983,7 @@ fn names_in_evidence_lead_to_no_file_outside_and_to_one_file_each() {
         "captures/unnamed.pcapng",
         "evidence.json",
         "junit.xml",
+        "report.html",
         "report.json",
     ];
     let mut expected: Vec<String> = expected.map(|file| format!("a/b/c/out/{file}")).to_vec();

@@ -48,12 +48,13 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     };
     // mdBook is built later, beside the workspace. Tools that may not be installed must be there
     // now.
-    let groups: &[Group] = if options.setup.no_install {
-        &EVERYTHING
+    let mut groups = if options.setup.no_install {
+        EVERYTHING.to_vec()
     } else {
-        &BEFORE_TESTS
+        BEFORE_TESTS.to_vec()
     };
-    let ready = setup::run(groups, &options.setup).and_then(|()| build_ebpf::object(root));
+    groups.extend(options.full.then_some(Group::Browser));
+    let ready = setup::run(&groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
     }
@@ -97,6 +98,10 @@ impl Suite<'_> {
 
         // Tests on real frames in real time run one at a time, with nothing beside them.
         for part in self.of_lane(&programs, Name::Frames) {
+            self.outcome.add(part.run());
+        }
+        if self.full {
+            let part = self.lab("pages in a browser", &["test-browser"])?;
             self.outcome.add(part.run());
         }
         if lab && self.full {

@@ -15,9 +15,28 @@ const ORDER: [Verdict; 6] = [
     Verdict::NotApplicable,
 ];
 
-/// The summary of a run: the verdict, each check with its counts, and the reason of everything that
-/// did not pass.
+/// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
+const ROWS: usize = 18;
+
+/// The summary of a run: the checks and reasons of each case that did not pass, and a closing table
+/// of all cases.
 pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    let open = |result: &&CaseResult| result.verdict != Verdict::Pass;
+    summary_of(evidence, results, exit, colour, open)
+}
+
+/// The summary with the checks and figures of every case.
+pub fn verbose(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    summary_of(evidence, results, exit, colour, |_| true)
+}
+
+fn summary_of(
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+    colour: bool,
+    is_explained: impl Fn(&&CaseResult) -> bool,
+) -> String {
     let mut out = String::new();
     let Evidence {
         version,
@@ -41,11 +60,13 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
     if let Some(marks) = marks(evidence) {
         paragraph(&mut out, "tagged     ", &marks);
     }
-    for result in &plain::results(results) {
+    let results = &plain::results(results)[..];
+    for result in results.iter().filter(is_explained) {
         out.push('\n');
         case(&mut out, result, colour);
     }
     out.push('\n');
+    table(&mut out, results, colour);
     out.push_str(&conclusion(results, exit, colour));
     out
 }
@@ -349,8 +370,49 @@ fn figures(out: &mut String, result: &CaseResult) {
     }
 }
 
+/// The closing table: a row for each case, with how its checks came out. Cases that passed share a
+/// row where there are too many for a screen.
+fn table(out: &mut String, results: &[CaseResult], colour: bool) {
+    let is_shared = |result: &CaseResult| results.len() > ROWS && result.verdict == Verdict::Pass;
+    let shown = || results.iter().filter(|result| !is_shared(result));
+    let width = shown().map(|result| result.case.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let longest = Verdict::NotApplicable.word().len();
+    for result in shown() {
+        let word = format!("{:longest$}", result.verdict.word());
+        let checks = match result.checks.len() {
+            0 => "no check".to_owned(),
+            all => format!("checks: {}", decisive(result, all, colour)),
+        };
+        let word = paint(&word, result.verdict, colour);
+        out.push_str(&format!("{:width$}  {word}  {checks}\n", result.case));
+    }
+    let shared = results.iter().filter(|result| is_shared(result)).count();
+    if shared > 0 {
+        out.push_str(&format!("and {shared} more that pass\n"));
+    }
+    if !results.is_empty() {
+        out.push('\n');
+    }
+}
+
+/// The number of checks with the verdict of the case, and of those that passed.
+fn decisive(result: &CaseResult, all: usize, colour: bool) -> String {
+    let told = |verdict: Verdict| {
+        let of = result
+            .checks
+            .iter()
+            .filter(|check| check.verdict == verdict);
+        paint(&format!("{verdict} {}/{all}", of.count()), verdict, colour)
+    };
+    match result.verdict {
+        Verdict::Pass => told(Verdict::Pass),
+        verdict => format!("{}, {}", told(verdict), told(Verdict::Pass)),
+    }
+}
+
 /// The last line: the overall verdict, and the number of cases by verdict.
-fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
+pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
     let of_cases = if results.is_empty() {
