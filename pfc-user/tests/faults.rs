@@ -166,7 +166,15 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "global throughput",
         ],
     ),
-    ("dips", &["lossy no-dip", "global throughput"]),
+    (
+        "dips",
+        &[
+            "multi isolation",
+            "lossy background",
+            "lossy no-dip",
+            "global throughput",
+        ],
+    ),
     (
         "duplicates",
         &[
