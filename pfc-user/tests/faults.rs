@@ -164,7 +164,15 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "global throughput",
         ],
     ),
-    ("dips", &["lossy no-dip", "global throughput"]),
+    (
+        "dips",
+        &[
+            "multi isolation",
+            "lossy background",
+            "lossy no-dip",
+            "global throughput",
+        ],
+    ),
     (
         "duplicates",
         &[
@@ -420,7 +428,7 @@ fn a_pause_a_tenth_longer_fails_with_each_scheduler() {
 }
 
 /// The faults up to this one in the table, and the later ones: one test each, side by side.
-const HALF: &str = "throttles";
+const HALF: &str = "dies-after-pause";
 
 fn halves() -> [&'static [(&'static str, &'static [&'static str])]; 2] {
     let half = EXPECTED.iter().position(|(fault, _)| *fault == HALF);
