@@ -284,7 +284,11 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         "a dip larger than the burst",
         LOSSY,
         bursty(MS / 4, 0.3),
-        &[("no-dip", FAIL, "all frames in 100 ms of phase Storm")],
+        &[(
+            "no-dip",
+            FAIL,
+            "frames of priority 3 in 100 ms of phase Storm",
+        )],
     );
     // One priority of eight: 0.7 % of what arrives.
     let one = |e: &mut PfcEvidence| {
@@ -319,7 +323,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         "nothing offered",
         LOSSY,
         none,
-        &[("no-dip", INCONCLUSIVE, "windows of 100 ms with traffic")],
+        &[("no-dip", INCONCLUSIVE, "at its edges, found 0")],
     );
     let few = |e: &mut PfcEvidence| e.windows.received.truncate(2);
     tampered(

@@ -255,15 +255,13 @@ fn least_share(
         group.name
     );
     let Some((share, at)) = least else {
-        if most_offered > 0 {
-            let expected = format!("more than the {edges:.1} that may be under way at its edges");
-            let by_rate = 2.0 * group.under_way(e, 0, late) >= most_offered as f64;
-            let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
-            if by_rate {
-                finding.undecidable(what, expected, most_offered);
-            } else {
-                finding.undecided(what, expected, most_offered);
-            }
+        let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
+        let expected = format!("more than the {edges:.1} that may be under way at its edges");
+        let by_rate = 2.0 * group.under_way(e, 0, late) >= most_offered as f64;
+        if most_offered > 0 && by_rate {
+            finding.undecidable(what, expected, most_offered);
+        } else if !watched.starts.is_empty() {
+            finding.undecided(what, expected, most_offered);
         }
         return;
     };
