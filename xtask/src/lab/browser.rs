@@ -2,7 +2,7 @@
 //!
 //! Debian's Chromium without a window renders a good, a failing and an inconclusive run of each
 //! family at the width of a telephone, a notebook and a large screen, light and dark. The script
-//! [`PROBE`], added to a copy of the page, says what is wrong: texts that overlap, errors, what the
+//! `PROBE`, added to a copy of the page, says what is wrong: texts that overlap, errors, what the
 //! policy refuses, and violations of the rules of axe-core.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! The result to look at: `report.html`, one file that needs no network and no script.
 //!
-//! All text of evidence is escaped by [`markup`]. The page is well-formed XML, so that any parser
+//! All text of evidence is escaped where it enters. The page is well-formed XML, so that any parser
 //! reads it.
 
 mod checks;
