@@ -1,6 +1,8 @@
 //! Faults of simulated devices, by name: one row each, from which parsing, printing and help
 //! follow.
 
+use std::time::Duration;
+
 /// A fault as the user finds it in the help.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -26,6 +28,14 @@ pub struct Kind<T> {
     /// Writes it as it is read.
     pub write: fn(&T) -> String,
 }
+
+/// A time in milliseconds.
+pub const MILLISECONDS: Kind<Duration> = Kind {
+    shape: "MILLISECONDS",
+    expected: "a number of milliseconds",
+    read: |text| text.parse().ok().map(Duration::from_millis),
+    write: |time| time.as_millis().to_string(),
+};
 
 /// Why a fault could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Requests and their responses: matches TIDs, sends nothing twice, and records all other packets.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::mad::{Lid, MadError, Method, Tid};
@@ -9,6 +10,10 @@ use crate::transport::{ReceiveError, Received, SendError, Time, Transport};
 /// Packets already waiting at the deadline are still looked at, up to this number: the tester may
 /// have read them late. The bound keeps a flood of packets from prolonging the wait for ever.
 const LAST_LOOK: usize = 64;
+/// Requests whose responses are still told apart, so that a long run takes no more and more memory.
+const REMEMBERED: usize = 8192;
+/// Strays that are kept until they are taken. More are counted: a flood takes no more memory.
+const KEPT: usize = 4096;
 
 /// Outcome of a request.
 #[derive(Debug)]
@@ -62,6 +67,8 @@ pub enum StrayKind {
     Late(Tid),
     /// A further response to this request.
     Duplicate(Tid),
+    /// A response to a request that is no longer remembered; the first or a further one.
+    Forgotten(Tid),
     /// A response to no request of ours: of a TID that was never ours, of another class, or not
     /// GetResp.
     Foreign(Tid),
@@ -81,9 +88,12 @@ struct Sent {
 /// Sends requests, one at a time.
 pub struct Requester<T> {
     transport: T,
+    first: u32,
     next: u32,
-    sent: Vec<Sent>,
+    /// The last requests, with consecutive TIDs.
+    sent: VecDeque<Sent>,
     strays: Vec<Stray>,
+    left_out: u64,
 }
 
 impl<T: Transport> Requester<T> {
@@ -92,9 +102,11 @@ impl<T: Transport> Requester<T> {
     pub fn new(transport: T, first: u32) -> Self {
         Self {
             transport,
+            first,
             next: first,
-            sent: Vec::new(),
+            sent: VecDeque::new(),
             strays: Vec::new(),
+            left_out: 0,
         }
     }
 
@@ -120,7 +132,10 @@ impl<T: Transport> Requester<T> {
         };
         let sent = self.transport.now();
         let deadline = sent + wait;
-        self.sent.push(Sent {
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(Sent {
             tid,
             directed: request.is_directed(),
             responses: 0,
@@ -152,6 +167,11 @@ impl<T: Transport> Requester<T> {
         std::mem::take(&mut self.strays)
     }
 
+    /// Returns how many strays were not kept since the last call, as there were too many.
+    pub fn take_left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
+    }
+
     /// Waits for the response to `awaited` and returns it with its arrival time.
     fn await_answer(
         &mut self,
@@ -177,15 +197,14 @@ impl<T: Transport> Requester<T> {
             Err(error) => StrayKind::Malformed(error),
             Ok(smp) if !smp.method().is_response() => StrayKind::Unsolicited(smp.method()),
             Ok(smp) => {
-                // The kernel or ibsim may have written the upper half.
-                let is_answer = |sent: &&mut Sent| {
-                    sent.tid.0 as u32 == smp.tid().0 as u32
-                        && sent.directed == smp.is_directed()
-                        && smp.method() == Method::GET_RESP
-                };
-                match self.sent.iter_mut().rev().find(is_answer) {
-                    None => StrayKind::Foreign(smp.tid()),
-                    Some(Sent { tid, responses, .. }) => {
+                let answers = smp.method() == Method::GET_RESP;
+                let is_forgotten = answers && self.is_forgotten(smp.tid());
+                match self.request(smp.tid()).filter(|_| answers) {
+                    Some(Sent {
+                        tid,
+                        directed,
+                        responses,
+                    }) if *directed == smp.is_directed() => {
                         *responses += 1;
                         match *responses {
                             1 if awaited == Some(*tid) => return Some(smp),
@@ -193,10 +212,30 @@ impl<T: Transport> Requester<T> {
                             _ => StrayKind::Duplicate(*tid),
                         }
                     }
+                    None if is_forgotten => StrayKind::Forgotten(smp.tid()),
+                    _ => StrayKind::Foreign(smp.tid()),
                 }
             }
         };
-        self.strays.push(Stray { at, kind, octets });
+        if self.strays.len() < KEPT {
+            self.strays.push(Stray { at, kind, octets });
+        } else {
+            self.left_out += 1;
+        }
         None
+    }
+
+    /// The remembered request of that TID. The kernel or ibsim may have written the upper half.
+    fn request(&mut self, tid: Tid) -> Option<&mut Sent> {
+        let oldest = self.sent.front()?.tid.0 as u32;
+        self.sent
+            .get_mut((tid.0 as u32).wrapping_sub(oldest) as usize)
+    }
+
+    /// True if the TID is one of ours that is older than all remembered ones.
+    fn is_forgotten(&self, tid: Tid) -> bool {
+        let age = |of: u32| of.wrapping_sub(self.first);
+        let oldest = self.next.wrapping_sub(self.sent.len() as u32);
+        age(tid.0 as u32) < age(oldest)
     }
 }

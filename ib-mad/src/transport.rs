@@ -20,6 +20,15 @@ use crate::smp::Smp;
 /// Time since an epoch of the transport's own; it never runs backwards.
 pub type Time = Duration;
 
+/// A wait that ended too late: the tester itself stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overslept {
+    /// When the wait was to end.
+    pub due: Time,
+    /// When it ended.
+    pub ended: Time,
+}
+
 /// Octets received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
@@ -94,6 +103,11 @@ pub trait Transport {
         false
     }
 
+    /// Waits that ended too late since the last call, oldest first.
+    fn take_overslept(&mut self) -> Vec<Overslept> {
+        Vec::new()
+    }
+
     /// Ends every wait while `wake` is readable; `None` removes it.
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>);
@@ -123,6 +137,9 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     }
     fn keeps_tids(&self) -> bool {
         (**self).keeps_tids()
+    }
+    fn take_overslept(&mut self) -> Vec<Overslept> {
+        (**self).take_overslept()
     }
     #[cfg(all(feature = "host", target_os = "linux"))]
     fn set_wake(&mut self, wake: Option<OwnedFd>) {

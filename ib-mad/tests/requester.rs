@@ -220,6 +220,41 @@ fn a_second_response_to_an_answered_request_is_a_duplicate() {
 }
 
 #[test]
+fn a_request_long_ago_is_no_longer_remembered_and_its_response_is_still_ours() {
+    let mut reactions = vec![answers(&[900_000]), answers(&[900_001])];
+    reactions.extend((0..8191).map(|_| answers(&[1])));
+    let mut requester = requester(reactions);
+    for _ in 0..8193 {
+        get(&mut requester);
+    }
+    requester.listen(Duration::from_secs(1000)).unwrap();
+    assert_eq!(
+        strays(&mut requester),
+        [
+            (900_000, StrayKind::Forgotten(Tid(7))),
+            (900_101, StrayKind::Late(Tid(8)))
+        ]
+    );
+}
+
+#[test]
+fn a_flood_of_strays_is_counted_and_not_kept() {
+    let flood: Reaction = Box::new(|request| {
+        let one = |after| {
+            (
+                after,
+                answer(request, |answer| answer.set_tid(Tid(1 << 20))),
+            )
+        };
+        Ok((0..5000).map(|_| one(1)).collect())
+    });
+    let mut requester = requester(vec![flood]);
+    get(&mut requester);
+    assert_eq!(strays(&mut requester).len(), 4096);
+    assert_eq!([0; 2].map(|_: u64| requester.take_left_out()), [904, 0]);
+}
+
+#[test]
 fn the_upper_half_of_the_tid_is_not_ours() {
     let mut requester = requester(vec![changed(|answer| {
         answer.set_tid(Tid(0x0012_3456_0000_0007))

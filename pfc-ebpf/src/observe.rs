@@ -85,6 +85,8 @@ pub struct Observed {
     pub tags: u8,
     /// PCP of the outermost tag, 0 to 7.
     pub pcp: Option<u8>,
+    /// Offset of what follows the EtherType; 0 where it could not be read.
+    pub network: usize,
     /// A whole IP header.
     pub ip: Option<Ip>,
     /// The rest.
@@ -115,6 +117,7 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
     let unread = |reason| Observed {
         tags: 0,
         pcp: None,
+        network: 0,
         ip: None,
         content: Content::Malformed(reason),
     };
@@ -145,6 +148,7 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
             return Observed {
                 tags,
                 pcp,
+                network: at,
                 ip: None,
                 content: control(frame, tags),
             };
@@ -153,6 +157,7 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
             return Observed {
                 tags,
                 pcp,
+                network: at,
                 ip: None,
                 content: Content::Other,
             };
@@ -170,6 +175,7 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
             Observed {
                 tags,
                 pcp,
+                network: at,
                 ip: Some(ip),
                 content: datagram(frame, &packet),
             }
@@ -177,6 +183,7 @@ pub fn observe(frame: &(impl Octets + ?Sized), beside: Option<Tag>) -> Observed 
         Err(reason) => Observed {
             tags,
             pcp,
+            network: at,
             ip: None,
             content: Content::Malformed(reason),
         },

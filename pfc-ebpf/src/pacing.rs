@@ -42,20 +42,24 @@ pub struct Bucket {
 impl Bucket {
     /// Empty at `now`, for frames of `bits` at `load` percent (1 to 100) of `rate` bit/s.
     pub const fn new(now: u64, bits: u64, rate: u64, load: u8) -> Self {
+        Self::staggered(now, bits, rate, load, Share::WHOLE)
+    }
+
+    /// The same, but the first frame is due after `wait` of the time from one to the next.
+    pub const fn staggered(now: u64, bits: u64, rate: u64, load: u8, wait: Share) -> Self {
         let load = if load > 100 { 100 } else { load } as u64;
         let rate = rate as u128 * load as u128 / 100;
         let rate = if rate == 0 { 1 } else { rate };
         let cost = bits as u128 * 1_000_000_000;
         let step = cost.div_ceil(rate);
-        let mut bucket = Self {
-            due: now,
-            excess: 0,
+        let step_excess = (step * rate - cost) as u64;
+        Self {
+            due: now + (step * wait.of as u128).div_ceil(wait.whole as u128) as u64,
+            excess: step_excess,
             step: step as u64,
-            step_excess: (step * rate - cost) as u64,
+            step_excess,
             rate: rate as u64,
-        };
-        bucket.advance();
-        bucket
+        }
     }
 
     /// The first whole nanosecond at which the frame may leave.
@@ -65,13 +69,17 @@ impl Bucket {
     }
 
     /// Takes a frame out at `now`, when one is ready. Of what was due more than `max_lateness`
-    /// before, one frame is left.
+    /// before, one frame is left. The others are left out whole, so that flows which were staggered
+    /// still are.
     #[inline(always)]
     pub const fn take(&mut self, now: u64, max_lateness: u64) {
         // A difference costs the program less than a saturating one.
         if now - self.due >= max_lateness {
-            self.due = now - max_lateness;
-            self.excess = 0;
+            let late = now - max_lateness - self.due;
+            // Never 0; the verifier wants to see it.
+            if let Some(left_out) = late.checked_div(self.step) {
+                self.due += left_out * self.step;
+            }
         }
         self.advance();
     }
@@ -85,6 +93,20 @@ impl Bucket {
             self.due -= 1;
         }
     }
+}
+
+/// A part of a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// At most the whole.
+    pub of: u32,
+    /// Not 0.
+    pub whole: u32,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self { of: 1, whole: 1 };
 }
 
 /// A bucket that frames fill and the flows' rates empty: its highest level is the largest burst,
@@ -168,6 +190,28 @@ mod tests {
                 bucket.take(bucket.ready(), 1000);
             }
         }
+    }
+
+    #[test]
+    fn a_staggered_bucket_begins_within_its_first_step_and_goes_on_from_there() {
+        for (of, first) in [(1, 250), (3, 750), (4, 1000)] {
+            let wait = Share { of, whole: 4 };
+            let mut bucket = Bucket::staggered(5000, 1000, SECOND, 100, wait);
+            for k in 0..100 {
+                assert_eq!(bucket.ready(), 5000 + first + 1000 * k);
+                bucket.take(bucket.ready(), 10_000);
+            }
+        }
+    }
+
+    #[test]
+    fn flows_that_were_staggered_still_are_after_a_stall() {
+        let first = |of| {
+            let mut bucket = Bucket::staggered(0, 1000, SECOND, 100, Share { of, whole: 4 });
+            bucket.take(1_000_000, 10_000);
+            bucket.ready() % 1000
+        };
+        assert_eq!([1, 2, 3, 4].map(first), [250, 500, 750, 0]);
     }
 
     #[test]

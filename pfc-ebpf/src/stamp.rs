@@ -1,25 +1,33 @@
 //! The stamp that each test frame carries at the start of its UDP payload.
 //!
 //! ```text
-//! octet 0       2      4       6       7         8                14                 20       22
-//!       | magic | run  | flow  | phase | version | sequence (48)  | time, ns (48)    | check  |
+//! octet 0       2      4              6                11           16       18
+//!       | magic | run  | flow | phase | sequence (40)  | time (40)  | check  |
+//!                        (13)   (3)
 //! ```
-//! All big-endian. `check` makes the ones-complement sum of the eleven words 0xffff, so that a
-//! damaged stamp is told from damage elsewhere in the frame; 22 octets fit a frame of 64 octets
-//! (without FCS) with IPv4 and no tag.
+//! All big-endian. `check` makes the ones-complement sum of the nine words 0xffff, so that a
+//! damaged stamp is told from damage elsewhere in the frame.
+//!
+//! One layout serves every frame: its 18 octets fit the smallest frame that Ethernet has, 64 octets
+//! with FCS, with IPv4 and no tag; 68 with one. For that, numbers are as long as a repetition needs
+//! and no longer: a flow has at most 2^40 frames (15 minutes of the smallest frames at 800 Gbit/s),
+//! and a frame may be under way for 9 minutes before its age is misread.
 
 use crate::wire::{Part, is_right};
 
 /// UDP destination port of test frames; the source port tells flows apart for hashing.
 pub const UDP_PORT: u16 = 50_000;
-/// First two octets.
-pub const MAGIC: u16 = 0x5646;
-/// Layout version.
-pub const VERSION: u8 = 1;
+/// First two octets; another layout has another.
+pub const MAGIC: u16 = 0x5632;
 /// Length in octets.
-pub const LEN: usize = 22;
-/// Sequence numbers and times are kept to 48 bits: 3.2 days of nanoseconds.
-pub const MASK_48: u64 = (1 << 48) - 1;
+pub const LEN: usize = 18;
+/// Flows that stamps tell apart.
+pub const FLOWS: u16 = 1 << (16 - PHASE_BITS);
+/// Sequence numbers and times are kept to 40 bits: 18 minutes of nanoseconds.
+pub const MASK_40: u64 = (1 << 40) - 1;
+/// Bits of the phase, in one word with the flow.
+const PHASE_BITS: u32 = 3;
+const _: () = assert!(Phase::COUNT <= 1 << PHASE_BITS);
 
 /// The phase of a repetition in which a frame was sent. No frame is sent in `Drain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,13 +82,13 @@ impl Phase {
 pub struct Stamp {
     /// The repetition that sent the frame.
     pub run: u16,
-    /// Index of the flow.
+    /// Index of the flow, below [`FLOWS`].
     pub flow: u16,
     /// Phase in which it was sent.
     pub phase: Phase,
-    /// Counts up from 0 in each flow, through all phases; 48 bits.
+    /// Counts up from 0 in each flow, through all phases; 40 bits.
     pub sequence: u64,
-    /// CLOCK_MONOTONIC before the send, nanoseconds, low 48 bits.
+    /// CLOCK_MONOTONIC before the send, nanoseconds, low 40 bits.
     pub time: u64,
 }
 
@@ -94,6 +102,12 @@ const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
+/// Flow and phase in one word.
+#[inline(always)]
+pub const fn flow_and_phase(flow: u16, phase: Phase) -> u16 {
+    flow << PHASE_BITS | phase as u16
+}
+
 impl Stamp {
     /// The octets as they stand in the frame.
     #[inline(always)]
@@ -101,12 +115,10 @@ impl Stamp {
         let words = [
             MAGIC,
             self.run,
-            self.flow,
-            (self.phase as u16) << 8 | VERSION as u16,
-            (self.sequence >> 32) as u16,
-            (self.sequence >> 16) as u16,
-            self.sequence as u16,
-            (self.time >> 32) as u16,
+            flow_and_phase(self.flow, self.phase),
+            (self.sequence >> 24) as u16,
+            (self.sequence >> 8) as u16,
+            (self.sequence << 8) as u16 | (self.time >> 32) as u16 & 0xff,
             (self.time >> 16) as u16,
             self.time as u16,
         ];
@@ -126,7 +138,7 @@ impl Stamp {
         out
     }
 
-    /// Reads a stamp; an error when the magic, the version, the phase or the check is wrong.
+    /// Reads a stamp; an error when the magic, the phase or the check is wrong.
     pub fn parse(octets: &[u8; LEN]) -> Result<Self, DamagedStamp> {
         Self::read(*octets)
     }
@@ -138,22 +150,20 @@ impl Stamp {
             octets.summand::<0>() + octets.summand::<4>(),
             octets.summand::<8>() + octets.summand::<12>(),
         );
-        let last = u16::from_be(octets.word::<20>()) as u64;
-        let Some(phase) = Phase::from_number(octets.octet::<6>()) else {
+        let last = u16::from_be(octets.word::<16>()) as u64;
+        let flow = octets.word::<4>();
+        let Some(phase) = Phase::from_number(flow as u8 & ((1 << PHASE_BITS) - 1)) else {
             return Err(DamagedStamp);
         };
-        if octets.word::<0>() != MAGIC
-            || octets.octet::<7>() != VERSION
-            || !is_right(a + b + octets.summand::<16>() + last)
-        {
+        if octets.word::<0>() != MAGIC || !is_right(a + b + last) {
             return Err(DamagedStamp);
         }
         Ok(Self {
             run: octets.word::<2>(),
-            flow: octets.word::<4>(),
+            flow: flow >> PHASE_BITS,
             phase,
-            sequence: octets.high_48::<8>(),
-            time: octets.high_48::<14>(),
+            sequence: octets.quad::<6>() >> 24,
+            time: octets.quad::<10>() >> 16 & MASK_40,
         })
     }
 
@@ -169,15 +179,15 @@ impl Stamp {
     pub const fn latency(&self, now: u64) -> u64 {
         let age = self.age(now);
         // Clocks of two CPUs may differ by a little: a stamp of the near future is no latency of
-        // three days.
+        // 18 minutes.
         if age < 0 { 0 } else { age as u64 }
     }
 
     /// Nanoseconds from the stamp's time to `time`, negative where it is later: the nearer way
-    /// round the 48 bits.
+    /// round the 40 bits.
     #[inline(always)]
     const fn age(&self, time: u64) -> i64 {
-        (time.wrapping_sub(self.time) << 16) as i64 >> 16
+        (time.wrapping_sub(self.time) << 24) as i64 >> 24
     }
 }
 
@@ -221,15 +231,45 @@ mod tests {
 
     const STAMP: Stamp = Stamp {
         run: 0x0102,
-        flow: 7,
+        flow: FLOWS - 2,
         phase: Phase::Resume,
-        sequence: 0x1234_5678_9abc,
-        time: 0xfedc_ba98_7654,
+        sequence: 0x12_3456_789a,
+        time: 0xfe_dcba_9876,
     };
 
     #[test]
     fn what_is_emitted_is_parsed_again() {
         assert_eq!(Stamp::parse(&STAMP.emit()), Ok(STAMP));
+    }
+
+    #[test]
+    fn the_layout_is_as_documented() {
+        let stamp = Stamp {
+            run: 0x0102,
+            flow: 0x0403 >> 3,
+            phase: Phase::Resume,
+            sequence: 0x05_0607_0809,
+            time: 0x0a_0b0c_0d0e,
+        };
+        // 0x5632 + 0x0102 + 0x0403 + 0x0506 + 0x0708 + 0x090a + 0x0b0c + 0x0d0e = 0x8869.
+        let octets = [
+            0x56, 0x32, 1, 2, 4, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0x77, 0x96,
+        ];
+        assert_eq!(stamp.emit(), octets);
+    }
+
+    #[test]
+    fn the_largest_numbers_fit() {
+        for phase in Phase::ALL {
+            let stamp = Stamp {
+                run: u16::MAX,
+                flow: FLOWS - 1,
+                phase,
+                sequence: MASK_40,
+                time: MASK_40,
+            };
+            assert_eq!(Stamp::parse(&stamp.emit()), Ok(stamp));
+        }
     }
 
     #[test]
@@ -300,12 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn latency_survives_the_wrap_of_48_bits() {
+    fn latency_survives_the_wrap_of_40_bits() {
         let stamp = Stamp {
-            time: MASK_48 - 9,
+            time: MASK_40 - 9,
             ..STAMP
         };
-        assert_eq!(stamp.latency((7 << 48) + 10), 20);
+        assert_eq!(stamp.latency((7 << 40) + 10), 20);
         assert_eq!(STAMP.latency(STAMP.time - 1), 0);
     }
 }

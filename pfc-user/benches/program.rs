@@ -8,13 +8,15 @@ mod common;
 #[expect(dead_code, reason = "the tests need more of it")]
 mod frames;
 
-use aya::maps::{Array, ProgramArray};
+use std::path::Path;
+
+use aya::maps::{Array, PerCpuArray, ProgramArray};
 use aya::programs::{ProgramFd, TestRun, Xdp};
 use aya::{Ebpf, TestRunOptions};
 use common::{Report, Spread};
 use frames::TestFrame;
-use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Clock, Config, FlowConfig};
+use pfc_ebpf::abi::{self, Trust};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes};
@@ -24,6 +26,7 @@ const REPORT: Report = Report("program");
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/bench");
 const ACCOUNT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/account");
+const WATCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf-object/watch");
 /// Each test run waits some milliseconds before its first frame.
 const ROUNDS: usize = 51;
 /// Runs per round: less than a time slice of the scheduler.
@@ -320,21 +323,106 @@ fn tests(name: &str, frame: &[u8], flows: u32, modes: &[(&'static str, Clock, u8
     }
 }
 
-/// Measures the program beside another build of it in the same rounds: the cost of a change.
-fn beside(before: &str) {
-    let sizes = Sizes {
-        flows: 1,
-        windows: 64,
-    };
-    let object = std::fs::read(before).expect("VALIDATOR_BEFORE names an object of `account`");
-    let mut builds = [
-        AccountProgram::load_object(&object, sizes).expect("an object of the same ABI"),
-        AccountProgram::load(sizes).expect("root, and the object of `cargo xtask build-ebpf`"),
-    ];
+/// Measures the programs beside other builds of them in the same rounds: the cost of a change.
+fn beside(before: &Path) {
     println!(
         "{:36} {:>7} {:>7} {:>7}",
         "ns a frame, median", "before", "after", "ratio"
     );
+    watch_beside(&before.join("watch"));
+    account_beside(&before.join("account"));
+}
+
+/// Prints a row with the ratio of samples taken in the same rounds.
+fn row_beside(name: &str, before: &[f64], after: &[f64]) {
+    let ratio = Spread::of_ratios(after, before).median;
+    let [earlier, later] = [before, after].map(|samples| Spread::of(samples).median);
+    println!("{name:36} {earlier:7.0} {later:7.0} {ratio:7.3}");
+    REPORT.beside(&format!("{name}, after"), "ns", after, "before", before);
+}
+
+fn watch_beside(before: &Path) {
+    let now = Path::new(WATCH);
+    let builds = [before, now].map(watching);
+    let frames = constant_frames()
+        .into_iter()
+        .chain([("test frame, 1024 B", test_frame(1024, false))]);
+    let mut frames_run = 0;
+    for (name, frame) in frames {
+        let mut samples = [const { Vec::new() }; 2];
+        for _ in 0..ROUNDS {
+            for (build, samples) in builds.iter().zip(&mut samples) {
+                samples.push(build.run("watch", &frame));
+            }
+        }
+        row_beside(&format!("watch: {name}"), &samples[0], &samples[1]);
+        frames_run += ROUNDS as u64 * u64::from(RUNS);
+        for build in &builds {
+            assert_eq!(watched(&build.0), frames_run, "each frame is counted once");
+        }
+    }
+}
+
+/// A build of `watch` that counts by DSCP and captures nothing.
+fn watching(path: &Path) -> Bench {
+    let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
+    let mut object = Ebpf::load(&octets).expect("root is needed");
+    let program: &mut Xdp = object
+        .program_mut("watch")
+        .expect("in the object")
+        .try_into()
+        .expect("an XDP program");
+    program.load().expect("the kernel takes it");
+    let config = abi::watch::Config {
+        abi: abi::watch::ABI_VERSION,
+        trust: Trust::Dscp as u8,
+        capture: 0,
+        _pad: [0; 2],
+        flows: 0,
+        _pad2: 0,
+        line_rate: 100_000_000_000,
+        dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
+    };
+    let map = object
+        .map_mut(abi::watch::name::CONFIG)
+        .expect("in the object");
+    let mut map: Array<_, [u8; size_of::<abi::watch::Config>()]> =
+        map.try_into().expect("an array");
+    // SAFETY: plain data without gaps; the fields `_pad` fill them.
+    let octets: [u8; size_of::<abi::watch::Config>()] = unsafe { std::mem::transmute(config) };
+    map.set(0, octets, 0).expect("an entry");
+    Bench(object)
+}
+
+/// Frames that a build of `watch` counted.
+fn watched(object: &Ebpf) -> u64 {
+    const WORDS: usize = size_of::<abi::watch::Counters>() / size_of::<u64>();
+    let map = object
+        .map(abi::watch::name::COUNTERS)
+        .expect("in the object");
+    let map: PerCpuArray<_, [u64; WORDS]> = map.try_into().expect("an array by CPU");
+    // The first word is the number of all frames.
+    map.get(&0, 0)
+        .expect("an entry")
+        .iter()
+        .map(|words| words[0])
+        .sum()
+}
+
+fn account_beside(before: &Path) {
+    let sizes = Sizes {
+        flows: 1,
+        windows: 64,
+    };
+    let object = std::fs::read(before).expect("VALIDATOR_BEFORE names a folder of objects");
+    let before = match AccountProgram::load_object(&object, sizes) {
+        Ok(before) => before,
+        Err(error) => return println!("account is not compared: {error}"),
+    };
+    let mut builds = [
+        before,
+        AccountProgram::load(sizes).expect("root, and the object of `cargo xtask build-ebpf`"),
+    ];
     let mut compare = |name: &str, frame: &[u8], restamps: bool, mode| {
         builds
             .iter_mut()
@@ -356,11 +444,7 @@ fn beside(before: &str) {
                 samples[index].push(nanos);
             }
         }
-        let [before, after] = &samples;
-        let ratio = Spread::of_ratios(after, before).median;
-        let [earlier, later] = [before, after].map(|samples| Spread::of(samples).median);
-        println!("{name:36} {earlier:7.0} {later:7.0} {ratio:7.3}");
-        REPORT.beside(&format!("{name}, after"), "ns", after, "before", before);
+        row_beside(name, &samples[0], &samples[1]);
     };
     for (name, frame) in constant_frames() {
         compare(name, &frame, false, MODES[0]);
@@ -372,8 +456,8 @@ fn beside(before: &str) {
 }
 
 fn main() {
-    if let Ok(before) = std::env::var("VALIDATOR_BEFORE") {
-        return beside(&before);
+    if let Some(before) = std::env::var_os("VALIDATOR_BEFORE") {
+        return beside(before.as_ref());
     }
     println!(
         "{:56} {:>7} {:>7} {:>7} {:>7}",

@@ -41,6 +41,12 @@ Exit codes:
     2  usage or configuration error
     3  no problem, but something that cannot be told";
 
+const REPORT_EXIT_CODES: &str = "\
+The exit codes are those of `validator run`; with --compare:
+    0  the verdict on no check is worse
+    1  a regression: the verdict on some check is worse
+    2  usage error, or runs without a check of the same repetition";
+
 /// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -53,8 +59,9 @@ pub enum Command {
     Run(RunArgs),
     /// Judge the evidence of an earlier run again.
     Judge(StoredArgs),
-    /// Write the reports of an earlier run again, from its evidence.
-    Report(StoredArgs),
+    /// Write the reports of an earlier run again, from its evidence; or compare two runs.
+    #[command(after_help = REPORT_EXIT_CODES)]
+    Report(ReportArgs),
     /// Count live traffic by DSCP, priority, PFC and RoCEv2, and judge loss between two ports.
     Watch(Box<WatchArgs>),
     /// Run a simulated device under test, on existing interfaces or on sockets.
@@ -106,10 +113,11 @@ pub struct RunArgs {
     pub testbed: PathBuf,
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_PLAN, help = plan_help())]
     plan: String,
-    /// Run only these cases, as the plan `all` has them; `validator list` shows the ids.
-    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "plan")]
+    /// Run only these cases of the plan; `validator list` shows the ids.
+    #[arg(long, value_name = "ID", num_args = 1..)]
     case: Vec<String>,
-    /// Directory for report.json, junit.xml, evidence.json and captures of decisive frames.
+    /// Directory for report.html, report.json, junit.xml, evidence.json and captures of decisive
+    /// frames.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Change a value, such as testbed.limits.max_response=2ms or plan.durations.traffic=2s.
@@ -122,16 +130,42 @@ pub struct RunArgs {
     /// Print the steps and send nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Show the checks and figures of every case, also of those that passed.
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Arguments of commands on an earlier run.
+/// Arguments of `validator judge`.
 #[derive(Debug, Args)]
 pub struct StoredArgs {
     /// The directory that was given to `validator run --out`.
     pub dir: PathBuf,
+    /// Show the checks and figures of every case, also of those that passed.
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `validator report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The directory that was given to `validator run --out`.
+    #[arg(required_unless_present = "compare")]
+    pub dir: Option<PathBuf>,
+    /// Write the page to look at into FILE, and nothing into the directory.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Say what changed from the run in directory A to that in B: verdicts and figures.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["dir", "html"])]
+    pub compare: Vec<PathBuf>,
+    /// Show the checks and figures of every case, also of those that passed.
+    #[arg(long, short, conflicts_with = "compare")]
+    pub verbose: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -169,7 +203,10 @@ impl RunArgs {
         if self.case.is_empty() {
             PlanChoice::Plan(self.plan.clone())
         } else {
-            PlanChoice::Cases(self.case.clone())
+            PlanChoice::Cases {
+                plan: self.plan.clone(),
+                ids: self.case.clone(),
+            }
         }
     }
 }
@@ -222,12 +259,15 @@ mod tests {
     #[test]
     fn cases_and_settings_may_be_repeated() {
         let args = run(
-            "validator run --testbed t.toml --case a b --case c --set x=1 --set y=2 --out o \
+            "validator run --testbed t.toml --plan smoke --case a b --case c --set x=1 --set y=2 --out o \
              --dry-run --format json",
         );
         assert_eq!(
             args.choice(),
-            PlanChoice::Cases(["a", "b", "c"].map(str::to_owned).to_vec())
+            PlanChoice::Cases {
+                plan: "smoke".into(),
+                ids: ["a", "b", "c"].map(str::to_owned).to_vec()
+            }
         );
         assert_eq!(
             (args.set, args.out, args.dry_run, args.format),
@@ -245,10 +285,6 @@ mod tests {
         for (line, kind) in [
             ("validator run", ErrorKind::MissingRequiredArgument),
             (
-                "validator run --testbed t --plan smoke --case a",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
                 "validator run --testbed t --speed 3",
                 ErrorKind::UnknownArgument,
             ),
@@ -263,6 +299,19 @@ mod tests {
             ),
             ("validator list --format xml", ErrorKind::InvalidValue),
             ("validator judge", ErrorKind::MissingRequiredArgument),
+            ("validator report", ErrorKind::MissingRequiredArgument),
+            (
+                "validator report --compare a",
+                ErrorKind::WrongNumberOfValues,
+            ),
+            (
+                "validator report --compare a b c",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "validator report --compare a b --html f",
+                ErrorKind::ArgumentConflict,
+            ),
             ("validator frobnicate", ErrorKind::InvalidSubcommand),
         ] {
             let error = parse(line).unwrap_err();

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use plan::{IntervalTooLong, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
+pub use plan::{IntervalError, PfcParameters, Plan, PlannedCase, PlannedRepetition, Storm};
 pub use testbed::{
     Addresses, Destination, Dut, Hooks, MadTestbed, MadTransport, PfcTestbed, Port, RcDut,
     RcTestbed, Sender, Testbed, Tolerances, XdpMode,
@@ -38,8 +38,22 @@ pub const DEFAULT_PLAN: &str = "all";
 pub enum PlanChoice {
     /// A built-in plan by its name, or a plan file by its path.
     Plan(String),
-    /// These cases of [`DEFAULT_PLAN`].
-    Cases(Vec<String>),
+    /// These cases of a plan.
+    Cases {
+        /// The plan, as above.
+        plan: String,
+        /// Ids of the cases.
+        ids: Vec<String>,
+    },
+}
+
+impl PlanChoice {
+    /// The plan, of which perhaps only some cases are run.
+    fn plan(&self) -> &str {
+        match self {
+            Self::Plan(plan) | Self::Cases { plan, .. } => plan,
+        }
+    }
 }
 
 /// A testbed and a plan that fit each other.
@@ -103,18 +117,15 @@ pub fn load(
     let testbed_file = testbed.display().to_string();
     let testbed_text = read(&testbed_file)?;
     let mut testbed = Document::parse(&testbed_file, &testbed_text)?;
-    let (plan_file, plan_text) = match choice {
-        PlanChoice::Plan(name) => find_plan(name)?,
-        PlanChoice::Cases(_) => find_plan(DEFAULT_PLAN)?,
-    };
+    let (plan_file, plan_text) = find_plan(choice.plan())?;
     let mut plan = Document::parse(&plan_file, &plan_text)?;
     for argument in sets {
         apply(argument, &mut testbed, &mut plan)?;
     }
     let testbed = testbed::read(&testbed)?;
     let mut plan = plan::read(&plan, known_cases, &testbed)?;
-    if let PlanChoice::Cases(ids) = choice {
-        plan.cases = select(&plan.cases, ids)?;
+    if let PlanChoice::Cases { ids, .. } = choice {
+        plan.cases = select(&plan, ids)?;
     }
     Ok(Config {
         testbed,
@@ -171,15 +182,21 @@ fn apply<'a>(
     }
 }
 
-fn select(cases: &[PlannedCase], ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
+fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> {
+    let cases = &plan.cases;
     if let Some(unknown) = ids
         .iter()
         .find(|id| !cases.iter().any(|case| case.case().id == **id))
     {
         let known: Vec<_> = cases.iter().map(|case| case.case().id).collect();
+        let what = if plan.name == DEFAULT_PLAN {
+            "unknown case".to_owned()
+        } else {
+            format!("no case of the plan {}", plan.name)
+        };
         return Err(ConfigError::Argument {
             argument: format!("--case {unknown}"),
-            problem: format!("unknown case; {}", plan::expected(unknown, &known)),
+            problem: format!("{what}; {}", plan::expected(unknown, &known)),
         });
     }
     Ok(cases

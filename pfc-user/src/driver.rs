@@ -4,10 +4,12 @@
 //! - [`bpf`]: loads and attaches the BPF programs, writes and reads their maps.
 //! - [`traffic`]: senders of test frames.
 //! - [`storm`]: senders of PAUSE and PFC frames.
+//! - [`neighbour`]: answers a DUT that asks for a port's address.
 //! - [`bringup`]: makes the testbed of a run, proves that it works, and undoes it.
 
 pub mod bpf;
 pub mod bringup;
 pub mod kernel;
+pub mod neighbour;
 pub mod storm;
 pub mod traffic;

@@ -3,5 +3,6 @@
 pub mod requester;
 pub mod sma;
 mod socket;
+pub mod stall;
 pub mod stop;
 pub mod switch;

@@ -22,7 +22,8 @@
 //! on, so that stored evidence gives the same verdicts again.
 
 pub use validator_core::{
-    case, cases, evidence, fault, mad, nic, pacing, plan, preflight, quantity, roce, test_frame,
+    case, cases, evidence, fault, mad, neighbour, nic, pacing, plan, preflight, quantity, roce,
+    test_frame,
 };
 
 pub mod agent;

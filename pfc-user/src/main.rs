@@ -1,14 +1,19 @@
 //! Exit codes, and which part of the tool does what the command line says.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
+use serde_json::json;
 use validator::case::{CaseResult, Exit};
-use validator::cli::{CheckArgs, Cli, Command, DutCommand, Format, ListArgs, RunArgs, StoredArgs};
+use validator::cli::{
+    CheckArgs, Cli, Command, DutCommand, Format, ListArgs, ReportArgs, RunArgs, StoredArgs,
+};
 use validator::config::{self, Config, DEFAULT_PLAN, PlanChoice, TraceTo};
 use validator::driver::bringup::journal::Journal;
+use validator::driver::kernel::descriptors;
 use validator::driver::kernel::interrupt::Interrupt;
 use validator::evidence::Evidence;
 use validator::port_check::{self, Depth};
@@ -16,12 +21,28 @@ use validator::report::{self, progress::Progress};
 use validator::{agent, cases, dut, error_text, output, run, watch};
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let outcome = match descriptors::ensure() {
+        Ok(()) => perform(command),
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => {
+            eprintln!("validator: {}", error_text::in_words(&error));
+            ExitCode::from(Exit::Usage as u8)
+        }
+    }
+}
+
+/// Does what the command line says.
+fn perform(command: Command) -> Result<Exit> {
+    match command {
         Command::List(args) => list(&args),
         Command::Check(args) => check_ports(&args),
         Command::Run(args) => run_cases(&args),
-        Command::Judge(args) => stored(&args, false),
-        Command::Report(args) => stored(&args, true),
+        Command::Judge(args) => judge(&args),
+        Command::Report(args) => report(&args),
         Command::Watch(args) => watch::session::main(&args),
         Command::Dut {
             device: DutCommand::Switch(args),
@@ -35,13 +56,6 @@ fn main() -> ExitCode {
             .map(|()| Exit::Passed),
         Command::Agent(args) => {
             agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
-        }
-    };
-    match outcome {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) => {
-            eprintln!("validator: {}", error_text::in_words(&error));
-            ExitCode::from(Exit::Usage as u8)
         }
     }
 }
@@ -57,15 +71,7 @@ fn list(args: &ListArgs) -> Result<Exit> {
 
 fn check_ports(args: &CheckArgs) -> Result<Exit> {
     let Some(file) = &args.testbed else {
-        let (done, all) = Journal::open().undo_kept()?;
-        let mut out = output::stdout();
-        for line in &done {
-            writeln!(out, "{line}")?;
-        }
-        if done.is_empty() {
-            writeln!(out, "nothing that `validator check --fix` has set is left")?;
-        }
-        return Ok(if all { Exit::Passed } else { Exit::Failed });
+        return undo(args.format);
     };
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let Config { testbed, .. } = config::load(
@@ -89,6 +95,9 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
             found = port_check::check(&testbed, depth)?;
         }
     }
+    for left in Journal::open().left() {
+        eprintln!("{left}");
+    }
     let (record, mut out) = (testbed.record(), output::stdout());
     match args.format {
         Format::Text => out.write_all(
@@ -99,11 +108,26 @@ fn check_ports(args: &CheckArgs) -> Result<Exit> {
     Ok(report::preflight::exit(&found))
 }
 
+/// Puts back what killed runs and `check --fix` left changed.
+fn undo(format: Format) -> Result<Exit> {
+    let (done, all) = Journal::open().undo()?;
+    let mut out = output::stdout();
+    match format {
+        Format::Text if done.is_empty() => writeln!(
+            out,
+            "nothing that `validator check --fix` or a killed run has changed is left"
+        )?,
+        Format::Text => done.iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        Format::Json => writeln!(out, "{}", json!({ "done": done, "complete": all }))?,
+    }
+    Ok(if all { Exit::Passed } else { Exit::Failed })
+}
+
 fn run_cases(args: &RunArgs) -> Result<Exit> {
     let known: Vec<&str> = cases::all().iter().map(|case| case.id).collect();
     let mut config = config::load(&args.testbed, &args.choice(), &args.set, &known)?;
     if args.dry_run {
-        return dry_run(&config);
+        return dry_run(&config, args.format);
     }
     let mut interrupt = Interrupt::install()?;
     let mut progress = Progress::on_stderr();
@@ -131,20 +155,27 @@ fn run_cases(args: &RunArgs) -> Result<Exit> {
     // Whatever became of the files, what was measured is shown.
     let rendered = dir.map_or(Ok(()), |dir| report::render(dir, &evidence, &results, exit));
     let written = kept.and(rendered);
-    let shown = show(args.format, &evidence, &results, exit);
+    let shown = show((args.format, args.verbose), &evidence, &results, exit);
     written?;
     shown
 }
 
-fn dry_run(config: &Config) -> Result<Exit> {
+fn dry_run(config: &Config, format: Format) -> Result<Exit> {
     let line_rate = run::planned_line_rate(config)?;
+    let cases = run::plan(config, line_rate)?;
     let mut out = output::stdout();
+    if format == Format::Json {
+        let planned = run::plan(config, line_rate)?;
+        let record = config.testbed.record();
+        report::dry_run::json(&mut out, &record, &config.plan.name, line_rate, &planned)?;
+        return Ok(Exit::Passed);
+    }
     write!(
         out,
         "{}",
         report::dry_run::heading(&config.testbed.record(), &config.plan.name, line_rate)
     )?;
-    for planned in run::plan(config, line_rate)? {
+    for planned in cases {
         for plan in &planned.repetitions {
             write!(out, "\n{}", run::dry_run(config, plan, line_rate))?;
         }
@@ -159,24 +190,68 @@ fn dry_run(config: &Config) -> Result<Exit> {
     Ok(Exit::Passed)
 }
 
-/// Judges the evidence of an earlier run again; with `write`, also renders its reports again.
-fn stored(args: &StoredArgs, write: bool) -> Result<Exit> {
-    let evidence = report::read_evidence(&args.dir)?;
-    let results = cases::judge(&evidence);
-    let exit = Exit::of(&results, evidence.interrupted);
-    if write {
-        report::render(&args.dir, &evidence, &results, exit)?;
-    }
-    show(args.format, &evidence, &results, exit)
+/// Judges the evidence of an earlier run again.
+fn judge(args: &StoredArgs) -> Result<Exit> {
+    let (evidence, results, exit) = stored(&args.dir)?;
+    show((args.format, args.verbose), &evidence, &results, exit)
 }
 
-fn show(format: Format, evidence: &Evidence, results: &[CaseResult], exit: Exit) -> Result<Exit> {
+/// Writes the reports of an earlier run again, or compares two.
+fn report(args: &ReportArgs) -> Result<Exit> {
+    let Some(dir) = &args.dir else {
+        return compare(&args.compare, args.format);
+    };
+    let (evidence, results, exit) = stored(dir)?;
+    match &args.html {
+        Some(file) => report::write_page(file, &evidence, &results, exit)?,
+        None => report::render(dir, &evidence, &results, exit)?,
+    }
+    show((args.format, args.verbose), &evidence, &results, exit)
+}
+
+/// The evidence of an earlier run, judged again.
+fn stored(dir: &Path) -> Result<(Evidence, Vec<CaseResult>, Exit)> {
+    let evidence = report::read_evidence(dir)?;
+    let results = cases::judge(&evidence);
+    let exit = Exit::of(&results, evidence.interrupted);
+    Ok((evidence, results, exit))
+}
+
+fn compare(dirs: &[PathBuf], format: Format) -> Result<Exit> {
+    let [before, after] = dirs else {
+        bail!("expected two directories to compare, found {}", dirs.len());
+    };
+    let (before, after) = (stored(before)?, stored(after)?);
+    let comparison = report::compare::compare((&before.0, &before.1), (&after.0, &after.1))?;
     let mut out = output::stdout();
     match format {
-        Format::Text => out.write_all(
-            report::text::summary(evidence, results, exit, report::colour(&io::stdout()))
-                .as_bytes(),
-        )?,
+        Format::Text => {
+            let colour = report::colour(&io::stdout());
+            out.write_all(report::compare::text(&comparison, colour).as_bytes())?;
+        }
+        Format::Json => report::compare::json(&mut out, &comparison)?,
+    }
+    Ok(comparison.exit())
+}
+
+/// Shows the result; `true` asks for the details of what passed too.
+fn show(
+    (format, verbose): (Format, bool),
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<Exit> {
+    let mut out = output::stdout();
+    match format {
+        Format::Text => {
+            let colour = report::colour(&io::stdout());
+            let text = if verbose {
+                report::text::verbose(evidence, results, exit, colour)
+            } else {
+                report::text::summary(evidence, results, exit, colour)
+            };
+            out.write_all(text.as_bytes())?;
+        }
         Format::Json => report::json::write(&mut out, evidence, results, exit)?,
     }
     Ok(exit)

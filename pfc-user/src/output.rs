@@ -8,6 +8,9 @@ use std::io::{self, ErrorKind, Write};
 pub struct Output<W> {
     to: W,
     closed: bool,
+    /// Other errors end this output, too, and are kept.
+    goes_on: bool,
+    failure: Option<io::Error>,
 }
 
 /// Standard output of the process.
@@ -18,10 +21,27 @@ pub fn stdout() -> Output<io::Stdout> {
 impl<W: Write> Output<W> {
     /// Writes to `to`.
     pub fn new(to: W) -> Self {
-        Self { to, closed: false }
+        Self {
+            to,
+            closed: false,
+            goes_on: false,
+            failure: None,
+        }
     }
 
-    /// True if the reader has gone away.
+    /// Makes other errors end this output alone, such as that of a full disk: [`Self::failure`]
+    /// returns the first.
+    pub fn that_goes_on(mut self) -> Self {
+        self.goes_on = true;
+        self
+    }
+
+    /// Takes the error that ended this output.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    /// True if the reader has gone away, or an error has ended this output.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
@@ -38,6 +58,11 @@ impl<W: Write> Output<W> {
         match write(&mut self.to) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.closed = true;
+                Ok(instead)
+            }
+            Err(error) if self.goes_on => {
+                self.closed = true;
+                self.failure = Some(error);
                 Ok(instead)
             }
             result => result,
@@ -102,6 +127,16 @@ mod tests {
         output.write_all(b"h").unwrap();
         output.flush().unwrap();
         assert_eq!(output.to.calls, calls);
+    }
+
+    #[test]
+    fn other_errors_end_an_output_that_goes_on_without_them() {
+        let mut output = failing(ErrorKind::StorageFull).that_goes_on();
+        output.write_all(b"abcdef").unwrap();
+        assert!(output.is_closed());
+        assert_eq!(output.failure().unwrap().kind(), ErrorKind::StorageFull);
+        output.write_all(b"g").unwrap();
+        assert!(output.failure().is_none(), "reported once");
     }
 
     #[test]

@@ -97,11 +97,14 @@ pub fn examine(laid: &Ports, config: &PfcTestbed) -> Result<Vec<Port>> {
         xdp: config.xdp,
         line_rate: config.line_rate.map(|rate| rate.bits_per_second()),
         tagged: config.trust == Trust::Pcp,
+        max_response: Some(config.limits.max_response),
     };
     let roles = [Role::Tx, Role::Rx].into_iter().zip(laid.both());
     roles
         .map(|(role, (interface, namespace))| {
-            examine_port(role, wanted.clone(), namespace, interface)
+            let mut port = examine_port(role, wanted.clone(), namespace, interface)?;
+            port.pfc_visible = testbed::declared_pfc(config, &port.facts.driver.name);
+            Ok(port)
         })
         .collect()
 }
@@ -114,6 +117,7 @@ pub fn note_tests(ports: &mut [Port], testbed: &testbed::Testbed) {
     };
     for (port, opened) in ports.iter_mut().zip([&testbed.tx, &testbed.rx]) {
         port.self_test = opened.self_test.clone().unwrap_or_else(not_done);
+        port.pfc_visible.clone_from(&opened.pfc_visible);
         port.facts
             .features_with_program
             .clone_from(&opened.features);
@@ -131,6 +135,7 @@ pub fn rc_port(config: &RcTestbed) -> Result<Option<Port>> {
         xdp: config.xdp,
         line_rate: None,
         tagged: false,
+        max_response: None,
     };
     Ok(Some(examine_port(
         Role::Rc,
@@ -154,6 +159,7 @@ fn examine_port(
         self_test: SelfTest::NotDone {
             reason: "there is none for this port".into(),
         },
+        pfc_visible: None,
     })
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use pfc_ebpf::units::LineRate;
 
 use crate::case::{Case, Event};
-use crate::cases::pfc::planning::PortContext;
+use crate::cases::pfc::planning::{PortContext, Repetitions};
 use crate::cases::{self, PlannedCase, Task};
 use crate::config::{Config, Dut, PfcParameters, PfcTestbed};
 use crate::driver::bpf::Sizes;
@@ -30,6 +30,8 @@ pub struct Planned {
     pub repetitions: Vec<Task>,
     /// Repetitions that cannot run.
     pub omitted: Vec<Omitted>,
+    /// Why one of these never can at this speed.
+    impossible: Option<String>,
 }
 
 impl Planned {
@@ -38,6 +40,7 @@ impl Planned {
             case,
             repetitions,
             omitted: Vec::new(),
+            impossible: None,
         }
     }
 
@@ -58,32 +61,34 @@ impl Planned {
 /// Plans all repetitions; `line_rate` is the speed of the testbed's ports, where it has some. Sends
 /// nothing.
 ///
-/// An error when what the plan asks cannot be had at that speed.
+/// An error when nothing of what the plan asks can be had at that speed.
 pub fn plan(config: &Config, line_rate: Option<LineRate>) -> Result<Vec<Planned>> {
-    config
-        .plan
-        .cases
-        .iter()
+    let cases = config.plan.cases.iter();
+    let planned: Vec<Planned> = cases
         .map(|planned| plan_case(config, line_rate, planned))
-        .collect()
+        .collect();
+    let can_run = planned.iter().any(|case| !case.repetitions.is_empty());
+    match planned.iter().find_map(|case| case.impossible.as_ref()) {
+        Some(reason) if !can_run => bail!("no repetition can run: {reason}"),
+        _ => Ok(planned),
+    }
 }
 
-fn plan_case(
-    config: &Config,
-    line_rate: Option<LineRate>,
-    planned: &PlannedCase,
-) -> Result<Planned> {
+fn plan_case(config: &Config, line_rate: Option<LineRate>, planned: &PlannedCase) -> Planned {
     let (case, testbed) = (planned.case(), &config.testbed);
-    Ok(match planned {
+    match planned {
         PlannedCase::Pfc(pfc, parameters) => match (&testbed.pfc, line_rate) {
             (Some(testbed), Some(line_rate)) => {
                 let port = port_context(testbed, line_rate);
-                let (plans, omitted) = pfc
-                    .repetitions(&port, parameters)
-                    .with_context(|| case.id)?;
+                let Repetitions {
+                    plans,
+                    omitted,
+                    impossible,
+                } = pfc.repetitions(&port, parameters);
                 let tasks = plans.into_iter().map(|plan| Task::Pfc(pfc, Box::new(plan)));
                 Planned {
                     omitted,
+                    impossible,
                     ..Planned::new(case, tasks.collect())
                 }
             }
@@ -103,7 +108,7 @@ fn plan_case(
             }
             None => Planned::without(case, "rc"),
         },
-    })
+    }
 }
 
 fn port_context(testbed: &PfcTestbed, line_rate: LineRate) -> PortContext {
@@ -269,6 +274,12 @@ pub fn run(
         evidence.cases.push(case);
         evidence.interrupted = runner.interrupt.seen();
     }
+    if let Some(mad) = &mut equipment.mad {
+        mad.finish(interrupt, events)?;
+    }
+    if let Some(testbed) = &equipment.pfc {
+        live::pfc::carry_over(testbed, &mut evidence.cases);
+    }
     evidence.seconds = (clock::now() - began) as f64 / 1e9;
     Ok(evidence)
 }
@@ -279,7 +290,7 @@ struct Runner<'r, 'c> {
     equipment: &'r mut Equipment<'c>,
     interrupt: &'r mut Interrupt,
     events: &'r mut dyn FnMut(Event),
-    /// Number of the repetition, in the stamps of its frames.
+    /// Number of the attempt, in the stamps of its frames.
     run: u16,
 }
 
@@ -329,6 +340,7 @@ impl Runner<'_, '_> {
                 .chain(left_out)
                 .collect(),
             repetitions: Vec::new(),
+            attempts: 0,
             omitted: planned.omitted.clone(),
             error: None,
         }
@@ -343,18 +355,41 @@ impl Runner<'_, '_> {
         case
     }
 
-    /// Runs one repetition, and adds it to the case's evidence.
+    /// Runs one repetition, and adds each attempt at it to the case's evidence.
     fn repetition(&mut self, task: &Task, case: &mut CaseEvidence) {
-        self.run = self.run.wrapping_add(1);
         (self.events)(Event::RepetitionBegins {
             name: task.name().into(),
             seconds: task.shortest(),
         });
+        let attempts = match (&self.config.testbed.pfc, task) {
+            (Some(testbed), Task::Pfc(..)) => testbed.limits.attempts,
+            _ => 1,
+        };
+        for attempt in 1..=attempts {
+            self.attempt(task, attempt, case);
+            if attempt == attempts || case.error.is_some() || self.interrupt.seen() {
+                break;
+            }
+            let Some(reason) = cases::again(case) else {
+                break;
+            };
+            let next = attempt + 1;
+            (self.events)(Event::Note(format!(
+                "  {} is measured again, attempt {next} of at most {attempts}: {reason}",
+                task.name()
+            )));
+        }
+        (self.events)(Event::RepetitionEnds);
+    }
+
+    /// Measures a repetition once.
+    fn attempt(&mut self, task: &Task, attempt: u32, case: &mut CaseEvidence) {
+        self.run = self.run.wrapping_add(1);
         let done = repetition(
             self.config,
             self.equipment,
             task,
-            self.run,
+            (self.run, attempt),
             self.interrupt,
             self.events,
         );
@@ -364,13 +399,16 @@ impl Runner<'_, '_> {
                     .error()
                     .map(|error| format!("{}: {error}", task.name()));
                 case.repetitions.push(done);
+                case.attempts += 1;
             }
             Err(error) => {
-                case.omitted.push(left_out(task, "ended by an error"));
+                // What an earlier attempt found is known.
+                if attempt == 1 {
+                    case.omitted.push(left_out(task, "ended by an error"));
+                }
                 case.error = Some(format!("{}: {}", task.name(), in_words(&error)));
             }
         }
-        (self.events)(Event::RepetitionEnds);
     }
 }
 
@@ -388,7 +426,7 @@ fn repetition(
     config: &Config,
     equipment: &mut Equipment<'_>,
     task: &Task,
-    run: u16,
+    (run, attempt): (u16, u32),
     interrupt: &mut Interrupt,
     events: &mut dyn FnMut(Event),
 ) -> Result<evidence::Repetition> {
@@ -401,6 +439,7 @@ fn repetition(
                 interrupt,
                 events,
                 run,
+                attempt,
             };
             Repetition::Pfc(Box::new(live::pfc::run(&mut live, plan)?))
         }
@@ -442,5 +481,9 @@ fn host() -> Result<Host> {
         kernel: name.release().to_string_lossy().into_owned(),
         machine: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        clock: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_nanos() as u64)
+            .saturating_sub(clock::now()),
     })
 }

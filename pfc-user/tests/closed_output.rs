@@ -55,6 +55,7 @@ fn write_evidence(dir: &Path) {
             kernel: "6.18.0".into(),
             machine: "x86_64".into(),
             cpus: 2,
+            ..Host::default()
         },
         testbed: Testbed {
             name: "sim".into(),

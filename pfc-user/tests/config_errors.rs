@@ -151,7 +151,10 @@ fn files_and_names_that_are_not_there() {
     assert_eq!(
         load(
             &testbed,
-            PlanChoice::Cases(vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()])
+            PlanChoice::Cases {
+                plan: "all".to_owned(),
+                ids: vec!["pfc.pause-lossy".to_owned(), "pfc.lossy".to_owned()]
+            }
         ),
         format!(
             "--case pfc.lossy: unknown case; expected one of {}",

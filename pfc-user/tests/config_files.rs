@@ -13,6 +13,7 @@ use validator::config::{
     self, BUILT_IN_PLANS, Config, Destination, Dut, MadTransport, PfcParameters, PfcTestbed,
     PlanChoice, PlannedCase, PlannedRepetition, Port, Sender, XdpMode,
 };
+use validator::dut::switch::config::Scheduler;
 use validator::plan::Durations;
 
 const CASES: [&str; 7] = [
@@ -179,12 +180,18 @@ fn built_in_plans_are_the_files_of_the_same_name() {
 }
 
 #[test]
-fn chosen_cases_come_from_the_default_plan_in_its_order() {
-    let choice = PlanChoice::Cases(vec![
-        CASES[3].to_owned(),
-        CASES[2].to_owned(),
-        CASES[3].to_owned(),
-    ]);
+fn chosen_cases_come_from_their_plan_in_its_order() {
+    let chosen = |plan: &str| PlanChoice::Cases {
+        plan: plan.to_owned(),
+        ids: [CASES[3], CASES[2], CASES[3]].map(str::to_owned).to_vec(),
+    };
+    let smoke = config::load(&file("testbeds/sim.toml"), &chosen("smoke"), &[], &CASES).unwrap();
+    let all = sim("smoke", &[]).plan.cases;
+    assert_eq!(
+        (smoke.plan.name.as_str(), &smoke.plan.cases[..]),
+        ("smoke", &all[2..4])
+    );
+    let choice = chosen("all");
     let config = config::load(&file("testbeds/sim.toml"), &choice, &[], &CASES).unwrap();
     assert_eq!(
         config
@@ -205,7 +212,8 @@ fn the_simulated_testbed_has_the_defaults() {
         testbed.dut,
         Dut::Sim {
             faults: vec![],
-            args: vec![]
+            args: vec![],
+            scheduler: Scheduler::RoundRobin,
         }
     );
     assert_eq!(
@@ -399,7 +407,8 @@ fn set_arguments_win_over_the_files_and_are_recorded() {
         testbed.dut,
         Dut::Sim {
             faults: vec!["leaks=100".parse().unwrap()],
-            args: vec![]
+            args: vec![],
+            scheduler: Scheduler::RoundRobin,
         }
     );
     assert_eq!(
@@ -459,7 +468,7 @@ fn ipv6_and_pcp_testbeds_are_read() {
                 [addresses]\nsource_ip = \"fd00::1\"\ndestination_ip = \"fd00::2\"\n\
                 source_mac = \"02:00:00:00:00:01\"\ndestination_mac = \"02-00-00-00-00-02\"\n";
     std::fs::write(&path, text).unwrap();
-    let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=91"]));
+    let testbed = pfc(load(&path, "smoke", &["plan.traffic.frame=84"]));
     assert_eq!(
         (testbed.trust, testbed.xdp, testbed.watchdog),
         (Trust::Pcp, XdpMode::Skb, None)
@@ -479,7 +488,7 @@ fn the_testbeds_of_the_mad_cases_are_read() {
         sim.transport,
         MadTransport::Sim {
             faults: vec![],
-            args: vec![]
+            args: vec![],
         }
     );
     assert_eq!(

@@ -120,6 +120,14 @@ fn ready_to_die() -> ! {
     }
 }
 
+fn ip(namespace: &Namespace, arguments: &str) {
+    let run = || Command::new("ip").args(arguments.split(' ')).status();
+    assert!(
+        namespace.run(run).unwrap().unwrap().success(),
+        "{arguments}"
+    );
+}
+
 #[test]
 fn root_a_veth_carries_the_first_frame_and_none_of_the_kernels() {
     if !common::need_root("root_a_veth_carries_the_first_frame_and_none_of_the_kernels") {
@@ -416,12 +424,18 @@ fn root_a_setting_is_put_back_after_a_run_and_after_a_kill() {
         "the namespace is out of reach from here"
     );
     assert!(is_on());
+    // Under a new name, where another interface has the old one.
+    ip(&a, "link set dev a down");
+    ip(&a, "link set dev a name z");
+    ip(&a, "link add name a type bridge");
     assert_eq!(
         recover(),
         [format!(
             "a: tx-vlan-offload is off again, as it was before process {pid} was killed"
         )]
     );
+    ip(&a, "link delete dev a");
+    ip(&a, "link set dev z name a");
     assert!(!is_on() && entries() == 0);
 }
 

@@ -143,15 +143,17 @@ fn a_hook_gets_its_environment_and_its_output_is_evidence() {
             .status,
         128 + 9
     );
-    let much = run_hook(
-        "counters",
-        "after",
-        "head -c 300000 /dev/zero | tr '\\0' x",
-        &[],
-        LONG,
-    )
-    .unwrap();
-    assert_eq!(much.stdout.len(), 300_000);
+    let printed = |octets: usize| {
+        let command = format!("head -c {octets} /dev/zero | tr '\\0' x");
+        let output = run_hook("counters", "after", &command, &[], LONG);
+        output.unwrap().stdout
+    };
+    assert_eq!(printed(300_000).len(), 300_000);
+    let cut = printed(3_000_000);
+    let (kept, said) = cut.split_at(1 << 20);
+    assert!(kept.bytes().all(|octet| octet == b'x'));
+    let more = 3_000_000 - (1 << 20);
+    assert_eq!(said, format!("\n[{more} more octets of output were cut]\n"));
 }
 
 #[test]

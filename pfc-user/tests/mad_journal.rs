@@ -13,7 +13,9 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use ib_mad::requester::{Outcome, Requester};
 use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::ibsim::IbsimTransport;
+use validator::config::{MadTestbed, MadTransport};
 use validator::driver::bringup::journal::Journal;
+use validator::driver::bringup::mad::Target;
 use validator::mad::m_key::Protection;
 
 /// No process has this number: PID_MAX_LIMIT is below it.
@@ -191,4 +193,107 @@ fn a_dut_with_a_key_of_somebody_else_is_left_alone() {
     );
     assert_eq!(dut.shown(stranger.m_key), stranger);
     assert!(path.exists());
+}
+
+/// The entry of a run of that process that tests the node `Hca1` sees by path 0,1.
+fn claim_of(folder: &Path, process: u32) -> PathBuf {
+    let path = folder.join(format!("{process}-claim.json"));
+    let entry = serde_json::json!({
+        "pid": process,
+        "started": validator::driver::kernel::process::start_time(process).unwrap_or(1),
+        "claimed": {
+            "transport": { "ibsim": { "socket": "fabric", "host": "Hca1" } },
+            "route": { "directed": "0,1" },
+        },
+    });
+    fs::write(&path, entry.to_string()).unwrap();
+    path
+}
+
+fn target(path: &str) -> Target {
+    let testbed = MadTestbed {
+        transport: MadTransport::Ibsim {
+            socket: "fabric".into(),
+            host: "Hca1".into(),
+        },
+        route: Route::Directed(path.parse().unwrap()),
+        m_key_current: MKey(0),
+        m_key_dut: M_KEY_DUT,
+        m_key_other: MKey(1),
+        timeout: 1,
+    };
+    Target::of(&testbed).unwrap()
+}
+
+#[test]
+fn a_dut_that_another_process_tests_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let path = claim_of(folder.path(), other.id());
+    let refused = journal.claim(target("0,1")).unwrap_err().to_string();
+    for part in [
+        &format!("process {} tests the node at path 0,1", other.id()),
+        "ibsim fabric Hca1",
+        "wait until it has ended",
+        &path.display().to_string(),
+    ] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    // Another way leads to another DUT.
+    drop(journal.claim(target("0,2")).unwrap());
+    // A live claim is left alone, and one of a process that is gone stops nobody.
+    assert_eq!(journal.recover().unwrap(), Vec::<String>::new());
+    assert!(path.exists());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let claim = journal.claim(target("0,1")).unwrap();
+    assert_eq!(journal.recover().unwrap(), Vec::<String>::new());
+    assert!(!path.exists());
+    // Given up at the end.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    drop(claim);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_dut_that_another_process_has_locked_is_refused_and_left_alone() {
+    let (folder, dut) = (tempfile::tempdir().unwrap(), Dut::start("locked", FOUND));
+    let journal = Journal::at(folder.path());
+    let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let text = fs::read_to_string(entry(folder.path(), &dut.socket)).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["pid"] = other.id().into();
+    value["started"] = validator::driver::kernel::process::start_time(other.id()).into();
+    value["transport"]["ibsim"]["socket"] = "fabric".into();
+    fs::remove_file(folder.path().join(format!("{NOBODY}-m-key.json"))).unwrap();
+    let path = folder.path().join(format!("{}-m-key.json", other.id()));
+    fs::write(&path, value.to_string()).unwrap();
+    assert!(journal.claim(target("0,1")).is_err());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn another_node_in_the_dut_s_place_is_not_unlocked() {
+    let test = Protection {
+        m_key: M_KEY_DUT,
+        protect_bits: 2,
+        lease_period: 0,
+    };
+    for (guid, is_put_back) in [(0x0200_0000_0000_0200_u64, true), (7, false)] {
+        let (folder, dut) = (tempfile::tempdir().unwrap(), Dut::start("guid", test));
+        let path = entry(folder.path(), &dut.socket);
+        let mut value: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        value["guid"] = guid.into();
+        fs::write(&path, value.to_string()).unwrap();
+        let notes = Journal::at(folder.path()).recover().unwrap();
+        assert_eq!(notes[0].starts_with("put back"), is_put_back, "{notes:?}");
+        assert_eq!(path.exists(), !is_put_back);
+        if !is_put_back {
+            assert!(notes[0].contains("another node answers there"), "{notes:?}");
+            assert_eq!(dut.shown(M_KEY_DUT), test);
+        }
+    }
 }

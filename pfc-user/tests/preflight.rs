@@ -35,6 +35,7 @@ fn port(role: Role, driver: &str) -> Port {
             xdp: XdpMode::Auto,
             line_rate: None,
             tagged: false,
+            max_response: None,
         },
         facts: Facts {
             interface: "eth1".into(),
@@ -62,6 +63,7 @@ fn port(role: Role, driver: &str) -> Port {
             seen: 0,
             mac: Vec::new(),
         },
+        pfc_visible: None,
     }
 }
 
@@ -217,6 +219,24 @@ fn pause_frames_by_what_the_self_test_saw() {
     };
     table.shortfalls("tx veth on a wire of the tester's own, 7 of 8 seen", &veth);
     table.check("self_test");
+}
+
+#[test]
+fn pause_frames_at_a_veth_are_seen_where_the_testbed_says_so() {
+    let received = |port: &Port| {
+        let mut items = items(port).into_iter();
+        items.find(|item| item.what == "pause frames in").unwrap()
+    };
+    let mut port = port(Role::Tx, "veth");
+    let item = received(&port);
+    assert_eq!(
+        item.state, UNKNOWN,
+        "a bridge may be at the other end: {item:?}"
+    );
+    assert!(item.mend.contains("facts.direct = true"), "{item:?}");
+    port.pfc_visible = Some("declared".into());
+    let item = received(&port);
+    assert_eq!((item.state, item.found.as_str()), (State::Ok, "declared"));
 }
 
 #[test]

@@ -75,6 +75,8 @@ fn repetition(name: &str, frames: &[(&str, &str)]) -> Repetition {
                 drain_max: 6,
             },
         },
+        attempt: 1,
+        waits: Vec::new(),
         limits: Limits {
             line_rate: LineRate::from_bits_per_second(1_000_000_000).unwrap(),
             max_response: 1_000_000,
@@ -115,6 +117,7 @@ fn evidence() -> Evidence {
             kernel: "6.18.0".to_owned(),
             machine: "x86_64".to_owned(),
             cpus: 2,
+            ..Host::default()
         },
         testbed: Testbed {
             name: "sim".to_owned(),
@@ -168,6 +171,7 @@ fn result(case: &str, reason: &str, checks: Vec<CheckResult>) -> CaseResult {
         verdict,
         reason: reason.to_owned(),
         checks,
+        attempts: Vec::new(),
         assertions: Vec::new(),
         steps: Vec::new(),
         figures: figures.to_vec(),
@@ -258,6 +262,35 @@ fn the_summary_counts_every_verdict_and_gives_the_reason_of_each_that_is_no_pass
 }
 
 #[test]
+fn the_summary_ends_in_a_table_and_explains_what_did_not_pass_alone() {
+    let of = |case: &str, verdict| result(case, "", vec![check("paused", "a", verdict)]);
+    let results = [
+        of("pfc.x", Verdict::Pass),
+        of("mad.long-name", Verdict::Fail),
+    ];
+    let summary = text::summary(&evidence(), &results, Exit::Failed, false);
+    let table = "\
+        pfc.x          pass            checks: pass 1/1\n\
+        mad.long-name  fail            checks: fail 1/1, pass 0/1\n\
+        \n\
+        verdict: fail (cases: fail 1/2, pass 1/2; exit code 1)\n";
+    assert!(summary.ends_with(table), "{summary}");
+    assert!(summary.contains("reason of paused in a"), "{summary}");
+    assert!(!summary.contains("pfc.x  pass\n"), "{summary}");
+    let verbose = text::verbose(&evidence(), &results, Exit::Failed, false);
+    assert!(verbose.ends_with(table), "{verbose}");
+    assert!(verbose.contains("pfc.x  pass\n"), "{verbose}");
+
+    let mut many: Vec<_> = (0..30)
+        .map(|number| of(&format!("pfc.{number}"), Verdict::Pass))
+        .collect();
+    many.push(of("pfc.bad", Verdict::Fail));
+    let summary = text::summary(&evidence(), &many, Exit::Failed, false);
+    let end = "pfc.bad  fail            checks: fail 1/1, pass 0/1\nand 30 more that pass\n\n";
+    assert!(summary.contains(end), "{summary}");
+}
+
+#[test]
 fn the_marks_of_tagged_frames_are_shown() {
     let priority = |number| Priority::new(number).unwrap();
     let flow = |id: u16, number: u8, dscp: u8, pcp| FlowPlan {
@@ -332,7 +365,7 @@ fn a_repetition_that_does_not_apply_takes_one_line() {
             ..check(name, repetition, verdict)
         })
     });
-    let summary = text::summary(
+    let summary = text::verbose(
         &evidence(),
         &[result("pfc.x", "", checks.collect())],
         Exit::Passed,
@@ -569,6 +602,8 @@ fn the_json_report_has_the_gaps_of_each_storm() {
             to: 99,
         },
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
+        stalls: Vec::new(),
+        stalls_left_out: LeftOut::default(),
     });
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();
@@ -596,7 +631,13 @@ fn what_is_written_is_read_again() {
     names.sort();
     assert_eq!(
         names,
-        ["captures", "evidence.json", "junit.xml", "report.json"]
+        [
+            "captures",
+            "evidence.json",
+            "junit.xml",
+            "report.html",
+            "report.json"
+        ]
     );
 
     let mut without_frames = evidence();
@@ -850,14 +891,15 @@ fn offending_frames_are_captured_in_order_with_port_time_and_reason() {
         ["pfc.x-lossless-3+4-storm-on-3.pcapng"]
     );
     let mut out = Vec::new();
-    report::pcapng::write(&mut out, captures[0].1).unwrap();
+    const BOOT: u64 = 1_800_000_000_000_000_000;
+    report::pcapng::write(&mut out, captures[0].1, BOOT).unwrap();
     let mut reader = PcapNgReader::new(&out[..]).unwrap();
     let mut frames = Vec::new();
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block.unwrap() {
             frames.push((
                 packet.interface_id,
-                packet.timestamp.as_nanos(),
+                packet.timestamp.as_nanos() - u128::from(BOOT),
                 packet.data.len(),
                 packet.original_len,
             ));
@@ -941,6 +983,7 @@ fn names_in_evidence_lead_to_no_file_outside_and_to_one_file_each() {
         "captures/unnamed.pcapng",
         "evidence.json",
         "junit.xml",
+        "report.html",
         "report.json",
     ];
     let mut expected: Vec<String> = expected.map(|file| format!("a/b/c/out/{file}")).to_vec();

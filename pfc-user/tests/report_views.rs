@@ -213,6 +213,7 @@ fn without_a_terminal_progress_is_a_line_for_each_repetition() {
         verdict: Verdict::Fail,
         reason: String::new(),
         checks: vec![],
+        attempts: Vec::new(),
         assertions: vec![],
         steps: vec![],
         figures: vec![],

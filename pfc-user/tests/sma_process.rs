@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use common::need_tool;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use validator::driver::kernel::clock;
+use validator::dut::stall;
 
 const KEY: &str = "0x1122334455667788";
 
@@ -107,13 +109,15 @@ impl Dut {
         String::from_utf8(stdout).unwrap()
     }
 
-    /// Waits for its end and returns the rest of its output.
+    /// Waits for its end and returns the rest of its output, but for the stalls that a busy machine
+    /// may cause.
     fn rest(mut self) -> String {
         drop(self.process.stdin.take());
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
         assert!(self.process.wait().unwrap().success());
-        rest
+        let lines = rest.split_inclusive('\n');
+        lines.filter(|line| stall::read(line).is_none()).collect()
     }
 }
 
@@ -428,4 +432,34 @@ fn opensm_brings_the_subnet_up() {
             kind
         );
     }
+}
+
+#[test]
+fn a_process_that_stood_still_says_when() {
+    const STOPPED: u64 = 100_000_000;
+    let mut dut = Dut::start("");
+    let pid = Pid::from_raw(dut.process.id() as i32);
+    let from = clock::now();
+    kill(pid, Signal::SIGSTOP).unwrap();
+    while clock::now() < from + STOPPED {
+        clock::sleep_until(from + STOPPED);
+    }
+    kill(pid, Signal::SIGCONT).unwrap();
+    // A busy machine may cause others before.
+    let told = loop {
+        let mut line = String::new();
+        dut.stdout.read_line(&mut line).unwrap();
+        let told = stall::read(&line).unwrap();
+        if told.to >= from + STOPPED {
+            break told;
+        }
+    };
+    assert!(
+        told.from < from + STOPPED / 2,
+        "{told:?}, stopped from {from}"
+    );
+    assert_eq!(
+        dut.rest(),
+        "ended: 0 datagrams ignored, 0 packets dropped\n"
+    );
 }

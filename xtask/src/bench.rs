@@ -8,6 +8,7 @@
 
 mod against;
 mod criterion;
+mod demo;
 mod figure;
 mod machine;
 mod table;
@@ -31,7 +32,10 @@ use crate::step::{self, step};
 const SCHEMA: u32 = 1;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Bench {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Run only this benchmark; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -51,6 +55,12 @@ pub struct Bench {
     setup: setup::Install,
 }
 
+#[derive(clap::Subcommand)]
+enum What {
+    /// Run the demo again and again, and count how it ends (as root)
+    Demo(demo::Demos),
+}
+
 /// Results of one run of the benchmarks.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Results {
@@ -66,6 +76,9 @@ struct Results {
 
 /// Builds the workspace with the XDP programs and runs the benchmarks one after the other.
 pub fn run(root: &Path, options: &Bench) -> Result<ExitCode> {
+    if let Some(What::Demo(demos)) = &options.what {
+        return demo::run(root, demos);
+    }
     let earlier = options.against.as_deref().map(read).transpose()?;
     let mut machine = Machine::describe(root);
     setup::run(&[Group::Build], &options.setup)?;

@@ -1,43 +1,109 @@
-//! `cargo xtask demo`: from a bare machine to verdicts on the simulated device.
+//! `cargo xtask demo`: from a bare machine to verdicts on the simulated devices.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::setup::{self, Group};
 use crate::{build_ebpf, step};
 
+/// Where the results go, from the root of the repository.
+const OUT: &str = "target/demo";
+/// The summary of every check, in the same folder.
+const SUMMARY: &str = "summary.txt";
+const REPORT: &str = "report.json";
+
 #[derive(clap::Args)]
 pub struct Demo {
     #[command(flatten)]
     pub setup: setup::Install,
-    /// Passed on to `validator run`, such as --out DIR
+    /// Passed on to `validator run`, such as --plan smoke
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
 /// Returns the validator's own exit code.
 pub fn run(root: &Path, options: &Demo) -> Result<ExitCode> {
+    prepare(root, &options.setup)?;
+    let out = folder(&options.arguments);
+    let mut validator = validator(root);
+    if out.is_none() {
+        validator.args(["--out", OUT]);
+    }
+    validator.args(&options.arguments);
+    let out = out.unwrap_or(OUT.into());
+    let report = root.join(&out).join(REPORT);
+    // One of an earlier demo would be taken for this one's.
+    if report.exists() {
+        fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
+    }
+    println!("==> {}", step::show(&validator));
+    let done = validator
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", step::show(&validator)))?;
+    let code = done.status.code();
+    if report.exists() {
+        let summary = root.join(&out).join(SUMMARY);
+        fs::write(&summary, &done.stdout)
+            .with_context(|| format!("cannot write {}", summary.display()))?;
+        print!("\n{}", table::of(&table::read(&report)?, &out));
+    } else {
+        print!("{}", String::from_utf8_lossy(&done.stdout));
+    }
+    Ok(code
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Installs what is missing, and builds.
+pub fn prepare(root: &Path, setup: &setup::Install) -> Result<()> {
     if !step::is_root() {
         bail!(
             "the demo needs root: it makes network namespaces and loads XDP programs; run it with \
              sudo or as root"
         );
     }
-    setup::run(&[Group::Build], &options.setup)?;
-    step::explain_cargo(build_ebpf::run(root), root)?;
+    setup::run(&[Group::Build], setup)?;
+    step::explain_cargo(build_ebpf::run(root), root)
+}
+
+/// The validator on the simulated devices.
+pub fn validator(root: &Path) -> Command {
     let mut validator = Command::new(root.join("target/release/validator"));
     validator
         .args(["run", "--testbed", "configs/testbeds/sim.toml"])
-        .args(&options.arguments)
         .current_dir(root);
-    println!("==> {}", step::show(&validator));
-    let status = validator
-        .status()
-        .with_context(|| format!("cannot run {}", step::show(&validator)))?;
-    Ok(status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .map_or(ExitCode::FAILURE, ExitCode::from))
+    validator
+}
+
+/// The folder that the arguments name for the results.
+fn folder(arguments: &[String]) -> Option<PathBuf> {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--out" {
+            return arguments.next().map(PathBuf::from);
+        }
+        if let Some(folder) = argument.strip_prefix("--out=") {
+            return Some(folder.into());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_one_that_the_arguments_name() {
+        let folder = |line: &str| folder(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(folder("--plan smoke --out here"), Some("here".into()));
+        assert_eq!(folder("--out=there --plan smoke"), Some("there".into()));
+        assert_eq!(folder("--plan smoke"), None);
+    }
 }

@@ -2,6 +2,7 @@
 //! virtual machines.
 
 mod archive;
+mod browser;
 mod events;
 mod guest;
 mod initrd;
@@ -47,6 +48,9 @@ enum Device {
     /// Part of `cargo xtask test`: a driver of a real network card
     #[command(hide = true)]
     TestNic,
+    /// Part of `cargo xtask test --full`: pages in a browser
+    #[command(hide = true)]
+    TestBrowser,
 }
 
 /// Returns the validator's own exit code.
@@ -58,6 +62,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),
+        Device::TestBrowser => browser::test(root),
         Device::TestKernel { kernels } => kernel::test(root, kernels),
     }
 }

@@ -25,6 +25,8 @@ pub enum Group {
     /// Peers that the benchmarks measure beside the validator. The benchmarks name the missing ones
     /// and leave them out.
     Bench,
+    /// To test pages in a browser.
+    Browser,
     /// To make a fresh Debian in a folder.
     Userspace,
 }
@@ -208,6 +210,7 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
         (Group::Test, &tools::TEST[..]),
         (Group::Lab, &tools::LAB[..]),
         (Group::Bench, &tools::BENCH[..]),
+        (Group::Browser, &tools::BROWSER[..]),
         (Group::Userspace, &tools::USERSPACE[..]),
     ] {
         if groups.contains(&group) {

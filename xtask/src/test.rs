@@ -48,12 +48,13 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     };
     // mdBook is built later, beside the workspace. Tools that may not be installed must be there
     // now.
-    let groups: &[Group] = if options.setup.no_install {
-        &EVERYTHING
+    let mut groups = if options.setup.no_install {
+        EVERYTHING.to_vec()
     } else {
-        &BEFORE_TESTS
+        BEFORE_TESTS.to_vec()
     };
-    let ready = setup::run(groups, &options.setup).and_then(|()| build_ebpf::object(root));
+    groups.extend(options.full.then_some(Group::Browser));
+    let ready = setup::run(&groups, &options.setup).and_then(|()| build_ebpf::object(root));
     if let Err(error) = ready.and_then(|()| suite.run()) {
         suite.outcome.failed("setup and build", &error);
     }
@@ -85,9 +86,38 @@ impl Suite<'_> {
     fn run(&mut self) -> Result<()> {
         let lab = self.has_lab()?;
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
-        let release = ["--package", "pfc-user", "--release", "--test", "*"];
         // Nothing is measured yet. The programs built here run further below.
-        let mut builds = vec![Lane(vec![
+        let mut beside = vec![self.this("the book", &["docs", "--no-pages"])?];
+        if lab {
+            beside.extend(self.agent());
+        }
+        let builds = vec![Lane(self.builds()?), Lane(beside)];
+        self.outcome.add(side_by_side(builds));
+        let lanes = self.lanes(&programs, lab)?;
+        self.outcome.add(side_by_side(lanes));
+
+        // Tests on real frames in real time run one at a time, with nothing beside them.
+        for part in self.of_lane(&programs, Name::Frames) {
+            self.outcome.add(part.run());
+        }
+        if self.full {
+            let part = self.lab("pages in a browser", &["test-browser"])?;
+            self.outcome.add(part.run());
+        }
+        if lab && self.full {
+            let part = self.lab(
+                "setup and demo on Debian 12 and 13, in chroots",
+                &["userspace"],
+            )?;
+            self.outcome.add(part.run());
+        }
+        Ok(())
+    }
+
+    /// Lints, and everything that is built for the lanes, one after the other.
+    fn builds(&self) -> Result<Vec<Part>> {
+        let release = ["--package", "pfc-user", "--release", "--test", "*"];
+        Ok(vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
                 "clippy",
@@ -122,21 +152,17 @@ impl Suite<'_> {
                 "tests on real frames, to be built",
                 &[&["test"], &release[..], &["--no-run"]].concat(),
             ),
-        ])];
-        let mut beside = vec![self.this("the book", &["docs", "--no-pages"])?];
-        if lab {
-            beside.extend(self.agent());
-        }
-        builds.push(Lane(beside));
-        self.outcome.add(side_by_side(builds));
+        ])
+    }
 
-        // Virtual machines, tests that compute, and tests that wait leave each other enough CPU.
+    /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
+    fn lanes(&self, programs: &Programs, lab: bool) -> Result<Vec<Lane>> {
         let mut computing = self.host_tests();
-        computing.extend(self.of_lane(&programs, Name::Computing));
+        computing.extend(self.of_lane(programs, Name::Computing));
         let mut lanes = vec![
             Lane(computing),
-            Lane(self.of_lane(&programs, Name::Waiting)),
-            Lane(self.of_lane(&programs, Name::Programs)),
+            Lane(self.of_lane(programs, Name::Waiting)),
+            Lane(self.of_lane(programs, Name::Programs)),
         ];
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
@@ -149,20 +175,7 @@ impl Suite<'_> {
                 self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
             ]));
         }
-        self.outcome.add(side_by_side(lanes));
-
-        // Tests on real frames in real time run one at a time, with nothing beside them.
-        for part in self.of_lane(&programs, Name::Frames) {
-            self.outcome.add(part.run());
-        }
-        if lab && self.full {
-            let part = self.lab(
-                "setup and demo on Debian 12 and 13, in chroots",
-                &["userspace"],
-            )?;
-            self.outcome.add(part.run());
-        }
-        Ok(())
+        Ok(lanes)
     }
 
     fn cargo(&self, arguments: &[&str]) -> Command {

@@ -89,7 +89,8 @@ impl Sma {
         };
         let managed = number == self.managed_port();
         let get = smp.method() == Method::GET;
-        let right_key = get && self.protection.key != MKey(0) && self.protection.key == smp.m_key();
+        let right_key =
+            get && self.protection.key != MKey(0) && self.protection.is_own(smp.m_key());
         if get && self.refuses(smp.m_key()) {
             return None;
         }
@@ -177,7 +178,7 @@ impl Sma {
         if protection.key == MKey(0) {
             return false;
         }
-        match (protection.key == key, protection.bits) {
+        match (protection.is_own(key), protection.bits) {
             (true, 2..) => {
                 self.has(Fault::RefusesItsKey)
                     || protection.violations > 0 && self.has(Fault::LocksOut)
@@ -194,7 +195,7 @@ impl Sma {
             1 => !self.has(Fault::ShowsKey),
             _ => false,
         };
-        hides && self.protection.key != key
+        hides && !self.protection.is_own(key)
     }
 
     fn set_protection(&mut self, wanted: &PortInfo) {

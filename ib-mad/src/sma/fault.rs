@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::catalogue::Kind;
+use crate::catalogue::{Kind, MILLISECONDS};
 use crate::mad::AttributeId;
 
 /// Attributes that an agent can be silent about, by name.
@@ -16,7 +16,7 @@ const ATTRIBUTES: [(&str, AttributeId); 4] = [
         AttributeId::LINEAR_FORWARDING_TABLE,
     ),
 ];
-/// What `silent` takes for every attribute.
+/// Value of `silent` for every attribute.
 const EVERYTHING: &str = "everything";
 
 /// Parts of an answer's header that an agent can spoil, by name.
@@ -55,11 +55,11 @@ const BLOCK: Kind<u16> = Kind {
     read: |text| text.parse().ok().filter(|block| *block < 768),
     write: u16::to_string,
 };
-const MILLISECONDS: Kind<Duration> = Kind {
-    shape: "MILLISECONDS",
-    expected: "a number of milliseconds",
-    read: |text| text.parse().ok().map(Duration::from_millis),
-    write: |by| by.as_millis().to_string(),
+const BIT: Kind<u32> = Kind {
+    shape: "N",
+    expected: "a bit of 0 to 63",
+    read: |text| text.parse().ok().filter(|bit| *bit < 64),
+    write: u32::to_string,
 };
 const ATTRIBUTE: Kind<Option<AttributeId>> = Kind {
     shape: "ATTRIBUTE",
@@ -142,6 +142,15 @@ crate::faults! {
             "key-in-header": "carries its M_Key in the header of traps, and of answers to another \
              M_Key at protect bits 1"
                 => "header of answers";
+        KeyInNotice
+            "key-in-notice": "names its own M_Key in the notice of trap 256, and not the wrong one"
+                => "header of answers";
+        ComparesUpperHalf
+            "compares-upper-half": "compares the upper half of an M_Key alone" => "wrong M_Key";
+        ComparesLowerHalf
+            "compares-lower-half": "compares the lower half of an M_Key alone" => "wrong M_Key";
+        IgnoresKeyBit(bit: u32, BIT, "0")
+            "ignores-key-bit": "compares all bits of an M_Key but bit N (0)" => "wrong M_Key";
         ChangesLmc
             "changes-lmc": "changes LMC with each Set(PortInfo)" => "other components";
         IgnoresKeySet
@@ -270,6 +279,10 @@ mod tests {
             (
                 "lft-one-block=768",
                 "lft-one-block takes a block of 0 to 767, found \"768\"",
+            ),
+            (
+                "ignores-key-bit=64",
+                "ignores-key-bit takes a bit of 0 to 63, found \"64\"",
             ),
             (
                 "late=1s",

@@ -19,6 +19,9 @@ const PROMPT: Duration = Duration::from_nanos(4096);
 /// Octets of a truncated response.
 const TRUNCATED: usize = 200;
 
+/// First octet of MKEY in the notice of trap 256.
+const KEY_IN_NOTICE: usize = 24;
+
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
@@ -111,7 +114,7 @@ impl Sma {
             .then(|| Switch::new(config.linear_fdb_cap, random_cap));
         let mut node = Self {
             ports: Vec::new(),
-            protection: Protection::new(&config),
+            protection: Protection::new(&config, &faults),
             switch,
             notice: Notice::default(),
             traps: 0,
@@ -301,6 +304,10 @@ impl Sma {
         let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &Route::Lid(to));
         trap.set_tid(Tid(self.traps.into()));
         trap.encode(&self.notice);
+        if self.has(Fault::KeyInNotice) {
+            trap.data_mut()[KEY_IN_NOTICE..][..8]
+                .copy_from_slice(&self.protection.key.0.to_be_bytes());
+        }
         if self.has(Fault::KeyInHeader) {
             trap.set_m_key(self.protection.key);
         }

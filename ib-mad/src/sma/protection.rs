@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::fault::Fault;
 use super::node::NodeConfig;
 use crate::mad::{MKey, Method};
 use crate::smp::Smp;
@@ -15,13 +16,25 @@ pub(super) struct Protection {
     pub(super) bits: u8,
     pub(super) lease_period: u16,
     pub(super) violations: u16,
+    /// Bits of a key that are compared; all without faults.
+    compared: u64,
     /// When the lease timer expires; `None` while it is stopped.
     expires: Option<Time>,
 }
 
 impl Protection {
-    pub(super) fn new(config: &NodeConfig) -> Self {
+    pub(super) fn new(config: &NodeConfig, faults: &[Fault]) -> Self {
+        let compared = |fault: &Fault| match *fault {
+            Fault::ComparesUpperHalf => 0xffff_ffff << 32,
+            Fault::ComparesLowerHalf => 0xffff_ffff,
+            Fault::IgnoresKeyBit(bit) => !(1 << bit),
+            _ => u64::MAX,
+        };
         Self {
+            compared: faults
+                .iter()
+                .map(compared)
+                .fold(u64::MAX, |all, one| all & one),
             key: config.m_key,
             bits: config.m_key_protect_bits & 3,
             lease_period: config.m_key_lease_period,
@@ -63,7 +76,12 @@ impl Protection {
 
     /// True if a request with `key` passes at all protect bits.
     pub(super) fn is_valid(&self, key: MKey) -> bool {
-        self.key == MKey(0) || self.key == key
+        self.key == MKey(0) || self.is_own(key)
+    }
+
+    /// True if `key` is the port's own.
+    pub(super) fn is_own(&self, key: MKey) -> bool {
+        (self.key.0 ^ key.0) & self.compared == 0
     }
 
     pub(super) fn count(&mut self, weight: u16) {

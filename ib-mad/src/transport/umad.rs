@@ -30,7 +30,7 @@ use nix::libc;
 
 use self::abi::{Header, RegRequest};
 use super::wait::{self, Waiter};
-use super::{ReceiveError, Received, SendError, Time, Transport};
+use super::{Overslept, ReceiveError, Received, SendError, Time, Transport};
 use crate::mad::{CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, Lid, Method};
 use crate::smp::Smp;
 
@@ -360,6 +360,10 @@ impl Transport for UmadTransport {
 
     fn shows_unmatched(&self) -> bool {
         false
+    }
+
+    fn take_overslept(&mut self) -> Vec<Overslept> {
+        self.waiter.take_overslept()
     }
 
     fn set_wake(&mut self, wake: Option<OwnedFd>) {

@@ -1,5 +1,6 @@
 //! Waits for a file descriptor, with a clock and a second descriptor that ends every wait.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,10 +9,15 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::{ReceiveError, Time};
+use super::{Overslept, ReceiveError, Time};
 
 /// Longest single wait: the time-out of the system call is limited.
 const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A wait that ends so late was overslept; timers and a busy machine take less.
+const OVERSLEPT: Duration = Duration::from_millis(5);
+/// Most of them that are kept until they are taken.
+const MOST_OVERSLEPT: usize = 1000;
 
 /// A clock, and a descriptor that ends waits early.
 #[derive(Debug)]
@@ -19,6 +25,7 @@ pub(super) struct Waiter {
     epoch: Instant,
     /// Ends every wait while it is readable.
     pub(super) wake: Option<OwnedFd>,
+    overslept: RefCell<Vec<Overslept>>,
 }
 
 impl Waiter {
@@ -26,6 +33,7 @@ impl Waiter {
         Self {
             epoch: Instant::now(),
             wake: None,
+            overslept: RefCell::default(),
         }
     }
 
@@ -46,7 +54,10 @@ impl Waiter {
             match self.poll(fd, left.min(LONGEST)) {
                 Ok(Some(Ready { woken: true, .. })) => return Err(ReceiveError::Interrupted),
                 Ok(Some(Ready { readable: true, .. })) => return Ok(true),
-                Ok(None) if left <= LONGEST => return Ok(false),
+                Ok(None) if left <= LONGEST => {
+                    self.note(deadline);
+                    return Ok(false);
+                }
                 Ok(None) | Err(Errno::EINTR) => {}
                 // A descriptor in error would end every wait at once.
                 Ok(Some(_)) => {
@@ -63,6 +74,20 @@ impl Waiter {
                 }
             }
         }
+    }
+
+    /// Notes how late a wait ended that was to end at `due`.
+    fn note(&self, due: Time) {
+        let ended = self.now();
+        let mut overslept = self.overslept.borrow_mut();
+        if ended.saturating_sub(due) >= OVERSLEPT && overslept.len() < MOST_OVERSLEPT {
+            overslept.push(Overslept { due, ended });
+        }
+    }
+
+    /// Waits that ended too late since the last call.
+    pub(super) fn take_overslept(&self) -> Vec<Overslept> {
+        self.overslept.take()
     }
 
     /// Returns what becomes ready within `timeout`; `None` if nothing does.

@@ -25,11 +25,11 @@ pub const SCAN: u64 = 16;
 /// Lateness of a sender or a simulated DUT above it is a stall; up to it, not yet worth a word.
 /// Nanoseconds.
 pub const STALL: u64 = 500_000;
-/// Octets at the start of a frame that the program writes every time: all headers and the longest
-/// stamp fit.
+/// Octets at the start of a frame that the program writes every time: all headers and the stamp
+/// fit, up to IPv6 behind a tag.
 pub const BLOCK: usize = 88;
-/// The shortest frame: IPv4, no tag, a stamp.
-pub const SHORTEST: usize = 64;
+/// The shortest frame: IPv4, no tag, a stamp. With its FCS the shortest of Ethernet.
+pub const SHORTEST: usize = 60;
 /// The longest frame: a page less the headroom and the kernel's own records.
 pub const LONGEST: usize = 3408;
 
@@ -98,7 +98,7 @@ pub struct Flow {
 }
 
 /// Octets of a stamp that differ from frame to frame: sequence number, time and check.
-pub const VARIABLE: usize = 14;
+pub const VARIABLE: usize = 12;
 
 /// The state of a worker. What changes with every frame comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,35 +221,37 @@ impl Span {
     pub const STALL: u64 = 8;
 }
 
-/// Sum of the three words of a 48-bit number.
+/// Sum of the three low words of a number.
 #[inline(always)]
 pub const fn words(value: u64) -> u64 {
     (value >> 32 & 0xffff) + (value >> 16 & 0xffff) + (value & 0xffff)
 }
 
 /// The last [`VARIABLE`] octets of a stamp: what stands in its first eight, and what stands in its
-/// last eight. `sum` is that of the words before, `time_sum` that of `time`.
+/// last eight. `sum` is that of the words before, `time_sum` that of the low 40 bits of `time`.
 #[inline(always)]
 pub const fn variable(sum: u64, sequence: u64, time: u64, time_sum: u64) -> [u64; 2] {
-    let sum = sum + words(sequence) + time_sum;
+    // The 40 bits of the sequence number begin at a word, and end in the middle of one.
+    let sum = sum + words(sequence << 8) + time_sum;
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
+    let time = time << 24;
     [
-        (sequence << 16 | time >> 32 & 0xffff).to_be(),
-        (time << 16 | !sum & 0xffff).to_be(),
+        (sequence << 24 | time >> 40).to_be(),
+        (sequence << 56 | time >> 8 | !sum & 0xffff).to_be(),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::{LEN, MASK_48, Phase, Stamp};
+    use crate::stamp::{LEN, MASK_40, Phase, Stamp};
 
     #[test]
     fn the_variable_octets_are_those_of_the_stamp() {
         for i in 0..10_000u64 {
-            let sequence = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_48;
-            let time = i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_48;
+            let sequence = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK_40;
+            let time = i.wrapping_mul(0xd1b5_4a32_d192_ed03) & MASK_40;
             let whole = Stamp {
                 run: i as u16,
                 flow: 4095,
@@ -258,14 +260,14 @@ mod tests {
                 time,
             }
             .emit();
-            let sum = whole[..8]
+            let sum = whole[..LEN - VARIABLE]
                 .chunks(2)
                 .map(|word| u64::from(word[0]) << 8 | u64::from(word[1]))
                 .sum();
             let [head, tail] = variable(sum, sequence, time, words(time)).map(u64::to_ne_bytes);
             let mut made = whole;
-            made[8..].fill(0xaa);
-            made[8..16].copy_from_slice(&head);
+            made[LEN - VARIABLE..].fill(0xaa);
+            made[LEN - VARIABLE..][..8].copy_from_slice(&head);
             made[LEN - 8..].copy_from_slice(&tail);
             assert_eq!(made, whole);
         }

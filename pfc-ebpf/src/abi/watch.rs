@@ -5,7 +5,7 @@ use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More
 /// than any MAC control frame has.
 pub const HEADERS: usize = 112;
@@ -30,6 +30,60 @@ pub mod name {
     /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number
     /// seen there plus one.
     pub const SEEN: &str = "SEEN";
+    /// `PerCpuArray<Sketch>`, one entry.
+    pub const SKETCH: &str = "SKETCH";
+}
+
+/// Octets from the network header on by which frames are told apart: IPv6, TCP with options, and
+/// some payload.
+pub const COMPARED: usize = 128;
+/// Classes into which frames are sorted. A value of a per-CPU map is at most 32 KiB.
+pub const CLASSES: usize = 2048;
+
+/// Frames that have a priority, sorted by a hash of the octets that no device on the way changes:
+/// two ports that saw the same frames have equal sketches. Filled where flows are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sketch {
+    /// Sum of the hashes.
+    pub digest: u64,
+    /// Frames that are in no class: merged ones, whose parts are not to be seen.
+    pub unsorted: u64,
+    /// Frames by the lowest bits of their hash.
+    pub classes: [u64; CLASSES],
+}
+
+impl Sketch {
+    /// No frame.
+    pub const ZERO: Self = Self {
+        digest: 0,
+        unsorted: 0,
+        classes: [0; CLASSES],
+    };
+
+    /// Adds the frames that another CPU sorted.
+    pub fn merge(&mut self, cpu: &Self) {
+        self.digest = self.digest.wrapping_add(cpu.digest);
+        self.unsorted += cpu.unsorted;
+        let classes = self.classes.iter_mut().zip(cpu.classes);
+        classes.for_each(|(sum, cpu)| *sum += cpu);
+    }
+
+    /// The frames sorted since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            digest: self.digest.wrapping_sub(earlier.digest),
+            unsorted: self.unsorted.saturating_sub(earlier.unsorted),
+            classes: core::array::from_fn(|class| {
+                self.classes[class].saturating_sub(earlier.classes[class])
+            }),
+        }
+    }
+
+    /// Frames in all classes.
+    pub fn sorted(&self) -> u64 {
+        self.classes.iter().sum()
+    }
 }
 
 /// Configuration of a program.

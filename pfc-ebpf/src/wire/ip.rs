@@ -2,6 +2,8 @@
 
 use super::{Malformed, Octets, Part, is_right};
 
+/// Protocol number of TCP.
+pub const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
 /// Length of an IPv4 header without options.

@@ -38,7 +38,7 @@ fn checksum(mut sum: u32) -> [u8; 2] {
 }
 
 impl TestFrame {
-    /// An untagged IPv4 frame of 64 octets, with the DSCP of its flow and ECT(1).
+    /// An untagged IPv4 frame of 60 octets, with the DSCP of its flow and ECT(1).
     pub fn new(stamp: Stamp) -> Self {
         let traffic_class = (stamp.flow as u8) << 2 | 1;
         Self {

@@ -190,6 +190,17 @@ pub struct CheckResult {
     pub assertions: Vec<Assertion>,
 }
 
+/// The outcome of one of several attempts at a repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptResult {
+    /// Repetition.
+    pub repetition: String,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// A result for each check of the case's table, in its order.
+    pub checks: Vec<CheckResult>,
+}
+
 /// A figure that is reported and not judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
@@ -212,6 +223,9 @@ pub struct CaseResult {
     pub reason: String,
     /// Checks, repetition by repetition, in the order of the table.
     pub checks: Vec<CheckResult>,
+    /// Each attempt at a repetition that was measured more than once.
+    #[serde(default)]
+    pub attempts: Vec<AttemptResult>,
     /// Assertions of the document, in its order.
     #[serde(default)]
     pub assertions: Vec<AssertionResult>,

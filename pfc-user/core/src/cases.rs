@@ -1,5 +1,6 @@
 //! The cases, by family; and the verdict on each from its evidence.
 
+mod attempts;
 mod finding;
 mod judge;
 pub mod mad;
@@ -7,8 +8,10 @@ pub mod parameters;
 pub mod pfc;
 pub mod rc;
 mod registry;
+mod stalls;
 mod steps;
 
+pub use attempts::again;
 pub use registry::{Known, PlannedCase, Task, all, find, nearest};
 
 use crate::case::{AssertionResult, Case, CaseResult, CheckResult, DocumentAssertion, Verdict};
@@ -60,14 +63,33 @@ pub fn judge_case(evidence: &CaseEvidence) -> CaseResult {
     let mut result = nothing(case.id);
     for (index, repetition) in evidence.repetitions.iter().enumerate() {
         let judged = match (known, repetition) {
-            (Known::Pfc(case), Repetition::Pfc(evidence)) => case.judge(evidence),
+            (Known::Pfc(case), Repetition::Pfc(recorded)) => {
+                let name = &recorded.plan.name;
+                let is_same = |earlier: &Repetition| {
+                    earlier
+                        .pfc()
+                        .is_some_and(|earlier| earlier.plan.name == *name)
+                };
+                if evidence.repetitions[..index].iter().any(is_same) {
+                    continue;
+                }
+                let (judged, attempts) = attempts::judge(case, &attempts::of(evidence, name));
+                result.attempts.extend(attempts);
+                judged
+            }
             (Known::Mad(case), Repetition::Mad(recorded)) => {
-                let later = evidence.repetitions[index + 1..].iter();
-                let later = later.filter_map(|later| match later {
-                    Repetition::Mad(later) => Some(&**later),
+                let all = evidence.repetitions.iter().filter_map(|other| match other {
+                    Repetition::Mad(other) => Some(&**other),
                     _ => None,
                 });
-                case.judge_before(recorded, &later.collect::<Vec<_>>())
+                let all: Vec<_> = all.collect();
+                match all
+                    .iter()
+                    .position(|other| std::ptr::eq(*other, &**recorded))
+                {
+                    Some(index) => case.judge_among(&all, index),
+                    None => case.judge(recorded),
+                }
             }
             (Known::Rc(case), Repetition::Rc(evidence)) => case.judge(evidence),
             _ => {
@@ -102,6 +124,7 @@ fn nothing(case: &str) -> CaseResult {
         verdict: Verdict::NotApplicable,
         reason: String::new(),
         checks: Vec::new(),
+        attempts: Vec::new(),
         assertions: Vec::new(),
         steps: Vec::new(),
         figures: Vec::new(),

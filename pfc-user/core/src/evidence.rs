@@ -59,6 +59,14 @@ pub struct Host {
     pub machine: String,
     /// CPUs that may be used.
     pub cpus: usize,
+    /// Time of day when CLOCK_MONOTONIC was 0, in nanoseconds since 1970 (UTC); 0 in evidence that
+    /// does not say it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock: u64,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// The testbed that was used.
@@ -80,8 +88,11 @@ pub struct CaseEvidence {
     /// Repetitions that were to be done, in their order.
     #[serde(default)]
     pub planned: Vec<Planned>,
-    /// Repetitions that were done.
+    /// Repetitions that were done: every attempt at each, in the order they were made.
     pub repetitions: Vec<Repetition>,
+    /// The number of these attempts, counted as each ended.
+    #[serde(default)]
+    pub attempts: u64,
     /// Repetitions of the plan that were not done, and why.
     pub omitted: Vec<Omitted>,
     /// The reason why the case could not go on: a fault of the tester or its surroundings.
@@ -93,7 +104,12 @@ impl CaseEvidence {
     pub fn of(case: &str, repetitions: Vec<Repetition>) -> Self {
         Self {
             case: case.into(),
-            planned: repetitions.iter().map(Repetition::planned).collect(),
+            planned: repetitions
+                .iter()
+                .filter(|repetition| repetition.attempt() == 1)
+                .map(Repetition::planned)
+                .collect(),
+            attempts: repetitions.len() as u64,
             repetitions,
             omitted: Vec::new(),
             error: None,
@@ -171,6 +187,14 @@ impl Repetition {
         match self {
             Self::Mad(evidence) => evidence.error.as_deref(),
             Self::Pfc(_) | Self::Rc(_) => None,
+        }
+    }
+
+    /// Number of the attempt at it, from 1.
+    pub fn attempt(&self) -> u32 {
+        match self {
+            Self::Pfc(evidence) => evidence.attempt,
+            Self::Mad(_) | Self::Rc(_) => 1,
         }
     }
 

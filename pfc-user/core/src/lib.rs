@@ -8,6 +8,7 @@ pub mod dut;
 pub mod evidence;
 pub mod fault;
 pub mod mad;
+pub mod neighbour;
 pub mod nic;
 pub mod pacing;
 pub mod plan;

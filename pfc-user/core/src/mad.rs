@@ -3,3 +3,4 @@
 
 pub mod m_key;
 pub mod timing;
+pub mod unlock;

@@ -19,7 +19,7 @@ use crate::evidence::pfc::SenderReport;
 pub struct Burst {
     /// Phase in the stamps.
     pub phase: Phase,
-    /// Start of the token buckets, empty. To be some milliseconds ahead: a start in the past is
+    /// Start of the token buckets, staggered. To be some milliseconds ahead: a start in the past is
     /// a stall.
     pub from: Nanos,
     /// No frame is stamped at or after this time.

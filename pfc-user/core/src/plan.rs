@@ -3,6 +3,7 @@
 pub mod mad;
 pub mod rc;
 
+use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 pub use pfc_ebpf::units::Nanos;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
@@ -89,6 +90,24 @@ pub struct Durations {
     pub drain_max: Nanos,
 }
 
+/// Frames a second above which the programs read the clock once for several frames and verify the
+/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
+/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
+const EXACT_FRAMES: u64 = 3_000_000;
+/// The share of frames that is verified then.
+const SAMPLE: u64 = 16;
+
+/// Counting of these flows by the programs, by their frames a second: the clock, and N where one
+/// frame in N is verified.
+pub fn effort(flows: &[FlowPlan]) -> (Clock, u64) {
+    let frames = |flow: &FlowPlan| flow.rate / LineRate::frame_bits(flow.length);
+    if flows.iter().map(frames).sum::<u64>() > EXACT_FRAMES {
+        (Clock::Batched, SAMPLE)
+    } else {
+        (Clock::Exact, 1)
+    }
+}
+
 /// One repetition of a PFC case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepetitionPlan {
@@ -122,7 +141,7 @@ pub struct Limits {
     pub max_residence: Nanos,
     /// Share of the offered layer-1 rate that has to arrive in case 4.
     pub min_throughput: f64,
-    /// The largest burst of the sender.
+    /// The largest burst of the sender, or two frames where those take longer.
     pub max_burst: Nanos,
 }
 
@@ -130,6 +149,13 @@ impl Limits {
     /// How long a pause of `quanta` lasts at the line rate.
     pub fn pause_time(&self, quanta: Quanta) -> Nanos {
         quanta.nanos(self.line_rate)
+    }
+
+    /// The largest burst of a sender of these flows: at least two frames, or the flows could not be
+    /// sent.
+    pub fn largest_burst(&self, flows: &[FlowPlan]) -> Nanos {
+        let longest = flows.iter().map(|flow| flow.length).max().unwrap_or(0);
+        self.max_burst.max(2 * self.line_rate.frame_nanos(longest))
     }
 
     /// Tolerance of a pause's end: 2 quanta and 100 ppm (clock tolerance of IEEE 802.3), rounded
@@ -163,7 +189,9 @@ impl RepetitionPlan {
     }
 
     /// Phases in which each arrival of `flow` is logged: where it is paused; and, in the probe, one
-    /// flow that is not, which tells the latency.
+    /// flow that is not, which tells the latency. Where the probe pauses several priorities, all
+    /// are: frames of the others tell for how long the scheduler made one of them wait. At high
+    /// rates the log has no room for that.
     pub fn logged(&self, flow: &FlowPlan) -> Vec<Phase> {
         let probed = |priority| {
             let probe = self.probe.as_ref();
@@ -171,11 +199,13 @@ impl RepetitionPlan {
         };
         let mut others = self.flows.iter().filter(|flow| !probed(flow.priority));
         let witness = others.next().map(|flow| flow.id);
+        let several = |probe: &ProbePlan| probe.xon && probe.priorities.len() > 1;
+        let all = self.probe.as_ref().is_some_and(several) && effort(&self.flows).0 == Clock::Exact;
         let mut phases = Vec::new();
         if self.is_stormed(flow.priority) && self.is_lossless(flow.priority) {
             phases.push(Phase::Storm);
         }
-        if probed(flow.priority) || witness == Some(flow.id) {
+        if all || probed(flow.priority) || witness == Some(flow.id) {
             phases.push(Phase::Probe);
         }
         phases

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use self::merging::merging;
 use self::pause::{counters, flow_control, pfc, received, seen_by_program, sent};
-use self::speed::speed;
 pub use self::speed::wrong_line_rate;
+use self::speed::{pause_time, speed};
 use crate::evidence::preflight::{Facts, Port, Preflight, Role, SelfTest};
 use crate::evidence::xdp::{XdpFeatures, XdpMode};
 use crate::nic::Feature;
@@ -92,6 +92,7 @@ fn items(port: &Port, preflight: &Preflight) -> Vec<Item> {
         program(port),
         xdp(port),
     ];
+    items.extend(pause_time(port));
     items.extend(vlan(port));
     items.extend([merging(port), flow_control(port), pfc(port)]);
     match port.role {

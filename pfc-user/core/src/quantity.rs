@@ -109,6 +109,12 @@ impl fmt::Display for Span {
     }
 }
 
+impl fmt::Display for Octets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        DATA.write(self.0, f)
+    }
+}
+
 struct Text(&'static Kind);
 
 impl Visitor<'_> for Text {

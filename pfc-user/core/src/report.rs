@@ -1,5 +1,7 @@
 //! Reports of events and results, one format per file.
 
+pub mod compare;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod layout;
@@ -31,6 +33,8 @@ pub const EVIDENCE: &str = "evidence.json";
 pub const REPORT: &str = "report.json";
 /// The result for CI systems.
 pub const JUNIT: &str = "junit.xml";
+/// The result to look at.
+pub const PAGE: &str = "report.html";
 /// Directory of the offending frames.
 pub const CAPTURES: &str = "captures";
 
@@ -159,15 +163,29 @@ pub fn render(
         json::write(out, evidence, results, exit)
     })?;
     atomically(&dir.join(JUNIT), |out| junit::write(out, evidence, results))?;
+    write_page(&dir.join(PAGE), evidence, results, exit)?;
     let captures = dir.join(CAPTURES);
     remove_captures(&captures).map_err(|error| ReportError::Unwritable {
         path: captures.clone(),
         error,
     })?;
     for (name, offences) in pcapng::captures(evidence) {
-        atomically(&captures.join(name), |out| pcapng::write(out, offences))?;
+        atomically(&captures.join(name), |out| {
+            pcapng::write(out, offences, evidence.host.clock)
+        })?;
     }
     Ok(())
+}
+
+/// Writes the result to look at into the file `path`.
+pub fn write_page(
+    path: &Path,
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+) -> Result<(), ReportError> {
+    let page = html::page(evidence, results, exit);
+    atomically(path, |out| out.write_all(page.as_bytes()))
 }
 
 /// Reads the evidence in `dir`, and checks that it is whole. That of the oldest layouts has no plan

@@ -7,9 +7,11 @@ mod connection;
 mod session;
 mod worker;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::runtime;
 use tokio::sync::{Mutex, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use self::connection::Connection;
 use self::session::Session;
@@ -26,8 +28,9 @@ use super::protocol::Failure;
 
 /// Pause after a failed accept, for want of descriptors or memory.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// Most connections at a time, including refused ones; further ones are closed at once.
-const MAX_CONNECTIONS: usize = 16;
+/// Most connections at a time, including refused ones. A further one takes the place of the oldest
+/// that has not said `Hello`.
+const MAX_CONNECTIONS: usize = 256;
 
 /// Options of the server.
 #[derive(Clone)]
@@ -107,6 +110,7 @@ async fn accept(
 ) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)
         .context("the agent's socket cannot be watched")?;
+    let mut served = VecDeque::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
@@ -122,9 +126,12 @@ async fn accept(
                 };
                 // A connection that is already gone is not a reason to end.
                 let Ok(connection) = Connection::new(stream) else { continue };
-                if connections.len() < MAX_CONNECTIONS {
-                    connections.spawn(session.clone().run(connection));
+                if connections.len() >= MAX_CONNECTIONS && !make_room(&mut served) {
+                    continue;
                 }
+                let greeted = Arc::new(AtomicBool::new(false));
+                let session = session.clone().run(connection, greeted.clone());
+                served.push_back((connections.spawn(session), greeted));
             }
             Some(ended) = connections.join_next() => {
                 if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
@@ -133,6 +140,19 @@ async fn accept(
             }
         }
     }
+}
+
+/// Ends the oldest connection that has not said `Hello`; false: all have.
+fn make_room(served: &mut VecDeque<(AbortHandle, Arc<AtomicBool>)>) -> bool {
+    served.retain(|(connection, _)| !connection.is_finished());
+    let silent = served
+        .iter()
+        .position(|(_, greeted)| !greeted.load(Ordering::Relaxed));
+    let Some((connection, _)) = silent.and_then(|place| served.remove(place)) else {
+        return false;
+    };
+    connection.abort();
+    true
 }
 
 /// True if the listener itself is broken. Every other error passes: accept(2) also reports errors

@@ -33,15 +33,20 @@ pub(super) fn faults<F: FromStr<Err: Display>>(
     names.iter().enumerate().map(read).collect()
 }
 
-/// `given` or `default`; an error when that is no time at all.
+/// `given` or `default`; an error when that is no time at all, or one above `most`.
 pub(super) fn positive(
     document: &Document,
     key: &str,
     given: Option<Span>,
     default: Nanos,
+    most: Nanos,
 ) -> Result<Nanos, ConfigError> {
     match given {
         Some(Span(0)) => Err(document.error(key, "expected a time above 0")),
+        Some(found) if found.0 > most => {
+            let problem = format!("expected at most {}, found {found}", Span(most));
+            Err(document.error(key, problem))
+        }
         Some(Span(nanos)) => Ok(nanos),
         None => Ok(default),
     }

@@ -82,6 +82,13 @@ pub const TESTBED: &[Table] = &[
                 "Further arguments for its process, such as `\"--xoff\", \"512KiB\"`. Only with \
                  `sim`.",
             ),
+            key(
+                "dut.scheduler",
+                "`strict`, `round-robin`, `drr`",
+                "`round-robin`",
+                "Order in which the simulated switch serves its priorities: the highest first, \
+                 frame by frame, or octet by octet (deficit round robin). Only with `sim`.",
+            ),
         ],
     },
     Table {
@@ -216,19 +223,21 @@ pub const TESTBED: &[Table] = &[
                 TIME,
                 "\"1ms\"",
                 "Longest time from a pause frame to the last data frame, and from an XON to the \
-                 first.",
+                 first. At most 1s.",
             ),
             key(
                 "limits.headroom",
                 "octets",
                 "\"1MiB\"",
-                "Octets of one lossless priority that the DUT can take after its own XOFF.",
+                "Octets of one lossless priority that the DUT can take after its own XOFF. At most \
+                 1GiB.",
             ),
             key(
                 "limits.max_residence",
                 TIME,
                 "\"1s\"",
-                "Longest time that a frame may wait in the DUT without being dropped for it.",
+                "Longest time that a frame may wait in the DUT without being dropped for it. At \
+                 most 1min.",
             ),
             key(
                 "limits.min_throughput",
@@ -240,7 +249,7 @@ pub const TESTBED: &[Table] = &[
                 "limits.load",
                 "share",
                 "1.0",
-                "Share of the line rate that counts as 100 %. 0.9998 leaves room for two clocks \
+                "Share of the line rate that counts as 100 %, at least 0.01. 0.9998 leaves room for two clocks \
                  100 \
                  ppm apart.",
             ),
@@ -249,19 +258,43 @@ pub const TESTBED: &[Table] = &[
                 TIME,
                 "\"4ms\"",
                 "The sender's largest burst, at most 4 ms; less where the DUT's lossy queues are \
-                 short.",
+                 short. Two frames, where those take longer at the line rate.",
+            ),
+            key(
+                "limits.attempts",
+                "1 to 10",
+                "3",
+                "Times that a repetition is measured at most, as long as a check is inconclusive \
+                 because the tester itself was disturbed.",
             ),
         ],
     },
     Table {
         name: "facts",
         about: "Facts that cannot be read from here.",
-        keys: &[key(
-            "facts.watchdog",
-            "`off`, `on`",
-            "`off` with `sim` and `bridge`, else not known",
-            "The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as off.",
-        )],
+        keys: &[
+            key(
+                "facts.watchdog",
+                "`off`, `on`",
+                "`off` with `sim` and `bridge`, else not known",
+                "The DUT's PFC watchdog. The PFC checks are inconclusive unless it is declared as \
+                 off.",
+            ),
+            key(
+                "facts.direct",
+                "`true`, `false`",
+                "`false`",
+                "The other end of a port that is a veth is the DUT's own, with no bridge between: \
+                 PAUSE and PFC frames of the DUT then reach the program. Only with `external`.",
+            ),
+            key(
+                "facts.pfc_visible",
+                "`true`, `false`",
+                "`false`",
+                "PAUSE and PFC frames of the DUT reach the program on the tx port, whatever the \
+                 kind of port. Only with `external`.",
+            ),
+        ],
     },
     Table {
         name: "hooks",
@@ -280,7 +313,12 @@ pub const TESTBED: &[Table] = &[
                 "",
                 "Prints the DUT's counters, before and after each repetition.",
             ),
-            key("hooks.timeout", TIME, "\"10s\"", "Longest time for either."),
+            key(
+                "hooks.timeout",
+                TIME,
+                "\"10s\"",
+                "Longest time for either. At most 10min. The first MiB of what they print is kept.",
+            ),
         ],
     },
     Table {
@@ -485,7 +523,8 @@ pub const PLAN: &[Table] = &[
     },
     Table {
         name: "durations",
-        about: "Times of the PFC cases. A case may have a table `durations` of its own.",
+        about: "Times of the PFC cases, each 1ms to 60min. A case may have a table `durations` of its \
+                own.",
         keys: DURATIONS,
     },
     Table {
@@ -495,7 +534,7 @@ pub const PLAN: &[Table] = &[
             "traffic.frame",
             "number",
             "1024",
-            "Length in octets without FCS: 71 to 3400 for IPv4, 91 to 3400 for IPv6.",
+            "Length in octets without FCS: 60 to 3400 for IPv4, 80 to 3400 for IPv6; 4 more for a tag.",
         )],
     },
     Table {
@@ -506,13 +545,14 @@ pub const PLAN: &[Table] = &[
                 "storm.quanta",
                 "number",
                 "65535",
-                "Pause time of each frame, 1 to 65535.",
+                "Pause time of each frame, 1 to 65535. A third of it, the default interval, must be \
+                 at least 5us.",
             ),
             key(
                 "storm.interval",
                 TIME,
                 "a third of the pause time",
-                "Time from one frame to the next; below the pause time.",
+                "Time from one frame to the next; at least 5us, and below the pause time.",
             ),
         ],
     },

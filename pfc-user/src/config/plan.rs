@@ -1,6 +1,7 @@
 //! The plan file: which cases, with which repetitions, for how long. The parameters of a case are
 //! its family's; here they get their place in the file.
 
+use pfc_ebpf::abi::Trust;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -9,7 +10,7 @@ use super::testbed::Testbed;
 pub use crate::cases::PlannedCase;
 use crate::cases::parameters::{CaseTable, Misfit, PlanTables};
 use crate::cases::pfc::parameters::{self, DurationsTable, StormTable};
-pub use crate::cases::pfc::parameters::{IntervalTooLong, PfcParameters, PlannedRepetition, Storm};
+pub use crate::cases::pfc::parameters::{IntervalError, PfcParameters, PlannedRepetition, Storm};
 use crate::cases::{self, Known};
 
 /// Cases to run, in their order.
@@ -51,14 +52,13 @@ pub(super) fn read(
         return Err(document.error("case", "expected at least one [[case]], found none"));
     }
     let of_plan = |misfit: Misfit| document.error(&misfit.key, misfit.problem);
-    let is_ipv4 = testbed
-        .pfc
-        .as_ref()
-        .is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4());
+    let pfc = testbed.pfc.as_ref();
+    let is_ipv4 = pfc.is_none_or(|pfc| pfc.addresses.source_ip.is_ipv4());
+    let is_tagged = pfc.is_some_and(|pfc| pfc.vlan || pfc.trust == Trust::Pcp);
     let tables = PlanTables {
         durations: file.durations,
         storm: file.storm,
-        frame: parameters::frame(file.traffic.frame, is_ipv4).map_err(of_plan)?,
+        frame: parameters::frame(file.traffic.frame, is_ipv4, is_tagged).map_err(of_plan)?,
         line_rate: testbed.pfc.as_ref().and_then(|pfc| pfc.line_rate),
     };
     let mut cases: Vec<PlannedCase> = Vec::new();

@@ -14,6 +14,7 @@ pub(super) use file::{Preset, read};
 pub use mad::{MadTestbed, MadTransport};
 pub use rc::{RcDut, RcTestbed};
 
+use crate::dut::switch::config::Scheduler;
 use crate::evidence;
 pub use crate::evidence::xdp::XdpMode;
 use crate::fault::switch::Fault;
@@ -60,6 +61,10 @@ pub struct PfcTestbed {
     pub limits: Tolerances,
     /// The PFC watchdog: `off` or `on` where it is known. A DUT that the tool makes has none.
     pub watchdog: Option<String>,
+    /// The other end of each port that is a veth is the DUT's own.
+    pub direct: bool,
+    /// PAUSE/PFC frames of the DUT reach the program on the tx port.
+    pub pfc_visible: bool,
     /// Commands of the user.
     pub hooks: Hooks,
 }
@@ -73,6 +78,8 @@ pub enum Dut {
         faults: Vec<Fault>,
         /// Further arguments for its process.
         args: Vec<String>,
+        /// Order in which it serves its priorities.
+        scheduler: Scheduler,
     },
     /// A Linux bridge; the tool makes it and its ports.
     Bridge,
@@ -147,6 +154,8 @@ pub struct Tolerances {
     pub load: f64,
     /// The sender's largest burst.
     pub max_burst: Nanos,
+    /// Times that a repetition is measured at most, where the tester was disturbed; at least 1.
+    pub attempts: u32,
 }
 
 /// Commands of the user, run by the shell.

@@ -1,6 +1,7 @@
 //! The kernel: namespaces, links, packet sockets, clocks, scheduling, processes.
 
 pub mod clock;
+pub mod descriptors;
 pub mod interrupt;
 pub mod link;
 pub mod netns;

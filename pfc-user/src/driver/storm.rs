@@ -190,6 +190,7 @@ impl<T: Transmit> Job<T> {
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
+            self.ledger.ran(wake, woke);
             let sent = self.sender.send(&self.frame);
             let now = clock::now();
             // Its own times are an interval apart, whatever was tried again between them.

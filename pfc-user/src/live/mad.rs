@@ -7,7 +7,8 @@ use crate::cases::mad::MadCase;
 use crate::cases::mad::planning::PortContext;
 use crate::cases::mad::stimulate::{self, Equipment};
 use crate::config::{MadTestbed, MadTransport};
-use crate::driver::bringup::mad::{MachineJournal, MadPort};
+use crate::driver::bringup::journal::{Claim, Journal};
+use crate::driver::bringup::mad::{MachineJournal, MadPort, Target};
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::evidence::mad::MadEvidence;
 use crate::plan::mad::MadPlan;
@@ -39,15 +40,26 @@ pub struct Live<'c> {
     config: &'c MadTestbed,
     port: MadPort,
     journal: MachineJournal<'c>,
+    /// The DUT's NodeGUID, once it was read.
+    guid: Option<u64>,
+    /// Keeps other testers away from the DUT.
+    _claim: Option<Claim>,
 }
 
 impl<'c> Live<'c> {
-    /// Opens the testbed's transport. Sends nothing to the DUT.
+    /// Claims the testbed's DUT and opens the transport to it. Sends nothing to the DUT.
+    ///
+    /// # Errors
+    /// If another process tests that DUT, or the transport cannot be opened.
     pub fn open(config: &'c MadTestbed) -> Result<Self> {
+        let claim = Target::of(config).map(|target| Journal::open().claim(target));
+        let claim = claim.transpose()?;
         Ok(Self {
             config,
             port: MadPort::open(config)?,
             journal: MachineJournal::new(config),
+            guid: None,
+            _claim: claim,
         })
     }
 
@@ -59,16 +71,46 @@ impl<'c> Live<'c> {
         interrupt: &mut Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<MadEvidence> {
-        let requester = &mut self.port.requester;
+        self.with_equipment(interrupt, events, |equipment| {
+            stimulate::run(equipment, case, plan)
+        })
+    }
+
+    /// Puts back what no repetition could, unless the user has asked twice to stop. To be called
+    /// when the run is over.
+    pub fn finish(
+        &mut self,
+        interrupt: &mut Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<()> {
+        if interrupt.count() >= 2 {
+            return Ok(());
+        }
+        let m_key_dut = self.config.m_key_dut;
+        self.with_equipment(interrupt, events, |equipment| {
+            stimulate::put_back(equipment, m_key_dut);
+            Ok(())
+        })
+    }
+
+    fn with_equipment<R>(
+        &mut self,
+        interrupt: &mut Interrupt,
+        events: &mut dyn FnMut(Event),
+        run: impl FnOnce(&mut Equipment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let transport = self.port.transport.clone();
+        let (requester, mut teller) = self.port.parts();
         requester.transport().set_wake(Some(interrupt.wake()?));
-        let mut equipment = Equipment {
+        run(&mut Equipment {
             route: &self.config.route,
             requester,
-            transport: self.port.transport.clone(),
-            interrupted: &mut || interrupt.seen(),
+            transport,
+            interrupted: &mut || interrupt.count(),
             events,
             journal: Some(&mut self.journal),
-        };
-        stimulate::run(&mut equipment, case, plan)
+            guid: &mut self.guid,
+            stalls: &mut || teller.stalls(),
+        })
     }
 }

@@ -11,12 +11,12 @@ mod prepare;
 
 use bench::LiveBench;
 use macs::Macs;
-pub use prepare::effort;
 use prepare::{configure, counting, introduce, open_control, open_sender};
 
 use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
+use crate::driver::bpf::Rings;
 use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
@@ -25,9 +25,11 @@ use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
     Arrivals, DropCounter, DutReport, HookOutput, Instruments, Offence, PfcEvidence, PortFacts,
-    PortReceived, Ports, Windows,
+    PortReceived, Ports, Wait, Windows,
 };
+use crate::evidence::{CaseEvidence, Repetition};
 use crate::nic;
+pub use crate::plan::effort;
 use crate::plan::{Durations, Nanos, RepetitionPlan};
 
 /// Interval between readings of the counters while the last frames are awaited.
@@ -52,8 +54,10 @@ pub struct Live<'l> {
     pub interrupt: &'l mut Interrupt,
     /// Receiver of events.
     pub events: &'l mut dyn FnMut(Event),
-    /// Number of the repetition in this run: tells its frames from earlier ones.
+    /// Number of the attempt at a repetition in this run: tells its frames from earlier ones.
     pub run: u16,
+    /// Number of the attempt at this repetition, from 1.
+    pub attempt: u32,
 }
 
 /// Runs one repetition; the evidence says if it was interrupted.
@@ -78,6 +82,8 @@ fn configure_dut(live: &mut Live, plan: &RepetitionPlan) -> Result<Vec<HookOutpu
         output.stderr.trim()
     );
     live.testbed.wait_for_carrier()?;
+    // What the hook set may let pause frames through, or cable the ports together.
+    live.testbed.self_test_again()?;
     Ok(vec![output])
 }
 
@@ -168,6 +174,9 @@ struct Driven {
     interrupted: bool,
     sent: Sent,
     done: Stimulus,
+    waits: Vec<Wait>,
+    /// Records of the rx port that were taken meanwhile.
+    rings: Rings,
 }
 
 /// Prepares the ports, and sends traffic and storm.
@@ -194,16 +203,12 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         single_pauses: 0,
         storm: None,
         cut_short: None,
+        settled: Vec::new(),
+        rings: Rings::default(),
         macs: &mut before.macs,
     };
     let mut done = Stimulus::default();
-    let outcome = stimulate::run(
-        &mut bench,
-        plan,
-        limits.pause_time(plan.storm.quanta),
-        limits.max_response,
-        &mut done,
-    );
+    let outcome = stimulate::run(&mut bench, plan, &limits, &mut done);
     let interrupted = match outcome {
         Ok(()) => false,
         Err(Stop::Interrupted) => true,
@@ -213,9 +218,11 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         }
     };
     bench.sender.stop()?;
+    let rings = std::mem::take(&mut bench.rings);
     let mut sent = bench.sender.report()?;
     sent.report.waits += bench.waits;
     done.storm = done.storm.or(bench.cut_short.take());
+    let waits = bench.settled;
     Ok(Driven {
         epoch,
         instruments,
@@ -223,6 +230,8 @@ fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<
         interrupted,
         sent,
         done,
+        waits,
+        rings,
     })
 }
 
@@ -234,9 +243,6 @@ fn evidence(
     after: After,
 ) -> Result<PfcEvidence> {
     stop_counting(live.testbed)?;
-    let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx)?;
-    let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx)?;
-    offences.extend(of_rx);
     let Driven {
         epoch,
         mut instruments,
@@ -244,7 +250,13 @@ fn evidence(
         interrupted,
         sent,
         done,
+        waits,
+        rings,
     } = driven;
+    let (tx_port, _, mut offences) = read_port(live.testbed, Side::Tx, Rings::default())?;
+    let (rx_port, arrivals, of_rx) = read_port(live.testbed, Side::Rx, rings)?;
+    offences.extend(of_rx);
+    live.testbed.note_pfc(&tx_port, &plan.name);
     instruments.note(&after.accounting);
     let mut sender = sent.report;
     if after.ports.tx.pfc_visible.is_none() && tx_port.pfc_frames == 0 {
@@ -255,6 +267,7 @@ fn evidence(
     let account = &mut live.testbed.rx.account;
     Ok(PfcEvidence {
         plan: plan.clone(),
+        attempt: live.attempt,
         counting: counting(account.configured(), plan),
         received: account.flows()?,
         windows: Windows {
@@ -268,6 +281,7 @@ fn evidence(
         instruments,
         not_begun: done.not_begun(plan),
         phases: done.phases,
+        waits,
         sender,
         storm: done.storm,
         probes: done.probes,
@@ -306,6 +320,23 @@ fn explained(testbed: &Testbed, steady: [LinkSnapshot; 2], error: anyhow::Error)
     }
 }
 
+/// PAUSE/PFC frames of the DUT that were seen in one repetition show for all of the run that they
+/// reach the tx port's program.
+pub fn carry_over(testbed: &Testbed, cases: &mut [CaseEvidence]) {
+    let Some(seen) = &testbed.tx.pfc_seen else {
+        return;
+    };
+    for repetition in cases.iter_mut().flat_map(|case| &mut case.repetitions) {
+        if let Repetition::Pfc(measured) = repetition {
+            measured
+                .ports
+                .tx
+                .pfc_visible
+                .get_or_insert_with(|| seen.clone());
+        }
+    }
+}
+
 /// Longest duration of all phases of a repetition, nanoseconds.
 pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
     let d = durations;
@@ -314,9 +345,10 @@ pub fn longest(durations: &Durations, pause_time: Nanos) -> Nanos {
         + d.traffic
         + d.tail
         + d.resume
-        + 10 * pause_time
+        // The probes that come before the storm.
+        + 24 * pause_time
         + 4 * d.drain_max
-        + 1_000_000_000
+        + 3_000_000_000
 }
 
 /// The counters of lost frames, with those that the sender knows of. What a veth counted in its
@@ -424,12 +456,17 @@ enum Side {
     Rx,
 }
 
-fn read_port(testbed: &mut Testbed, side: Side) -> Result<(PortReceived, Arrivals, Vec<Offence>)> {
+/// The counts and records of a port; `rings` has those that were taken before.
+fn read_port(
+    testbed: &mut Testbed,
+    side: Side,
+    mut rings: Rings,
+) -> Result<(PortReceived, Arrivals, Vec<Offence>)> {
     let (name, port) = match side {
         Side::Tx => ("tx", &mut testbed.tx),
         Side::Rx => ("rx", &mut testbed.rx),
     };
-    let rings = port.account.take_rings()?;
+    rings.append(port.account.take_rings()?);
     let mut received = port.account.port()?;
     received.controls = rings.controls;
     let offences = rings

@@ -70,7 +70,9 @@ pub fn run(
         events,
         before: Vec::new(),
     };
-    stimulate::run(&mut bench, case, plan, context)
+    let done = stimulate::run(&mut bench, case, plan, context);
+    let stalls = port.stalls();
+    done.map(|evidence| RcEvidence { stalls, ..evidence })
 }
 
 struct LiveBench<'b> {

@@ -1,18 +1,24 @@
 //! `--dry-run`: what would be done, step by step.
 
+use std::io::{self, Write};
 use std::net::IpAddr;
 
 use ib_mad::mad::MKey;
 use pfc_ebpf::units::{LineRate, Priority};
 
+use serde_json::{Value, json};
+
 use super::layout::paragraph;
+use crate::cases::Task;
 use crate::cases::mad::MadCase;
+use crate::cases::pfc::feasibility::{frames_too_long, pauses_too_short};
 use crate::cases::rc::RcCase;
 use crate::evidence;
 use crate::plan::mad::MadPlan;
 use crate::plan::rc::RcPlan;
 use crate::plan::{FlowPlan, Limits, Nanos, ProbePlan, RepetitionPlan, Role, StormKind};
 use crate::quantity::Span;
+use crate::run::Planned;
 
 /// The testbed and the plan of the steps that follow.
 pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRate>) -> String {
@@ -24,6 +30,40 @@ pub fn heading(testbed: &evidence::Testbed, plan: &str, line_rate: Option<LineRa
     );
     paragraph(&mut out, "", &text);
     out
+}
+
+/// The plan of every repetition for programs, as evidence has it.
+pub fn json(
+    out: &mut impl Write,
+    testbed: &evidence::Testbed,
+    plan: &str,
+    line_rate: Option<LineRate>,
+    planned: &[Planned],
+) -> io::Result<()> {
+    let repetition = |task: &Task| match task {
+        Task::Pfc(_, plan) => serde_json::to_value(plan),
+        Task::Mad(_, plan) => serde_json::to_value(plan),
+        Task::Rc(_, plan) => serde_json::to_value(plan),
+    };
+    let case = |planned: &Planned| -> serde_json::Result<Value> {
+        let repetitions: serde_json::Result<Vec<_>> =
+            planned.repetitions.iter().map(repetition).collect();
+        Ok(json!({
+            "case": planned.case.id,
+            "repetitions": repetitions?,
+            "omitted": planned.omitted,
+        }))
+    };
+    let cases: serde_json::Result<Vec<_>> = planned.iter().map(case).collect();
+    let document = json!({
+        "plan": plan,
+        "testbed": testbed.name,
+        "dut": testbed.dut,
+        "line_rate": line_rate.map(LineRate::bits_per_second),
+        "cases": cases?,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
 }
 
 /// The steps of one repetition of a MAD case; `by` is the transport to the DUT.
@@ -68,6 +108,11 @@ pub fn pfc(case: &str, plan: &RepetitionPlan, limits: &Limits) -> String {
     let mut out = format!("{case} [{}]\n", plan.name);
     let durations = &plan.durations;
     flows(&mut out, plan, limits);
+    let too_short = pauses_too_short(limits.line_rate, limits.max_response);
+    for found in too_short.into_iter().chain(frames_too_long(limits, plan)) {
+        let text = format!("{}; {}", found.reason, found.remedy);
+        paragraph(&mut out, "      no single pause can be judged: ", &text);
+    }
     let mut number = 0;
     let mut step = |text: String| {
         number += 1;

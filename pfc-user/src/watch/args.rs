@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::LineRate;
 
+use crate::cli::Format;
 use crate::config::arguments::{DscpMap, dscp_map};
 use crate::quantity::{Span, rate, time};
 
@@ -49,9 +50,12 @@ pub struct WatchArgs {
     /// program is, tcx ingress.
     #[arg(long, value_enum, default_value_t)]
     pub attach: AttachArg,
-    /// Write JSON, one object a line.
-    #[arg(long)]
-    pub json: bool,
+    /// Write JSON, one object a line: the same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Output format; json: one object a line.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     /// Serve /metrics to Prometheus. A bare port is one of the loopback address.
     #[arg(long, value_name = "ADDR", value_parser = listener)]
     pub prometheus: Option<SocketAddr>,
@@ -60,12 +64,20 @@ pub struct WatchArgs {
     pub pcap: Option<PathBuf>,
 }
 
+impl WatchArgs {
+    /// True if the output is JSON.
+    pub fn is_json(&self) -> bool {
+        self.json || self.format == Format::Json
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes:
     0  counted to the end; with --loss: no loss
     1  --loss: frames were lost
     2  usage error, or nothing could be attached
-    3  --loss: inconclusive; or every interface was removed, or one of the pair before its \
+    3  --loss: inconclusive, or balanced: as many frames came as were sent, and duplicates may \
+       make up for lost ones; or every interface was removed, or one of the pair before its \
        window opened
   130  interrupted; what was measured is reported";
 

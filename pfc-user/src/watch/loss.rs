@@ -7,6 +7,14 @@
 //! window, and by those sent after it until R was read. The sequence numbers of the validator's
 //! stamp, where frames carry it, give the exact number. Losses on the tester's own side, before
 //! frames left or after they came, are deducted: only the rest was lost between the ports.
+//!
+//! Counts alone do not tell a loss for which duplicates make up: such a window is balanced. It is
+//! without loss only where stamps, or frames compared by their octets, show that each came.
+
+mod compared;
+
+pub use self::compared::{Compared, compare};
+use self::compared::{balanced, different, told_by_comparison, told_by_stamps};
 
 use pfc_ebpf::wire::Malformed;
 use serde::Serialize;
@@ -146,6 +154,10 @@ pub struct Window {
     pub own_of_flows: OwnSide,
     /// Test frames of flows beyond those that there was a place for.
     pub flows_lost: u64,
+    /// Frames compared by what no device changes; `None` where the sender's are not to be seen.
+    pub compared: Option<Compared>,
+    /// Test frames with a stamp among `received`.
+    pub stamped: u64,
     /// The receiving interface, or the sending one, is gone, or had no carrier for a time.
     pub disturbed: Option<String>,
 }
@@ -156,6 +168,8 @@ pub struct Window {
 pub enum Verdict {
     /// None, or none beyond the allowance that is stated.
     NoLoss,
+    /// As many came as were sent. Duplicates may make up for lost ones.
+    Balanced,
     /// Cannot be told.
     Inconclusive,
     /// At least one.
@@ -167,6 +181,7 @@ impl Verdict {
     pub const fn word(self) -> &'static str {
         match self {
             Self::NoLoss => "no loss",
+            Self::Balanced => "balanced",
             Self::Inconclusive => "inconclusive",
             Self::Loss => "loss",
         }
@@ -327,7 +342,8 @@ struct Frames {
     received: u64,
 }
 
-/// The judgement of frames of one kind, of which the tester's own side may have lost `own`.
+/// The judgement of frames of one kind, of which the tester's own side may have lost `own`, by
+/// counts alone.
 fn row(subject: Subject, frames: Frames, own: u64) -> Row {
     let Frames {
         before,
@@ -361,13 +377,13 @@ fn row(subject: Subject, frames: Frames, own: u64) -> Row {
         )
     } else if allowance > 0 {
         (
-            Verdict::NoLoss,
+            Verdict::Balanced,
             Some(format!(
                 "beyond the allowance of {allowance} frames in flight"
             )),
         )
     } else {
-        (Verdict::NoLoss, None)
+        (Verdict::Balanced, None)
     };
     Row {
         subject,
@@ -452,15 +468,23 @@ fn unexplained(rows: &[&Row], bound: u64) -> Option<String> {
 /// Judges a window between two ports.
 pub fn judge(tx: &str, rx: &str, window: &Window) -> Report {
     let mut rows = count_rows(rx, window);
+    let mut flows = Vec::new();
     if window.flows_lost == 0 {
         // Sequence numbers tell a loss that the counts cannot, and its absence where counts have to
         // allow for frames in flight.
-        rows.extend(flow_rows(
+        flows = flow_rows(
             &window.flows_received,
             &window.flows_sent,
             window.own_of_flows.bound(),
-        ));
+        );
     }
+    if told_by_comparison(window, &rows) || told_by_stamps(window, &flows) {
+        let balanced = rows
+            .iter_mut()
+            .filter(|row| row.verdict == Verdict::Balanced);
+        balanced.for_each(|row| row.verdict = Verdict::NoLoss);
+    }
+    rows.extend(flows);
     let (verdict, reason) = match &window.disturbed {
         Some(disturbed) => (Verdict::Inconclusive, Some(disturbed.clone())),
         None => verdict_of(&rows, window),
@@ -506,6 +530,12 @@ fn verdict_of(rows: &[Row], window: &Window) -> (Verdict, Option<String>) {
                 None => (Verdict::Inconclusive, None),
             }
         }
+        Some(Verdict::Balanced) => match window.compared {
+            Some(Compared::Different { least, .. }) => {
+                (Verdict::Inconclusive, Some(different(least)))
+            }
+            _ => (Verdict::Balanced, Some(balanced(window))),
+        },
         Some(verdict) => (verdict, None),
     }
 }

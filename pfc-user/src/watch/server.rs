@@ -1,18 +1,20 @@
 //! `/metrics` over HTTP/1.1 (RFC 9112): one request a connection, and little patience with it.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::prometheus::CONTENT_TYPE;
 
-/// Connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 8;
+/// Connections at a time. A further one takes the place of the oldest, which has had its time: so
+/// clients that stay silent shut nobody out.
+const CONNECTIONS: usize = 256;
 /// Octets of a request's head.
 const LONGEST: usize = 8 << 10;
 /// For a request to come, and for its answer to go.
@@ -23,22 +25,24 @@ pub type Scrape = oneshot::Sender<String>;
 
 /// Serves connections until the other end of `scrapes` is gone.
 pub async fn serve(listener: TcpListener, scrapes: mpsc::Sender<Scrape>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut served: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
-        };
-        let Ok((stream, _)) = listener.accept().await else {
+        let accepted = listener.accept().await;
+        served.retain(|connection| !connection.is_finished());
+        if served.len() >= CONNECTIONS || accepted.is_err() {
+            served.pop_front().iter().for_each(AbortHandle::abort);
+        }
+        let Ok((stream, _)) = accepted else {
             // Such as no descriptors left; not to spin on.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let scrapes = scrapes.clone();
-        tokio::spawn(async move {
+        let connection = tokio::spawn(async move {
             // A client that is slow or gone is its own loss.
             let _ = answer(stream, &scrapes).await;
-            drop(place);
         });
+        served.push_back(connection.abort_handle());
     }
 }
 
@@ -142,6 +146,37 @@ fn request(head: &[u8]) -> Result<Method, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn clients_that_stay_silent_shut_nobody_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (scrapes, mut scraped) = mpsc::channel::<Scrape>(1);
+        tokio::spawn(serve(listener, scrapes));
+        tokio::spawn(async move {
+            while let Some(reply) = scraped.recv().await {
+                reply.send("metrics".to_owned()).unwrap();
+            }
+        });
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS + 20 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client
+            .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            .await
+            .unwrap();
+        let mut text = String::new();
+        let answered = timeout(PATIENCE / 2, client.read_to_string(&mut text)).await;
+        answered
+            .expect("before any of the silent ones ran out of time")
+            .unwrap();
+        assert!(text.ends_with("metrics"), "{text}");
+        // The oldest were closed for it.
+        let mut octet = [0];
+        assert_eq!(silent[0].read(&mut octet).await.unwrap_or(0), 0);
+    }
 
     #[test]
     fn requests_are_answered_by_what_they_are() {

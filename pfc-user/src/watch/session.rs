@@ -5,7 +5,7 @@ mod ports;
 mod window;
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use super::pcapng::Capture;
 use super::{prometheus, server};
 use crate::case::Exit;
 use crate::driver::kernel::link::{self, LinkEvent};
+use crate::driver::kernel::netns::Namespace;
 
 /// Interval at which records are taken out of the kernel's buffer, which has room for some
 /// thousand.
@@ -63,9 +64,22 @@ async fn watch(args: &WatchArgs) -> Result<Exit> {
     let signals = Signals::new()?;
     // Before anything is looked at, so that no change falls between.
     let mut events = pin!(link::events().context("cannot be told of changes of links")?);
+    let args = &with_names(args)?;
     let mut session = Session::begin(args, signals).await?;
     let end = session.count(args, &mut events).await?;
     session.finish(end).await
+}
+
+/// The arguments with each interface's own name in place of an alternative one.
+fn with_names(args: &WatchArgs) -> Result<WatchArgs> {
+    let namespace = Namespace::current()?;
+    let mut args = args.clone();
+    let pair = args.loss.iter_mut();
+    let pair = pair.flat_map(|pair| [&mut pair.tx, &mut pair.rx]);
+    for interface in args.interfaces.iter_mut().chain(pair) {
+        *interface = link::name_of(&namespace, interface)?;
+    }
+    Ok(args)
 }
 
 /// Ports with their programs, and everything that their counts are written to.
@@ -89,7 +103,7 @@ impl Session {
             ),
             None => None,
         };
-        let mut output = Output::new(args.json);
+        let mut output = Output::new(args.is_json());
         let drops = args.loss.as_ref().map(Drops::read).transpose()?;
         let ports = Ports::attach(args, &mut output)?;
         let capture = args
@@ -143,8 +157,11 @@ impl Session {
         };
         let endless = args.duration.is_none() && args.prometheus.is_none() && args.pcap.is_none();
         loop {
-            if endless && self.output.is_closed() {
-                return Ok(End::Unread);
+            if self.output.is_closed() {
+                self.note_unwritten(endless)?;
+                if endless {
+                    return Ok(End::Unread);
+                }
             }
             let due = self.window.due();
             tokio::select! {
@@ -163,9 +180,7 @@ impl Session {
                         end = self.announce(args)?;
                     }
                 }
-                _ = drain.tick(), if self.capture.is_some() => {
-                    self.ports.drain(self.capture.as_mut())?;
-                }
+                _ = drain.tick(), if self.capture.is_some() => self.drain()?,
                 _ = tick.tick() => self.ports.show(&mut self.output)?,
                 Some(reply) = self.scraped.recv() => {
                     let text = prometheus::render(&self.ports.labelled()?);
@@ -175,6 +190,36 @@ impl Session {
                 () = until(end) => return Ok(End::Duration),
             }
         }
+    }
+
+    /// Says on standard error that standard output could not be written, which is an error where
+    /// nothing else is.
+    fn note_unwritten(&mut self, is_all: bool) -> Result<()> {
+        match self.output.failure() {
+            Some(error) if is_all => Err(error).context("standard output cannot be written"),
+            Some(error) => {
+                eprintln!(
+                    "validator: standard output cannot be written, the rest goes on: {error}"
+                );
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Moves PAUSE and PFC frames to the capture. One that cannot be written ends alone.
+    fn drain(&mut self) -> Result<()> {
+        if let Err(error) = self.ports.drain(self.capture.as_mut()) {
+            if error.downcast_ref::<io::Error>().is_none() {
+                return Err(error);
+            }
+            self.capture = None;
+            let message = format!("--pcap: cannot be written, and ends here: {error}");
+            eprintln!("validator: {message}");
+            let elapsed = self.ports.elapsed();
+            self.output.event(elapsed, "", "capture-ended", &message)?;
+        }
+        Ok(())
     }
 
     /// Says that counting begins, and returns when it ends.
@@ -189,8 +234,9 @@ impl Session {
     /// Closes the window, writes the last counts and the judgement of loss.
     async fn finish(mut self, end: End) -> Result<Exit> {
         let mut hurried = false;
-        let never_opened = matches!(self.window, Loss::Opens(..) | Loss::Settles(..));
-        let report = match self.window {
+        let window = std::mem::replace(&mut self.window, Loss::None);
+        let never_opened = matches!(window, Loss::Opens(..) | Loss::Settles(..));
+        let report = match window {
             Loss::Open(window) => {
                 self.output.event(
                     self.ports.elapsed(),
@@ -206,7 +252,7 @@ impl Session {
             }
             Loss::None | Loss::Opens(..) | Loss::Settles(..) => None,
         };
-        self.ports.drain(self.capture.as_mut())?;
+        self.drain()?;
         self.ports.show_last(&mut self.output)?;
         if let Some(report) = &report {
             self.output.loss(self.ports.elapsed(), report)?;
@@ -215,7 +261,9 @@ impl Session {
             (End::Interrupted, _) => Exit::Interrupted,
             _ if hurried => Exit::Interrupted,
             (_, Some(Verdict::Loss)) => Exit::Failed,
-            (End::Gone, _) | (_, Some(Verdict::Inconclusive)) => Exit::Undecided,
+            (End::Gone, _) | (_, Some(Verdict::Inconclusive | Verdict::Balanced)) => {
+                Exit::Undecided
+            }
             (End::Unread, None) if never_opened => Exit::Undecided,
             (End::Duration | End::Unread, _) => Exit::Passed,
         })

@@ -441,6 +441,7 @@ mod tests {
             rows: vec![
                 row(Subject::Priority(3), 2, 2, 7, Verdict::Inconclusive),
                 row(Subject::NoPriority, 0, 0, 0, Verdict::NoLoss),
+                row(Subject::Priority(4), 0, 0, 0, Verdict::Balanced),
                 row(Subject::Flow(77, 5), 5, 3, 0, Verdict::Loss),
             ],
             verdict: Verdict::Loss,
@@ -458,6 +459,7 @@ mod tests {
             "sent received lost own side in flight verdict",
             "priority 3 100 98 >= 2 <= 2 <= 7 inconclusive: it may be ours",
             "no priority 100 100 0 0 exact no loss",
+            "priority 4 100 100 0 0 exact balanced",
             "run 77 flow 5 100 95 5 <= 3 exact loss",
         ];
         assert_eq!(words, expected);

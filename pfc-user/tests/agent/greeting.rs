@@ -57,6 +57,15 @@ fn another_version_is_told_both() {
 }
 
 #[test]
+fn clients_that_stay_silent_shut_nobody_out() {
+    let served = Served::open();
+    let silent: Vec<_> = (0..300).map(|_| Raw::connect(&served)).collect();
+    assert_eq!(Raw::connect(&served).ask(HELLO)["answer"], "welcome");
+    // The oldest made room.
+    silent.into_iter().next().unwrap().ended();
+}
+
+#[test]
 fn hello_comes_first() {
     let served = Served::open();
     let mut raw = Raw::connect(&served);

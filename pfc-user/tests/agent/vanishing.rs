@@ -272,12 +272,3 @@ fn a_backend_that_panics_ends_the_server() {
     raw.send(br#"{"ask":"query"}"#);
     assert!(served.panics());
 }
-
-#[test]
-fn connections_are_limited() {
-    let served = Served::open();
-    let silent: Vec<Raw> = (0..16).map(|_| Raw::connect(&served)).collect();
-    // At once: it has not sent anything that could be answered.
-    Raw::connect(&served).ended();
-    drop(silent);
-}

@@ -80,7 +80,7 @@ impl Accounting {
             flows: BTreeMap::new(),
             seen: HashSet::new(),
             next: vec![0; plan.flows.len()],
-            windows: vec![[0; 8]; 1000],
+            windows: vec![[0; 8]; super::WINDOWS],
             arrivals: Vec::new(),
             port: PortReceived::default(),
             offences: Vec::new(),
@@ -140,6 +140,11 @@ impl Accounting {
 
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.arrivals.clone()
+    }
+
+    /// The arrivals so far.
+    pub fn logged(&self) -> &[Arrival] {
+        &self.arrivals
     }
 
     pub fn port(&self) -> PortReceived {

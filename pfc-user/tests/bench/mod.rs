@@ -9,14 +9,16 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use accounting::Accounting;
 use pfc_ebpf::abi::Trust;
+use pfc_ebpf::pacing::{BurstMeter, SECOND};
 use pfc_ebpf::stamp::{Phase, Stamp};
 use pfc_ebpf::units::{LineRate, Priority, Quanta};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
+use validator::cases::pfc::settle::{self, Settling};
 use validator::cases::pfc::stimulate::{self, Bench, Stimulus, Stop};
 use validator::cases::pfc::{CASES, PfcCase};
 use validator::driver::kernel::link::mac::Alive;
 use validator::driver::traffic::Burst;
-use validator::dut::switch::config::{Priorities, SwitchConfig};
+use validator::dut::switch::config::{Priorities, Scheduler, SwitchConfig};
 use validator::dut::switch::model::Switch;
 use validator::evidence::mac::MacReport;
 use validator::evidence::pfc::*;
@@ -29,6 +31,8 @@ use validator::test_frame::{Addresses, FrameTemplate};
 
 const MS: Nanos = 1_000_000;
 const WINDOW: Nanos = 10 * MS;
+/// Windows for the probes of 10 Mbit/s, of which each waits for pauses of 3.4 s.
+const WINDOWS: usize = 10_000;
 const TX: usize = 0;
 const RX: usize = 1;
 const STORM_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -89,7 +93,8 @@ pub fn plan_at(
     (case(id).plan)(port, &request).unwrap()
 }
 
-fn limits() -> Limits {
+/// Limits of a port of 1 Gbit/s.
+pub fn limits() -> Limits {
     Limits {
         line_rate: port().line_rate,
         max_response: MS,
@@ -107,7 +112,24 @@ pub fn run(plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
 
 /// Runs it where the switch is to trust this field.
 pub fn run_trusting(trust: Trust, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
-    run_behind(trust, plan, faults, None)
+    run_behind(&limits(), trust, Scheduler::default(), plan, faults, None)
+}
+
+/// Runs it against a switch that serves its priorities in that order.
+pub fn run_scheduled(scheduler: Scheduler, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, None)
+}
+
+/// Runs it with these limits, at their line rate.
+pub fn run_at(limits: &Limits, plan: &RepetitionPlan, faults: &[Fault]) -> PfcEvidence {
+    run_behind(
+        limits,
+        Trust::Dscp,
+        Scheduler::default(),
+        plan,
+        faults,
+        None,
+    )
 }
 
 /// Runs it with ports whose MACs keep PAUSE/PFC frames from the programs.
@@ -117,16 +139,20 @@ pub fn run_blind(
     driver: mac::Driver,
     alive: &mut Alive,
 ) -> PfcEvidence {
-    run_behind(Trust::Dscp, plan, faults, Some((driver, alive)))
+    let (macs, scheduler) = (Some((driver, alive)), Scheduler::default());
+    run_behind(&limits(), Trust::Dscp, scheduler, plan, faults, macs)
 }
 
 // Each test file compiles this module anew, and few use all of it.
 const _: () = {
-    let _ = (plan, plan_at, run, run_trusting, run_blind);
+    let _ = (DURATIONS, port, plan, plan_at);
+    let _ = (run, run_trusting, run_scheduled, run_at, run_blind);
 };
 
 fn run_behind(
+    limits: &Limits,
     trust: Trust,
+    scheduler: Scheduler,
     plan: &RepetitionPlan,
     faults: &[Fault],
     macs: Option<(mac::Driver, &mut Alive)>,
@@ -138,8 +164,9 @@ fn run_behind(
     plan.lossless
         .iter()
         .for_each(|priority| lossless.insert(*priority));
-    let mut config = SwitchConfig::new(limits().line_rate, lossless);
+    let mut config = SwitchConfig::new(limits.line_rate, lossless);
     config.trust = trust;
+    config.scheduler = scheduler;
     let addresses = Addresses {
         source_mac: [2, 0, 0, 0, 0, 1],
         destination_mac: STORM_MAC,
@@ -155,18 +182,22 @@ fn run_behind(
     let mut bench = VirtualBench {
         now,
         plan,
+        limits: limits.clone(),
         switch: Switch::new(config, faults),
         templates,
         pacer: None,
         burst: None,
         sequences: vec![0; plan.flows.len()],
         sent: Vec::new(),
-        offered: vec![[0; 8]; 1000],
+        offered: vec![[0; 8]; WINDOWS],
         history: History::default(),
+        excess: BurstMeter::new(plan.flows.iter().map(|flow| flow.rate).sum()),
+        looked: now,
         single_pauses: 0,
-        rx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
-        tx: Accounting::new(plan, trust, limits().line_rate, now, WINDOW, STORM_MAC),
+        rx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
+        tx: Accounting::new(plan, trust, limits.line_rate, now, WINDOW, STORM_MAC),
         storm: None,
+        settled: Vec::new(),
         macs: driver.map(|driver| {
             [
                 mac::Mac::new(driver, "tx", alive),
@@ -175,14 +206,7 @@ fn run_behind(
         }),
     };
     let mut done = Stimulus::default();
-    stimulate::run(
-        &mut bench,
-        plan,
-        limits().pause_time(plan.storm.quanta),
-        limits().max_response,
-        &mut done,
-    )
-    .unwrap_or_else(|stop| panic!("{stop:?}"));
+    stimulate::run(&mut bench, plan, limits, &mut done).unwrap_or_else(|stop| panic!("{stop:?}"));
     bench.evidence(done, alive)
 }
 
@@ -196,6 +220,7 @@ struct RunningStorm {
 struct VirtualBench<'p> {
     now: Nanos,
     plan: &'p RepetitionPlan,
+    limits: Limits,
     switch: Switch,
     templates: Vec<FrameTemplate>,
     pacer: Option<Pacer>,
@@ -204,10 +229,14 @@ struct VirtualBench<'p> {
     sent: Vec<FlowSent>,
     offered: Vec<[u32; 8]>,
     history: History,
+    excess: BurstMeter,
+    /// When time last emptied it.
+    looked: Nanos,
     single_pauses: u64,
     rx: Accounting,
     tx: Accounting,
     storm: Option<RunningStorm>,
+    settled: Vec<Wait>,
     /// MACs of both ports, if they consume PAUSE/PFC frames.
     macs: Option<[mac::Mac; 2]>,
 }
@@ -314,6 +343,8 @@ impl VirtualBench<'_> {
         let (Some(pacer), Some(burst)) = (&mut self.pacer, self.burst) else {
             return;
         };
+        self.excess.pass(now - self.looked);
+        self.looked = now;
         for (priority, stood) in
             Priority::all().zip(pacer.advance(now.min(burst.to), self.tx.pauses()))
         {
@@ -366,6 +397,7 @@ impl VirtualBench<'_> {
             }),
         }
         self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
         self.switch.ingress(TX, now, frame);
     }
 
@@ -430,22 +462,25 @@ impl VirtualBench<'_> {
         PfcEvidence {
             counting: Counting::default(),
             plan: self.plan.clone(),
+            attempt: 1,
             instruments,
             not_begun: done.not_begun(self.plan),
             single_pauses: self.single_pauses,
-            limits: limits(),
+            limits: self.limits.clone(),
             ports: Ports {
                 tx: facts("tx"),
                 rx: facts("rx"),
                 watchdog: Some("off".into()),
             },
             phases: done.phases,
+            waits: self.settled,
             sender: SenderReport {
                 method: "virtual".into(),
                 honours_pfc: "virtual".into(),
                 flows: std::mem::take(&mut self.sent),
                 withheld: self.history.withheld,
                 withheld_left_out: self.history.withheld_left_out,
+                max_burst: self.excess.largest(self.limits.line_rate.bits_per_second()),
                 withheld_total: self.history.withheld_total,
                 ..SenderReport::default()
             },
@@ -498,7 +533,12 @@ impl Bench for VirtualBench<'_> {
                 bits: LineRate::frame_bits(flow.length),
             })
             .collect();
-        let mut pacer = Pacer::new(&flows, limits().line_rate, limits().max_burst).unwrap();
+        let mut pacer = Pacer::new(
+            &flows,
+            self.limits.line_rate,
+            self.limits.largest_burst(&self.plan.flows),
+        )
+        .unwrap();
         pacer.start(burst.from, burst.load);
         self.pacer = Some(pacer);
         self.burst = Some(burst);
@@ -518,10 +558,15 @@ impl Bench for VirtualBench<'_> {
             .filter(|sent| sent.phase == phase)
             .map(|sent| sent.frames)
             .sum();
-        while self.rx.received(phase) < sent && self.now < deadline {
+        let quiet = settle::quiet(self.plan, &limits());
+        let mut settling = Settling::new(phase, self.now, deadline, sent, quiet);
+        loop {
+            if let Some(wait) = settling.look(self.now, self.rx.received(phase)) {
+                self.settled.push(wait);
+                return Ok(());
+            }
             self.pass_until((self.now + MS).min(deadline));
         }
-        Ok(())
     }
 
     fn start_storm(&mut self) -> Result<(), Stop> {
@@ -555,6 +600,10 @@ impl Bench for VirtualBench<'_> {
             before: self.now,
             after: self.now,
         })
+    }
+
+    fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
+        Ok(self.rx.logged())
     }
 
     fn announce(&mut self, phase: &'static str) {

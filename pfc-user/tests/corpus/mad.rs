@@ -14,12 +14,13 @@ use validator::evidence::{CaseEvidence, Repetition};
 use super::{Disturbance, OnDevice, case};
 
 /// Faults with the values that make a difference.
-const VALUES: [(&str, &[&str]); 7] = [
+const VALUES: [(&str, &[&str]); 8] = [
     (
         "header",
         &["class-version", "direction", "tid", "modifier", "path"],
     ),
     ("answers-wrong-key-late", &["250", "700"]),
+    ("ignores-key-bit", &["0", "63"]),
     ("lft-status", &["0", "3"]),
     ("lft-one-block", &["0", "500", "767"]),
     (

@@ -16,8 +16,9 @@ use validator::cases::mad::stimulate::{self, Equipment};
 use validator::cases::mad::{CASES, MadCase};
 use validator::cases::{self};
 use validator::config::{MadTestbed, MadTransport};
-use validator::driver::bringup::mad::KeyJournal;
+use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::MadEvidence;
+use validator::evidence::pfc::Stall;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::mad::m_key::Protection;
 use validator::plan::mad::MadPlan;
@@ -59,19 +60,25 @@ pub fn adapter() -> NodeConfig {
 /// A journal of one run.
 #[derive(Default)]
 pub struct Kept {
-    pub original: Option<Protection>,
+    pub noted: Option<Noted>,
+}
+
+impl Kept {
+    /// The protection to put back.
+    pub fn original(&self) -> Option<Protection> {
+        self.noted.map(|noted| noted.found)
+    }
 }
 
 impl KeyJournal for Kept {
-    fn remember(
-        &mut self,
-        found: &Protection,
-        _answer_time: Duration,
-    ) -> anyhow::Result<Protection> {
-        Ok(*self.original.get_or_insert(*found))
+    fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
+        Ok(self.noted.get_or_insert(*noted).found)
+    }
+    fn pending(&self) -> Option<Noted> {
+        self.noted
     }
     fn forget(&mut self) -> anyhow::Result<()> {
-        self.original = None;
+        self.noted = None;
         Ok(())
     }
 }
@@ -81,6 +88,10 @@ pub struct Bench {
     pub config: MadTestbed,
     pub requester: Requester<Box<dyn Transport>>,
     pub journal: Kept,
+    /// The DUT's NodeGUID, once it was read.
+    pub guid: Option<u64>,
+    /// Times at which the simulated DUT says that it stood still.
+    pub stalls: Vec<Stall>,
 }
 
 impl Bench {
@@ -104,6 +115,8 @@ impl Bench {
             config,
             requester: Requester::new(transport, 1),
             journal: Kept::default(),
+            guid: None,
+            stalls: Vec::new(),
         }
     }
 
@@ -116,23 +129,47 @@ impl Bench {
         journal: Option<&mut dyn KeyJournal>,
         stop: Option<usize>,
     ) -> (MadEvidence, Vec<Event>) {
-        let plans = self.plans(case);
-        let mut events = Vec::new();
         let mut asked = 0;
-        let mut interrupted = || {
+        let mut wishes = || {
             asked += 1;
-            stop.is_some_and(|stop| asked > stop)
+            u32::from(stop.is_some_and(|stop| asked > stop))
         };
+        self.with(journal, &mut wishes, |equipment, plans| {
+            stimulate::run(equipment, known(case), &plans(case)[index]).unwrap()
+        })
+    }
+
+    /// The end of a run.
+    pub fn put_back(&mut self) -> Vec<Event> {
+        let key = self.config.m_key_dut;
+        self.with(None, &mut || 0, |equipment, _| {
+            stimulate::put_back(equipment, key)
+        })
+        .1
+    }
+
+    /// What `run` does with the equipment and the plans of a case, and the events.
+    pub fn with<R>(
+        &mut self,
+        journal: Option<&mut dyn KeyJournal>,
+        wishes: &mut dyn FnMut() -> u32,
+        run: impl FnOnce(&mut Equipment<'_>, &dyn Fn(&str) -> Vec<MadPlan>) -> R,
+    ) -> (R, Vec<Event>) {
+        let context = PortContext::from(&self.config);
+        let mut events = Vec::new();
+        let stalls = &mut self.stalls;
         let mut equipment = Equipment {
             route: &self.config.route,
             requester: &mut self.requester,
             transport: "simulated fabric".into(),
-            interrupted: &mut interrupted,
+            interrupted: wishes,
             events: &mut |event| events.push(event),
             journal: Some(journal.unwrap_or(&mut self.journal)),
+            guid: &mut self.guid,
+            stalls: &mut || std::mem::take(stalls),
         };
-        let evidence = stimulate::run(&mut equipment, known(case), &plans[index]).unwrap();
-        (evidence, events)
+        let done = run(&mut equipment, &|case| (known(case).plan)(&context));
+        (done, events)
     }
 
     fn plans(&self, case: &str) -> Vec<MadPlan> {
@@ -185,14 +222,16 @@ pub fn known(id: &str) -> &'static MadCase {
 /// Judges repetitions of a case; the outcomes after a round trip through JSON are the same.
 pub fn outcomes(case: &str, repetitions: &[MadEvidence]) -> Vec<Outcome> {
     let known = known(case);
+    let all: Vec<_> = repetitions.iter().collect();
     let judged = |(index, evidence): (usize, &MadEvidence)| {
-        let later: Vec<_> = repetitions[index + 1..].iter().collect();
-        let judged = known.judge_before(evidence, &later);
+        let judged = known.judge_among(&all, index);
         // The other case has megabytes of it, and a test of its own.
         if case == KEYS {
             let again: MadEvidence =
                 serde_json::from_str(&serde_json::to_string(evidence).unwrap()).unwrap();
-            let rejudged = known.judge_before(&again, &later);
+            let mut others = all.clone();
+            others[index] = &again;
+            let rejudged = known.judge_among(&others, index);
             assert_eq!((&again, &rejudged), (evidence, &judged));
         }
         judged.checks

@@ -19,8 +19,12 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "answers-wrong-key",
         &["bits-2 no-answer", "bits-3 no-answer"],
     ),
-    // The case has ended when the answer of protect bits 3 comes.
-    ("answers-wrong-key-late", &["bits-2 no-answer"]),
+    (
+        "answers-wrong-key-late",
+        &["bits-2 no-answer", "bits-3 no-answer"],
+    ),
+    // The case has ended when the answers of protect bits 3 come.
+    ("answers-wrong-key-late=2000", &["bits-2 no-answer"]),
     (
         "answers-wrong-key-late=250",
         &["bits-2 no-answer", "bits-3 no-answer"],
@@ -51,6 +55,37 @@ const EXPECTED: &[(&str, &[&str])] = &[
     (
         "key-in-header",
         &["bits-1 header", "bits-2 header", "bits-3 header"],
+    ),
+    ("key-in-notice", &["bits-2 header", "bits-3 header"]),
+    (
+        "compares-upper-half",
+        &[
+            "bits-1 other-key-value",
+            "bits-2 no-answer",
+            "bits-2 one-violation",
+            "bits-3 no-answer",
+            "bits-3 one-violation",
+        ],
+    ),
+    (
+        "compares-lower-half",
+        &[
+            "bits-1 other-key-value",
+            "bits-2 no-answer",
+            "bits-2 one-violation",
+            "bits-3 no-answer",
+            "bits-3 one-violation",
+        ],
+    ),
+    // Each subcase tries another bit.
+    ("ignores-key-bit=0", &["bits-1 other-key-value"]),
+    (
+        "ignores-key-bit=63",
+        &["bits-2 no-answer", "bits-2 one-violation"],
+    ),
+    (
+        "ignores-key-bit=32",
+        &["bits-3 no-answer", "bits-3 one-violation"],
     ),
     (
         "changes-lmc",
@@ -181,10 +216,15 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "bits-3 restored",
         ],
     ),
-    // One violation stays at protect bits 2, and nothing can be counted from there.
+    // The first violation stays, and nothing can be counted from there.
     (
         "keeps-violations",
-        &["bits-2 reset", "bits-3 before-wrong-key", "bits-3 reset"],
+        &[
+            "bits-2 before-wrong-key",
+            "bits-2 reset",
+            "bits-3 before-wrong-key",
+            "bits-3 reset",
+        ],
     ),
     ("lft-status=0", &["table set-status", "table get-status"]),
     ("lft-status=3", &["table set-status", "table get-status"]),
@@ -443,7 +483,7 @@ fn a_violation_that_is_not_cleared_is_not_counted_twice() {
     let outcomes = run("keeps-violations");
     assert_eq!(
         with(&outcomes, Verdict::Skipped),
-        BTreeSet::from(["bits-3 one-violation".to_owned()])
+        BTreeSet::from(["bits-2 one-violation", "bits-3 one-violation"].map(str::to_owned))
     );
 }
 

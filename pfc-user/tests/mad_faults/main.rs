@@ -6,6 +6,9 @@
 mod assertions;
 mod bench;
 mod faults;
+mod lateness;
 mod proof;
 mod recovery;
+mod returns;
+mod strays;
 mod surroundings;

@@ -196,7 +196,7 @@ fn the_key_before_the_run_is_what_is_restored_in_every_subcase() {
             "subcase {subcase}"
         );
         assert_eq!(
-            bench.journal.original,
+            bench.journal.original(),
             Some(original),
             "the entry stays after subcase {subcase}"
         );
@@ -204,7 +204,7 @@ fn the_key_before_the_run_is_what_is_restored_in_every_subcase() {
     // A subcase that ends before its first Set forgets nothing either.
     let (evidence, _) = bench.repetition(KEYS, 0, None, Some(3));
     assert!(evidence.interrupted && count(&evidence, Purpose::KeySet) == 0);
-    assert_eq!(bench.journal.original, Some(original));
+    assert_eq!(bench.journal.original(), Some(original));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_key_that_may_be_wrong_is_tried_once() {
             assert_eq!(outcome.verdict, Verdict::Inconclusive, "{outcome:?}");
             assert!(outcome.reason.contains("m_key_current"), "{outcome:?}");
             assert_eq!(outcome.reason.contains("lease"), lease != 0, "{outcome:?}");
-            assert_eq!(bench.journal.original, None, "nothing was changed");
+            assert_eq!(bench.journal.original(), None, "nothing was changed");
         }
     }
     // No key is hidden there: all is done.
@@ -282,7 +282,7 @@ fn a_restoration_that_could_not_be_sent_is_tried_again() {
         (*sets.lock().unwrap(), one(&evidence, "restored").verdict),
         (5, Verdict::Pass)
     );
-    assert_eq!((evidence.error(), bench.journal.original), (None, None));
+    assert_eq!((evidence.error(), bench.journal.original()), (None, None));
 
     // Nothing goes out any more: the key stays, and so does the note.
     let (mut bench, _) = refuses_sets(|set| set > 1);
@@ -292,7 +292,7 @@ fn a_restoration_that_could_not_be_sent_is_tried_again() {
         error.contains("refused") && error.contains(&M_KEY_DUT.to_string()),
         "{error}"
     );
-    assert_eq!(bench.journal.original, Some(Protection::NONE));
+    assert_eq!(bench.journal.original(), Some(Protection::NONE));
     assert_eq!(one(&evidence, "restored").verdict, Verdict::Fail);
 }
 
@@ -315,7 +315,7 @@ fn a_set_without_answer_is_not_forgotten_until_a_get_shows_that_it_was_not_done(
         }));
         let mut bench = Bench::on(Box::new(transport));
         let (evidence, _) = bench.repetition(KEYS, 0, None, None);
-        assert_eq!(bench.journal.original, remains);
+        assert_eq!(bench.journal.original(), remains);
         assert!(count(&evidence, Purpose::Restored) > 0);
     }
 }

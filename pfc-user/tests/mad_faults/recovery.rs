@@ -1,4 +1,4 @@
-//! What is repeated, what is restored, and what is left to a later run.
+//! Requests that are repeated, keys that are restored, and those that are left to a later run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use ib_mad::smp::{Route, Smp};
 use ib_mad::transport::simulated::{Fate, Simulated};
 use ib_mad::transport::{ReceiveError, Received, SendError, Time, Transport};
 use validator::case::{Event, Verdict};
-use validator::driver::bringup::mad::KeyJournal;
+use validator::driver::bringup::mad::{KeyJournal, Noted};
 use validator::evidence::mad::{MadEvidence, Purpose};
 use validator::mad::m_key::Protection;
 
@@ -38,7 +38,7 @@ fn with_key() -> NodeConfig {
     }
 }
 
-/// What the DUT has, as a Get with the key shows it.
+/// Protection of the DUT, as a Get with the key shows it.
 fn shown(requester: &mut Requester<Box<dyn Transport>>, key: MKey) -> Protection {
     let route = Route::Directed("0,1".parse().unwrap());
     let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &route);
@@ -108,7 +108,7 @@ fn what_is_busy_or_lost_is_asked_again_and_recorded() {
 }
 
 /// A DUT whose requests with M_KEY_OTHER are lost, so many of them.
-fn loses_wrong_keys(mut count: u32) -> Bench {
+pub fn loses_wrong_keys(mut count: u32) -> Bench {
     let mut transport = simulated(switch(), &[]);
     transport.on_send(Box::new(move |smp| {
         if [MKey(0), M_KEY_DUT].contains(&smp.m_key()) || count == 0 {
@@ -135,7 +135,8 @@ fn violations_0_through_a_lost_request_are_tried_again() {
                 of(&evidence, Purpose::OtherKey),
                 of(&evidence, Purpose::DutKey)
             ),
-            (attempts, attempts)
+            (attempts + 3, attempts + 3),
+            "the first kind of key is tried again, and three others once"
         );
         for outcome in outcomes(KEYS, std::slice::from_ref(&evidence)) {
             let expected = match outcome.check.as_str() {
@@ -194,14 +195,14 @@ fn a_reset_is_tried_with_keys_that_a_good_dut_accepts() {
         .iter()
         .filter(|exchange| exchange.purpose == Purpose::Reset)
         .map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key());
-    assert_eq!(resets.collect::<Vec<_>>(), [M_KEY_DUT; 3]);
+    assert_eq!(resets.collect::<Vec<_>>(), [M_KEY_DUT; 2 + 4]);
     all_pass(KEYS, &[evidence]);
 }
 
 /// Loses answers that `lost` picks.
-struct LosesAnswers {
-    inner: Simulated,
-    lost: Box<dyn FnMut(&Smp) -> bool>,
+pub struct LosesAnswers {
+    pub inner: Simulated,
+    pub lost: Box<dyn FnMut(&Smp) -> bool>,
 }
 
 impl Transport for LosesAnswers {
@@ -312,18 +313,19 @@ fn an_interruption_anywhere_leaves_the_dut_as_it_was() {
     }
 }
 
-/// What the journal was told, between the requests.
+/// Notes to the journal, between the requests.
 #[derive(Clone, Default)]
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl KeyJournal for Told {
-    fn remember(
-        &mut self,
-        found: &Protection,
-        _answer_time: Duration,
-    ) -> anyhow::Result<Protection> {
-        self.0.borrow_mut().push(format!("remember {found}"));
-        Ok(*found)
+    fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection> {
+        self.0
+            .borrow_mut()
+            .push(format!("remember {}", noted.found));
+        Ok(noted.found)
+    }
+    fn pending(&self) -> Option<Noted> {
+        None
     }
     fn forget(&mut self) -> anyhow::Result<()> {
         self.0.borrow_mut().push("forget".into());
@@ -382,7 +384,12 @@ fn the_key_is_written_down_before_the_first_set_and_forgotten_when_it_is_back() 
     let (list, notes) = told(with_key(), &[], FOUND.m_key);
     assert_eq!(
         list,
-        [&*format!("remember {FOUND}"), "set", "set", "set", "forget"]
+        [
+            &[&*format!("remember {FOUND}")],
+            &["set"; 2 * 4 + 1][..],
+            &["forget"]
+        ]
+        .concat()
     );
     assert!(notes.is_empty(), "{notes:?}");
 
@@ -448,7 +455,7 @@ fn a_refused_packet_is_an_error_and_not_a_time_out() {
     let mut sent = 0;
     transport.on_send(Box::new(move |_| {
         sent += 1;
-        if sent == 6 { Fate::Refuse } else { Fate::Pass }
+        if sent == 7 { Fate::Refuse } else { Fate::Pass }
     }));
     let mut bench = Bench::on(Box::new(transport));
     bench.config.m_key_current = FOUND.m_key;
@@ -523,7 +530,7 @@ fn a_wait_that_is_interrupted_leaves_the_dut_as_it_was() {
     };
     // Answers up to the silence after the wrong key, and that silence; what is restored is not cut
     // short.
-    for waits in 3..16 {
+    for waits in 4..17 {
         let mut bench = Bench::on(Box::new(Woken {
             inner: simulated(dut.clone(), &[]),
             waits,

@@ -1,4 +1,4 @@
-//! What allows no verdict, what makes the document not apply, and what is only reported.
+//! Surroundings that allow no verdict, that make the document not apply, or that are only reported.
 
 use ib_mad::attr::{BadMKey, Notice, PortInfo};
 use ib_mad::mad::{AttributeId, Lid, MKey, Method};
@@ -148,10 +148,10 @@ fn every_step_is_told_with_what_was_found() {
         let first = [
             "init 1", "init 2", "init 3", "1.1", "1.2", "1.3", "1.4", "2", "3", "4",
         ];
-        let more: &[&str] = if last == "6" {
-            &["5", "6", "end"]
-        } else {
-            &["end"]
+        let more: &[&str] = match (last, subcase) {
+            ("6", _) => &["5", "6", "again", "end"],
+            (_, 1) => &["again", "end"],
+            _ => &["end"],
         };
         assert_eq!(numbers, [&first[..], more].concat());
     }
@@ -401,8 +401,8 @@ fn what_others_send_is_only_reported() {
 fn a_late_answer_to_the_wrong_key_belongs_to_its_own_repetition() {
     for (late, shown) in [
         ("250", ["bits-2", "bits-3"].as_slice()),
-        ("450", &["bits-2"]),
-        ("1000", &["bits-2"]),
+        ("450", &["bits-2", "bits-3"]),
+        ("2000", &["bits-2"]),
     ] {
         let fault = format!("answers-wrong-key-late={late}").parse().unwrap();
         let repetitions = Bench::new(switch(), &[fault]).case(KEYS);
@@ -463,9 +463,9 @@ fn the_wrong_key_is_another_in_each_attempt() {
         let asked = evidence.exchanges.iter().filter(of);
         keys.extend(asked.map(|exchange| Smp::parse(&exchange.request.0).unwrap().m_key()));
     }
-    assert_eq!(keys[0], super::bench::M_KEY_OTHER);
+    assert!(keys.contains(&super::bench::M_KEY_OTHER));
     let distinct: std::collections::BTreeSet<_> = keys.iter().map(|key| key.0).collect();
-    assert_eq!((keys.len(), distinct.len()), (6, 6), "{keys:?}");
+    assert_eq!((keys.len(), distinct.len()), (24, 24), "{keys:?}");
     assert!(!keys.contains(&M_KEY_DUT));
 }
 
@@ -489,7 +489,7 @@ fn trap_256_is_recorded() {
         .iter()
         .find(|figure| figure.name == "trap 256")
         .unwrap();
-    assert!(figure.value.starts_with("1, "), "{figure:?}");
+    assert!(figure.value.starts_with("4, "), "{figure:?}");
 }
 
 #[test]

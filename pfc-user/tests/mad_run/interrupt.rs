@@ -65,6 +65,7 @@ fn ctrl_c_restores_the_dut_and_reports() {
     kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
     let ended = Ended::of(run.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stderr.contains("another Ctrl-C"), "{ended:?}");
     assert_as_before(&fabric, folder.0.path());
     // What was not begun does not pass for want of a failure.
     let report = folder.report();

@@ -33,6 +33,7 @@ fn a_drop_on_the_testers_own_side_explains_as_many_losses() {
     let rest = [
         "paused",
         "delivered",
+        "lets-go",
         "resume",
         "response",
         "xon",
@@ -136,6 +137,7 @@ fn a_flow_that_never_arrived_proves_nothing_by_its_silence() {
     let mut expected = all(
         &[
             "paused",
+            "lets-go",
             "no-duplicate",
             "no-reorder",
             "no-corruption",
@@ -174,57 +176,38 @@ fn what_the_sender_missed_decides_nothing() {
     };
     let refused = |e: &mut PfcEvidence| e.sender.errors = 1;
     let burst = |e: &mut PfcEvidence| e.sender.max_burst = e.limits.max_burst + 1;
-    let tampers: [(&str, Tamper, &str); 4] = [
-        ("2 % low", slow, "missed its rate in phase Storm"),
-        (
-            "above the target",
-            fast,
-            "missed its rate in phase Baseline",
-        ),
-        (
-            "a refused frame",
-            refused,
-            "the kernel refused 1 frames of the sender",
-        ),
-        (
-            "a large burst",
-            burst,
-            "the sender's largest burst was 4.000 ms, at most 4.000 ms is allowed",
-        ),
-    ];
-    for (what, tamper, words) in tampers {
-        tampered(
-            what,
-            SINGLE,
-            tamper,
-            &all(&["paused", "background", "resume"], INCONCLUSIVE, words),
-        );
-        tampered(
-            what,
-            MULTI,
-            tamper,
-            &all(
-                &["paused", "background", "isolation", "resume"],
-                INCONCLUSIVE,
-                words,
-            ),
-        );
-        tampered(
-            what,
-            LOSSY,
-            tamper,
-            &all(
-                &["test-traffic", "background", "no-dip"],
-                INCONCLUSIVE,
-                words,
-            ),
-        );
-        tampered(
-            what,
-            GLOBAL,
-            tamper,
-            &all(&["no-loss", "throughput"], INCONCLUSIVE, words),
-        );
+    let [storm, baseline] = ["Storm", "Baseline"].map(|phase| format!("rate in phase {phase}"));
+    let (refused_words, burst_words) = (
+        "the kernel refused 1 frames of the sender",
+        "the sender's largest burst was 4.000 ms, at most 4.000 ms is allowed",
+    );
+    // Only what rests on the flow and the phase. The last flow is background in cases 1 and 2,
+    // and the lossless one in case 3.
+    let all_of = |case: &str| match case {
+        SINGLE => &["paused", "background", "resume"][..],
+        MULTI => &["paused", "background", "isolation", "resume"],
+        LOSSY => &["test-traffic", "background", "no-dip"],
+        _ => &["no-loss", "throughput"],
+    };
+    let slow_of = |case: &str| match case {
+        SINGLE => &["background"][..],
+        MULTI => &["background", "isolation"],
+        _ => all_of(case),
+    };
+    let fast_of = |case: &str| match case {
+        LOSSY => &["background", "no-dip"][..],
+        GLOBAL => &["no-loss"],
+        _ => &["background"],
+    };
+    for (case, ..) in REPETITIONS {
+        for (what, tamper, touched, words) in [
+            ("2 % low", slow as Tamper, slow_of(case), &*storm),
+            ("above the target", fast, fast_of(case), &baseline),
+            ("a refused frame", refused, all_of(case), refused_words),
+            ("a large burst", burst, all_of(case), burst_words),
+        ] {
+            tampered(what, case, tamper, &all(touched, INCONCLUSIVE, words));
+        }
     }
     // The largest burst and one frame beside the target are allowed.
     let just = |e: &mut PfcEvidence| {
@@ -234,6 +217,32 @@ fn what_the_sender_missed_decides_nothing() {
         sent(e, flow, Phase::Baseline).frames += 1;
     };
     tampered("just allowed", SINGLE, just, &[]);
+}
+
+#[test]
+fn what_was_due_within_a_tick_before_an_xoff_that_lasts_is_no_missed_rate() {
+    // An XOFF holds the lossless flow of case 3, half the line, for the last 100 ms. What was due
+    // in half a millisecond before it are 29 frames, beside 1 % of 17 890 and one.
+    let held = |missing: u64, ends_early: Nanos| {
+        move |e: &mut PfcEvidence| {
+            withhold(e, 3, 100 * MS);
+            let data = e.span(Phase::Storm).unwrap();
+            let held = e.sender.withheld.last_mut().unwrap();
+            (held.from, held.to) = (data.to - 100 * MS - ends_early, data.to - ends_early);
+            let flow = flow_of(e, 3);
+            sent(e, flow, Phase::Storm).frames -= missing;
+            received(e, flow, Phase::Storm).frames -= missing;
+        }
+    };
+    let missed = all(&["background", "no-dip"], INCONCLUSIVE, "missed its rate");
+    tampered("a tick", LOSSY, held(178 + 28, 0), &[]);
+    tampered("more than a tick", LOSSY, held(178 + 40, 0), &missed);
+    tampered(
+        "an XOFF that ends before",
+        LOSSY,
+        held(178 + 28, 10 * MS),
+        &missed,
+    );
 }
 
 #[test]
@@ -250,11 +259,12 @@ fn a_flow_of_which_nothing_left_in_the_storm_is_not_judged_by_it() {
             .retain(|arrival| arrival.flow != flow || arrival.phase != Phase::Storm);
     };
     let mut expected = all(
-        &["paused", "background", "resume"],
+        &["paused"],
         INCONCLUSIVE,
         "rate: no storm-phase frame of flow 0 (DSCP 3) left",
     );
     expected.push(("delivered", INCONCLUSIVE, "none left the tester"));
+    expected.push(("lets-go", INCONCLUSIVE, "none left the tester"));
     tampered("no storm-phase frame", SINGLE, none, &expected);
     // More than was sent is no DUT's doing.
     let more = |e: &mut PfcEvidence| {
@@ -356,16 +366,34 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
         not_honoured,
         &[("response", INCONCLUSIVE, "octets of priority 3")],
     );
-    // The lossless flows of the other cases.
-    let background = |e: &mut PfcEvidence| {
-        beyond(1)(e);
-        lose(e, Role::Background, Phase::Storm, 1);
+    // The lossless flows of the other cases: where an XOFF came in that phase, and no more frames
+    // than one octet too many explains.
+    let background = |withheld: bool, lost: u64| {
+        move |e: &mut PfcEvidence| {
+            beyond(1)(e);
+            if withheld {
+                withhold(e, 3, MS);
+            }
+            lose(e, Role::Background, Phase::Storm, lost);
+        }
     };
     tampered(
         "a lossless loss in case 3",
         LOSSY,
-        background,
+        background(true, 1),
         &[("background", INCONCLUSIVE, "octets of priority 3")],
+    );
+    tampered(
+        "one more than the octets explain",
+        LOSSY,
+        background(true, 2),
+        &[("background", FAIL, "of which at most 1 because")],
+    );
+    tampered(
+        "a lossless loss in case 3, and no XOFF in its phase",
+        LOSSY,
+        background(false, 1),
+        &[("background", FAIL, "phase Storm")],
     );
 }
 
@@ -373,16 +401,15 @@ fn an_xoff_that_was_not_honoured_and_a_long_storm_excuse_losses_and_nothing_else
 fn a_stall_of_the_simulated_device_excuses_losses_when_more_came_in_than_its_headroom() {
     // Half the line for one priority: 62.5 octets a microsecond.
     let fills = |e: &PfcEvidence| e.limits.headroom * 16;
-    let stalled = |by: Nanos| {
+    let stalled_in = |phase: Phase, by: Nanos, lost: u64| {
         move |e: &mut PfcEvidence| {
-            let stall = Stall {
-                from: 0,
-                to: fills(e) + by,
-            };
-            dut(e).stalls.push(stall);
-            lose(e, Role::Test, Phase::Storm, 1);
+            let from = e.span(phase).unwrap().from;
+            let to = from + fills(e) + by;
+            dut(e).stalls.push(Stall { from, to });
+            lose(e, Role::Test, Phase::Storm, lost);
         }
     };
+    let stalled = |by: Nanos| stalled_in(Phase::Storm, by, 1);
     let mut failed = AFTER_DELIVERED.to_vec();
     failed.push(("delivered", FAIL, "phase Storm"));
     tampered(
@@ -401,14 +428,42 @@ fn a_stall_of_the_simulated_device_excuses_losses_when_more_came_in_than_its_hea
             "the simulated DUT stalled for 16.777 ms",
         )],
     );
+    tampered(
+        "a long stall of the probe",
+        SINGLE,
+        stalled_in(Phase::Probe, 500 * MS, 1),
+        &failed,
+    );
+    // Half the line for 16.8 ms are 1000 frames and the one that had begun: no more are explained.
+    let lossless = |lost: u64| {
+        move |e: &mut PfcEvidence| {
+            let from = e.span(Phase::Storm).unwrap().from;
+            let to = from + fills(e) + 16;
+            dut(e).stalls.push(Stall { from, to });
+            lose(e, Role::Background, Phase::Storm, lost);
+        }
+    };
+    for (lost, verdict, words) in [
+        (1001, INCONCLUSIVE, "its XOFF was late by as much"),
+        (
+            1002,
+            FAIL,
+            "of which at most 1001 because the simulated DUT stalled",
+        ),
+    ] {
+        tampered(
+            &format!("a stall and {lost} frames lost"),
+            LOSSY,
+            lossless(lost),
+            &[("background", verdict, words)],
+        );
+    }
     // Eight flows share a priority in case 4: together an eighth of the line.
     let shared = |by: Nanos| {
         move |e: &mut PfcEvidence| {
-            let stall = Stall {
-                from: 0,
-                to: 4 * fills(e) + by,
-            };
-            dut(e).stalls.push(stall);
+            let from = e.span(Phase::Storm).unwrap().from;
+            let to = from + 4 * fills(e) + by;
+            dut(e).stalls.push(Stall { from, to });
             let flow = flow_of(e, 3);
             received(e, flow, Phase::Storm).frames -= 1;
         }
@@ -437,10 +492,28 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         "a lossless priority withheld",
         LOSSY,
         |e| withhold(e, 3, 100 * MS),
-        &[],
+        &[(
+            "background",
+            FAIL,
+            "what the DUT's XOFF withheld included: expected >= 0.99, found 0.75",
+        )],
     );
+    tampered(
+        "a lossless priority withheld while the simulated DUT stalls",
+        LOSSY,
+        |e| {
+            withhold(e, 3, 10 * MS);
+            let from = e.span(Phase::Storm).unwrap().from;
+            dut(e).stalls.push(Stall {
+                from,
+                to: from + 5 * MS,
+            });
+        },
+        &[("background", INCONCLUSIVE, "stalled for 5.000 ms")],
+    );
+    // The lossless background rests on its own flow alone.
     let lossy = all(
-        &["test-traffic", "background", "no-dip"],
+        &["test-traffic", "no-dip"],
         INCONCLUSIVE,
         "missed its rate in phase Storm",
     );
@@ -500,7 +573,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         "withheld and not listed",
         LOSSY,
         |e| unlisted(e, 100 * MS, 0),
-        &[],
+        &[("background", FAIL, "found 0.75")],
     );
     tampered(
         "withheld and not listed, at full load",
@@ -509,7 +582,7 @@ fn what_a_lossless_priority_was_withheld_is_excluded_and_counts_as_offered() {
         &[("throughput", FAIL, "0.96")],
     );
     let unknown = all(
-        &["test-traffic", "background", "no-dip"],
+        &["background", "no-dip"],
         INCONCLUSIVE,
         "it is not known how long flow",
     );

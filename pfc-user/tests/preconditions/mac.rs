@@ -282,6 +282,48 @@ fn at_the_rx_port_too_an_xoff_for_a_lossy_priority_fails() {
     );
 }
 
+/// Frames of the storm that the program on the tx port saw, whose PFC its MAC swallows.
+#[test]
+fn frames_of_the_storm_that_the_program_saw_are_proof_whoever_counts_the_switchs_own() {
+    let seen = |fault| {
+        let mut evidence = lossy(fault, Driver::I40e);
+        evidence.tx_port.own_control = 3;
+        evidence
+    };
+    let forwarded = (FORWARDED, FAIL, "seen at the tx port: expected 0, found 3");
+    expect("forwarded", LOSSY, &seen(""), &[forwarded]);
+    // What the MAC counted may be those.
+    let unclear = "but 3 frames of the storm came in there too";
+    expect(
+        "forwarded, and counted for lossy priorities",
+        LOSSY,
+        &seen("xoff-for-lossy"),
+        &[(ON_LOSSY, INCONCLUSIVE, unclear), forwarded],
+    );
+    // At the rx port they are not.
+    let mut at_rx = seen("");
+    let counter = at_rx.mac[1]
+        .counters
+        .iter_mut()
+        .find(|counter| counter.name == "port.rx_priority_5_xoff_rx")
+        .unwrap();
+    *counter.values.last_mut().unwrap() += 2;
+    let told = "port.rx_priority_5_xoff_rx rose by 2";
+    expect("at rx", LOSSY, &at_rx, &[(ON_LOSSY, FAIL, told), forwarded]);
+}
+
+#[test]
+fn where_every_priority_is_lossless_there_is_none_that_an_xoff_is_wrong_for() {
+    let mut evidence = good(GLOBAL);
+    evidence.plan.lossless = Priority::all().collect();
+    let found = results(GLOBAL, &evidence);
+    let result = found
+        .iter()
+        .find(|result| result.check == ON_LOSSY)
+        .unwrap();
+    assert_eq!(result.verdict, Verdict::NotApplicable, "{result:?}");
+}
+
 #[test]
 fn evidence_from_before_there_were_such_readings_is_read() {
     let mut value = serde_json::to_value(good(SINGLE)).unwrap();

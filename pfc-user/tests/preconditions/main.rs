@@ -5,6 +5,7 @@
 //! lane: computing
 
 mod accounting;
+mod attempts;
 #[path = "../bench/mod.rs"]
 mod bench;
 mod lateness;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use pfc_ebpf::stamp::Phase;
-use pfc_ebpf::units::Priority;
+use pfc_ebpf::units::{LineRate, Priority};
 use validator::case::{CheckResult, Verdict};
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
@@ -207,7 +208,7 @@ const FAIL: Verdict = Verdict::Fail;
 const SKIPPED: Verdict = Verdict::Skipped;
 
 /// Checks of case 1 that rest on the storm without a gap.
-const ON_THE_STORM: [&str; 2] = ["paused", "background"];
+const ON_THE_STORM: [&str; 3] = ["paused", "background", "lets-go"];
 
 /// No PAUSE/PFC frame was ever seen at the tx port.
 fn blind(e: &mut PfcEvidence) {
@@ -215,6 +216,9 @@ fn blind(e: &mut PfcEvidence) {
     e.tx_port.pfc_frames = 0;
     e.tx_port.pfc = Default::default();
 }
+
+/// What a leak brings with it.
+const AFTER_PAUSED: (&str, Verdict, &str) = ("lets-go", SKIPPED, "");
 
 /// Failures that a loss of held frames brings with it.
 const AFTER_DELIVERED: [(&str, Verdict, &str); 3] = [

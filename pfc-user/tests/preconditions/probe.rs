@@ -183,19 +183,24 @@ fn one_attempt_measured_well_that_fails_is_a_failure() {
         early(e);
         e.probes[1].xoff.after += 500_000;
     };
-    tampered("one early frame in a bad attempt", SINGLE, unsure, &[]);
+    let two = [(
+        "response",
+        INCONCLUSIVE,
+        "at least 3, found 2 of 3: the pause frame's departure",
+    )];
+    tampered("one early frame in a bad attempt", SINGLE, unsure, &two);
     let late = |e: &mut PfcEvidence| {
         let (_, xon) = e.probes[2].xon.unwrap();
         let test = flow(e, Role::Test);
         e.arrivals.records.retain(|arrival| {
-            arrival.flow != test || !(xon.before..=xon.after + MS).contains(&arrival.time)
+            arrival.flow != test || !(xon.before..=xon.after + 3 * MS / 2).contains(&arrival.time)
         });
     };
     tampered(
         "one XON without effect",
         SINGLE,
         late,
-        &[("xon", FAIL, "expected within 1.000 ms")],
+        &[("xon", FAIL, "expected within 1.017 ms")],
     );
 }
 
@@ -215,7 +220,7 @@ fn each_priority_of_a_probe_answers_for_itself() {
             arrival.flow != flow
                 || !xons
                     .iter()
-                    .any(|xon| (xon.before..=xon.after + MS).contains(&arrival.time))
+                    .any(|xon| (xon.before..=xon.after + 3 * MS).contains(&arrival.time))
         });
         expect(
             "an XON that one priority ignores",
@@ -228,11 +233,121 @@ fn each_priority_of_a_probe_answers_for_itself() {
         gone.arrivals.records.retain(|arrival| {
             arrival.flow != flow || arrival.phase != Phase::Probe || arrival.time < end
         });
-        let words = format!("frames of priority {priority} after the quanta");
-        let expected = [
-            ("response", INCONCLUSIVE, words.as_str()),
-            ("xon", INCONCLUSIVE, "arrived just before the pause frame"),
-        ];
+        let words = format!("first frame of priority {priority} after the quanta of an XOFF: ");
+        let words = words + "expected within 1.017 ms, found never";
+        let expected = [("response", FAIL, words.as_str()), ("xon", SKIPPED, "")];
         expect("one priority that does not go on", MULTI, &gone, &expected);
+    }
+}
+
+/// The first frame of the stormed priority after the storm comes later by so much.
+fn goes_later(e: &mut PfcEvidence, by: Nanos) {
+    let test = flow(e, Role::Test);
+    for arrival in &mut e.arrivals.records {
+        if arrival.flow == test && arrival.phase == Phase::Storm {
+            arrival.time += by;
+        }
+    }
+    let received = received(e, test, Phase::Storm);
+    received.first += by;
+    received.last += by;
+}
+
+/// The simulated switch stood still for `span` when the storm's last pause ended.
+fn stalls_at_the_end(e: &mut PfcEvidence, span: Nanos) {
+    let from = e.storm.as_ref().unwrap().last.before + PAUSE;
+    dut(e).stalls.push(Stall {
+        from,
+        to: from + span,
+    });
+}
+
+#[test]
+fn held_frames_that_go_too_late_fail_unless_a_stall_explains_it() {
+    // From the latest end of the pause to the first frame; two frames of 8384 ns are allowed.
+    let allowed = TOLERANCE + MS + 2 * 8384;
+    let later = |by: Nanos, stall: Nanos| {
+        move |e: &mut PfcEvidence| {
+            let test = flow(e, Role::Test);
+            let end = e.storm.as_ref().unwrap().last.after + PAUSE;
+            let first = received(e, test, Phase::Storm).first;
+            goes_later(e, end + allowed + by - first);
+            stalls_at_the_end(e, stall);
+            let drain = e.phases.iter_mut().find(|span| span.phase == Phase::Drain);
+            drain.unwrap().to += 2 * MS + by;
+        }
+    };
+    tampered("just in time", SINGLE, later(0, 0), &[]);
+    let words = "the storm's last pause: expected within 1.017 ms, found 1.0";
+    tampered(
+        "too late",
+        SINGLE,
+        later(10_000, 0),
+        &[("lets-go", FAIL, words)],
+    );
+    let words = "but the tester or the simulated DUT stalled for 0.010 ms";
+    let explained = [("lets-go", INCONCLUSIVE, words)];
+    tampered("by a stall", SINGLE, later(10_000, 10_000), &explained);
+    let more = [("lets-go", FAIL, "expected within")];
+    tampered("by more than a stall", SINGLE, later(10_001, 10_000), &more);
+}
+
+#[test]
+fn a_pause_that_lasts_is_named_where_the_next_one_finds_no_traffic() {
+    // After its first XON the device is silent until the next XOFF has come.
+    let silent = |e: &mut PfcEvidence| {
+        let test = flow(e, Role::Test);
+        let (_, xon) = e.probes[0].xon.unwrap();
+        let silent = xon.before..e.probes[1].xoff.after;
+        let records = &mut e.arrivals.records;
+        records.retain(|arrival| arrival.flow != test || !silent.contains(&arrival.time));
+    };
+    let lasts = "found 2 of 3: no frame of priority 3 arrived just before the pause frame, so that \
+                 its end could not be seen: the last one came";
+    let expected = [
+        ("response", INCONCLUSIVE, lasts),
+        ("xon", FAIL, "first frame of priority 3 after the XON"),
+    ];
+    tampered("silence after an XON", SINGLE, silent, &expected);
+}
+
+#[test]
+fn an_end_of_a_pause_that_was_measured_slowly_does_not_count() {
+    let slow = |e: &mut PfcEvidence| {
+        let test = flow(e, Role::Test);
+        let end = e.probes[1].xoff.before + PAUSE;
+        let near = end - 2 * MS..end - MS;
+        let of_others = e
+            .arrivals
+            .records
+            .iter_mut()
+            .filter(|arrival| arrival.flow != test);
+        of_others
+            .filter(|arrival| near.contains(&arrival.time))
+            .for_each(|arrival| arrival.latency = 600_000);
+    };
+    let words = "2 of 3: background latency round the end of the pause was 0.600 ms";
+    tampered(
+        "a slow end",
+        SINGLE,
+        slow,
+        &[("response", INCONCLUSIVE, words)],
+    );
+}
+
+#[test]
+fn probes_are_made_until_three_count() {
+    assert_eq!(good(SINGLE).probes.len(), 3);
+    // Four times a second nothing at all leaves for 20 ms.
+    let dips = run(SINGLE, &["dips".parse().unwrap()]);
+    assert!(
+        (4..=30).contains(&dips.probes.len()),
+        "{}",
+        dips.probes.len()
+    );
+    let checks = results(SINGLE, &dips);
+    for check in ["response", "xon"] {
+        let result = checks.iter().find(|result| result.check == check).unwrap();
+        assert_eq!(result.verdict, Verdict::Pass, "{check}: {}", result.reason);
     }
 }

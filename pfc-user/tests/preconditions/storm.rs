@@ -29,6 +29,7 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
         let failed = [
             ("paused", FAIL, "1 (1 unexcused"),
             ("background", INCONCLUSIVE, "storm-continuity"),
+            AFTER_PAUSED,
         ];
         tampered(
             &format!("a leak beyond the {what} excused nanosecond"),
@@ -50,7 +51,7 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
         "a leak not explained",
         SINGLE,
         late(499),
-        &[("paused", FAIL, "unexcused"), no_leak[1]],
+        &[("paused", FAIL, "unexcused"), no_leak[1], AFTER_PAUSED],
     );
     // Where one reading of the clock served several frames, the longest latency of the baseline may
     // be a tick longer.
@@ -71,7 +72,7 @@ fn a_gap_of_the_storm_excuses_what_it_let_go_to_the_nanosecond() {
         "a leak later than a tick",
         SINGLE,
         batched(10 * MS + 1),
-        &[("paused", FAIL, "unexcused"), no_leak[1]],
+        &[("paused", FAIL, "unexcused"), no_leak[1], AFTER_PAUSED],
     );
 }
 
@@ -103,7 +104,7 @@ fn gaps_that_are_not_listed_excuse_all_that_they_may_have_let_go() {
     );
     tampered("gaps", SINGLE, unlisted(None), &no_leak);
     tampered("a leak within", SINGLE, unlisted(Some(0)), &no_leak);
-    let failed = [("paused", FAIL, "1 (1 unexcused"), no_leak[1]];
+    let failed = [("paused", FAIL, "1 (1 unexcused"), no_leak[1], AFTER_PAUSED];
     tampered("a leak before", SINGLE, unlisted(Some(-1)), &failed);
     tampered("a leak after", SINGLE, unlisted(Some(1)), &failed);
 }
@@ -115,7 +116,7 @@ fn without_a_gap_a_single_frame_is_a_leak_until_the_last_pause_runs_out() {
         "a leak",
         SINGLE,
         |e| leak(e, last(e) - 1),
-        &[("paused", FAIL, "1 (1 unexcused")],
+        &[("paused", FAIL, "1 (1 unexcused"), AFTER_PAUSED],
     );
     tampered("a frame after the storm", SINGLE, |e| leak(e, last(e)), &[]);
     // The counters know of an arrival of which no record is left.
@@ -163,22 +164,33 @@ fn a_gap_below_the_pause_time_by_less_than_the_tolerance_is_one() {
         "a short gap with a leak",
         SINGLE,
         gap(PAUSE - TOLERANCE, true),
-        &[("paused", FAIL, "unexcused")],
+        &[("paused", FAIL, "unexcused"), AFTER_PAUSED],
     );
 }
 
 #[test]
 fn a_storm_that_was_not_there_when_it_had_to_be_decides_nothing() {
     for (case, checks) in [
-        (SINGLE, &["paused", "background"][..]),
-        (MULTI, &["paused", "background", "isolation"]),
+        (SINGLE, &["paused", "background", "lets-go"][..]),
+        (MULTI, &["paused", "background", "lets-go", "isolation"]),
         (LOSSY, &["test-traffic", "background", "no-dip"]),
         (GLOBAL, &["no-loss", "throughput"]),
     ] {
+        // The pause of its last frame may end just before the traffic does.
         let ended = |e: &mut PfcEvidence| {
             let data = e.span(Phase::Storm).unwrap();
-            e.storm.as_mut().unwrap().last = at(data.to - 1, data.to);
+            e.storm.as_mut().unwrap().last = at(data.to - PAUSE, data.to - PAUSE);
         };
+        let paused_to_the_end = |e: &mut PfcEvidence| {
+            let data = e.span(Phase::Storm).unwrap();
+            e.storm.as_mut().unwrap().last = at(data.to - PAUSE / 2, data.to - PAUSE / 2);
+        };
+        tampered(
+            "a pause that outlasts the data",
+            case,
+            paused_to_the_end,
+            &[],
+        );
         // Traffic went on until a pause time and more after the storm's end.
         let long_ended = |e: &mut PfcEvidence| {
             let data = e.span(Phase::Storm).unwrap();

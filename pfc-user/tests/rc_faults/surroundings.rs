@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use validator::case::{CaseResult, Verdict};
 use validator::cases::{self};
+use validator::evidence::pfc::Stall;
 use validator::evidence::rc::RcEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 use validator::plan::rc::RcPlan;
@@ -36,6 +37,86 @@ fn all_inconclusive(evidence: &RcEvidence, reason: &str) {
         judged.steps
     );
     assert_eq!(result(evidence).verdict, Verdict::Inconclusive);
+}
+
+/// Moves all that the test shows after its packet of that index, so much later.
+fn hold_up(evidence: &mut RcEvidence, index: usize, by: u64) {
+    let test = evidence.test.as_mut().unwrap();
+    let from = test.packets[index].time;
+    for packet in &mut test.packets[index..] {
+        packet.time += by;
+    }
+    for shown in &mut test.shown {
+        if shown.asked >= from {
+            shown.asked += by;
+            shown.answered += by;
+        }
+    }
+    for completion in &mut test.completions {
+        completion.since += by;
+        completion.time += by;
+    }
+    test.until += by;
+}
+
+#[test]
+fn what_is_late_because_the_simulated_dut_stood_still_is_inconclusive() {
+    let t_tr = RcPlan::transport_timer(14);
+    let good = Virtual::new(&[]).run(&plan(2, 14, 1024));
+    // A retry.
+    let mut evidence = good.clone();
+    let before = evidence.test.as_ref().unwrap().packets[1].time;
+    hold_up(&mut evidence, 2, 5 * t_tr);
+    let of = |evidence: &RcEvidence, stalls: &[(u64, u64)], id: &str| {
+        let mut evidence = evidence.clone();
+        evidence.stalls = stalls
+            .iter()
+            .map(|&(from, to)| Stall { from, to })
+            .collect();
+        check(&judged(&evidence), id).verdict
+    };
+    assert_eq!(of(&evidence, &[], "interval"), Verdict::Fail);
+    let due = before + t_tr;
+    assert_eq!(
+        of(&evidence, &[(due, due + 5 * t_tr)], "interval"),
+        Verdict::Inconclusive
+    );
+    // Too short, and at another time.
+    assert_eq!(
+        of(&evidence, &[(due, due + t_tr)], "interval"),
+        Verdict::Fail
+    );
+    assert_eq!(
+        of(&evidence, &[(before - 9 * t_tr, before)], "interval"),
+        Verdict::Fail
+    );
+    // The completion.
+    let mut evidence = good.clone();
+    let test = evidence.test.as_mut().unwrap();
+    let last = test.packets[2].time;
+    for completion in &mut test.completions {
+        completion.since += 5 * t_tr;
+        completion.time += 5 * t_tr;
+    }
+    test.until += 5 * t_tr;
+    assert_eq!(of(&evidence, &[], "one-completion"), Verdict::Fail);
+    let stall = [(last + t_tr, last + 6 * t_tr)];
+    assert_eq!(
+        of(&evidence, &stall, "one-completion"),
+        Verdict::Inconclusive
+    );
+    // A retry that did not come, and no completion.
+    let mut evidence = good;
+    let test = evidence.test.as_mut().unwrap();
+    test.packets.truncate(2);
+    test.completions.clear();
+    let until = test.packets[1].time + 9 * t_tr;
+    test.until = until;
+    let stall = [(test.packets[1].time + t_tr, until)];
+    for id in ["requests", "one-completion"] {
+        assert_eq!(of(&evidence, &[], id), Verdict::Fail);
+        assert_eq!(of(&evidence, &stall, id), Verdict::Inconclusive);
+    }
 }
 
 #[test]

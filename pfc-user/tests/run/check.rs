@@ -1,7 +1,10 @@
 //! `validator check` on veths: its findings, its changes and their undoing, and its exit codes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
@@ -10,7 +13,7 @@ use validator::driver::kernel::netns::Namespace;
 use validator::report;
 
 use crate::external::External;
-use crate::lab::{Lab, ip, of_repository, plan};
+use crate::lab::{Lab, PROGRAM, ip, of_repository, plan};
 use crate::outcome::Outcome;
 
 fn json(outcome: &Outcome) -> Value {
@@ -68,6 +71,33 @@ fn entries(setting: &str) -> Vec<PathBuf> {
         .map(|entry| entry.path());
     all.filter(|path| path.to_str().unwrap().contains(setting))
         .collect()
+}
+
+#[test]
+fn root_a_veth_shows_pfc_of_the_device_where_the_testbed_says_that_it_is_direct() {
+    let test = "root_a_veth_shows_pfc_of_the_device_where_the_testbed_says_that_it_is_direct";
+    let Some(mut lab) = Lab::new(test) else {
+        return;
+    };
+    let external = External::new(&mut lab);
+    external.start_dut(&mut lab, "--lossless 3");
+    let direct = external.testbed("[3]", "");
+    for (text, code, expected) in [
+        (direct, 0, vec![]),
+        (
+            external.undeclared("[3]"),
+            3,
+            vec!["tx pause frames in unknown"],
+        ),
+    ] {
+        let testbed = lab.file("testbed.toml", &text);
+        let checked = lab.run(&format!("check --testbed {testbed} --format json"));
+        let found = shortfalls(&json(&checked));
+        assert_eq!(
+            (checked.code, found),
+            (Some(code), expected.iter().map(|s| s.to_string()).collect())
+        );
+    }
 }
 
 #[test]
@@ -434,7 +464,7 @@ fn root_a_fix_is_kept_until_it_is_undone() {
         (nothing.code, nothing.stdout.as_str()),
         (
             Some(0),
-            "nothing that `validator check --fix` has set is left\n"
+            "nothing that `validator check --fix` or a killed run has changed is left\n"
         )
     );
 }
@@ -497,4 +527,58 @@ fn root_a_run_keeps_what_was_found_before_it() {
         of_repository("configs/testbeds/sim.toml")
     ));
     assert_eq!((sim.code, shortfalls(&json(&sim))), (Some(0), Vec::new()));
+}
+
+#[test]
+fn a_dry_run_is_told_to_programs_too() {
+    let sim = of_repository("configs/testbeds/sim.toml");
+    let arguments =
+        format!("run --testbed {sim} --plan smoke --case pfc.pause-lossy --dry-run --format json");
+    let output = Command::new(PROGRAM).args(arguments.split(' ')).output();
+    let outcome = Outcome::of(output.unwrap());
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let planned = json(&outcome);
+    assert_eq!(
+        (&planned["plan"], &planned["line_rate"]),
+        (&"smoke".into(), &1_000_000_000.into())
+    );
+    let cases = planned["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 1);
+    assert_eq!(cases[0]["case"], "pfc.pause-lossy");
+    let flows = &cases[0]["repetitions"][0]["flows"];
+    assert!(!flows.as_array().unwrap().is_empty(), "{planned:#}");
+}
+
+#[test]
+fn root_a_journal_of_another_user_is_named() {
+    const NOBODY: u32 = 65534;
+    let Some(lab) = Lab::new("root_a_journal_of_another_user_is_named") else {
+        return;
+    };
+    // Others may have no access to the build folder.
+    let program = lab.path("validator");
+    fs::copy(PROGRAM, &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let journal = lab.path("journal");
+    fs::create_dir(&journal).unwrap();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
+    let undo = |user: u32| {
+        let mut command = lab.command(program.to_str().unwrap(), "check --undo --format json");
+        command
+            .env("VALIDATOR_JOURNAL", &journal)
+            .uid(user)
+            .gid(user);
+        let outcome = Outcome::of(command.output().unwrap());
+        (outcome.code, json(&outcome))
+    };
+    let nothing = serde_json::json!({ "done": [], "complete": true });
+    assert_eq!(undo(0), (Some(0), nothing));
+    let (code, found) = undo(NOBODY);
+    assert_eq!((code, &found["complete"]), (Some(1), &false.into()));
+    let said = found["done"][0].as_str().unwrap();
+    let words = format!("journal {}: another user's", journal.display());
+    assert!(
+        said.starts_with(&words) && said.contains("as root"),
+        "{said}"
+    );
 }

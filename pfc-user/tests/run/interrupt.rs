@@ -43,7 +43,10 @@ fn interrupted_by(test: &str, signals: &[Signal]) {
     assert!(evidence.interrupted);
     let begins = |case: &CaseEvidence| case.omitted.len() < case.planned.len();
     assert!(evidence.cases.len() > 1 && begins(&evidence.cases[0]));
-    assert!(!evidence.cases[1..].iter().any(begins), "no further case begins");
+    assert!(
+        !evidence.cases[1..].iter().any(begins),
+        "no further case begins"
+    );
     let case = &evidence.cases[0];
     assert_eq!(
         (case.case.as_str(), &case.error),

@@ -22,5 +22,8 @@ mod rates; // lane: waiting
 mod rc;
 mod reports; // lane: waiting
 mod settle;
+#[path = "../common/snapshot.rs"]
+mod snapshot;
+mod speeds;
 mod trace;
 mod witness;

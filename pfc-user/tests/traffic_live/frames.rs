@@ -110,10 +110,10 @@ fn flows(shapes: &[(usize, Option<u8>)]) -> Vec<FlowPlan> {
 fn root_frames_of_all_lengths_with_and_without_a_tag_are_as_planned() {
     compare(
         &flows(&[
-            (64, None),
+            (60, None),
             (1024, Some(5)),
-            (65, None),
-            (68, Some(7)),
+            (61, None),
+            (64, Some(7)),
             (87, None),
             (88, Some(0)),
             (89, None),
@@ -125,20 +125,20 @@ fn root_frames_of_all_lengths_with_and_without_a_tag_are_as_planned() {
 
 #[test]
 fn root_short_frames_alone_are_as_planned() {
-    compare(&flows(&[(64, None)]), v4());
-    compare(&flows(&[(70, None), (64, None), (67, None)]), v4());
-    compare(&flows(&[(71, Some(1)), (68, Some(2))]), v4());
+    compare(&flows(&[(60, None)]), v4());
+    compare(&flows(&[(66, None), (60, None), (63, None)]), v4());
+    compare(&flows(&[(67, Some(1)), (64, Some(2))]), v4());
 }
 
 #[test]
 fn root_a_tag_leaves_no_trace_in_short_frames_without_one() {
     compare(
         &flows(&[
-            (68, Some(1)),
-            (64, None),
-            (66, None),
-            (67, None),
-            (70, Some(3)),
+            (64, Some(1)),
+            (60, None),
+            (62, None),
+            (63, None),
+            (66, Some(3)),
         ]),
         v4(),
     );
@@ -146,14 +146,14 @@ fn root_a_tag_leaves_no_trace_in_short_frames_without_one() {
 
 #[test]
 fn root_ipv6_frames_are_as_planned() {
-    compare(&flows(&[(84, None), (85, None), (87, None)]), v6());
+    compare(&flows(&[(80, None), (81, None), (83, None)]), v6());
     compare(
         &flows(&[
-            (84, None),
-            (88, Some(4)),
+            (80, None),
+            (84, Some(4)),
             (1500, None),
-            (90, Some(6)),
-            (86, None),
+            (86, Some(6)),
+            (82, None),
         ]),
         v6(),
     );

@@ -263,15 +263,132 @@ fn root_a_closed_stdout_changes_no_exit_code_and_ends_only_what_has_no_other_end
 }
 
 #[test]
+fn root_a_capture_on_a_full_disk_ends_alone() {
+    if !need_root("root_a_capture_on_a_full_disk_ends_alone") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut running = lab.watch("t0 --interval 50ms --pcap /dev/full");
+    let mut pfc = vec![0; 60];
+    pfc[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
+    pfc[12..16].copy_from_slice(&[0x88, 0x08, 0x01, 0x01]);
+    lab.device_port().send(&pfc).unwrap();
+    let ended = running.event("capture-ended");
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.contains("--pcap: cannot be written"), "{message}");
+    lab.device_port().send(&pfc).unwrap();
+    running.wait_for("both frames", |object| object["total"]["frames"] == 2);
+    assert!(running.stopped().contains("No space left on device"));
+}
+
+#[test]
+fn root_standard_output_on_a_full_disk_ends_alone() {
+    if !need_root("root_standard_output_on_a_full_disk_ends_alone") {
+        return;
+    }
+    let lab = Lab::new();
+    let ends = |arguments: &str| {
+        let run = || {
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            Command::new(env!("CARGO_BIN_EXE_validator"))
+                .arg("watch")
+                .args(arguments.split(' '))
+                .stdout(full)
+                .output()
+        };
+        let output = lab.tester.run(run).unwrap().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            errors.contains("standard output cannot be written"),
+            "{errors}"
+        );
+        output.status.code()
+    };
+    assert_eq!(ends("t0 --duration 300ms --interval 50ms"), Some(0));
+    assert_eq!(ends("t0 --interval 50ms"), Some(2), "nothing else is left");
+}
+
+#[test]
+fn root_interfaces_go_by_other_names_and_change_them() {
+    if !need_root("root_interfaces_go_by_other_names_and_change_them") {
+        return;
+    }
+    let lab = Lab::new();
+    let other = "an-alternative-name-longer-than-fifteen";
+    lab.ip(
+        &lab.tester,
+        &format!("link property add dev t0 altname {other}"),
+    );
+    let mut running = lab.watch(&format!("{other} --interval 50ms"));
+    lab.ip(&lab.tester, "link set dev t0 down");
+    lab.ip(&lab.tester, "link set dev t0 name renamed");
+    assert_eq!(running.event("renamed")["interface"], "t0");
+    lab.ip(&lab.tester, "link set dev renamed up");
+    running.event("carrier-up");
+    lab.device_port().send(&[0xff; 60]).unwrap();
+    let counted = running.wait_for("a frame", |object| {
+        object["total"]["frames"]
+            .as_u64()
+            .is_some_and(|frames| frames > 0)
+    });
+    assert_eq!(counted["interface"], "t0", "under one label");
+    running.stopped();
+}
+
+#[test]
+fn root_without_perfmon_the_capability_is_named() {
+    if !need_root("root_without_perfmon_the_capability_is_named") {
+        return;
+    }
+    let lab = Lab::new();
+    let run = || {
+        Command::new("setpriv")
+            .args(["--bounding-set", "-all,+bpf,+net_admin,+net_raw"])
+            .args([env!("CARGO_BIN_EXE_validator"), "watch", "t0"])
+            .output()
+    };
+    let output = lab.tester.run(run).unwrap().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("lacks CAP_PERFMON"), "{errors}");
+}
+
+#[test]
+fn too_few_descriptors_are_told() {
+    let ends = |limit: &str, arguments: &str| {
+        let program = env!("CARGO_BIN_EXE_validator");
+        let command = format!("ulimit {limit}; exec {program} {arguments}");
+        let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), errors)
+    };
+    for arguments in ["watch nowhere", "agent --listen 127.0.0.1:0", "list"] {
+        let (code, errors) = ends("-n 8", arguments);
+        assert_eq!(code, Some(2), "{errors}");
+        assert!(
+            errors.contains("may open 8 files at a time, expected at least 128"),
+            "{errors}"
+        );
+    }
+    assert_eq!(
+        ends("-Sn 8", "list").0,
+        Some(0),
+        "raised where that is allowed"
+    );
+}
+
+#[test]
 fn root_what_cannot_be_watched_is_a_usage_error() {
     if !need_root("root_what_cannot_be_watched_is_a_usage_error") {
         return;
     }
     let lab = Lab::new();
+    lab.ip(&lab.tester, "tuntap add dev tun9 mode tun");
     for (arguments, expected) in [
         ("nowhere", "there is no interface \"nowhere\""),
-        ("nowhere", "there are: lo, t0, t1"),
+        ("nowhere", "there are: lo, t0, t1, tun9"),
         ("t0 t0", "t0 is named twice"),
+        ("tun9", "tun9 carries packets without Ethernet headers"),
         (
             "t0 --pcap /nowhere/pause.pcapng",
             "--pcap: cannot write /nowhere/pause.pcapng",

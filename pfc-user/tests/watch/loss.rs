@@ -64,6 +64,16 @@ pub fn with_middle<T>(
     loses: impl Fn(usize, &[u8]) -> bool + Sync,
     test: impl FnOnce(&AtomicUsize) -> T,
 ) -> T {
+    let copies = |number, frame: &[u8]| usize::from(!loses(number, frame));
+    with_copies(lab, copies, test)
+}
+
+/// The same, where each frame leaves so often as `copies` returns.
+fn with_copies<T>(
+    lab: &Lab,
+    copies: impl Fn(usize, &[u8]) -> usize + Sync,
+    test: impl FnOnce(&AtomicUsize) -> T,
+) -> T {
     let (stop, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (from, to) = lab
         .device
@@ -76,7 +86,7 @@ pub fn with_middle<T>(
             while !stop.load(Ordering::Acquire) {
                 match recv(from.as_raw_fd(), &mut frame, MsgFlags::empty()) {
                     Ok(length) => {
-                        if !loses(number, &frame[..length]) {
+                        for _ in 0..copies(number, &frame[..length]) {
                             to.send(&frame[..length]).unwrap();
                         }
                         number += 1;
@@ -122,6 +132,77 @@ fn dscp_of(frame: &[u8]) -> Option<u8> {
     (frame.get(12..14)? == [8, 0]).then(|| frame[15] >> 2)
 }
 
+/// A payload unlike others.
+fn numbered(number: u32) -> [u8; 100] {
+    let mut payload = [0; 100];
+    payload[..4].copy_from_slice(&number.to_be_bytes());
+    payload
+}
+
+/// Judges 1000 datagrams with these payloads of which a device loses 40 and sends 40 twice.
+fn balanced(payload: impl Fn(u32) -> [u8; 100]) -> (Value, Option<i32>) {
+    let lab = Lab::new();
+    let copies = |number, _: &[u8]| match number % 25 {
+        3 => 0,
+        7 => 2,
+        _ => 1,
+    };
+    let (objects, code) = with_copies(&lab, copies, |_| {
+        let running = lab.watch("--loss t0:t1 --duration 2s");
+        let sender = lab.sender(26);
+        // Else the kernel numbers packets in the IP header.
+        let never_fragment = libc::IP_PMTUDISC_DO;
+        // SAFETY: a number, and its length.
+        let set = unsafe {
+            libc::setsockopt(
+                sender.as_raw_fd(),
+                libc::IPPROTO_IP,
+                libc::IP_MTU_DISCOVER,
+                (&raw const never_fragment).cast(),
+                size_of_val(&never_fragment) as u32,
+            )
+        };
+        Errno::result(set).unwrap();
+        for number in 0..1000 {
+            sender.send_to(&payload(number), (BEYOND, 9)).unwrap();
+        }
+        running.end()
+    });
+    (judged(&objects).clone(), code)
+}
+
+#[test]
+fn root_a_loss_for_which_duplicates_make_up_is_not_called_none() {
+    if !need_root("root_a_loss_for_which_duplicates_make_up_is_not_called_none") {
+        return;
+    }
+    let (report, code) = balanced(numbered);
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("inconclusive")),
+        "{report:#}"
+    );
+    assert_eq!(
+        row(&report, &json!({ "priority": 3 })),
+        json!([1000, 1000, 0, 0, "balanced"])
+    );
+    let reason = report["reason"].as_str().unwrap();
+    let words: Vec<_> = reason.split(' ').collect();
+    let least = words.iter().position(|word| *word == "least").unwrap();
+    let others: u64 = words[least + 1].parse().unwrap();
+    // Two of them may be of one class.
+    assert!((36..=40).contains(&others), "{reason}");
+
+    let (report, code) = balanced(|_| [0; 100]);
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(3), &json!("balanced")),
+        "{report:#}"
+    );
+    let reason = report["reason"].as_str().unwrap();
+    assert!(reason.contains("the frames are alike"), "{reason}");
+}
+
 /// Sends 1000 datagrams of DSCP 26 and 500 of DSCP 0 through the stack. Every `one_in`th of DSCP 26
 /// is lost.
 fn through_the_stack(one_in: Option<usize>) -> (Vec<Value>, Option<i32>) {
@@ -139,8 +220,8 @@ fn through_the_stack(one_in: Option<usize>) -> (Vec<Value>, Option<i32>) {
         let running = lab.watch("--loss t0:t1 --duration 3s");
         for (dscp, count) in [(26, 1000), (0, 500)] {
             let sender: UdpSocket = lab.sender(dscp);
-            for _ in 0..count {
-                sender.send_to(&[0; 100], (BEYOND, 9)).unwrap();
+            for number in 0..count {
+                sender.send_to(&numbered(number), (BEYOND, 9)).unwrap();
             }
         }
         let ended = running.end();

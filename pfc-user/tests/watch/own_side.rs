@@ -297,7 +297,9 @@ fn root_tags_that_xdp_does_not_see_make_no_loss() {
         // To no port of a test frame: told by its priority alone.
         frame[18 + 22..18 + 24].copy_from_slice(&9u16.to_be_bytes());
         let port = lab.tester.run(|| capture("t0")).unwrap();
-        for _ in 0..100 {
+        for number in 0..100 {
+            // Each unlike the others.
+            frame[18 + 28] = number;
             send(port.as_raw_fd(), &frame, MsgFlags::empty()).unwrap();
         }
         let (objects, code) = running.end();

@@ -323,6 +323,85 @@ fn root_what_the_stack_holds_as_one_counts_as_the_frames_that_it_is_made_of() {
 }
 
 #[test]
+fn root_big_tcp_counts_as_the_frames_that_leave() {
+    const NAME: &str = "root_big_tcp_counts_as_the_frames_that_leave";
+    const NETWORK: usize = 14;
+    const BEHIND_IPV6: usize = 54;
+    if !need_root(NAME) || !need_tool(NAME, "scapy") {
+        return;
+    }
+    // The stack puts a hop-by-hop header with the jumbo payload option (RFC 2675) before TCP.
+    let mut frame = scapy()["tcp6-long"].clone();
+    let jumbo = [6, 0, 0xc2, 4, 0, 1, 0, 0];
+    frame.splice(BEHIND_IPV6..BEHIND_IPV6, jumbo);
+    frame[NETWORK + 4..NETWORK + 7].copy_from_slice(&[0, 0, 0]);
+    let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
+    watch.test_run_merged(&frame, 1000).unwrap();
+    let volume = Volume {
+        frames: 3,
+        octets: 3000 + 3 * 74,
+    };
+    assert_eq!(watch.read().unwrap().counters.total, volume);
+}
+
+#[test]
+fn root_frames_are_sorted_by_what_no_device_changes() {
+    const NAME: &str = "root_frames_are_sorted_by_what_no_device_changes";
+    if !need_root(NAME) || !need_tool(NAME, "scapy") {
+        return;
+    }
+    let frames = scapy();
+    let settings = Settings {
+        flows: 1,
+        ..settings(Trust::Dscp)
+    };
+    let sketch = |point, frame: &[u8]| {
+        let watch = Watch::load(point, &settings).unwrap();
+        watch.test_run(frame, 1).unwrap();
+        let sketch = watch.sketch().unwrap();
+        assert_eq!((sketch.sorted(), sketch.unsorted), (1, 0));
+        sketch.digest
+    };
+    let [(driver, _), (tcx, _)] = PASS;
+    for name in ["udp-long", "tcp6-long"] {
+        let frame = &frames[name];
+        let (ipv6, transport) = match name {
+            "udp-long" => (false, 34),
+            _ => (true, 54),
+        };
+        let digest = sketch(driver, frame);
+        assert_eq!(
+            sketch(tcx, frame),
+            digest,
+            "{name}: the same at both places"
+        );
+        let with = |changes: &[(usize, u8)]| {
+            let mut frame = frame.clone();
+            changes.iter().for_each(|(at, bits)| frame[*at] ^= bits);
+            sketch(driver, &frame)
+        };
+        let checksum = transport + if ipv6 { 16 } else { 6 };
+        assert_eq!(with(&[(0, 1), (6, 1)]), digest);
+        assert_eq!(with(&[(checksum, 1), (checksum + 1, 1)]), digest);
+        if ipv6 {
+            assert_eq!(with(&[(21, 1), (15, 0x40)]), digest, "hop limit, DSCP");
+        } else {
+            let mut routed = frame.clone();
+            routed[22] -= 1;
+            // A TTL that is one less makes the checksum as much more (RFC 1624).
+            let sum = u16::from_be_bytes([routed[24], routed[25]]);
+            let sum = u32::from(sum) + 0x100;
+            let sum = (sum & 0xffff) + (sum >> 16);
+            routed[24..26].copy_from_slice(&(sum as u16).to_be_bytes());
+            assert_eq!(sketch(driver, &routed), digest, "TTL");
+        }
+        for at in [transport, transport + 1, transport + 30, transport + 60] {
+            assert_ne!(with(&[(at, 1)]), digest, "{name}, octet {at}");
+        }
+    }
+}
+
+#[test]
 fn root_a_frame_in_pieces_is_read_like_one_in_one_piece() {
     const NAME: &str = "root_a_frame_in_pieces_is_read_like_one_in_one_piece";
     // Beyond what the kernel puts into the first piece.

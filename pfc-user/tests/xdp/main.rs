@@ -16,7 +16,7 @@ mod trace; // lane: programs
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{Config, FlowConfig};
-use pfc_ebpf::stamp::{MASK_48, Phase, Stamp};
+use pfc_ebpf::stamp::{MASK_40, Phase, Stamp};
 use validator::driver::bpf::{AccountProgram, Sizes};
 use validator::driver::kernel::clock;
 use validator::quantity::hex;
@@ -70,6 +70,6 @@ fn stamp(flow: u16, sequence: u64) -> Stamp {
         flow,
         phase: Phase::Storm,
         sequence,
-        time: clock::now() & MASK_48,
+        time: clock::now() & MASK_40,
     }
 }

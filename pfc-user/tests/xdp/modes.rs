@@ -2,7 +2,7 @@
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::{BATCH, Clock, Config, PortCounters};
-use pfc_ebpf::stamp::{LEN, MASK_48, Phase, Stamp, is_sampled};
+use pfc_ebpf::stamp::{LEN, MASK_40, Phase, Stamp, is_sampled};
 use pfc_ebpf::wire::mac_control::MacControl;
 use validator::driver::bpf::{AccountProgram, Sizes, XdpError};
 use validator::driver::kernel::{clock, realtime};
@@ -125,7 +125,7 @@ fn readings(account: &mut AccountProgram, stamp: Stamp, frames: u32) -> Vec<usiz
 fn root_one_reading_of_the_clock_serves_a_batch_where_it_may() {
     let once = |readings: &[usize]| readings.iter().all(|count| *count == 1);
     let ago = |back: u64| Stamp {
-        time: (clock::now() - back) & MASK_48,
+        time: (clock::now() - back) & MASK_40,
         ..stamp(3, 0)
     };
     assert!(once(&readings(
@@ -146,7 +146,7 @@ fn root_one_reading_of_the_clock_serves_a_batch_where_it_may() {
     assert!(found.contains(&(BATCH as usize)), "{found:?}");
     // A reading before the stamp would be a latency below nothing.
     let ahead = Stamp {
-        time: (clock::now() + 1_000_000_000_000) & MASK_48,
+        time: (clock::now() + 500_000_000_000) & MASK_40,
         ..stamp(3, 0)
     };
     assert!(once(&readings(

@@ -14,9 +14,9 @@ GROUP = Ether(dst="01:80:c2:00:00:01", src=PEER, type=0x8808)
 
 
 def stamp(sequence, flow=3, phase=1, run=7, time=0):
-    """Magic, run, flow, phase, version, sequence and time of 48 bits, and what makes the ones-complement sum 0xffff."""
-    head = struct.pack("!HHHBB", 0x5646, run, flow, phase, 1) + sequence.to_bytes(6, "big") + time.to_bytes(6, "big")
-    total = sum(struct.unpack("!10H", head))
+    """Magic, run, flow (13 bits) and phase (3), sequence and time of 40 bits, and what makes the ones-complement sum 0xffff."""
+    head = struct.pack("!HHH", 0x5632, run, flow << 3 | phase) + sequence.to_bytes(5, "big") + time.to_bytes(5, "big")
+    total = sum(struct.unpack("!8H", head))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
     return head + struct.pack("!H", 0xFFFF - total)

@@ -24,6 +24,9 @@ pub enum Clock {
     /// Virtual time: an instruction takes a nanosecond and waiting takes none. The guest's
     /// measurements do not depend on the host's load.
     Virtual,
+    /// Virtual time in which waiting takes its time: frames that go by the host arrive meanwhile,
+    /// and a busy host slows the guest's clock down rather than the guest.
+    VirtualWaiting,
 }
 
 /// The machine to start.
@@ -158,11 +161,15 @@ impl Machine<'_> {
         // KVM hangs if it is nested and half supported; TCG is the same everywhere.
         match self.clock {
             Clock::Real => qemu.args(["-accel", "tcg"]),
-            Clock::Virtual => qemu.args([
+            Clock::Virtual | Clock::VirtualWaiting => qemu.args([
                 "-accel",
                 "tcg,thread=single",
                 "-icount",
-                "shift=0,sleep=off",
+                if self.clock == Clock::Virtual {
+                    "shift=0,sleep=off"
+                } else {
+                    "shift=0,sleep=on"
+                },
                 "-cpu",
                 "max",
             ]),

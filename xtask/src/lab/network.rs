@@ -57,10 +57,44 @@ pub fn settings(mtu: u16) -> String {
 
 /// Runs `work` on a thread in such a namespace; programs that it starts are in it too.
 pub fn with_tap<T: Send>(mtu: u16, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    in_namespace(|| {
+        make_tap(mtu)?;
+        work()
+    })
+}
+
+/// Runs `work` in such a namespace with pairs of taps as cables: all frames of a multi-queue tap go
+/// to a tap of one queue and back, those to reserved addresses too, which a bridge would keep.
+pub fn with_cables<T: Send>(
+    cables: &[(String, String)],
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    in_namespace(|| {
+        for (many, one) in cables {
+            ip(&format!("tuntap add {many} mode tap multi_queue"))?;
+            ip(&format!("tuntap add {one} mode tap"))?;
+            for tap in [many, one] {
+                ip(&format!("link set dev {tap} up"))?;
+            }
+            redirect(many, one)?;
+            redirect(one, many)?;
+        }
+        work()
+    })
+}
+
+fn redirect(from: &str, to: &str) -> Result<()> {
+    tc(&format!("qdisc add dev {from} clsact"))?;
+    tc(&format!(
+        "filter add dev {from} ingress protocol all u32 match u32 0 0 \
+         action mirred egress redirect dev {to}"
+    ))
+}
+
+fn in_namespace<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;
-            make_tap(mtu)?;
             work()
         });
         inside
@@ -90,4 +124,8 @@ fn make_tap(mtu: u16) -> Result<()> {
 
 fn ip(arguments: &str) -> Result<()> {
     step::run(Command::new("ip").args(arguments.split_whitespace()))
+}
+
+fn tc(arguments: &str) -> Result<()> {
+    step::run(Command::new("tc").args(arguments.split_whitespace()))
 }

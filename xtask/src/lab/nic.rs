@@ -1,5 +1,6 @@
 //! `cargo xtask lab nic`: tester, simulated switch and pairs of network cards in one guest with
-//! virtual time; QEMU hubs are the cables.
+//! virtual time; QEMU hubs are the cables. A card with several queues is cabled by taps of the host
+//! instead, for a hub has one queue.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +11,7 @@ use anyhow::Result;
 use super::archive::Archive;
 use super::guest::{Clock, Machine};
 use super::initrd::Initrd;
+use super::network;
 use super::packages::{Kernel, Tree};
 use super::script::{self, FUNCTIONS, Transcript};
 use crate::build_ebpf;
@@ -35,6 +37,8 @@ pub struct NicLab {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Model {
     VirtioNet,
+    /// With two queues
+    VirtioNetQueues,
     Igb,
     Vmxnet3,
     E1000e,
@@ -42,8 +46,9 @@ pub enum Model {
 }
 
 /// Models that exercise different paths of the tool.
-const FULL: [Model; 5] = [
+const FULL: [Model; 6] = [
     Model::VirtioNet,
+    Model::VirtioNetQueues,
     Model::Igb,
     Model::Vmxnet3,
     Model::E1000e,
@@ -97,7 +102,7 @@ impl Model {
         };
         match self {
             // Knows no speed, so the testbed names one that the machine manages.
-            Self::VirtioNet => Port {
+            Self::VirtioNet | Self::VirtioNetQueues => Port {
                 device: "virtio-net-pci",
                 driver: "virtio_net",
                 line_rate: Some("100M"),
@@ -138,8 +143,57 @@ impl Model {
         }
     }
 
-    /// QEMU arguments of the tester's two ports and the switch's, cabled by hubs.
+    /// Taps of the tester's ports and of the switch's, where hubs do not do.
+    fn cables(self) -> Vec<(String, String)> {
+        let taps = |number| (format!("tester{number}"), format!("switch{number}"));
+        match self {
+            Self::VirtioNetQueues => (0..2).map(taps).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The guest's clock. Frames that go by the host need time in which the guest waits for them.
+    fn clock(self) -> Clock {
+        match self {
+            Self::VirtioNetQueues => Clock::VirtualWaiting,
+            _ => Clock::Virtual,
+        }
+    }
+
+    /// QEMU arguments of the tester's two ports and the switch's.
     fn devices(self) -> Vec<String> {
+        if self == Self::VirtioNetQueues {
+            return self.devices_on_taps();
+        }
+        self.devices_on_hubs()
+    }
+
+    /// The tester's ports have two queues, each with vectors for both directions, and two more.
+    fn devices_on_taps(self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut add = |tap: &str, queues: u32, more: &str, mac: String| {
+            arguments.push("-netdev".to_owned());
+            arguments.push(format!(
+                "tap,id={tap},ifname={tap},script=no,downscript=no,queues={queues}"
+            ));
+            arguments.push("-device".to_owned());
+            arguments.push(format!(
+                "virtio-net-pci,netdev={tap},mac={mac},romfile={more}"
+            ));
+        };
+        for (number, (tester, switch)) in self.cables().iter().enumerate() {
+            add(
+                tester,
+                2,
+                ",mq=on,vectors=6",
+                format!("{TESTER_MAC}{number}"),
+            );
+            add(switch, 1, "", format!("{SWITCH_MAC}{number}"));
+        }
+        arguments
+    }
+
+    fn devices_on_hubs(self) -> Vec<String> {
         let mut arguments = Vec::new();
         for number in 0..2 {
             let mut add = |id: String, device: &str, mac: &str, bus: &str| {
@@ -245,7 +299,9 @@ watches() {
 }
 row() {
     verdict=$(sed 's/\x1b\[[0-9;]*m//g' /tmp/run | sed -n 's/^verdict: \([a-z]*\).*/\1/p')
-    mode=$(sed -n 's/.*a program was attached in mode \([a-z]*\).*/\1/p' /tmp/check | head -n 1)
+    # The line may be wrapped.
+    mode=$(tr -s ' \n' ' ' < /tmp/check | grep -o 'was attached in mode [a-z]*' | head -n 1)
+    mode=${mode##* }
     queues=$(sed -n 's/^  [a-z]* *queues *//p' /tmp/check | head -n 1)
     echo "lab: row $DRIVER | $(uname -r) | ${mode:-?} | ${queues:-?} | ${verdict:-none}"
 }
@@ -342,12 +398,15 @@ fn boot(root: &Path, tools: &Tree, tree: &Tree, model: Model, plan: &str) -> Res
         tools,
         kernel: tree,
         initrd: &initrd,
-        clock: Clock::Virtual,
+        clock: model.clock(),
         cpus: 2,
         memory: MEMORY,
         devices: model.devices(),
     };
-    script::run(&machine, LIMIT)
+    match model.cables().as_slice() {
+        [] => script::run(&machine, LIMIT),
+        cables => network::with_cables(cables, || script::run(&machine, LIMIT)),
+    }
 }
 
 #[cfg(test)]
@@ -356,7 +415,7 @@ mod tests {
 
     #[test]
     fn each_port_of_the_tester_has_a_cable_of_its_own_to_the_switch() {
-        for model in FULL {
+        for model in FULL.into_iter().filter(|model| model.cables().is_empty()) {
             let devices = model.devices();
             for number in 0..2 {
                 let hub = format!("hubid={number}");

@@ -26,6 +26,9 @@ const TOOLS: [&str; 9] = [
     "ethtool",
 ];
 
+/// A browser without a window, and a font.
+const BROWSER: [&str; 2] = ["chromium-headless-shell", "fonts-dejavu-core"];
+
 /// Kernels that the labs boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kernel {
@@ -85,6 +88,16 @@ impl Tree {
             archive.closure(&TOOLS, suite)
         };
         Self::prepare(archive, "tools", wanted, |_| Ok(()))
+    }
+
+    /// Chromium for the tests of pages.
+    pub fn browser(archive: &Archive) -> Result<Self> {
+        Self::prepare(
+            archive,
+            "browser",
+            || archive.closure(&BROWSER, None),
+            |_| Ok(()),
+        )
     }
 
     /// A kernel with its modules for the labs.

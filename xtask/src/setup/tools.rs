@@ -115,6 +115,12 @@ pub const BENCH: [Tool; 8] = [
     },
 ];
 
+pub const BROWSER: [Tool; 1] = [Tool {
+    name: "npm",
+    package: "npm",
+    why: "it fetches axe-core, the rules of accessibility that pages are held against",
+}];
+
 pub const USERSPACE: [Tool; 2] = [
     Tool {
         name: "mmdebstrap",

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use super::super::wait::{self, Waiter};
-use super::super::{ReceiveError, Received, SendError, Time, Transport};
+use super::super::{Overslept, ReceiveError, Received, SendError, Time, Transport};
 use super::address;
 use super::wire::{ClientInfo, Control, Datagram, Kind};
 use crate::mad::Lid;
@@ -329,6 +329,10 @@ impl Transport for IbsimTransport {
 
     fn shows_unmatched(&self) -> bool {
         true
+    }
+
+    fn take_overslept(&mut self) -> Vec<Overslept> {
+        self.waiter.take_overslept()
     }
 
     fn set_wake(&mut self, wake: Option<OwnedFd>) {

@@ -13,7 +13,7 @@ use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use pfc_ebpf::abi::generate::{Flow, LOOK, Lanes, SCAN, Settings, Worker, words};
-use pfc_ebpf::stamp::MASK_48;
+use pfc_ebpf::stamp::MASK_40;
 
 // The loader sets the number of entries of those that go by flow, CPU or window.
 #[map]
@@ -125,7 +125,7 @@ pub fn generate_constant(ctx: XdpContext) -> u32 {
     if run & worker.look == 0 {
         // SAFETY: the helper has no preconditions.
         worker.now = unsafe { bpf_ktime_get_ns() };
-        worker.now_sum = words(worker.now & MASK_48);
+        worker.now_sum = words(worker.now & MASK_40);
     }
     if !frame::write(&ctx, flow, worker.now, worker.now_sum) {
         return xdp_action::XDP_DROP;

@@ -14,19 +14,20 @@
 mod control;
 mod flow;
 mod headers;
+mod sketch;
 #[cfg(feature = "trace")]
 mod trace;
 mod whole;
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action, xdp_md};
+use aya_ebpf::bindings::{__sk_buff, BPF_F_MMAPABLE, xdp_action, xdp_md};
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
 use pfc_ebpf::abi::account::SEEN_WINDOW;
-use pfc_ebpf::abi::watch::{ABI_VERSION, Config, Counters, FlowState, PauseClock, Volume};
+use pfc_ebpf::abi::watch::{ABI_VERSION, Config, Counters, FlowState, PauseClock, Sketch, Volume};
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::observe::{Content, Observed, Tag, observe};
 use pfc_ebpf::wire::{Octets, ip, udp};
@@ -54,6 +55,8 @@ static TAKEN: Array<u64> = Array::with_max_entries(1, 0);
 static STATES: Array<FlowState> = Array::with_max_entries(1, 0);
 #[map]
 static SEEN: Array<u64> = Array::with_max_entries(SEEN_WINDOW as u32, 0);
+#[map]
+static SKETCH: PerCpuArray<Sketch> = PerCpuArray::with_max_entries(1, 0);
 
 /// `TCX_NEXT` of `enum tcx_action_base`: whatever comes next decides.
 const TCX_NEXT: i32 = -1;
@@ -68,7 +71,14 @@ pub fn watch(ctx: XdpContext) -> u32 {
     } else {
         in_pieces(ctx.ctx, length)
     }
+    sort_xdp(ctx.ctx, length);
     xdp_action::XDP_PASS
+}
+
+/// Sorts a frame that was counted.
+#[inline(never)]
+fn sort_xdp(ctx: *mut xdp_md, length: usize) {
+    sketch::sort(length, |from, to, octets| load_xdp(ctx, from, to, octets));
 }
 
 /// A frame in one piece: read where it is. A function of its own, as is the next, to have a stack
@@ -86,14 +96,14 @@ fn whole(ctx: *mut xdp_md) {
             frames: 1,
             octets: length,
         },
-        |to, octets| load_xdp(ctx, to, octets),
+        |to, octets| load_xdp(ctx, 0, to, octets),
     );
 }
 
 /// A frame in several pieces, of which the first may end anywhere.
 #[inline(never)]
 fn in_pieces(ctx: *mut xdp_md, length: usize) {
-    let load = |to: *mut u8, octets| load_xdp(ctx, to, octets);
+    let load = |to: *mut u8, octets| load_xdp(ctx, 0, to, octets);
     if let Some(headers) = Headers::load(length, load) {
         #[cfg(feature = "trace")]
         trace::headers(length);
@@ -109,19 +119,41 @@ fn in_pieces(ctx: *mut xdp_md, length: usize) {
     }
 }
 
-/// Copies the first octets of a frame; not 0 where that fails.
+/// Copies octets of a frame; not 0 where that fails.
 #[inline(always)]
-fn load_xdp(ctx: *mut xdp_md, to: *mut u8, octets: u32) -> i64 {
+fn load_xdp(ctx: *mut xdp_md, from: u32, to: *mut u8, octets: u32) -> i64 {
     // SAFETY: the helper checks the frame's end, and the verifier the room.
-    unsafe { bpf_xdp_load_bytes(ctx, 0, to.cast(), octets) }
+    unsafe { bpf_xdp_load_bytes(ctx, from, to.cast(), octets) }
 }
 
 /// Counts a frame that comes in behind XDP, or goes out.
 #[classifier]
 pub fn watch_tc(ctx: TcContext) -> i32 {
     let skb = ctx.skb.skb;
-    // SAFETY: the program's own context; the helper checks the frame's end.
-    let (length, tag, gso_size) = unsafe {
+    count_skb(skb);
+    sort_skb(skb);
+    TCX_NEXT
+}
+
+/// Copies octets of a frame; not 0 where that fails.
+#[inline(always)]
+fn load_skb(skb: *mut __sk_buff, from: u32, to: *mut u8, octets: u32) -> i64 {
+    // SAFETY: the helper checks the frame's end, and the verifier the room.
+    unsafe { bpf_skb_load_bytes(skb.cast(), from, to.cast(), octets) }
+}
+
+/// Sorts a frame that was counted.
+#[inline(never)]
+fn sort_skb(skb: *mut __sk_buff) {
+    // SAFETY: the program's own context.
+    let length = unsafe { (*skb).len } as usize;
+    sketch::sort(length, |from, to, octets| load_skb(skb, from, to, octets));
+}
+
+#[inline(never)]
+fn count_skb(skb: *mut __sk_buff) {
+    // SAFETY: the program's own context.
+    let (length, tag, merged) = unsafe {
         let tag = Tag {
             tpid: u16::from_be((*skb).vlan_proto as u16),
             tci: (*skb).vlan_tci as u16,
@@ -133,34 +165,44 @@ pub fn watch_tc(ctx: TcContext) -> i32 {
             } else {
                 None
             },
-            (*skb).gso_size as usize,
+            Merged {
+                gso_size: (*skb).gso_size as usize,
+                gso_segs: (*skb).gso_segs as usize,
+            },
         )
     };
-    let load = |to: *mut u8, count| {
-        // SAFETY: the helper checks the frame's end, and the verifier the room.
-        unsafe { bpf_skb_load_bytes(skb.cast(), 0, to.cast(), count) }
-    };
+    let load = |to: *mut u8, octets| load_skb(skb, 0, to, octets);
     if let Some(headers) = Headers::load(length, load) {
         #[cfg(feature = "trace")]
         trace::headers(length);
         count(
             &headers,
             tag,
-            |observed| volume(&headers, observed, tag, gso_size),
+            |observed| volume(&headers, observed, tag, &merged),
             load,
         );
     }
-    TCX_NEXT
 }
+
+/// Frames that offloads merged, as the stack holds them.
+struct Merged {
+    /// Octets of payload of each; 0 where none is merged.
+    gso_size: usize,
+    /// Their number; 0 where the stack does not know.
+    gso_segs: usize,
+}
+
+/// Octets of a hop-by-hop header that has the jumbo payload option alone (RFC 2675, 2).
+const JUMBO: usize = 8;
 
 /// Frames and octets on the wire of what the stack holds as one: offloads merge frames before it
 /// comes here, and cut it into frames of `gso_size` octets of payload, each with all the headers,
-/// after it has left.
+/// after it has left. BIG TCP over IPv6 has a hop-by-hop header that does not leave.
 #[inline(always)]
-fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: usize) -> Volume {
+fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, merged: &Merged) -> Volume {
     const TAG: u64 = 4;
-    const TCP: u8 = 6;
     const TCP_OFFSET: usize = 12;
+    const HOP_BY_HOP: u8 = 0;
     let outside = if tag.is_some() { TAG } else { 0 };
     let length = headers.length();
     let one = Volume {
@@ -170,24 +212,34 @@ fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, gso_size: us
     let Some(packet) = observed.ip else {
         return one;
     };
-    if gso_size == 0 {
+    if merged.gso_size == 0 {
         return one;
     }
+    let inside = if packet.protocol == HOP_BY_HOP {
+        JUMBO
+    } else {
+        0
+    };
     let repeated = match packet.protocol {
         ip::UDP => packet.payload + udp::LEN,
-        TCP => match headers.get(packet.payload + TCP_OFFSET) {
+        ip::TCP | HOP_BY_HOP => match headers.get(packet.payload + inside + TCP_OFFSET) {
             Some([offset]) => packet.payload + (offset >> 4) as usize * 4,
             None => return one,
         },
         _ => return one,
     };
-    if repeated >= length {
+    if repeated + inside >= length {
         return one;
     }
-    let frames = ((length - repeated) as u64).div_ceil(gso_size as u64);
+    let payload = (length - repeated - inside) as u64;
+    let frames = if merged.gso_segs > 1 {
+        merged.gso_segs as u64
+    } else {
+        payload.div_ceil(merged.gso_size as u64)
+    };
     Volume {
         frames,
-        octets: length as u64 + (frames - 1) * repeated as u64 + frames * outside,
+        octets: payload + frames * (repeated as u64 + outside),
     }
 }
 
@@ -209,7 +261,11 @@ fn count(
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
     let counters = unsafe { &mut *counters };
     let observed = observe(frame, tag);
-    counters.add(config, &observed, volume(&observed));
+    let volume = volume(&observed);
+    counters.add(config, &observed, volume);
+    if config.flows > 0 && observed.priority(config).is_some() {
+        sketch::note(&observed, volume.frames);
+    }
     let control = match observed.content {
         Content::Control(control) => Some(control),
         Content::Malformed(reason) if reason.is_control() => None,

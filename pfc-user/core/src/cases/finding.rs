@@ -4,6 +4,15 @@ use std::fmt::Display;
 
 use crate::case::{Assertion, Verdict};
 
+/// The use of measuring a repetition again because of a check that could not be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It may decide the check: the tester was disturbed.
+    MayDecide,
+    /// It finds the same: nothing declares or shows what the check rests on.
+    InVain,
+}
+
 /// A check's own finding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
@@ -15,6 +24,8 @@ pub(super) struct Finding {
     pub(super) assertions: Vec<Assertion>,
     /// True: a failure that no fault of the tester explains.
     pub(super) certain: bool,
+    /// Where inconclusive: the use of measuring again.
+    pub(super) again: Again,
 }
 
 impl Finding {
@@ -25,6 +36,7 @@ impl Finding {
             reason: String::new(),
             assertions: Vec::new(),
             certain: false,
+            again: Again::MayDecide,
         }
     }
 
@@ -41,9 +53,12 @@ impl Finding {
         Self::with(Verdict::NotApplicable, reason)
     }
 
-    /// The evidence does not allow a verdict.
+    /// The evidence does not allow a verdict, nor would that of another try.
     pub(super) fn inconclusive(reason: impl Into<String>) -> Self {
-        Self::with(Verdict::Inconclusive, reason)
+        Self {
+            again: Again::InVain,
+            ..Self::with(Verdict::Inconclusive, reason)
+        }
     }
 
     /// A check that it depends on did not pass.
@@ -93,6 +108,9 @@ impl Finding {
             self.reason = other.reason;
         }
         self.certain |= other.certain && other.verdict == Verdict::Fail;
+        if other.again == Again::InVain {
+            self.again = Again::InVain;
+        }
         self.assertions.extend(other.assertions);
     }
 
@@ -107,7 +125,7 @@ impl Finding {
         self.expect(what, expected, actual, holds);
     }
 
-    /// Records a comparison that could not be made.
+    /// Records a comparison that could not be made, because the tester was disturbed.
     pub(super) fn undecided(
         &mut self,
         what: impl Into<String>,
@@ -115,6 +133,17 @@ impl Finding {
         actual: impl Display,
     ) {
         self.compare(what, expected, actual, Verdict::Inconclusive);
+    }
+
+    /// Records a comparison that could not be made, and could not be by measuring again.
+    pub(super) fn undecidable(
+        &mut self,
+        what: impl Into<String>,
+        expected: impl Display,
+        actual: impl Display,
+    ) {
+        self.undecided(what, expected, actual);
+        self.again = Again::InVain;
     }
 
     /// Records a comparison with its outcome; the first of the worst gives the reason.

@@ -12,9 +12,10 @@
 //! 7. A precondition is not met: `inconclusive`, with the reasons of all that are not. A failure
 //!    that is [certain](Finding::certain) stands, unless the precondition
 //!    [explains even that](Precondition::explains_certain).
-//! 8. Else the finding of the check's own function.
+//! 8. Else the finding of the check's own function; a pass that compared nothing is
+//!    `inconclusive`.
 
-use super::finding::Finding;
+use super::finding::{Again, Finding};
 use crate::case::{Check, CheckResult, Verdict};
 
 /// A family of cases: the form in which its checks see the evidence of a repetition.
@@ -52,15 +53,26 @@ pub struct Precondition<F: Family> {
     pub met: F::Condition,
     /// True: where it is not met, it explains even a failure that is certain.
     pub explains_certain: bool,
+    /// Where it is not met: the use of measuring the repetition again.
+    pub again: Again,
 }
 
 impl<F: Family> Precondition<F> {
-    /// A precondition that explains no certain failure.
+    /// A precondition that explains no certain failure, and that measuring again does not meet.
     pub const fn new(name: &'static str, met: F::Condition) -> Self {
         Self {
             name,
             met,
             explains_certain: false,
+            again: Again::InVain,
+        }
+    }
+
+    /// A precondition that a disturbance of the tester leaves unmet: measuring again may meet it.
+    pub const fn of_tester(name: &'static str, met: F::Condition) -> Self {
+        Self {
+            again: Again::MayDecide,
+            ..Self::new(name, met)
         }
     }
 }
@@ -167,9 +179,16 @@ impl<F: Family> Row<F> {
         if finding.verdict == Verdict::NotApplicable {
             return finding;
         }
+        if finding.verdict == Verdict::Pass && finding.assertions.is_empty() {
+            finding = Finding::inconclusive("nothing was compared");
+        }
         let unmet = self.unmet(view, finding.verdict == Verdict::Fail && finding.certain);
         if !unmet.is_empty() {
-            (finding.verdict, finding.reason) = (Verdict::Inconclusive, unmet.join("; "));
+            let (again, reasons): (Vec<Again>, Vec<String>) = unmet.into_iter().unzip();
+            (finding.verdict, finding.reason) = (Verdict::Inconclusive, reasons.join("; "));
+            if again.contains(&Again::InVain) {
+                finding.again = Again::InVain;
+            }
         }
         if let Some(failure) = F::failure(view)
             && finding.verdict == Verdict::Inconclusive
@@ -189,12 +208,13 @@ impl<F: Family> Row<F> {
         self.depends_on.iter().copied().find(failed)
     }
 
-    /// Reasons of the preconditions that are not met and explain the finding.
-    fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<String> {
+    /// Reasons of the preconditions that are not met and explain the finding, each with the use of
+    /// measuring again.
+    fn unmet(&self, view: &F::View<'_>, certain: bool) -> Vec<(Again, String)> {
         let explains = |precondition: &&Precondition<F>| !certain || precondition.explains_certain;
         let reason = |precondition: &Precondition<F>| {
             let why = F::holds(precondition.met, view).err()?;
-            Some(format!("{}: {why}", precondition.name))
+            Some((precondition.again, format!("{}: {why}", precondition.name)))
         };
         let needed = self.needs.all.iter().filter(explains);
         needed.filter_map(reason).collect()
@@ -224,7 +244,17 @@ impl<F: Family> Table<F> {
     /// A result for each row, in its order. `view` is an error where the evidence contradicts
     /// itself.
     pub fn judge(&self, repetition: &str, view: Result<&F::View<'_>, &str>) -> Vec<CheckResult> {
+        self.judge_attempt(repetition, view).0
+    }
+
+    /// The same, and the checks that are inconclusive and that measuring again may decide.
+    pub fn judge_attempt(
+        &self,
+        repetition: &str,
+        view: Result<&F::View<'_>, &str>,
+    ) -> (Vec<CheckResult>, Vec<&'static str>) {
         let mut results = Vec::with_capacity(self.rows.len());
+        let mut open = Vec::new();
         let not_applicable = match (view, self.applies) {
             (Ok(view), Some(applies)) => F::holds(applies, view).err(),
             _ => None,
@@ -237,6 +267,9 @@ impl<F: Family> Table<F> {
                 (_, Some(reason)) => Finding::not_applicable(reason.clone()),
                 (Ok(view), None) => row.find(view, &results),
             };
+            if finding.verdict == Verdict::Inconclusive && finding.again == Again::MayDecide {
+                open.push(row.id);
+            }
             results.push(CheckResult {
                 check: row.id.into(),
                 repetition: repetition.into(),
@@ -245,7 +278,7 @@ impl<F: Family> Table<F> {
                 assertions: finding.assertions,
             });
         }
-        results
+        (results, open)
     }
 }
 

@@ -43,13 +43,14 @@ pub static CASES: [MadCase; 2] = [c14_024_10_01::CASE, c14_016_get::CASE];
 impl MadCase {
     /// Judges one repetition by itself.
     pub fn judge(&self, evidence: &MadEvidence) -> Judged {
-        self.judge_before(evidence, &[])
+        self.judge_among(&[evidence], 0)
     }
 
-    /// Judges one repetition before `later` ones of the same case: an answer belongs to the request
-    /// whose TID it carries, however late it comes.
-    pub fn judge_before(&self, evidence: &MadEvidence, later: &[&MadEvidence]) -> Judged {
-        judge::repetition(self, evidence, later)
+    /// Judges the repetition of that index among all of the case, in their order. An answer belongs
+    /// to the request whose TID it carries, however late it comes, and what one repetition lost may
+    /// have been lost in another.
+    pub fn judge_among(&self, all: &[&MadEvidence], index: usize) -> Judged {
+        judge::repetition(self, all, index)
     }
 
     /// Ids of the rows that are judged.

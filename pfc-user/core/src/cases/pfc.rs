@@ -1,12 +1,15 @@
 //! The four cases of the PFC test plan.
 
 mod checks;
+pub mod feasibility;
 mod global_pause;
 mod judge;
 mod lossy;
 mod multi_lossless;
 pub mod parameters;
 pub mod planning;
+mod probing;
+pub mod settle;
 mod single_lossless;
 pub mod stimulate;
 
@@ -61,6 +64,11 @@ impl PfcCase {
     /// Judges one repetition.
     pub fn judge(&self, evidence: &PfcEvidence) -> Judged {
         judge::repetition(self, evidence)
+    }
+
+    /// Ids of the checks that the repetition left open, and that measuring again may decide.
+    pub(super) fn open(&self, evidence: &PfcEvidence) -> Vec<&'static str> {
+        judge::open(self, evidence)
     }
 
     /// Ids of the rows that are judged.

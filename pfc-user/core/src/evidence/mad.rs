@@ -7,6 +7,7 @@ use ib_mad::mad::LENGTH;
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::plan::mad::MadPlan;
 use crate::quantity::hex;
@@ -22,12 +23,20 @@ pub struct MadEvidence {
     /// the kernel.
     pub shows_unmatched: bool,
     /// True if the transport leaves all of a TID as it is; else its upper half may be another.
+    /// `None` in evidence of earlier versions, which do not say it.
     #[serde(default)]
-    pub keeps_tids: bool,
+    pub keeps_tids: Option<bool>,
     /// Requests in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// Packets that answered no request under way, in the order they came.
     pub strays: Vec<Stray>,
+    /// How many more came after the first [`MOST_STRAYS`]. `None` in evidence of earlier versions,
+    /// which do not say it.
+    #[serde(default)]
+    pub strays_left_out: Option<u64>,
+    /// Times at which the tester or its simulated DUT stood still, in their order.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
     /// Packets that crossed the transport.
     #[serde(default)]
     pub traffic: Traffic,
@@ -44,6 +53,8 @@ pub struct MadEvidence {
     pub error: Option<String>,
 }
 
+/// Packets that answered no request under way are kept up to this number; more are counted.
+pub const MOST_STRAYS: usize = 1000;
 /// Packets that crossed the transport, counted there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
@@ -108,7 +119,8 @@ pub enum Purpose {
 pub struct Exchange {
     /// Its purpose.
     pub purpose: Purpose,
-    /// The attempt at the whole repetition that it belongs to, from 1.
+    /// The attempt at the whole repetition that it belongs to, from 1: three for each kind of wrong
+    /// key, of which those that are not needed are left out.
     pub attempt: u32,
     /// Time of sending.
     pub sent: Nanos,

@@ -19,6 +19,9 @@ use crate::plan::{Limits, RepetitionPlan};
 pub struct PfcEvidence {
     /// The attempted action.
     pub plan: RepetitionPlan,
+    /// Number of the attempt at it, from 1. Absent in evidence of a version that made only one.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
     /// Limits for the judgement.
     pub limits: Limits,
     /// The tester's ports and declared facts.
@@ -28,6 +31,9 @@ pub struct PfcEvidence {
     pub instruments: Instruments,
     /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
+    /// The waits for the last frames of phases; absent in evidence of a version that kept none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
     /// Phases of the plan that did not begin.
     #[serde(default)]
     pub not_begun: Vec<Phase>,
@@ -67,6 +73,10 @@ pub struct PfcEvidence {
     pub hooks: Vec<HookOutput>,
     /// The repetition was cut short.
     pub interrupted: bool,
+}
+
+fn first_attempt() -> u32 {
+    1
 }
 
 /// The readings that were to be taken in a repetition, noted before its traffic.
@@ -133,6 +143,33 @@ pub struct PhaseSpan {
     pub from: Nanos,
     /// End of the data.
     pub to: Nanos,
+}
+
+/// The wait for the last frames of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Phase.
+    pub phase: Phase,
+    /// Its begin.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// Its latest end.
+    pub deadline: Nanos,
+    /// What ended it.
+    pub end: WaitEnd,
+}
+
+/// The end of a wait for the last frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitEnd {
+    /// All frames that left had arrived.
+    AllArrived,
+    /// Some had not, but nothing had moved for longer than the longest pause and `max_residence`.
+    Quiet,
+    /// Some had not by the deadline.
+    Deadline,
 }
 
 /// The sender's own account.

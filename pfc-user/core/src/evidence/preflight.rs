@@ -44,6 +44,10 @@ pub struct Wanted {
     pub line_rate: Option<u64>,
     /// Frames carry a VLAN tag that XDP has to see.
     pub tagged: bool,
+    /// Longest time in which the DUT may obey a pause, nanoseconds; `None` where no pause is
+    /// judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_response: Option<u64>,
 }
 
 /// A port of the tester.
@@ -57,6 +61,10 @@ pub struct Port {
     pub facts: Facts,
     /// Result of the self-test with pause frames from the other port.
     pub self_test: SelfTest,
+    /// The source of the fact that PAUSE/PFC frames of the DUT reach the program, as in the
+    /// evidence of a repetition; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_visible: Option<String>,
 }
 
 /// Facts about an interface. `None` and empty: the kernel or the driver does not tell.

@@ -3,6 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use super::pfc::Stall;
 use crate::agent::protocol::{Channel, Device, QueuePair};
 use crate::plan::rc::RcPlan;
 use crate::quantity::hex;
@@ -29,6 +30,9 @@ pub struct RcEvidence {
     pub unreachable: Option<String>,
     /// The repetition was interrupted.
     pub interrupted: bool,
+    /// Times at which the simulated DUT stood still, in their order.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
 }
 
 /// One READ and what became of it.

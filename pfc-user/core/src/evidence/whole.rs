@@ -184,24 +184,37 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
         ensure(!twice, Rule::Plan, at, || {
             format!("`{name}` is planned twice")
         })?;
-        let was_done = done.next_if(|done| done.name() == name);
+        let mut attempts = Vec::new();
+        while let Some(attempt) = done.next_if(|done| done.name() == name) {
+            attempts.push(attempt);
+        }
         let left_out: Vec<_> = case
             .omitted
             .iter()
             .filter(|left| left.name == name)
             .collect();
-        let whole = match (planned, was_done, left_out.as_slice()) {
-            (Planned::Omitted { omitted }, None, [left_out]) => *left_out == omitted,
-            (_, Some(done), []) => done.planned() == *planned,
-            (_, None, [left_out]) => !left_out.not_applicable,
+        let numbered = |(number, done): (u32, &&Repetition)| {
+            done.attempt() == number && done.planned() == *planned
+        };
+        let whole = match (planned, attempts.as_slice(), left_out.as_slice()) {
+            (Planned::Omitted { omitted }, [], [left_out]) => *left_out == omitted,
+            (_, [_, ..], []) => (1..).zip(&attempts).all(numbered),
+            (_, [], [left_out]) => !left_out.not_applicable,
             _ => false,
         };
-        ensure(whole, Rule::Plan, at, || match (was_done, left_out.len()) {
-            (None, 0) => format!("`{name}` was planned, and is missing or out of order"),
-            (Some(_), 0) => format!("`{name}` was not done as it was planned"),
-            _ => format!("`{name}` is there several times, or was left out against the plan"),
+        ensure(whole, Rule::Plan, at, || {
+            match (attempts.as_slice(), left_out.len()) {
+                ([], 0) => format!("`{name}` was planned, and is missing or out of order"),
+                ([_], 0) => format!("`{name}` was not done as it was planned"),
+                ([_, ..], 0) => format!("the attempts at `{name}` are not numbered from 1"),
+                _ => format!("`{name}` is there several times, or was left out against the plan"),
+            }
         })?;
     }
+    let listed = case.repetitions.len() as u64;
+    ensure(listed == case.attempts, Rule::Plan, at, || {
+        format!("{listed} attempts are there, {} were made", case.attempts)
+    })?;
     let rest = done.next();
     ensure(rest.is_none(), Rule::Plan, at, || {
         let name = rest.map_or("", Repetition::name);

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ib_mad::catalogue::Kind;
-use pfc_ebpf::units::Priority;
+use ib_mad::catalogue::{Kind, MILLISECONDS};
+use pfc_ebpf::units::{Nanos, Priority};
 
 /// One event in so many.
 pub type OneIn = NonZeroU64;
@@ -35,17 +35,22 @@ impl Percent {
     }
 }
 
+/// By so many percent longer, 1 to 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PercentLonger(u16);
+
+impl PercentLonger {
+    /// `time` and so much of it.
+    pub const fn prolong(self, time: Nanos) -> Nanos {
+        time + time * self.0 as Nanos / 100
+    }
+}
+
 const FRAMES: Kind<OneIn> = Kind {
     shape: "N",
     expected: "a number of frames above 0",
     read: |text| text.parse().ok(),
     write: OneIn::to_string,
-};
-const MILLISECONDS: Kind<Duration> = Kind {
-    shape: "MILLISECONDS",
-    expected: "a number of milliseconds",
-    read: |text| text.parse().ok().map(Duration::from_millis),
-    write: |delay| delay.as_millis().to_string(),
 };
 const LOSSES: Kind<(Scope, OneIn)> = Kind {
     shape: "WHICH[:N]",
@@ -55,6 +60,17 @@ const LOSSES: Kind<(Scope, OneIn)> = Kind {
         which.parse().ok().zip(n.parse().ok())
     },
     write: |(scope, n)| format!("{scope}:{n}"),
+};
+const LONGER: Kind<PercentLonger> = Kind {
+    shape: "PERCENT",
+    expected: "1 to 1000 percent",
+    read: |text| {
+        let percent = text.parse().ok()?;
+        (1..=1000)
+            .contains(&percent)
+            .then_some(PercentLonger(percent))
+    },
+    write: |longer| longer.0.to_string(),
 };
 const PERCENT: Kind<Percent> = Kind {
     shape: "PERCENT",
@@ -90,6 +106,10 @@ ib_mad::faults! {
             "obeys-pause": "obeys 802.3x PAUSE" => "no-loss";
         NeverResumes
             "never-resumes": "lets no pause run out; only XON ends it" => "delivered";
+        AddsUpPauses
+            "adds-up-pauses": "adds the time of an XOFF to the pause that is left" => "lets-go";
+        PausesLonger(percent: PercentLonger, LONGER, "100")
+            "pauses-longer": "pauses for so much (100) percent longer" => "lets-go";
         ResumesEarly
             "resumes-early": "pauses for half the time" => "response";
         IgnoresXon
@@ -105,6 +125,16 @@ ib_mad::faults! {
                 => "resume";
         NoUpstreamPfc
             "no-upstream-pfc": "sends no XOFF and overflows" => "delivered";
+        NeverReleasesUpstream
+            "never-releases-upstream": "sends no XON, and repeats its XOFF for ever" => "resume";
+        XoffLosslessInLossyStorm
+            "xoff-lossless-in-lossy-storm": "sends XOFF for its lossless priorities while PFC names \
+             a lossy one"
+                => "background";
+        XoffOtherLossless
+            "xoff-other-lossless": "sends XOFF for the lossless priorities that PFC does not name \
+             while it names one"
+                => "isolation";
         XoffForLossy
             "xoff-for-lossy": "sends an XOFF for one in 1000 frames of lossy priorities"
                 => "no-pfc-on-lossy";
@@ -188,6 +218,8 @@ mod tests {
             )))
         );
         assert_eq!("throttles=50".parse(), Ok(Fault::Throttles(Percent(50))));
+        let longer = Fault::PausesLonger(PercentLonger(10));
+        assert_eq!("pauses-longer=10".parse(), Ok(longer));
     }
 
     #[test]
@@ -210,6 +242,10 @@ mod tests {
             (
                 "throttles=100",
                 "throttles takes a share of 1 to 99 percent, found \"100\"",
+            ),
+            (
+                "pauses-longer=0",
+                "pauses-longer takes 1 to 1000 percent, found \"0\"",
             ),
             (
                 "slow-response=5ms",

@@ -1,4 +1,8 @@
-//! Pacing of flows: one token bucket a flow, at layer-1 rate. No I/O; time is an argument.
+//! Pacing of flows: one token bucket a flow, at layer-1 rate, and one for them all together, which
+//! bounds their bursts. No I/O; time is an argument.
+//!
+//! The flows start staggered: in phase, they would send one frame each at once, and windows of time
+//! would differ by as many.
 //!
 //! Each priority has a clock of its own, which stands still while the DUT's XOFF holds the priority
 //! back, so that the frames not sent in that time are not owed afterwards.
@@ -8,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use pfc_ebpf::abi::account::PauseState;
-use pfc_ebpf::pacing::{Bucket, withheld};
+use pfc_ebpf::pacing::{Bucket, Share, withheld};
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 
 const SECOND: u128 = 1_000_000_000;
@@ -48,7 +52,7 @@ pub enum PacingError {
         /// Sum of the rates.
         found: u128,
     },
-    /// One frame of each flow and the shortest time to catch up make more.
+    /// What has to leave at once makes more.
     #[error(
         "the largest burst must be at least {min} ns of line rate for these flows, found {found} ns"
     )]
@@ -67,12 +71,33 @@ pub struct Pacer {
     lanes: [Lane; Priority::COUNT],
     now: Nanos,
     max_lateness: Nanos,
+    excess: Excess,
 }
 
 #[derive(Debug)]
 struct Flow {
     paced: Paced,
+    /// Its first frame waits for so much of the time from one to the next.
+    wait: Share,
     bucket: Bucket,
+}
+
+/// What left beyond the flows' rates, in bits times a second.
+#[derive(Debug)]
+struct Excess {
+    /// Sum of the flows' rates in bit/s: what drains in a nanosecond.
+    rates: u128,
+    level: u128,
+    /// The most that it may come to.
+    most: u128,
+}
+
+impl Excess {
+    /// How long a frame of so many bits has to wait.
+    fn wait(&self, bits: u64) -> Nanos {
+        let above = (self.level + u128::from(bits) * SECOND).saturating_sub(self.most);
+        above.div_ceil(self.rates) as Nanos
+    }
 }
 
 /// The flows of a priority.
@@ -93,13 +118,26 @@ pub struct Token {
     before: Bucket,
 }
 
-/// Longest time that a flow may be late without losing tokens. It keeps a burst beyond the flows'
-/// rates, over all flows, within `max_burst` at line rate.
+/// Longest time that a flow may be late without losing tokens. By itself it keeps a burst beyond the
+/// flows' rates, over all flows, within `max_burst` at line rate.
 pub fn max_lateness(
     flows: &[Paced],
     line_rate: LineRate,
     max_burst: Nanos,
 ) -> Result<Nanos, PacingError> {
+    // A bucket holds at most one frame and what accrues in that time.
+    let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum();
+    check(flows, line_rate, max_burst, frames)?;
+    Ok(lateness(flows, line_rate, max_burst))
+}
+
+/// Errors where flows cannot be paced; so many bits have to be able to leave at once.
+fn check(
+    flows: &[Paced],
+    line_rate: LineRate,
+    max_burst: Nanos,
+    at_once: u128,
+) -> Result<(), PacingError> {
     if let Some(index) = flows.iter().position(|flow| flow.rate == 0) {
         return Err(PacingError::NoRate { index });
     }
@@ -111,19 +149,50 @@ pub fn max_lateness(
             found: rates,
         });
     }
-    // A bucket holds at most one frame and what accrues in that time.
-    let frames = flows.iter().map(|flow| u128::from(flow.bits)).sum::<u128>() * SECOND;
-    let min = (frames + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
+    let min = (at_once * SECOND + rates * u128::from(MIN_LATENESS)).div_ceil(line) as Nanos;
     if max_burst < min {
         return Err(PacingError::BurstTooSmall {
             min,
             found: max_burst,
         });
     }
-    let max_lateness = (u128::from(max_burst) * line - frames)
-        .checked_div(rates)
-        .unwrap_or(0);
-    Ok(Nanos::try_from(max_lateness).unwrap_or(Nanos::MAX))
+    Ok(())
+}
+
+/// Longest lateness at which a frame of each flow and what accrues in that time are no more than
+/// the largest burst; 0 where the frames alone are.
+fn lateness(flows: &[Paced], line_rate: LineRate, max_burst: Nanos) -> Nanos {
+    let (rates, frames) = sums(flows);
+    let most = u128::from(max_burst) * u128::from(line_rate.bits_per_second());
+    let lateness = most.saturating_sub(frames * SECOND).checked_div(rates);
+    Nanos::try_from(lateness.unwrap_or(0)).unwrap_or(Nanos::MAX)
+}
+
+/// The rates of all flows, and the bits of a frame of each.
+fn sums(flows: &[Paced]) -> (u128, u128) {
+    flows.iter().fold((0, 0), |(rates, bits), flow| {
+        (rates + u128::from(flow.rate), bits + u128::from(flow.bits))
+    })
+}
+
+/// How long the first frame of each flow waits, as a share of its time from one frame to the next:
+/// evenly spread over all flows, and about evenly over those of each priority, which an XOFF shifts
+/// against the others.
+pub fn stagger(flows: &[Paced]) -> Vec<Share> {
+    let mut of_priority = [0; Priority::COUNT];
+    let turns = flows.iter().enumerate().map(|(index, flow)| {
+        let turn = &mut of_priority[flow.priority.index()];
+        *turn += 1;
+        (*turn, index)
+    });
+    let mut turns: Vec<(u32, usize)> = turns.collect();
+    turns.sort_unstable();
+    let whole = flows.len() as u32;
+    let mut waits = vec![Share::WHOLE; flows.len()];
+    for ((_, index), of) in turns.into_iter().zip(1..) {
+        waits[index] = Share { of, whole };
+    }
+    waits
 }
 
 impl Pacer {
@@ -134,33 +203,45 @@ impl Pacer {
         line_rate: LineRate,
         max_burst: Nanos,
     ) -> Result<Self, PacingError> {
-        let max_lateness = max_lateness(flows, line_rate, max_burst)?;
-        let flows = flows
-            .iter()
-            .map(|&paced| Flow {
-                paced,
-                bucket: Bucket::default(),
-            })
-            .collect();
+        let longest = flows.iter().map(|flow| flow.bits).max().unwrap_or(0);
+        check(flows, line_rate, max_burst, longest.into())?;
+        let (rates, frames) = sums(flows);
+        // Where frames take long, one of each flow is more than may leave at once. The excess then
+        // makes them wait for each other, which must cost none of them its token.
+        let round = (frames * SECOND).checked_div(rates).unwrap_or(0) as Nanos;
+        let max_lateness = lateness(flows, line_rate, max_burst).max(MIN_LATENESS + round);
+        let waits = stagger(flows).into_iter();
+        let flows = flows.iter().zip(waits).map(|(&paced, wait)| Flow {
+            paced,
+            wait,
+            bucket: Bucket::default(),
+        });
         Ok(Self {
-            flows,
+            flows: flows.collect(),
             lanes: Default::default(),
             now: 0,
             max_lateness,
+            excess: Excess {
+                rates,
+                level: 0,
+                most: u128::from(max_burst) * u128::from(line_rate.bits_per_second()),
+            },
         })
     }
 
-    /// Begins at `now` with all buckets empty and no priority paused, at `load` percent (1 to 100)
-    /// of the flows' rates.
+    /// Begins at `now` with all buckets staggered and no priority paused, at `load` percent (1 to
+    /// 100) of the flows' rates. Within the time for its first frame, each flow has sent one.
     pub fn start(&mut self, now: Nanos, load: u8) {
         self.now = now;
+        self.excess.level = 0;
         for lane in &mut self.lanes {
             lane.due.clear();
             lane.paused = false;
             lane.behind = 0;
         }
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            flow.bucket = Bucket::new(now, flow.paced.bits, flow.paced.rate, load);
+            let Paced { bits, rate, .. } = flow.paced;
+            flow.bucket = Bucket::staggered(now, bits, rate, load, flow.wait);
             self.lanes[flow.paced.priority.index()]
                 .due
                 .push(Reverse((flow.bucket.ready(), index)));
@@ -173,6 +254,8 @@ impl Pacer {
     pub fn advance(&mut self, now: Nanos, pauses: &Pauses) -> [Range<Nanos>; Priority::COUNT] {
         let before = self.now;
         self.now = self.now.max(now);
+        let drained = self.excess.rates * u128::from(self.now - before);
+        self.excess.level = self.excess.level.saturating_sub(drained);
         std::array::from_fn(|index| {
             let (pause, lane) = (&pauses[index], &mut self.lanes[index]);
             let (from, to) = withheld(pause, before, self.now);
@@ -182,20 +265,23 @@ impl Pacer {
         })
     }
 
-    /// Takes the token of the flow whose frame has been due the longest; `None` when none is due.
+    /// Takes the token of the flow whose frame has been due the longest; `None` when none is due,
+    /// or when it would make the burst too large.
     pub fn take(&mut self) -> Option<Token> {
         let (ready, lane) = self.first()?;
-        if ready > self.now {
+        let lane = &mut self.lanes[lane];
+        let Reverse((_, index)) = *lane.due.peek()?;
+        let Flow { paced, bucket, .. } = &mut self.flows[index];
+        if ready > self.now || self.excess.wait(paced.bits) > 0 {
             return None;
         }
-        let lane = &mut self.lanes[lane];
-        let Reverse((_, index)) = lane.due.pop()?;
-        let bucket = &mut self.flows[index].bucket;
         let token = Token {
             flow: index,
             before: *bucket,
         };
+        self.excess.level += u128::from(paced.bits) * SECOND;
         bucket.take(self.now - lane.behind, self.max_lateness);
+        lane.due.pop();
         lane.due.push(Reverse((bucket.ready(), index)));
         Some(token)
     }
@@ -211,16 +297,25 @@ impl Pacer {
         {
             let flow = &mut self.flows[index];
             flow.bucket = before;
+            let bits = u128::from(flow.paced.bits) * SECOND;
+            self.excess.level = self.excess.level.saturating_sub(bits);
             let due = &mut self.lanes[flow.paced.priority.index()].due;
             due.retain(|Reverse((_, other))| *other != index);
             due.push(Reverse((before.ready(), index)));
         }
     }
 
-    /// Time at which the next frame of a priority that is not paused is due; `None` when there is
-    /// none.
+    /// Time at which the next frame of a priority that is not paused may leave; `None` when there
+    /// is none.
     pub fn next_due(&self) -> Option<Nanos> {
-        self.first().map(|(ready, _)| ready)
+        let (ready, lane) = self.first()?;
+        let Reverse((_, index)) = self.lanes[lane].due.peek()?;
+        let wait = self.excess.wait(self.flows[*index].paced.bits);
+        Some(if wait > 0 {
+            ready.max(self.now + wait)
+        } else {
+            ready
+        })
     }
 
     /// The earliest frame, and the index of its lane.

@@ -1,5 +1,7 @@
 //! The plan of a repetition of a MAD case.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Nanos;
@@ -29,33 +31,108 @@ pub struct MadPlan {
 }
 
 impl MadPlan {
-    /// M_KEY_OTHER of that attempt, from 1. Where it is not to be answered each attempt has another,
-    /// so that a trap tells which of the requests has arrived.
+    /// How the wrong keys differ that are tried one after the other. At protect bits 0 a DUT
+    /// compares no key.
+    pub fn differences(&self) -> &'static [Difference] {
+        match self.stimulus {
+            MadStimulus::MKeyGet(0) => &[Difference::Everywhere],
+            MadStimulus::MKeyGet(_) => &Difference::ALL,
+            MadStimulus::LinearForwardingTable => &[],
+        }
+    }
+
+    /// How M_KEY_OTHER differs in that attempt, and its number among the attempts that differ so,
+    /// from 0. Each difference has [`ATTEMPTS`] attempts, numbered from 1 over all of them.
+    pub fn trial(&self, attempt: u32) -> (Difference, u32) {
+        let attempt = attempt.max(1) - 1;
+        let differences = self.differences();
+        let index = ((attempt / ATTEMPTS) as usize).min(differences.len().saturating_sub(1));
+        let difference = differences.get(index).copied();
+        (
+            difference.unwrap_or(Difference::Everywhere),
+            attempt % ATTEMPTS,
+        )
+    }
+
+    /// M_KEY_OTHER of that attempt, from 1. Each attempt of each subcase has another, so that a
+    /// trap tells which of the requests has arrived.
     pub fn wrong_key(&self, attempt: u32) -> u64 {
-        let earlier = attempt.clamp(1, ATTEMPTS) - 1;
-        let nth = match self.stimulus {
-            MadStimulus::MKeyGet(2) => earlier,
-            MadStimulus::MKeyGet(3) => ATTEMPTS + earlier,
+        let (difference, nth) = self.trial(attempt);
+        let MadStimulus::MKeyGet(bits @ 1..) = self.stimulus else {
+            return self.m_key_other;
+        };
+        let seed = (u32::from(bits.min(3)) - 1) * ATTEMPTS + nth;
+        let half = |step: u64| u64::from(u32::MAX - seed).wrapping_sub(step << 8);
+        let key = |step: u64| match difference {
+            Difference::OneBit => {
+                let bit = u64::from(ONE_BIT[seed as usize]) + step;
+                self.m_key_dut ^ 1 << (bit % 64)
+            }
+            Difference::LowerHalf => self.m_key_dut ^ half(step),
+            Difference::UpperHalf => self.m_key_dut ^ half(step) << 32,
+            Difference::Everywhere => self.m_key_other.wrapping_add(step),
+        };
+        let earlier = match (difference, bits) {
+            (Difference::Everywhere, 3) => ATTEMPTS + nth,
+            (Difference::Everywhere, _) => nth,
             _ => 0,
         };
-        let keys = (0..).map(|step| self.m_key_other.wrapping_add(step));
+        let keys = (0..).map(key);
         keys.filter(|key| ![0, self.m_key_dut].contains(key))
-            .nth(nth as usize)
+            .nth(earlier as usize)
             .expect("no end of keys")
     }
 
     /// Its least duration.
     pub fn shortest(&self) -> Nanos {
         match self.stimulus {
-            // A silence that is awaited.
-            MadStimulus::MKeyGet(2 | 3) => 2 * self.timeout,
+            // A silence that is awaited after each wrong key, one before them and one at the end.
+            MadStimulus::MKeyGet(2 | 3) => (2 + Difference::ALL.len() as Nanos) * self.timeout,
             _ => self.timeout,
         }
     }
 }
 
-/// Attempts at a repetition of the M_Key case while the violations stay 0.
+/// Attempts with each difference of a wrong key while the violations stay 0.
 pub const ATTEMPTS: u32 = 3;
+
+/// The bit in which a key differs that differs in one, for each attempt at protect bits 1, 2 and 3.
+const ONE_BIT: [u8; 3 * ATTEMPTS as usize] = [0, 21, 42, 63, 11, 53, 32, 47, 5];
+
+/// How a wrong key differs from M_KEY_DUT. A DUT that compares only a part of a key takes one of
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// In one bit.
+    OneBit,
+    /// In the lower half alone.
+    LowerHalf,
+    /// In the upper half alone.
+    UpperHalf,
+    /// M_KEY_OTHER of the testbed.
+    Everywhere,
+}
+
+impl Difference {
+    /// All, in the order in which they are tried.
+    pub const ALL: [Self; 4] = [
+        Self::OneBit,
+        Self::LowerHalf,
+        Self::UpperHalf,
+        Self::Everywhere,
+    ];
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneBit => "in one bit",
+            Self::LowerHalf => "in the lower half",
+            Self::UpperHalf => "in the upper half",
+            Self::Everywhere => "everywhere",
+        })
+    }
+}
 
 /// The stimulus of a MAD case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,5 +163,51 @@ mod hex {
                 &"a key such as 0x0123456789abcdef",
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn wrong_keys_differ_as_they_say_and_from_each_other() {
+        let keys = [
+            (0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00),
+            (1, 2),
+            (u64::MAX, 0xffff_ffff),
+            (0xffff_ffff, 1 << 63),
+        ];
+        for (m_key_dut, m_key_other) in keys {
+            let mut all = BTreeSet::new();
+            for bits in 1..=3 {
+                let plan = MadPlan {
+                    name: String::new(),
+                    stimulus: MadStimulus::MKeyGet(bits),
+                    route: String::new(),
+                    m_key_current: 0,
+                    m_key_dut,
+                    m_key_other,
+                    timeout: 0,
+                };
+                for attempt in 1..=4 * ATTEMPTS {
+                    let key = plan.wrong_key(attempt);
+                    let difference = key ^ m_key_dut;
+                    assert!(key != 0 && difference != 0);
+                    match plan.trial(attempt).0 {
+                        Difference::OneBit => assert!(difference.is_power_of_two()),
+                        Difference::LowerHalf => assert_eq!(difference >> 32, 0),
+                        Difference::UpperHalf => assert_eq!(difference as u32, 0),
+                        Difference::Everywhere => continue,
+                    }
+                    assert!(all.insert(key), "{key:#x} of {m_key_dut:#x}");
+                }
+                assert_eq!(plan.trial(10), (Difference::Everywhere, 0));
+                let first = plan.wrong_key(10);
+                assert!(bits == 3 || first == m_key_other, "{first:#x}");
+            }
+        }
     }
 }

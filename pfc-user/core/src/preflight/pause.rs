@@ -104,11 +104,15 @@ pub(super) fn seen_by_program(port: &Port) -> bool {
 }
 
 pub(super) fn received(port: &Port) -> Item {
-    match by_self_test(&port.self_test) {
-        Ok(item) => item,
-        Err(why_not) => by_driver(&port.facts, &why_not),
+    match (by_self_test(&port.self_test), &port.pfc_visible) {
+        (Ok(item), _) => item,
+        (Err(_), Some(source)) => ok(RECEIVED, source),
+        (Err(why_not), None) => by_driver(port.role, &port.facts, &why_not),
     }
 }
+
+/// The mending of a link in software on which a DUT's PFC was not shown to arrive.
+const DECLARE: &str = "declare `facts.direct = true` if the other end of the veth is the DUT's own";
 
 const RECEIVED: &str = "pause frames in";
 
@@ -159,7 +163,7 @@ fn by_self_test(self_test: &SelfTest) -> Result<Item, String> {
 }
 
 /// The item by the table of drivers, where no self-test decides.
-fn by_driver(facts: &Facts, why_not: &str) -> Item {
+fn by_driver(role: Role, facts: &Facts, why_not: &str) -> Item {
     const EXPECTED: &str = "they reach the program, or at least the MAC's counters";
     let driver = &facts.driver.name;
     let rx_all = matches!(feature(facts, Feature::RxAll), Some((true, _)));
@@ -176,6 +180,15 @@ fn by_driver(facts: &Facts, why_not: &str) -> Item {
             format!("{why_not}; rx-all is on, which passes them on"),
             EXPECTED,
             CABLE,
+        ),
+        Receives::PassesOn if role == Role::Tx => unknown(
+            RECEIVED,
+            format!(
+                "{why_not}; {driver} passes on what its other end sends, where a bridge may keep \
+                 them"
+            ),
+            EXPECTED,
+            DECLARE,
         ),
         Receives::PassesOn => ok(RECEIVED, format!("{why_not}; {driver} passes them on")),
         Receives::Keeps => unknown(

@@ -3,6 +3,7 @@
 use pfc_ebpf::units::LineRate;
 
 use super::{Item, command, ok, problem, unknown};
+use crate::cases::pfc::feasibility::pauses_too_short;
 use crate::evidence::preflight::{Facts, Port, Preflight, Role};
 
 /// The speed that means something: of a software link none does.
@@ -92,4 +93,18 @@ pub(super) fn speed(port: &Port, preflight: &Preflight) -> Item {
         }
         None => ok("speed", found),
     }
+}
+
+/// The item of a port that is too fast for its limits; `None` where it is not.
+pub(super) fn pause_time(port: &Port) -> Option<Item> {
+    let rate = port.wanted.line_rate.or_else(|| real_speed(&port.facts))?;
+    let rate = LineRate::from_bits_per_second(rate).ok()?;
+    let max_response = port.wanted.max_response?;
+    let found = pauses_too_short(rate, max_response)?;
+    Some(problem(
+        "pause time",
+        found.reason,
+        "at least twice limits.max_response",
+        found.remedy,
+    ))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::preflight;
 use super::series::{self, Series};
 use super::storm::{self, Storm};
-use crate::case::{Assertion, CaseResult, Exit, Figure, StepResult, Verdict};
+use crate::case::{Assertion, AttemptResult, CaseResult, Exit, Figure, StepResult, Verdict};
 use crate::evidence::{Evidence, Host, Testbed};
 
 /// Schema version of `report.json`.
@@ -42,6 +42,9 @@ struct Case<'a> {
     verdict: Verdict,
     reason: &'a str,
     checks: Vec<Check<'a>>,
+    /// Each attempt at a repetition that was measured more than once.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attempts: &'a [AttemptResult],
     assertions: Vec<DocumentAssertion<'a>>,
     steps: &'a [StepResult],
     figures: &'a [Figure],
@@ -144,6 +147,7 @@ fn case<'a>(result: &'a CaseResult, evidence: &'a Evidence) -> Case<'a> {
         verdict: result.verdict,
         reason: &result.reason,
         checks,
+        attempts: &result.attempts,
         assertions: assertions.collect(),
         steps: &result.steps,
         figures: &result.figures,

@@ -68,12 +68,17 @@ fn unique(stem: String, taken: &mut BTreeSet<String>) -> String {
     found
 }
 
-/// Writes the offending frames of a repetition in the order of arrival. Times are those of
-/// CLOCK_MONOTONIC.
-pub fn write(out: impl Write, evidence: &PfcEvidence) -> io::Result<()> {
+/// Writes the offending frames of a repetition in the order of arrival, with their time of day.
+/// `clock` is that of CLOCK_MONOTONIC 0; where it is 0, times are those of CLOCK_MONOTONIC.
+pub fn write(out: impl Write, evidence: &PfcEvidence, clock: u64) -> io::Result<()> {
+    let remark = if clock == 0 {
+        "; times are of CLOCK_MONOTONIC"
+    } else {
+        ""
+    };
     let section = SectionHeaderBlock {
         options: vec![SectionHeaderOption::Comment(Cow::Owned(format!(
-            "{}; times are of CLOCK_MONOTONIC",
+            "{}{remark}",
             evidence.plan.name
         )))],
         ..Default::default()
@@ -102,13 +107,13 @@ pub fn write(out: impl Write, evidence: &PfcEvidence) -> io::Result<()> {
     offences.sort_by_key(|offence| offence.time);
     for offence in offences {
         writer
-            .write_block(&frame(offence)?.into_block())
+            .write_block(&frame(offence, clock)?.into_block())
             .map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-fn frame(offence: &Offence) -> io::Result<EnhancedPacketBlock<'static>> {
+fn frame(offence: &Offence, clock: u64) -> io::Result<EnhancedPacketBlock<'static>> {
     let octets = octets(&offence.octets).ok_or_else(|| {
         io::Error::other(format!(
             "offending frame at {} ns: octets are not hexadecimal",
@@ -117,7 +122,7 @@ fn frame(offence: &Offence) -> io::Result<EnhancedPacketBlock<'static>> {
     })?;
     Ok(EnhancedPacketBlock {
         interface_id: if offence.port == "tx" { 0 } else { 1 },
-        timestamp: Duration::from_nanos(offence.time),
+        timestamp: Duration::from_nanos(clock.saturating_add(offence.time)),
         original_len: offence.length.into(),
         data: Cow::Owned(octets),
         options: vec![EnhancedPacketOption::Comment(Cow::Borrowed(comment(

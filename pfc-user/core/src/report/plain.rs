@@ -1,7 +1,9 @@
 //! Text without control characters: names in evidence may come from anywhere, and must neither
 //! steer a terminal nor break a line or an XML file.
 
-use crate::case::{Assertion, AssertionResult, CaseResult, CheckResult, Figure, StepResult};
+use crate::case::{
+    Assertion, AssertionResult, AttemptResult, CaseResult, CheckResult, Figure, StepResult,
+};
 
 /// Returns `text` on one line. White space becomes a space, and each control character and each
 /// that changes the direction of writing becomes U+FFFD.
@@ -34,6 +36,7 @@ fn case(result: &CaseResult) -> CaseResult {
         verdict: result.verdict,
         reason: text(&result.reason),
         checks: result.checks.iter().map(check).collect(),
+        attempts: result.attempts.iter().map(attempt).collect(),
         assertions: result.assertions.iter().map(assertion).collect(),
         steps: result.steps.iter().map(step).collect(),
         figures: result.figures.iter().map(figure).collect(),
@@ -47,6 +50,14 @@ fn check(result: &CheckResult) -> CheckResult {
         verdict: result.verdict,
         reason: text(&result.reason),
         assertions: result.assertions.iter().map(comparison).collect(),
+    }
+}
+
+fn attempt(made: &AttemptResult) -> AttemptResult {
+    AttemptResult {
+        repetition: text(&made.repetition),
+        attempt: made.attempt,
+        checks: made.checks.iter().map(check).collect(),
     }
 }
 

@@ -15,6 +15,9 @@ const STEP: Nanos = 100_000_000;
 pub struct Series<'e> {
     /// Repetition.
     pub repetition: &'e str,
+    /// Number of the attempt at it, where it is not the first.
+    #[serde(skip_serializing_if = "is_first")]
+    pub attempt: u32,
     /// Priority.
     pub priority: Priority,
     /// Width of a step in milliseconds.
@@ -23,6 +26,10 @@ pub struct Series<'e> {
     pub offered: Vec<f64>,
     /// Layer-1 Mbit/s received in each step.
     pub received: Vec<f64>,
+}
+
+pub(super) fn is_first(attempt: &u32) -> bool {
+    *attempt == 1
 }
 
 /// The series of a case, by repetition and priority; priorities without traffic are left out.
@@ -68,6 +75,7 @@ fn of_repetition(e: &PfcEvidence) -> Vec<Series<'_>> {
         let (offered, received) = (mbits(&e.windows.offered), mbits(&e.windows.received));
         Series {
             repetition: &e.plan.name,
+            attempt: e.attempt,
             priority,
             step_ms: many as u64 * e.windows.width / 1_000_000,
             offered,

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::series::is_first;
 use crate::evidence::pfc::{GapHistogram, PfcEvidence};
 use crate::evidence::{CaseEvidence, Repetition};
 use crate::plan::Nanos;
@@ -12,6 +13,9 @@ use crate::plan::Nanos;
 pub struct Storm<'e> {
     /// Repetition.
     pub repetition: &'e str,
+    /// Number of the attempt at it, where it is not the first.
+    #[serde(skip_serializing_if = "is_first")]
+    pub attempt: u32,
     /// Sending method.
     pub method: &'e str,
     /// Frames sent.
@@ -53,6 +57,7 @@ fn of_repetition(e: &PfcEvidence) -> Option<Storm<'_>> {
     };
     Some(Storm {
         repetition: &e.plan.name,
+        attempt: e.attempt,
         method: &storm.method,
         frames: storm.frames,
         refused: storm.errors,

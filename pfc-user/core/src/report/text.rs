@@ -15,9 +15,28 @@ const ORDER: [Verdict; 6] = [
     Verdict::NotApplicable,
 ];
 
-/// The summary of a run: the verdict, each check with its counts, and the reason of everything that
-/// did not pass.
+/// Rows of the closing table: with the lines around it, it fits a screen of 24 lines.
+const ROWS: usize = 18;
+
+/// The summary of a run: the checks and reasons of each case that did not pass, and a closing table
+/// of all cases.
 pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    let open = |result: &&CaseResult| result.verdict != Verdict::Pass;
+    summary_of(evidence, results, exit, colour, open)
+}
+
+/// The summary with the checks and figures of every case.
+pub fn verbose(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: bool) -> String {
+    summary_of(evidence, results, exit, colour, |_| true)
+}
+
+fn summary_of(
+    evidence: &Evidence,
+    results: &[CaseResult],
+    exit: Exit,
+    colour: bool,
+    is_explained: impl Fn(&&CaseResult) -> bool,
+) -> String {
     let mut out = String::new();
     let Evidence {
         version,
@@ -41,11 +60,13 @@ pub fn summary(evidence: &Evidence, results: &[CaseResult], exit: Exit, colour: 
     if let Some(marks) = marks(evidence) {
         paragraph(&mut out, "tagged     ", &marks);
     }
-    for result in &plain::results(results) {
+    let results = &plain::results(results)[..];
+    for result in results.iter().filter(is_explained) {
         out.push('\n');
         case(&mut out, result, colour);
     }
     out.push('\n');
+    table(&mut out, results, colour);
     out.push_str(&conclusion(results, exit, colour));
     out
 }
@@ -95,11 +116,37 @@ fn case(out: &mut String, result: &CaseResult, colour: bool) {
             .collect();
         out.push_str(&format!("  {id:width$}  {}\n", counts(&verdicts, colour)));
     }
+    attempts(out, result, colour);
     assertions(out, result, colour);
     for group in groups(result) {
         shortfall(out, &group, ids.len(), colour);
     }
     figures(out, result);
+}
+
+/// The attempts at each repetition that was measured more than once: what each left undecided, or
+/// found otherwise than all together.
+fn attempts(out: &mut String, result: &CaseResult, colour: bool) {
+    for attempt in &result.attempts {
+        let lead = format!("  attempt {} at {}: ", attempt.attempt, attempt.repetition);
+        let open = attempt.checks.iter().filter(|check| {
+            matches!(
+                check.verdict,
+                Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+            )
+        });
+        let told: Vec<String> = open
+            .map(|check| {
+                let word = paint(check.verdict.word(), check.verdict, colour);
+                format!("{} {word}, {}", check.check, check.reason)
+            })
+            .collect();
+        if told.is_empty() {
+            paragraph(out, &lead, "nothing was left open");
+        } else {
+            paragraph(out, &lead, &told.join("; "));
+        }
+    }
 }
 
 /// The assertions of the document, one per line.
@@ -221,16 +268,51 @@ fn shortfall(out: &mut String, group: &Group, checks: usize, colour: bool) {
     if !first.reason.is_empty() {
         paragraph(out, "      ", &first.reason);
     }
-    for assertion in first
-        .assertions
-        .iter()
-        .filter(|assertion| assertion.verdict != Verdict::Pass)
-    {
-        let line = sentence(assertion);
+    for (verdict, line) in comparisons(&first.assertions) {
         if line != first.reason {
-            paragraph(out, &format!("      {}  ", assertion.verdict), &line);
+            paragraph(out, &format!("      {verdict}  "), &line);
         }
     }
+}
+
+/// The comparisons that did not pass, as sentences. Those that say the same of several flows are
+/// one, with the number of the flows.
+fn comparisons(assertions: &[Assertion]) -> Vec<(Verdict, String)> {
+    let open = assertions
+        .iter()
+        .filter(|assertion| assertion.verdict != Verdict::Pass);
+    let mut alike: Vec<(&Assertion, usize)> = Vec::new();
+    for assertion in open {
+        let same = |first: &&mut (&Assertion, usize)| {
+            let first = first.0;
+            let (one, another) = (of_flow(&first.what), of_flow(&assertion.what));
+            one.is_some()
+                && one == another
+                && (first.verdict, &first.expected) == (assertion.verdict, &assertion.expected)
+                && first.actual == assertion.actual
+        };
+        match alike.iter_mut().find(same) {
+            Some((_, flows)) => *flows += 1,
+            None => alike.push((assertion, 1)),
+        }
+    }
+    let told = alike.into_iter().map(|(first, flows)| {
+        let mut line = sentence(first);
+        if flows > 1 {
+            line.push_str(&format!(" (and as much for {} more flows)", flows - 1));
+        }
+        (first.verdict, line)
+    });
+    told.collect()
+}
+
+/// The text before and after the name of a flow, such as `flow 3 (DSCP 11)`.
+fn of_flow(what: &str) -> Option<(&str, &str)> {
+    let (before, named) = what.split_once("flow ")?;
+    let (number, rest) = named.split_once(" (")?;
+    let (_, after) = rest.split_once(')')?;
+    number.parse::<u16>().ok()?;
+    Some((before, after))
 }
 
 /// A comparison as a sentence.
@@ -288,8 +370,49 @@ fn figures(out: &mut String, result: &CaseResult) {
     }
 }
 
+/// The closing table: a row for each case, with how its checks came out. Cases that passed share a
+/// row where there are too many for a screen.
+fn table(out: &mut String, results: &[CaseResult], colour: bool) {
+    let is_shared = |result: &CaseResult| results.len() > ROWS && result.verdict == Verdict::Pass;
+    let shown = || results.iter().filter(|result| !is_shared(result));
+    let width = shown().map(|result| result.case.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let longest = Verdict::NotApplicable.word().len();
+    for result in shown() {
+        let word = format!("{:longest$}", result.verdict.word());
+        let checks = match result.checks.len() {
+            0 => "no check".to_owned(),
+            all => format!("checks: {}", decisive(result, all, colour)),
+        };
+        let word = paint(&word, result.verdict, colour);
+        out.push_str(&format!("{:width$}  {word}  {checks}\n", result.case));
+    }
+    let shared = results.iter().filter(|result| is_shared(result)).count();
+    if shared > 0 {
+        out.push_str(&format!("and {shared} more that pass\n"));
+    }
+    if !results.is_empty() {
+        out.push('\n');
+    }
+}
+
+/// The number of checks with the verdict of the case, and of those that passed.
+fn decisive(result: &CaseResult, all: usize, colour: bool) -> String {
+    let told = |verdict: Verdict| {
+        let of = result
+            .checks
+            .iter()
+            .filter(|check| check.verdict == verdict);
+        paint(&format!("{verdict} {}/{all}", of.count()), verdict, colour)
+    };
+    match result.verdict {
+        Verdict::Pass => told(Verdict::Pass),
+        verdict => format!("{}, {}", told(verdict), told(Verdict::Pass)),
+    }
+}
+
 /// The last line: the overall verdict, and the number of cases by verdict.
-fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
+pub(super) fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
     let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
     let verdicts: Vec<_> = results.iter().map(|result| result.verdict).collect();
     let of_cases = if results.is_empty() {
@@ -307,4 +430,44 @@ fn conclusion(results: &[CaseResult], exit: Exit, colour: bool) -> String {
         paint(verdict.word(), verdict, colour),
         exit as u8
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_that_say_the_same_of_many_flows_are_one_line_with_their_number() {
+        let lost = |flow: u16, phase: &str, found: &str| Assertion {
+            what: format!("frames of flow {flow} (DSCP {flow}) sent in phase {phase}"),
+            expected: "9".into(),
+            actual: found.into(),
+            verdict: Verdict::Fail,
+        };
+        let mut all: Vec<Assertion> = (0..64).map(|flow| lost(flow, "Storm", "0")).collect();
+        all.push(lost(0, "Resume", "0"));
+        all.insert(1, lost(70, "Storm", "8"));
+        all.push(Assertion {
+            verdict: Verdict::Pass,
+            ..lost(3, "Baseline", "9")
+        });
+        let lines: Vec<String> = comparisons(&all)
+            .into_iter()
+            .map(|(_, line)| line)
+            .collect();
+        let line = |flow, phase: &str, found, more| {
+            format!(
+                "frames of flow {flow} (DSCP {flow}) sent in phase {phase}: expected 9, found \
+                 {found}{more}"
+            )
+        };
+        assert_eq!(
+            lines,
+            [
+                line(0, "Storm", 0, " (and as much for 63 more flows)"),
+                line(70, "Storm", 8, ""),
+                line(0, "Resume", 0, ""),
+            ]
+        );
+    }
 }

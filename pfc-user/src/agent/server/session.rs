@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -56,17 +57,22 @@ impl Drop for Owned {
 }
 
 impl Session {
-    /// Serves a client until it goes.
-    pub async fn run(self, mut connection: Connection) {
-        let Err(ending) = self.converse(&mut connection).await;
+    /// Serves a client until it goes; sets `greeted` once it has said `Hello`.
+    pub async fn run(self, mut connection: Connection, greeted: Arc<AtomicBool>) {
+        let Err(ending) = self.converse(&mut connection, &greeted).await;
         if let Ending::Refused(failure) = ending {
             connection.refuse(failure).await;
         }
     }
 
-    async fn converse(&self, connection: &mut Connection) -> Result<Infallible, Ending> {
+    async fn converse(
+        &self,
+        connection: &mut Connection,
+        greeted: &AtomicBool,
+    ) -> Result<Infallible, Ending> {
         self.greet(connection.receive(HANDSHAKE.min(self.options.idle)).await?)
             .map_err(Ending::Refused)?;
+        greeted.store(true, Ordering::Relaxed);
         let Ok(jobs) = timeout(HANDOVER, self.jobs.clone().lock_owned()).await else {
             return Err(Ending::request(
                 "the agent has a client already: wait until that one is done, or end it",

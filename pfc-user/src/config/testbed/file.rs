@@ -1,6 +1,7 @@
 //! The reader of testbed files, with the mistakes that it refuses.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, Priority};
@@ -14,8 +15,11 @@ use crate::config::ConfigError;
 use crate::config::address::UnicastMac;
 use crate::config::constraints::{faults, positive, priority_set};
 use crate::config::document::Document;
+use crate::dut::switch::config::Scheduler;
 use crate::plan::Nanos;
 use crate::quantity::{Octets, Rate, Span};
+
+const SECOND: Nanos = 1_000_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +42,7 @@ struct DutTable {
     kind: Kind,
     faults: Option<Vec<String>>,
     args: Option<Vec<String>>,
+    scheduler: Option<Scheduler>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -137,12 +142,17 @@ struct LimitsTable {
     min_throughput: Option<f64>,
     load: Option<f64>,
     max_burst: Option<Span>,
+    attempts: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FactsTable {
     watchdog: Option<Switched>,
+    #[serde(default)]
+    direct: bool,
+    #[serde(default)]
+    pfc_visible: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -214,6 +224,15 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
     let ports = file.ports.unwrap_or_default();
     let qos = file.qos.unwrap_or_default();
     let hooks = file.hooks.unwrap_or_default();
+    let facts = file.facts.unwrap_or_default();
+    for (key, given) in [
+        ("facts.direct", facts.direct),
+        ("facts.pfc_visible", facts.pfc_visible),
+    ] {
+        if made_by_us && given {
+            return Err(document.error(key, "only a DUT of kind \"external\" takes it"));
+        }
+    }
     if made_by_us && ports.line_rate.is_none() {
         return Err(document.error(
             "ports.line_rate",
@@ -241,7 +260,9 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         lossless: lossless(document, qos.lossless, made_by_us)?,
         addresses: addresses(document, &file.addresses.unwrap_or_default())?,
         limits: limits(document, &file.limits.unwrap_or_default())?,
-        watchdog: match file.facts.unwrap_or_default().watchdog {
+        direct: facts.direct,
+        pfc_visible: facts.pfc_visible,
+        watchdog: match facts.watchdog {
             Some(Switched::On) => Some("on".to_owned()),
             Some(Switched::Off) => Some("off".to_owned()),
             None => made_by_us.then(|| "off".to_owned()),
@@ -249,14 +270,24 @@ fn pfc(document: &Document, table: DutTable, file: File) -> Result<PfcTestbed, C
         hooks: Hooks {
             configure: hooks.configure,
             counters: hooks.counters,
-            timeout: positive(document, "hooks.timeout", hooks.timeout, 10_000_000_000)?,
+            timeout: positive(
+                document,
+                "hooks.timeout",
+                hooks.timeout,
+                10 * SECOND,
+                600 * SECOND,
+            )?,
         },
     })
 }
 
 fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, ConfigError> {
-    for (key, given) in [("dut.faults", &dut.faults), ("dut.args", &dut.args)] {
-        if dut.kind != Kind::Sim && given.is_some() {
+    for (key, given) in [
+        ("dut.faults", dut.faults.is_some()),
+        ("dut.args", dut.args.is_some()),
+        ("dut.scheduler", dut.scheduler.is_some()),
+    ] {
+        if dut.kind != Kind::Sim && given {
             return Err(document.error(key, "only a DUT of kind \"sim\" takes it"));
         }
     }
@@ -275,6 +306,7 @@ fn dut(document: &Document, dut: DutTable, ports: PortsTable) -> Result<Dut, Con
         Kind::Sim => Ok(Dut::Sim {
             faults: faults(document, "dut.faults", &dut.faults.unwrap_or_default())?,
             args: dut.args.unwrap_or_default(),
+            scheduler: dut.scheduler.unwrap_or_default(),
         }),
         Kind::Bridge => Ok(Dut::Bridge),
         Kind::External => {
@@ -373,7 +405,7 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
         ("addresses.source_ip", source_ip),
         ("addresses.destination_ip", destination_ip),
     ] {
-        if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+        if !is_of_a_host(address) {
             return Err(document.error(
                 key,
                 format!("expected the unicast address of a host, found {address}"),
@@ -400,21 +432,37 @@ fn addresses(document: &Document, table: &AddressesTable) -> Result<Addresses, C
     })
 }
 
+/// True of a unicast address that may stand in a packet on a wire.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let special = address.is_multicast() || address.is_unspecified() || address.is_loopback();
+    !special
+        && match address {
+            // 0.0.0.0/8 is "this network", 240.0.0.0/4 reserved, with the broadcast address
+            // (RFC 6890).
+            IpAddr::V4(address) => (1..240).contains(&address.octets()[0]),
+            IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
+        }
+}
+
 fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, ConfigError> {
     const MAX_BURST: Nanos = 4_000_000;
+    const ATTEMPTS: RangeInclusive<u32> = 1..=10;
+    const LEAST_LOAD: f64 = 0.01;
     let limits = Tolerances {
         max_response: positive(
             document,
             "limits.max_response",
             table.max_response,
             1_000_000,
+            SECOND,
         )?,
-        headroom: table.headroom.unwrap_or(Octets(1 << 20)).0,
+        headroom: headroom(document, table.headroom)?,
         max_residence: positive(
             document,
             "limits.max_residence",
             table.max_residence,
-            1_000_000_000,
+            SECOND,
+            60 * SECOND,
         )?,
         min_throughput: share(
             document,
@@ -423,19 +471,41 @@ fn limits(document: &Document, table: &LimitsTable) -> Result<Tolerances, Config
             0.99,
         )?,
         load: share(document, "limits.load", table.load, 1.0)?,
-        max_burst: positive(document, "limits.max_burst", table.max_burst, MAX_BURST)?,
-    };
-    if limits.max_burst > MAX_BURST {
-        return Err(document.error(
+        max_burst: positive(
+            document,
             "limits.max_burst",
-            format!(
-                "expected at most {}, found {}",
-                Span(MAX_BURST),
-                Span(limits.max_burst)
-            ),
+            table.max_burst,
+            MAX_BURST,
+            MAX_BURST,
+        )?,
+        attempts: table.attempts.unwrap_or(3),
+    };
+    if !ATTEMPTS.contains(&limits.attempts) {
+        let (least, most) = (ATTEMPTS.start(), ATTEMPTS.end());
+        return Err(document.error(
+            "limits.attempts",
+            format!("expected {least} to {most}, found {}", limits.attempts),
         ));
     }
+    if limits.load < LEAST_LOAD {
+        let problem = format!(
+            "expected at least {LEAST_LOAD}, found {}: with less, nothing is there to be paused",
+            limits.load
+        );
+        return Err(document.error("limits.load", problem));
+    }
     Ok(limits)
+}
+
+fn headroom(document: &Document, given: Option<Octets>) -> Result<u64, ConfigError> {
+    // More than any switch has in all.
+    const MOST: Octets = Octets(1 << 30);
+    let given = given.unwrap_or(Octets(1 << 20));
+    if given > MOST {
+        let problem = format!("expected at most {MOST}, found {given}");
+        return Err(document.error("limits.headroom", problem));
+    }
+    Ok(given.0)
 }
 
 fn share(

@@ -182,17 +182,7 @@ pub(super) fn read(document: &Document, table: Table) -> Result<MadTestbed, Conf
             format!("expected M_KEY_DUT and M_KEY_OTHER to differ, both are {m_key_dut}"),
         ));
     }
-    let timeout = positive(document, "mad.timeout", table.timeout, TIMEOUT)?;
-    if timeout > LONGEST {
-        return Err(document.error(
-            "mad.timeout",
-            format!(
-                "expected at most {}, found {}",
-                Span(LONGEST),
-                Span(timeout)
-            ),
-        ));
-    }
+    let timeout = positive(document, "mad.timeout", table.timeout, TIMEOUT, LONGEST)?;
     let m_key_current = MKey(table.m_key_current.map_or(0, |key| key.0));
     for (name, key) in [("M_KEY_DUT", m_key_dut), ("M_KEY_OTHER", m_key_other)] {
         if key == m_key_current {

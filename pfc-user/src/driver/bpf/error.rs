@@ -1,6 +1,6 @@
 //! Errors of BPF programs, each with its remedy.
 
-use std::io;
+use std::{fs, io};
 
 use aya::EbpfError;
 use aya::maps::MapError;
@@ -48,9 +48,17 @@ pub enum XdpError {
     NoPowerOfTwo(u64),
     /// The process lacks a privilege.
     #[error(
-        "not permitted to {0}: run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+        "not permitted to {0}: run as root, or with the capabilities CAP_BPF, CAP_PERFMON and \
+         CAP_NET_ADMIN"
     )]
     NotPermitted(&'static str),
+    /// The kernel refuses the program to a process that may not read its memory.
+    #[error(
+        "not permitted to load an XDP program: this process has CAP_BPF and lacks CAP_PERFMON, \
+         without which the kernel's verifier refuses programs that compare addresses and measure \
+         time; run as root, or add CAP_PERFMON"
+    )]
+    NoPerfmon,
     /// The kernel lacks a feature.
     #[error("this kernel lacks {lacks}")]
     Kernel {
@@ -139,6 +147,10 @@ pub enum XdpError {
     Map(#[source] MapError),
 }
 
+/// Bits of `linux/capability.h`.
+const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+
 /// The error that the errno of a failed bpf system call stands for. EACCES is not among them: it is
 /// the verifier's refusal.
 fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
@@ -149,6 +161,21 @@ fn known(error: &io::Error, action: &'static str) -> Option<XdpError> {
         }),
         _ => None,
     }
+}
+
+/// True unless this process lacks CAP_PERFMON, which CAP_SYS_ADMIN stands in for.
+fn may_read_memory() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // Without a reading the verifier's own words are shown.
+    capabilities(&status).is_none_or(|held| held & (PERFMON | SYS_ADMIN) != 0)
+}
+
+/// The effective capabilities in `/proc/self/status`.
+fn capabilities(status: &str) -> Option<u64> {
+    let held = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(held.trim(), 16).ok()
 }
 
 impl XdpError {
@@ -198,6 +225,7 @@ impl From<ProgramError> for XdpError {
             return known;
         }
         match error {
+            ProgramError::LoadError { .. } if !may_read_memory() => Self::NoPerfmon,
             ProgramError::LoadError {
                 io_error,
                 verifier_log,
@@ -240,9 +268,16 @@ mod tests {
         let message = of_call(libc::EPERM).to_string();
         assert_eq!(
             message,
-            "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF and \
-             CAP_NET_ADMIN"
+            "not permitted to make a BPF map: run as root, or with the capabilities CAP_BPF, \
+             CAP_PERFMON and CAP_NET_ADMIN"
         );
+    }
+
+    #[test]
+    fn effective_capabilities_are_read() {
+        let status = "Name:\tx\nCapPrm:\t0000000000000000\nCapEff:\t0000004000003000\n";
+        assert_eq!(capabilities(status), Some(PERFMON | 0x3000));
+        assert_eq!(capabilities("Name:\tx\n"), None);
     }
 
     #[test]

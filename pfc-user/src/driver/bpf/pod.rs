@@ -25,6 +25,7 @@ plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
 plain!([u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
 plain!(watch::Config watch::Control watch::Counters watch::FlowState);
+plain!(watch::Sketch);
 
 impl<T: Copy> Plain<T>
 where

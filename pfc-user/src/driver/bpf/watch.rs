@@ -9,7 +9,7 @@ use aya::util::KernelVersion;
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::abi::account::SEEN_WINDOW;
 use pfc_ebpf::abi::watch::{
-    ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, name,
+    ABI_VERSION, Config, Control, Counters, FlowState, HEADERS, PauseClock, Sketch, name,
 };
 use pfc_ebpf::units::{Dscp, LineRate, Nanos, Priority};
 
@@ -69,7 +69,8 @@ pub struct Settings {
     pub line_rate: Option<LineRate>,
     /// MAC control frames are kept.
     pub capture: bool,
-    /// Flows of test frames that are told apart by their stamps, at most; 0: none is.
+    /// Flows of test frames that are told apart by their stamps, at most; 0: none is, and no frame
+    /// is sorted.
     pub flows: u32,
 }
 
@@ -124,6 +125,7 @@ pub struct Watch {
     controls: RingBuf<MapData>,
     flows: HashMap<MapData, u32, u32>,
     states: Array<MapData, Plain<FlowState>>,
+    sketch: PerCpuArray<MapData, Plain<Sketch>>,
 }
 
 enum Holder {
@@ -232,6 +234,7 @@ impl Watch {
             controls: holder.map(name::CONTROLS)?,
             flows: holder.map(name::FLOWS)?,
             states: holder.map(name::STATES)?,
+            sketch: holder.map(name::SKETCH)?,
             holder,
         })
     }
@@ -308,6 +311,16 @@ impl Watch {
         }
         flows.sort_by_key(|flow| (flow.run, flow.flow));
         Ok(flows)
+    }
+
+    /// All frames that have passed, sorted by what no device changes; none unless flows are told
+    /// apart.
+    pub fn sketch(&self) -> Result<Sketch, XdpError> {
+        let mut sketch = Sketch::ZERO;
+        for cpu in self.sketch.get(&0, 0)?.iter() {
+            sketch.merge(&cpu.0);
+        }
+        Ok(sketch)
     }
 
     /// Runs the program `repeat` times on `frame`, which counts as if it had arrived so often. The

@@ -2,19 +2,20 @@
 //! be put back is written down before anything is changed, so that a later run can do it when this
 //! one is killed.
 
+mod claim;
+mod files;
 mod setting;
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::{env, fmt, fs, io};
 
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+pub use self::claim::Claim;
+use self::files::{boot, list, others, read, remove, unreadable, write};
 use self::setting::{Reach, Setting};
-use super::mad::KeyEntry;
+use super::mad::{ClaimEntry, KeyEntry, Target};
 use crate::driver::kernel::link::{self, Feature, LinkError};
 use crate::driver::kernel::netns::{Namespace, NamespaceError};
 use crate::driver::kernel::process::start_time;
@@ -36,6 +37,20 @@ pub enum JournalError {
     /// The namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// Two testers would change each other's M_Key.
+    #[error(
+        "process {pid} tests {target} now, and one tester at a time can: wait until it has ended \
+         (its entry in the journal is {})",
+        .path.display()
+    )]
+    Claimed {
+        /// The process.
+        pid: u32,
+        /// The DUT.
+        target: Box<Target>,
+        /// Its entry.
+        path: PathBuf,
+    },
 }
 
 /// Something as it was before.
@@ -60,6 +75,27 @@ struct Entry {
 enum What {
     Setting(Setting),
     Key(KeyEntry),
+    Claim(ClaimEntry),
+}
+
+impl Entry {
+    /// True if the process that wrote it goes on, in the present `boot`.
+    fn is_alive(&self, boot: &str) -> bool {
+        start_time(self.pid) == Some(self.started) && (self.boot.is_empty() || self.boot == boot)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(setting) => {
+                let (interface, feature) = (&setting.interface, setting.feature.name());
+                write!(f, "{interface}: {feature} was changed")
+            }
+            Self::Key(key) => write!(f, "a changed {key}"),
+            Self::Claim(claim) => write!(f, "a test of {}", claim.claimed),
+        }
+    }
 }
 
 /// Environment variable that names a folder for both kinds of entries.
@@ -72,6 +108,9 @@ pub struct Journal {
     settings: PathBuf,
     /// Keys of DUTs, which it does not.
     keys: PathBuf,
+    /// Folders of other users' runs. They are looked at and nothing in them is acted on: what a
+    /// user wrote must not make root change a setting.
+    others: Vec<PathBuf>,
 }
 
 /// A changed setting; put back when dropped.
@@ -113,9 +152,13 @@ impl Journal {
         let runtime = own("XDG_RUNTIME_DIR", None).unwrap_or_else(|| "/run".into());
         let state =
             own("XDG_STATE_HOME", Some(".local/state")).unwrap_or_else(|| "/var/lib".into());
+        let (settings, keys) = (runtime.join("validator"), state.join("validator"));
+        let mut others = others();
+        others.retain(|folder| *folder != settings && *folder != keys);
         Self {
-            settings: runtime.join("validator"),
-            keys: state.join("validator"),
+            settings,
+            keys,
+            others,
         }
     }
 
@@ -125,6 +168,7 @@ impl Journal {
         Self {
             settings: folder.clone(),
             keys: folder,
+            others: Vec::new(),
         }
     }
 
@@ -180,11 +224,8 @@ impl Journal {
 
     /// Changes by [`Journal::keep`] that are still in force, in words.
     pub fn kept(&self) -> Vec<String> {
-        let entries = self
-            .entries()
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|path| read(&path).ok());
+        let (paths, _) = self.entries().unwrap_or_default();
+        let entries = paths.into_iter().filter_map(|path| read(&path).ok());
         let settings = entries
             .filter(|entry| entry.kept)
             .filter_map(|entry| match entry.what {
@@ -204,11 +245,62 @@ impl Journal {
         settings.map(words).collect()
     }
 
+    /// Entries of processes that are gone, and folders that cannot be read, in words. Changes
+    /// nothing.
+    pub fn left(&self) -> Vec<String> {
+        let (paths, mut left) = self.entries().unwrap_or_default();
+        let boot = boot();
+        let (others, closed) = list(&self.others).unwrap_or_default();
+        left.extend(closed);
+        for path in others {
+            if !matches!(read(&path), Ok(entry) if !entry.kept && entry.is_alive(&boot)) {
+                left.push(format!(
+                    "journal {path:?}: another user's run left it; `validator check --undo` as \
+                     that user puts it back"
+                ));
+            }
+        }
+        for path in paths {
+            match read(&path) {
+                Ok(entry) if entry.kept || entry.is_alive(&boot) => {}
+                Ok(entry) => left.push(format!(
+                    "left by process {}, which was killed: {}; `validator check --undo` puts it \
+                     back",
+                    entry.pid, entry.what
+                )),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => left.push(unreadable(&path, &error)),
+            }
+        }
+        left
+    }
+
+    /// Puts back what killed runs left, and the changes of [`Journal::keep`]. Returns what was done
+    /// in words, and true if nothing is left.
+    pub fn undo(&self) -> Result<(Vec<String>, bool), JournalError> {
+        let mut done = self.recover()?;
+        let (kept, all) = self.undo_kept()?;
+        for said in kept {
+            if !done.contains(&said) {
+                done.push(said);
+            }
+        }
+        let left = self.left();
+        let all = all && left.is_empty();
+        for said in left {
+            if !done.contains(&said) {
+                done.push(said);
+            }
+        }
+        Ok((done, all))
+    }
+
     /// Puts back the changes of [`Journal::keep`]; returns them in words, and true if that was all.
     /// Changes in a namespace without a name that is not this one stay noted.
     pub fn undo_kept(&self) -> Result<(Vec<String>, bool), JournalError> {
-        let (mut done, mut all) = (Vec::new(), true);
-        for path in self.entries()? {
+        let (paths, mut done) = self.entries()?;
+        let mut all = done.is_empty();
+        for path in paths {
             let entry = match read(&path) {
                 Ok(entry) => entry,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -254,33 +346,9 @@ impl Journal {
         Ok((done, all))
     }
 
-    /// The files, oldest name first.
-    fn entries(&self) -> Result<Vec<PathBuf>, JournalError> {
-        let mut paths = Vec::new();
-        for folder in [&self.settings, &self.keys] {
-            match fs::read_dir(folder) {
-                Ok(files) => paths.extend(files.flatten().map(|file| file.path())),
-                // Nobody's entries, or another user's: none of ours.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
-                    ) => {}
-                Err(source) => {
-                    return Err(JournalError::File {
-                        path: folder.clone(),
-                        source,
-                    });
-                }
-            }
-        }
-        paths.retain(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        });
-        paths.sort();
-        paths.dedup();
-        Ok(paths)
+    /// The files of this journal, as of [`list`].
+    fn entries(&self) -> Result<(Vec<PathBuf>, Vec<String>), JournalError> {
+        list([&self.settings, &self.keys])
     }
 
     /// Sets `feature`; `None` when it was so already.
@@ -335,8 +403,9 @@ impl Journal {
     /// reach, and mostly gone. So do those of DUTs that cannot be reached.
     pub fn recover(&self) -> Result<Vec<String>, JournalError> {
         let boot = boot();
+        let (paths, _) = self.entries()?;
         let mut done = Vec::new();
-        for path in self.entries()? {
+        for path in paths {
             let entry = match read(&path) {
                 Ok(entry) => entry,
                 // Removed since it was listed, by its process or by another recovery.
@@ -356,9 +425,7 @@ impl Journal {
             {
                 continue;
             }
-            if start_time(entry.pid) == Some(entry.started)
-                && (entry.boot.is_empty() || entry.boot == boot)
-            {
+            if entry.is_alive(&boot) {
                 continue;
             }
             let pid = entry.pid;
@@ -375,6 +442,10 @@ impl Journal {
                     Reach::Gone => {}
                     Reach::Elsewhere => continue,
                 },
+                // It stopped nobody any more.
+                What::Claim(_) => {}
+                // Who tests the DUT now would be disturbed.
+                What::Key(key) if self.unclaimed(&key.target()).is_err() => continue,
                 What::Key(key) => match key.undo() {
                     Ok(()) => done.push(format!(
                         "put back on {key}, as it was before process {pid} was killed"
@@ -393,79 +464,6 @@ impl Journal {
         }
         Ok(done)
     }
-}
-
-/// Writes an entry into `folder`, on the disk when this returns; an entry that is there is whole.
-fn write(folder: &Path, name: &str, what: What, kept: bool) -> Result<PathBuf, JournalError> {
-    let pid = process::id();
-    let boot = if matches!(what, What::Key(_)) {
-        boot()
-    } else {
-        String::new()
-    };
-    let entry = Entry {
-        pid,
-        started: start_time(pid).unwrap_or_default(),
-        boot,
-        kept,
-        what,
-    };
-    let path = folder.join(format!("{pid}-{name}.json"));
-    let text = serde_json::to_vec(&entry).expect("plain data");
-    let draft = path.with_extension("draft");
-    let written = || -> io::Result<()> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        // One of a process that had this number before.
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&draft, &path)?;
-        File::open(folder)?.sync_all()
-    };
-    written().map_err(|source| JournalError::File {
-        path: path.clone(),
-        source,
-    })?;
-    Ok(path)
-}
-
-/// Takes an entry away that another process may be taking away as well: both have put back what it
-/// says.
-fn remove(path: PathBuf) -> Result<(), JournalError> {
-    match fs::remove_file(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(JournalError::File { path, source })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> String {
-    format!(
-        "journal {}: cannot be read, so what it says is NOT put back: {error}",
-        path.display()
-    )
-}
-
-fn read(path: &Path) -> io::Result<Entry> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
-}
-
-/// Identifier of the present boot; empty where the kernel does not say.
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map_or(String::new(), |id| id.trim().to_owned())
 }
 
 impl Drop for Change {

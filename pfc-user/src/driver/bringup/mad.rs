@@ -1,6 +1,7 @@
 //! The MAD tester's port: the testbed's transport opened, and the simulated DUT behind it where
 //! that is what the testbed wants.
 
+mod claim;
 mod unlock;
 
 use std::process::Command;
@@ -13,11 +14,16 @@ use ib_mad::transport::Transport;
 use ib_mad::transport::ibsim::IbsimTransport;
 use ib_mad::transport::umad::UmadTransport;
 
-pub use crate::cases::mad::session::KeyJournal;
+pub use crate::cases::mad::session::{KeyJournal, Noted};
+pub use claim::{ClaimEntry, Target};
 pub use unlock::{KeyEntry, MachineJournal};
 
 use crate::config::{MadTestbed, MadTransport};
+use crate::driver::kernel::clock;
 use crate::driver::kernel::process::Child;
+use crate::dut::stall;
+use crate::evidence::pfc::Stall;
+use crate::plan::Nanos;
 
 /// A simulated DUT is up within this, or something is wrong.
 const DUT_START: Duration = Duration::from_secs(10);
@@ -33,7 +39,7 @@ pub struct MadPort {
     /// Name of the transport, for people.
     pub transport: String,
     /// Held while it is used: the simulated DUT ends with it.
-    _dut: Option<Child>,
+    dut: Option<Child>,
 }
 
 impl MadPort {
@@ -56,8 +62,41 @@ impl MadPort {
         Self {
             requester: Requester::new(transport, std::process::id() << 16),
             transport: name,
-            _dut: dut,
+            dut,
         }
+    }
+}
+
+/// A simulated DUT that tells of its own stalls.
+pub struct Teller<'p> {
+    dut: Option<&'p mut Child>,
+    /// Time of the transport's clock 0.
+    epoch: Nanos,
+}
+
+impl MadPort {
+    /// The requester, and the DUT beside it.
+    pub fn parts(&mut self) -> (&mut Requester<Box<dyn Transport>>, Teller<'_>) {
+        let now = self.requester.transport().now().as_nanos() as Nanos;
+        let teller = Teller {
+            dut: self.dut.as_mut(),
+            epoch: clock::now().saturating_sub(now),
+        };
+        (&mut self.requester, teller)
+    }
+}
+
+impl Teller<'_> {
+    /// Times at which the simulated DUT stood still, by the transport's clock, since the last call.
+    pub fn stalls(&mut self) -> Vec<Stall> {
+        let lines = self.dut.as_mut().and_then(|dut| dut.printed_lines().ok());
+        let stalls = lines.unwrap_or_default();
+        let stalls = stalls.iter().filter_map(|line| stall::read(line));
+        let on_clock = |stall: Stall| Stall {
+            from: stall.from.saturating_sub(self.epoch),
+            to: stall.to.saturating_sub(self.epoch),
+        };
+        stalls.map(on_clock).collect()
     }
 }
 

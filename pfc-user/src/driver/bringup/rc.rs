@@ -16,6 +16,8 @@ use crate::driver::kernel::link::{self, End, Feature, LinkError, create_veth};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::PacketSocket;
 use crate::driver::kernel::process::Child;
+use crate::dut::stall;
+use crate::evidence::pfc::Stall;
 use crate::nic;
 use crate::quantity::hex;
 
@@ -56,7 +58,7 @@ pub struct RcPort {
     /// Settings that are put back when the port is no longer used.
     _changes: Vec<Change>,
     /// Held while it is used: the simulated DUT ends with it, and its namespace.
-    _dut: Option<(Child, Namespace)>,
+    dut: Option<(Child, Namespace)>,
 }
 
 impl RcPort {
@@ -152,13 +154,23 @@ impl RcPort {
             namespace,
             own_drops,
             _changes: changes,
-            _dut: dut,
+            dut,
         })
     }
 
     /// The counter of the port's driver that also counts what the XDP program drops on purpose.
     pub fn own_drops(&self) -> Option<&'static str> {
         self.own_drops
+    }
+
+    /// Times at which the simulated DUT stood still, since the last call.
+    pub fn stalls(&mut self) -> Vec<Stall> {
+        let lines = self
+            .dut
+            .as_mut()
+            .and_then(|(dut, _)| dut.printed_lines().ok());
+        let lines = lines.unwrap_or_default();
+        lines.iter().filter_map(|line| stall::read(line)).collect()
     }
 
     /// Returns a reader of the port's counters of lost frames.

@@ -2,6 +2,7 @@
 
 mod line_rate;
 mod link_snapshot;
+mod neighbours;
 mod self_test;
 
 use std::thread;
@@ -22,8 +23,10 @@ use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::packet::{self, PacketError, PacketSocket};
 use crate::driver::kernel::process::Child;
 use crate::driver::kernel::promiscuous::Promiscuous;
+use crate::driver::neighbour::Responder;
 use crate::driver::storm::PATIENCE;
-use crate::evidence::pfc::{DropCounter, PortFacts};
+use crate::dut::switch::config::Scheduler;
+use crate::evidence::pfc::{DropCounter, PortFacts, PortReceived};
 use crate::evidence::preflight::{FeatureFact, SelfTest};
 use crate::fault::switch::Fault;
 use crate::nic;
@@ -60,8 +63,11 @@ pub struct TesterPort {
     pub state: LinkState,
     /// The program on it.
     pub account: AccountProgram,
-    /// Proof that PAUSE/PFC frames reach the program.
+    /// The source of the fact that PAUSE/PFC frames of the DUT reach the program: the self-test, or
+    /// the testbed's word.
     pub pfc_visible: Option<String>,
+    /// The repetition of this run in which such frames were seen first.
+    pub pfc_seen: Option<String>,
     /// Result of the self-test: pause frames were sent to the port before anything was measured.
     pub self_test: Option<SelfTest>,
     /// Proof, in this run, that its MAC's counters count.
@@ -79,6 +85,7 @@ enum Device {
         namespace: Namespace,
         faults: Vec<Fault>,
         args: Vec<String>,
+        scheduler: Scheduler,
     },
     Bridge {
         namespace: Namespace,
@@ -97,6 +104,8 @@ pub struct Testbed {
     /// Windows that the programs count in.
     pub windows: u32,
     device: Device,
+    /// Answer a DUT that asks for the ports' addresses.
+    _neighbours: Vec<Responder>,
 }
 
 /// Counters of lost frames, at one time.
@@ -146,10 +155,15 @@ impl Ports {
                     Found::new("rx", tester)?,
                 );
                 let device = match own {
-                    Dut::Sim { faults, args } => Device::Sim {
+                    Dut::Sim {
+                        faults,
+                        args,
+                        scheduler,
+                    } => Device::Sim {
                         namespace: dut,
                         faults: faults.clone(),
                         args: args.clone(),
+                        scheduler: *scheduler,
                     },
                     _ => Device::Bridge { namespace: dut },
                 };
@@ -219,9 +233,15 @@ impl Ports {
         if let Device::Bridge { namespace } = &device {
             create_bridge(namespace, "bridge", &DUT_PORTS)?;
         }
+        let _neighbours = match &device {
+            Device::External => neighbours::answer(&config.addresses, &tx, &rx)?,
+            // Neither asks.
+            Device::Sim { .. } | Device::Bridge { .. } => Vec::new(),
+        };
         Ok(Testbed {
             tx,
             rx,
+            _neighbours,
             limits: config.limits.at(line_rate),
             windows: sizes.windows,
             device,
@@ -241,6 +261,7 @@ impl Testbed {
             namespace,
             faults,
             args,
+            scheduler,
         } = &self.device
         else {
             return Ok(None);
@@ -271,6 +292,7 @@ impl Testbed {
         command.arg("--dscp-map").arg(list(
             config.dscp_map.iter().map(Priority::to_string).collect(),
         ));
+        command.arg("--scheduler").arg(scheduler.word());
         for fault in faults {
             command.arg("--fault").arg(fault.to_string());
         }
@@ -289,6 +311,25 @@ impl Testbed {
     /// Waits until both links are up, for example after the DUT was configured.
     pub fn wait_for_carrier(&self) -> Result<()> {
         wait_for_carrier([&self.tx, &self.rx])
+    }
+
+    /// Does the self-test again where it did not show that PAUSE/PFC frames reach the tx port's
+    /// program, for example after the DUT was configured.
+    pub fn self_test_again(&mut self) -> Result<()> {
+        if self.tx.pfc_visible.is_some() || !matches!(self.device, Device::External) {
+            return Ok(());
+        }
+        self_test::between(&mut self.tx, &mut self.rx, self.limits.line_rate)
+    }
+
+    /// Notes that the tx port's program saw PAUSE/PFC frames of the DUT, if `received` in that
+    /// repetition has some.
+    pub fn note_pfc(&mut self, received: &PortReceived, repetition: &str) {
+        let seen = received.pfc_frames + received.pause.xoff + received.pause.xon;
+        if seen > 0 && self.tx.pfc_seen.is_none() {
+            let source = format!("{seen} PAUSE/PFC frames of the DUT seen in \"{repetition}\"");
+            self.tx.pfc_seen = Some(source);
+        }
     }
 
     /// Sends a frame from each port to the other, so that a DUT that bridges learns both addresses:
@@ -353,8 +394,19 @@ impl TesterPort {
             disturbed: None,
             speed: real_speed(&now),
             xdp: self.account.mode().into(),
-            pfc_visible: self.pfc_visible.clone(),
+            pfc_visible: self.pfc_visible.clone().or(self.pfc_seen.clone()),
         })
+    }
+}
+
+/// The testbed's word that PAUSE/PFC frames of the DUT reach the program on a port of that driver.
+pub fn declared_pfc(config: &config::PfcTestbed, driver: &str) -> Option<String> {
+    if config.pfc_visible {
+        Some("declared by facts.pfc_visible".into())
+    } else if config.direct && driver == "veth" {
+        Some("a veth whose other end is the DUT's own, declared by facts.direct".into())
+    } else {
+        None
     }
 }
 
@@ -489,9 +541,10 @@ impl Found {
         Ok(TesterPort {
             interface,
             namespace,
-            state,
             account,
-            pfc_visible: None,
+            pfc_visible: declared_pfc(config, &state.driver),
+            pfc_seen: None,
+            state,
             mac_alive: Alive::default(),
             self_test: None,
             features: Vec::new(),

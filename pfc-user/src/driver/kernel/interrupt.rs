@@ -15,7 +15,7 @@ use super::clock;
 /// The user's wish to stop. Once seen it stays.
 pub struct Interrupt {
     signals: SignalFd,
-    seen: bool,
+    count: u32,
 }
 
 impl Interrupt {
@@ -31,18 +31,22 @@ impl Interrupt {
             .context("SIGINT, SIGTERM and SIGHUP cannot be blocked")?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
             .context("no signalfd")?;
-        Ok(Self {
-            signals,
-            seen: false,
-        })
+        Ok(Self { signals, count: 0 })
     }
 
     /// Returns true if a signal has come.
     pub fn seen(&mut self) -> bool {
-        if let Ok(Some(_)) = self.signals.read_signal() {
-            self.seen = true;
+        self.count() > 0
+    }
+
+    /// Returns how many signals have come. Those that come before they are counted are one.
+    pub fn count(&mut self) -> u32 {
+        let mut has_come = false;
+        while let Ok(Some(_)) = self.signals.read_signal() {
+            has_come = true;
         }
-        self.seen
+        self.count += u32::from(has_come);
+        self.count
     }
 
     /// Something that can be read once there is a signal, for waits elsewhere.
@@ -57,8 +61,9 @@ impl Interrupt {
     pub fn wait_until(&mut self, deadline: Nanos) -> bool {
         loop {
             let now = clock::now();
-            if self.seen() || now >= deadline {
-                return self.seen;
+            let seen = self.seen();
+            if seen || now >= deadline {
+                return seen;
             }
             let left = deadline - now;
             let timeout =

@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use futures_util::stream::TryStreamExt;
 use rtnetlink::Handle;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64};
+use rtnetlink::packet_route::link::{
+    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, Prop, Stats64,
+};
 
 pub use self::carrier::{settled_state, wait_for_carrier, wait_for_lasting_carrier};
 pub use self::clsact::{Filter, add_clsact, filters, remove_clsact, remove_filter};
@@ -117,6 +119,8 @@ pub struct LinkState {
     pub driver: String,
     /// Kind of a software link, such as `veth`, `tun` or `bridge`; `None` for hardware.
     pub kind: Option<String>,
+    /// Frames have Ethernet headers.
+    pub ethernet: bool,
     /// Ethernet address.
     pub mac: [u8; 6],
     /// Largest layer-3 packet in octets.
@@ -140,6 +144,10 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
         // Not every link has ethtool operations; that is no error.
         driver: driver.unwrap_or_default(),
         kind: None,
+        ethernet: matches!(
+            link.header.link_layer_type,
+            LinkLayerType::Ether | LinkLayerType::Loopback
+        ),
         mac: [0; 6],
         mtu: 0,
         up: link.header.flags.contains(LinkFlags::Up),
@@ -164,6 +172,55 @@ pub fn state(namespace: &Namespace, interface: &str) -> Result<LinkState, LinkEr
         }
     }
     Ok(state)
+}
+
+/// The name of the interface that goes by `name`, which may be one of its alternative names.
+pub fn name_of(namespace: &Namespace, name: &str) -> Result<String, LinkError> {
+    let is_it = |link: &LinkMessage| names(link).any(|known| known == name);
+    named(namespace, name, is_it)
+}
+
+/// The name that the interface of that index has now; `None` where it is gone.
+pub fn name_at(namespace: &Namespace, index: u32) -> Result<Option<String>, LinkError> {
+    match named(namespace, "", |link| link.header.index == index) {
+        Err(LinkError::Unknown { .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn named(
+    namespace: &Namespace,
+    name: &str,
+    is_it: impl Fn(&LinkMessage) -> bool,
+) -> Result<String, LinkError> {
+    let link = search(namespace, name, is_it)?;
+    Ok(name_in(&link).unwrap_or_default().to_owned())
+}
+
+/// The name of a link.
+fn name_in(link: &LinkMessage) -> Option<&str> {
+    link.attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.as_str()),
+            _ => None,
+        })
+}
+
+/// The name of a link, and its alternative names.
+fn names(link: &LinkMessage) -> impl Iterator<Item = &str> {
+    let properties = link
+        .attributes
+        .iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::PropList(properties) => Some(properties),
+            _ => None,
+        });
+    let alternative = properties.flatten().filter_map(|property| match property {
+        Prop::AltIfName(name) => Some(name.as_str()),
+        _ => None,
+    });
+    name_in(link).into_iter().chain(alternative)
 }
 
 /// Number of times that its carrier has come or gone.
@@ -229,26 +286,30 @@ pub fn set_feature(
 }
 
 fn find(namespace: &Namespace, interface: &str) -> Result<LinkMessage, LinkError> {
+    search(namespace, interface, |link| {
+        name_in(link) == Some(interface)
+    })
+}
+
+/// The first link that `is_it`; an error that names `interface` where none is.
+fn search(
+    namespace: &Namespace,
+    interface: &str,
+    is_it: impl Fn(&LinkMessage) -> bool,
+) -> Result<LinkMessage, LinkError> {
     let links: Vec<LinkMessage> = netlink(
         namespace,
         "cannot list the interfaces",
         async |handle, _| handle.link().get().execute().try_collect().await,
     )?;
-    let names = links
+    let known = links
         .iter()
-        .flat_map(|link| &link.attributes)
-        .filter_map(|attribute| match attribute {
-            LinkAttribute::IfName(name) => Some(name.clone()),
-            _ => None,
-        });
-    let known = names.collect();
-    let is_it = |attribute: &LinkAttribute| match attribute {
-        LinkAttribute::IfName(name) => name == interface,
-        _ => false,
-    };
+        .filter_map(name_in)
+        .map(str::to_owned)
+        .collect();
     links
         .into_iter()
-        .find(|link| link.attributes.iter().any(is_it))
+        .find(is_it)
         .ok_or_else(|| LinkError::Unknown {
             interface: interface.to_owned(),
             namespace: namespace.to_string(),

@@ -1,8 +1,8 @@
-//! A raw AF_PACKET socket that only sends, straight to the driver.
+//! A raw AF_PACKET socket that sends straight to the driver.
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -16,7 +16,7 @@ pub const BATCH: usize = 64;
 /// Room for what a NIC has not yet sent: 4 ms at 10 Gbit/s with the kernel's own bookkeeping.
 const SEND_BUFFER: libc::c_int = 16 << 20;
 
-/// Sends frames on one interface. Receives nothing: it is bound to protocol 0.
+/// Sends frames on one interface. Receives nothing, unless it is opened for an EtherType.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
@@ -105,6 +105,11 @@ impl PacketSocket {
     /// Opens a socket on `interface` of the calling thread's network namespace, where it stays
     /// wherever it is used from.
     pub fn open(interface: &str) -> Result<Self, PacketError> {
+        Self::open_for(interface, SILENT)
+    }
+
+    /// The same, but it receives frames of that EtherType too, without VLAN tags.
+    pub fn open_for(interface: &str, ethertype: u16) -> Result<Self, PacketError> {
         let interface = interface.to_owned();
         let Ok(index) = if_nametoindex(interface.as_str()) else {
             return Err(PacketError::NoInterface { interface });
@@ -141,6 +146,7 @@ impl PacketSocket {
         // SAFETY: all octets zero is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = ethertype.to_be();
         address.sll_ifindex = index as i32;
         // SAFETY: `address` is a sockaddr_ll of the length given.
         Errno::result(unsafe {
@@ -168,6 +174,21 @@ impl PacketSocket {
             Ok(_) => Ok(()),
             Err(errno) => Err(self.send_error(errno, frame.len())),
         }
+    }
+
+    /// Copies a received frame to `buffer`, cut to its length; returns how many octets it has there.
+    /// EAGAIN when there is none.
+    pub fn receive(&self, buffer: &mut [u8]) -> nix::Result<usize> {
+        // SAFETY: the pointer and the length are those of `buffer`.
+        let received = Errno::result(unsafe {
+            libc::recv(
+                self.fd.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT,
+            )
+        })?;
+        Ok(received as usize)
     }
 
     /// Sends at most [`BATCH`] frames in order, up to the first that is refused for want of room;
@@ -239,6 +260,12 @@ impl PacketSocket {
     }
 }
 
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// Tries `send` until there is room, for `patience` at the longest; also returns how often there
 /// was none. A frame that was refused did not leave, so that what `send` notes of the last try is
 /// exact.
@@ -257,7 +284,10 @@ pub fn when_there_is_room<T>(
     }
 }
 
-/// A raw packet socket that receives nothing: it has protocol 0.
+/// The protocol of a socket that receives nothing.
+const SILENT: u16 = 0;
+
+/// A raw packet socket that receives nothing until it is bound: it has protocol 0.
 pub(super) fn silent_socket() -> nix::Result<OwnedFd> {
     socket(
         AddressFamily::Packet,

@@ -176,6 +176,28 @@ impl Child {
         }
     }
 
+    /// Lines that it has printed and nobody has read yet. Does not wait.
+    pub fn printed_lines(&mut self) -> Result<Vec<String>, ProcessError> {
+        let is_ready = |this: &Self| {
+            let ready = wait_readable(&[&this.stdout], Some(Instant::now()));
+            Ok::<_, ProcessError>(ready.map_err(|error| this.failed(error))?[0])
+        };
+        while is_ready(self)? {
+            match read_some(&mut self.stdout, &mut self.buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        let whole = self.buffer.iter().rposition(|&octet| octet == b'\n');
+        let lines: Vec<u8> = self
+            .buffer
+            .drain(..whole.map_or(0, |end| end + 1))
+            .collect();
+        let lines = String::from_utf8_lossy(&lines);
+        Ok(lines.lines().map(str::to_owned).collect())
+    }
+
     /// True if it has ended already.
     pub fn has_ended(&self) -> Result<bool, ProcessError> {
         wait_readable(&[&self.pidfd], Some(Instant::now()))
@@ -272,7 +294,7 @@ pub fn run_hook(
         });
     }
     let status = shell.0.wait().map_err(failed)?;
-    let [stdout, stderr] = pipes.map(|pipe| String::from_utf8_lossy(&pipe.text).into_owned());
+    let [stdout, stderr] = pipes.map(Pipe::into_text);
     Ok(HookOutput {
         hook: hook.to_owned(),
         when: when.to_owned(),
@@ -344,6 +366,7 @@ impl Group {
         [OwnedFd::from(stdout), OwnedFd::from(stderr)].map(|pipe| Pipe {
             file: Some(File::from(pipe)),
             text: Vec::new(),
+            cut: 0,
         })
     }
 }
@@ -363,8 +386,14 @@ impl Drop for Group {
 struct Pipe {
     /// `None` once its other end is closed.
     file: Option<File>,
+    /// The first octets, at most [`LONGEST_OUTPUT`].
     text: Vec<u8>,
+    /// Octets beyond those.
+    cut: usize,
 }
+
+/// Octets of each output of a hook that become evidence.
+const LONGEST_OUTPUT: usize = 1 << 20;
 
 impl Pipe {
     fn read(&mut self) -> io::Result<()> {
@@ -373,7 +402,18 @@ impl Pipe {
         {
             self.file = None;
         }
+        self.cut += self.text.len().saturating_sub(LONGEST_OUTPUT);
+        self.text.truncate(LONGEST_OUTPUT);
         Ok(())
+    }
+
+    /// The text, with a line that says how much of it was cut.
+    fn into_text(self) -> String {
+        let mut text = String::from_utf8_lossy(&self.text).into_owned();
+        if self.cut > 0 {
+            text += &format!("\n[{} more octets of output were cut]\n", self.cut);
+        }
+        text
     }
 }
 

@@ -24,12 +24,17 @@ use crate::agent::server::{self, ServerOptions};
 use crate::driver::kernel::netns::Namespace;
 use crate::driver::kernel::{clock, link, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
+use crate::dut::stall;
 use crate::dut::stop::Stop;
 use crate::fault::requester::Fault;
+use crate::plan::Nanos;
 
 /// Octets of an interface's MTU that are not payload: the longest headers, GRH, UDP, BTH, XRCETH
 /// and AtomicETH, and the ICRC.
 const HEADERS: u32 = 40 + 8 + 12 + 4 + 28 + 4;
+
+/// A retry that leaves so late is the process' fault and not the model's.
+const STALL: Nanos = 1_000_000;
 
 /// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +62,23 @@ struct Shared {
     wake: PipeWriter,
     /// Tells the port's thread to end.
     over: AtomicBool,
+    stalls: Mutex<stall::Teller>,
 }
 
 impl Shared {
     fn model(&self) -> MutexGuard<'_, Model> {
         // A panic elsewhere ends the process anyway.
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of a stall if the model's timer has ended long ago. To be called before the model is
+    /// told the time.
+    fn look(&self, model: &Model) {
+        // A timer that waits for its packet to leave has no end yet.
+        if let Some(due) = model.next_event().filter(|due| *due > 0) {
+            let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+            stalls.due(due);
+        }
     }
 
     fn wake(&self) {
@@ -95,6 +111,7 @@ impl Backend for Handle {
         loop {
             // Computed before the model is read, so that an empty result covers the whole wait.
             let left = wait.saturating_sub(start.elapsed());
+            self.0.look(&model);
             let completions = model.completions(clock::now());
             if !completions.is_empty() || left.is_zero() {
                 return Ok(completions);
@@ -147,6 +164,7 @@ fn serve_port(
             .context("the port takes no more frames")?;
         let next = {
             let mut model = shared.model();
+            shared.look(&model);
             for Received { frame, .. } in received.drain(..) {
                 model.receive(clock::now(), &frame);
             }
@@ -282,6 +300,7 @@ fn run(
         completed: Condvar::new(),
         wake,
         over: AtomicBool::new(false),
+        stalls: Mutex::new(stall::Teller::new(STALL)),
     });
     let agent = Agent {
         listener,

@@ -17,11 +17,18 @@ use nix::sys::time::TimeSpec;
 use thiserror::Error;
 
 use super::args::{SmaArgs, TESTER};
+use crate::dut::stall;
 use crate::dut::stop::Stop;
+use crate::plan::Nanos;
 
 /// A packet due within this time goes at once: the kernel's timers are no finer (timer slack, 50
 /// us), and sleeping would make it later still.
 const AT_ONCE: Duration = Duration::from_micros(50);
+
+/// The process looks so often at least if it runs, and says where it did not for much longer.
+const BEAT: Duration = Duration::from_millis(10);
+/// A busy machine may take so long to run it.
+const STALL: Duration = Duration::from_millis(5);
 
 /// Options of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +68,15 @@ pub fn run(
     let mut process = Process::new(options);
     let mut packets = Vec::new();
     ready()?;
+    let mut stalls = stall::Teller::new(STALL.as_nanos() as Nanos);
     loop {
+        stalls.beat(BEAT.as_nanos() as Nanos);
         server.receive(&mut process, &mut packets)?;
         for packet in packets.drain(..) {
             process.send(&packet);
         }
-        let timeout = process.deliver(&mut server).map(TimeSpec::from_duration);
+        let next = process.deliver(&mut server).unwrap_or(BEAT);
+        let timeout = Some(TimeSpec::from_duration(next.min(BEAT)));
         let mut events = stop.to_vec();
         events.extend(
             server

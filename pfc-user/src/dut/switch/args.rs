@@ -3,7 +3,7 @@
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
-use super::config::SwitchConfig;
+use super::config::{Scheduler, SwitchConfig};
 use super::process::SwitchOptions;
 use crate::fault::switch::Fault;
 use crate::quantity::{octets, rate};
@@ -40,6 +40,10 @@ pub struct SwitchArgs {
     /// Queue of a lossy priority in octets (default 4 MiB).
     #[arg(long, value_name = "OCTETS", value_parser = octets)]
     lossy_queue: Option<u64>,
+    /// Order in which the priorities are served: strict (the highest first), round-robin (frame by
+    /// frame) or drr (deficit round robin, octet by octet).
+    #[arg(long, value_name = "ORDER", default_value = "round-robin")]
+    scheduler: Scheduler,
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<Fault>,
@@ -62,6 +66,7 @@ impl SwitchArgs {
         config.xon = self.xon.unwrap_or(config.xon);
         config.headroom = self.headroom.unwrap_or(config.headroom);
         config.lossy_queue = self.lossy_queue.unwrap_or(config.lossy_queue);
+        config.scheduler = self.scheduler;
         Ok(SwitchOptions {
             ports,
             config,
@@ -136,7 +141,7 @@ mod tests {
             .join(",");
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
-             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --fault leaks=5 --fault dips"
+             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --scheduler drr --fault leaks=5 --fault dips"
         );
         let options = options(&line).unwrap();
         let mut expected = SwitchConfig::new(
@@ -152,6 +157,7 @@ mod tests {
             expected.headroom,
             expected.lossy_queue,
         ) = (9 << 10, 8, 7, 6);
+        expected.scheduler = Scheduler::Drr;
         assert_eq!(options.config, expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
     }
@@ -163,6 +169,10 @@ mod tests {
             ("--port b --port c", "--port must be given twice, found 3"),
             ("--port b --lossless 8", "priority must be 0 to 7, found 8"),
             ("--port b --trust vlan", "expected dscp or pcp"),
+            (
+                "--port b --scheduler fair",
+                "expected strict, round-robin or drr, found \"fair\"",
+            ),
             (
                 "--port b --line-rate fast",
                 "expected a rate with its unit (K, M, G, T for bit/s), such as \"25G\"",

@@ -8,12 +8,14 @@ use super::macs::Macs;
 use super::prepare::open_control;
 use super::{Live, SENDER_END, SETTLE_POLL};
 use crate::case::Event;
+use crate::cases::pfc::settle::{self, Settling};
 use crate::cases::pfc::stimulate::{Bench, Stop};
+use crate::driver::bpf::Rings;
 use crate::driver::kernel::clock;
 use crate::driver::storm::{ControlSender, Storm};
 use crate::driver::traffic::choice::Chosen;
 use crate::driver::traffic::{Burst, Source};
-use crate::evidence::pfc::{Departure, StormReport};
+use crate::evidence::pfc::{Arrival, Departure, StormReport, Wait};
 use crate::plan::{Nanos, RepetitionPlan};
 
 pub(super) struct LiveBench<'b, 'l> {
@@ -28,6 +30,10 @@ pub(super) struct LiveBench<'b, 'l> {
     pub(super) storm: Option<Storm>,
     /// Account of a storm that the user ended.
     pub(super) cut_short: Option<StormReport>,
+    /// The waits for the last frames of phases.
+    pub(super) settled: Vec<Wait>,
+    /// Records of the rx port so far.
+    pub(super) rings: Rings,
     /// Read as each phase begins.
     pub(super) macs: &'b mut Macs,
 }
@@ -83,20 +89,16 @@ impl Bench for LiveBench<'_, '_> {
             .filter(|sent| sent.phase == phase)
             .map(|sent| sent.frames)
             .sum();
+        let quiet = settle::quiet(self.plan, &self.live.testbed.limits);
+        let mut settling = Settling::new(phase, clock::now(), deadline, sent, quiet);
         loop {
-            if self
-                .live
-                .testbed
-                .rx
-                .account
+            let account = &mut self.live.testbed.rx.account;
+            let arrived = account
                 .received(phase)
-                .map_err(|error| Stop::Failed(error.into()))?
-                >= sent
-            {
-                return Ok(());
-            }
+                .map_err(|error| Stop::Failed(error.into()))?;
             let now = clock::now();
-            if now >= deadline {
+            if let Some(wait) = settling.look(now, arrived) {
+                self.settled.push(wait);
                 return Ok(());
             }
             self.wait_until(deadline.min(now + SETTLE_POLL))?;
@@ -132,6 +134,15 @@ impl Bench for LiveBench<'_, '_> {
         self.waits += waits;
         self.single_pauses += 1;
         Ok(departure)
+    }
+
+    fn arrivals(&mut self) -> Result<&[Arrival], Stop> {
+        let account = &mut self.live.testbed.rx.account;
+        let rings = account
+            .take_rings()
+            .map_err(|error| Stop::Failed(error.into()))?;
+        self.rings.append(rings);
+        Ok(&self.rings.arrivals)
     }
 
     fn announce(&mut self, phase: &'static str) {

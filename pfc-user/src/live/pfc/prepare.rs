@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pfc_ebpf::abi::{Trust, account as maps};
-use pfc_ebpf::units::{LineRate, Priority};
+use pfc_ebpf::units::Priority;
 
 use super::{Live, PATH_RETRY, PATH_WAIT, SETTLE_POLL};
 use crate::config::{self, Destination};
@@ -13,28 +13,7 @@ use crate::driver::storm::ControlSender;
 use crate::driver::traffic::choice::{self, Chosen};
 use crate::driver::traffic::{Addresses, FlowControl, TrafficPlan};
 use crate::evidence::pfc::Counting;
-use crate::plan::{FlowPlan, Nanos, RepetitionPlan};
-
-/// Frames a second above which the programs read the clock once for several frames and verify the
-/// checksum of some. Exact accounting of a frame of 1024 octets costs about 130 ns beside the
-/// driver's own 80 ns (BENCHMARKS.md): that core is full at some 4 million, and must not be.
-const EXACT_FRAMES: u64 = 3_000_000;
-/// The share of frames that is verified then.
-const SAMPLE: u64 = 16;
-
-/// The counting of these flows, by their frames a second: the clock, and N where one frame in N is
-/// verified.
-pub fn effort(flows: &[FlowPlan]) -> (maps::Clock, u64) {
-    let frames: u64 = flows
-        .iter()
-        .map(|flow| flow.rate / LineRate::frame_bits(flow.length))
-        .sum();
-    if frames > EXACT_FRAMES {
-        (maps::Clock::Batched, SAMPLE)
-    } else {
-        (maps::Clock::Exact, 1)
-    }
-}
+use crate::plan::{Nanos, RepetitionPlan, effort};
 
 /// The way the programs count in that repetition.
 pub(super) fn counting(config: &maps::Config, plan: &RepetitionPlan) -> Counting {
@@ -146,7 +125,7 @@ pub(super) fn open_sender(live: &mut Live, plan: &RepetitionPlan, epoch: Nanos) 
         flows: &plan.flows,
         addresses: addresses(live.config, testbed),
         line_rate: testbed.limits.line_rate,
-        max_burst: testbed.limits.max_burst,
+        max_burst: testbed.limits.largest_burst(&plan.flows),
         epoch,
         width: WINDOW,
         windows: testbed.windows as usize,

@@ -12,6 +12,7 @@ fn window(received: u64) -> Window {
     Window {
         sent: of(100),
         received: of(received),
+        compared: Some(Compared::Same),
         ..Window::default()
     }
 }
@@ -53,6 +54,74 @@ fn an_idle_edge_makes_the_count_exact() {
     );
     let report = judge("a", "b", &window(99));
     assert_eq!((report.verdict, report.rows[0].lost), (Verdict::Loss, 1));
+}
+
+#[test]
+fn counts_that_agree_prove_no_loss_by_themselves() {
+    let report = |compared, stamped| {
+        let window = Window {
+            compared,
+            stamped,
+            ..window(100)
+        };
+        judge("a", "b", &window)
+    };
+    let untold = report(Some(Compared::Untold("the frames are alike")), 0);
+    assert_eq!(
+        (untold.verdict, untold.rows[0].verdict),
+        (Verdict::Balanced, Verdict::Balanced)
+    );
+    let reason = untold.reason.unwrap();
+    assert!(
+        reason.contains("the frames are alike") && reason.contains("duplicates may make up"),
+        "{reason}"
+    );
+    assert_eq!(report(None, 0).verdict, Verdict::Balanced);
+    let others = Compared::Different {
+        least: 38,
+        distinct: true,
+    };
+    let different = report(Some(others.clone()), 0);
+    assert_eq!(different.verdict, Verdict::Inconclusive);
+    assert!(
+        different
+            .reason
+            .as_deref()
+            .unwrap()
+            .contains("at least 38 of them are others"),
+        "{different:?}"
+    );
+    assert_eq!(report(Some(Compared::Same), 0).verdict, Verdict::NoLoss);
+
+    // Those of another priority are missing, and no more.
+    let mut beside = Window {
+        compared: Some(others),
+        ..window(100)
+    };
+    (beside.sent[5], beside.received[5]) = (100, 62);
+    assert_eq!(judge("a", "b", &beside).rows[0].verdict, Verdict::NoLoss);
+    beside.received[5] = 63;
+    assert_eq!(judge("a", "b", &beside).rows[0].verdict, Verdict::Balanced);
+}
+
+#[test]
+fn stamps_of_all_frames_prove_that_each_came() {
+    let stamped = |stamped, duplicate| {
+        let flow = Flow {
+            duplicate,
+            ..flow(0, 100, 100)
+        };
+        let window = Window {
+            compared: None,
+            stamped,
+            flows_received: vec![flow],
+            ..window(100)
+        };
+        verdict(&window)
+    };
+    assert_eq!(stamped(100, 0), Verdict::NoLoss);
+    assert_eq!(stamped(99, 0), Verdict::Balanced, "one of another sender");
+    assert_eq!(stamped(100, 1), Verdict::Balanced, "the last may be lost");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Output of the counts: redrawn on a terminal, else lines.
 
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
@@ -15,7 +17,7 @@ use crate::watch::{json, text};
 /// Events that stay on a terminal's screen.
 const EVENTS: usize = 5;
 
-/// Standard output. A reader that goes away ends this output alone.
+/// Standard output. A reader that goes away, or a full disk, ends this output alone.
 pub struct Output {
     form: Form,
     stdout: output::Output<io::Stdout>,
@@ -49,9 +51,10 @@ pub struct Shown<'a> {
 }
 
 impl Output {
-    /// A terminal where standard output is one.
+    /// A terminal where standard output is one that can draw over what it has shown.
     pub fn new(json: bool) -> Self {
-        let form = match (json, io::stdout().is_terminal()) {
+        let redraws = io::stdout().is_terminal() && env::var_os("TERM").is_some_and(is_capable);
+        let form = match (json, redraws) {
             (true, _) => Form::Json,
             (false, true) => Form::Terminal {
                 term: Term::stdout(),
@@ -62,13 +65,18 @@ impl Output {
         };
         Self {
             form,
-            stdout: output::stdout(),
+            stdout: output::stdout().that_goes_on(),
         }
     }
 
-    /// True if the reader has gone away.
+    /// True if the reader has gone away, or an error has ended this output.
     pub fn is_closed(&self) -> bool {
         self.stdout.is_closed()
+    }
+
+    /// Takes the error that ended this output.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        self.stdout.failure()
     }
 
     /// Shows what happened; `interface` may be empty.
@@ -178,6 +186,11 @@ impl Output {
     }
 }
 
+/// True of the name of a terminal that moves its cursor.
+fn is_capable(term: OsString) -> bool {
+    term != "dumb" && !term.is_empty()
+}
+
 fn print(out: &mut impl Write, lines: &[String]) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{line}")?;
@@ -202,4 +215,16 @@ fn draw(term: &Term, drawn: usize, lines: &[String]) -> io::Result<usize> {
     }
     term.clear_to_end_of_screen()?;
     Ok(fitting.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_cannot_move_its_cursor_gets_lines() {
+        assert!(is_capable("xterm".into()));
+        assert!(!is_capable("dumb".into()));
+        assert!(!is_capable("".into()));
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use pfc_ebpf::abi::watch::Sketch;
 use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::output::{Output, Shown};
@@ -53,6 +54,8 @@ pub struct Port {
     first: Reading,
     last: Reading,
     index: u32,
+    /// The interface's name now.
+    named: String,
     carrier: bool,
     mtu: u32,
     gone: bool,
@@ -68,6 +71,11 @@ impl Port {
         Ok(self.watch.read()?)
     }
 
+    /// All frames that it has sorted.
+    pub fn sketch(&self) -> Result<Box<Sketch>> {
+        Ok(Box::new(self.watch.sketch()?))
+    }
+
     /// Test frames that it has counted.
     pub fn flows(&self) -> Result<Vec<Flow>> {
         Ok(self.watch.flows()?)
@@ -76,6 +84,11 @@ impl Port {
     /// It was removed.
     pub fn gone(&self) -> bool {
         self.gone
+    }
+
+    /// It has another name than it was asked for by.
+    pub fn renamed(&self) -> bool {
+        self.named != self.name.interface
     }
 }
 
@@ -120,6 +133,12 @@ impl Ports {
                 bail!("{interface} is named twice; each interface is to be named once");
             }
             let state = link::state(&namespace, &interface)?;
+            if !state.ethernet {
+                bail!(
+                    "{interface} carries packets without Ethernet headers (as tun, WireGuard and \
+                     IPoIB do), which cannot be read here; watch the Ethernet port below it"
+                );
+            }
             let port = Self::attach_one(args, &interface, direction, &state, output)?;
             ports.ports.push(port);
         }
@@ -169,6 +188,7 @@ impl Ports {
             last: first.clone(),
             first,
             index,
+            named: interface.to_owned(),
             carrier,
             mtu,
             gone: false,
@@ -224,22 +244,27 @@ impl Ports {
             }
             LinkEvent::State {
                 index,
+                name,
                 carrier,
                 mtu,
             } => {
-                self.of(index)
-                    .try_for_each(|port| port.note_state(carrier, mtu, elapsed, output))?;
+                self.of(index).try_for_each(|port| {
+                    port.note_name(&name, elapsed, output)?;
+                    port.note_state(carrier, mtu, elapsed, output)
+                })?;
             }
             LinkEvent::Missed => {
                 let namespace = Namespace::current()?;
                 for port in self.ports.iter_mut().filter(|port| !port.gone) {
-                    match link::state(&namespace, &port.name.interface) {
-                        Ok(state) if state.index == port.index => {
-                            port.note_state(state.carrier, state.mtu, elapsed, output)?
-                        }
-                        Ok(_) | Err(LinkError::Unknown { .. }) => {
-                            port.note_gone(elapsed, output)?
-                        }
+                    let Some(name) = link::name_at(&namespace, port.index)? else {
+                        port.note_gone(elapsed, output)?;
+                        continue;
+                    };
+                    port.note_name(&name, elapsed, output)?;
+                    match link::state(&namespace, &name) {
+                        Ok(state) => port.note_state(state.carrier, state.mtu, elapsed, output)?,
+                        // Its own event follows.
+                        Err(LinkError::Unknown { .. }) => {}
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -328,6 +353,21 @@ impl Port {
             "removed",
             "the interface is gone; what it counted until then stays",
         )?)
+    }
+
+    /// Takes note of the interface's name. It keeps the one that it was asked for by, so that its
+    /// counts go on under one label.
+    fn note_name(&mut self, name: &str, elapsed: Nanos, output: &mut Output) -> Result<()> {
+        if name == self.named {
+            return Ok(());
+        }
+        let interface = &self.name.interface;
+        let message = format!("the interface is called {name} now; its counts go on");
+        output.event(elapsed, interface, "renamed", &message)?;
+        self.disturbed
+            .get_or_insert_with(|| format!("{interface} was renamed to {name}"));
+        name.clone_into(&mut self.named);
+        Ok(())
     }
 
     fn note_state(

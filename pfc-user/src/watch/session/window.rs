@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::net::if_::if_nametoindex;
+use pfc_ebpf::abi::watch::Sketch;
 use tokio::time::{Instant, sleep};
 
 use super::ports::{Port, Ports, without_carrier};
@@ -17,7 +18,7 @@ use crate::driver::kernel::netns::Namespace;
 use crate::nic;
 use crate::watch::args::Pair;
 use crate::watch::loss::{
-    Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, counts, flow_rows, judge,
+    Counts, OwnSide, Report, Sender, WITHOUT_PRIORITY, Window, compare, counts, flow_rows, judge,
 };
 
 /// Longest wait for frames that were sent, the same as in the cases.
@@ -151,7 +152,7 @@ impl Prelude {
         })
     }
 
-    /// True if one of the ports is gone, so that no window can open.
+    /// True if one of the ports is gone or has another name, so that no window can open.
     pub fn in_vain(&self, ports: &Ports) -> bool {
         in_vain(&self.pair, ports)
     }
@@ -169,8 +170,15 @@ impl Prelude {
         // Before anything that is counted: what is dropped from now on may be of the window.
         let drops = Drops::read(&pair)?;
         // Received before sent: a frame between the two counts as one in flight, never as lost.
-        let received = counts(&ports.find(&pair.rx, false).read()?);
-        let egress = counts(&ports.find(&pair.tx, true).read()?);
+        let (sender, receiver) = (ports.find(&pair.tx, true), ports.find(&pair.rx, false));
+        let reading = receiver.read()?;
+        let received = Received {
+            counts: counts(&reading),
+            stamped: reading.counters.stamped,
+            sketch: receiver.sketch()?,
+        };
+        let egress = counts(&sender.read()?);
+        let sent = sender.sketch()?;
         let begin = Mark {
             egress,
             driver: Driver::read(&pair.tx)?,
@@ -183,11 +191,19 @@ impl Prelude {
                 earlier,
                 begin,
                 received,
+                sent,
                 drops,
             },
             lag,
         ))
     }
+}
+
+/// The receiving side at a moment.
+struct Received {
+    counts: Counts,
+    stamped: u64,
+    sketch: Box<Sketch>,
 }
 
 /// A window that is open.
@@ -197,7 +213,9 @@ pub struct LossWindow {
     carriers: [u32; 2],
     earlier: Mark,
     begin: Mark,
-    received: Counts,
+    received: Received,
+    /// Frames that the sending port had sorted when the window opened.
+    sent: Box<Sketch>,
     drops: Drops,
 }
 
@@ -218,6 +236,7 @@ impl LossWindow {
     pub async fn end(self, ports: &Ports, hurry: impl Future<Output = ()>) -> Result<Report> {
         let mut closing = Closing::begin(&self, ports)?;
         let end = closing.end_of_window()?;
+        let sent = closing.sender.sketch()?.since(&self.sent);
         let bypassed = bypassed(&self.earlier, &self.begin, &end);
         let of = |mark: &Mark| {
             if bypassed {
@@ -232,14 +251,21 @@ impl LossWindow {
             in_all: bypassed && end.driver.by_priority.is_none(),
         };
         let flows_received = closing.wait(&awaited, hurry).await?;
-        let received = closing.received()?;
+        let (received, stamped) = closing.received()?;
+        let came = closing.receiver.sketch()?.since(&self.received.sketch);
         let last = closing.after_window(&end)?;
         let flows_lost = closing.flows_lost()?;
         let [own, own_of_flows] = closing.own_side(&end, bypassed)?;
+        let before = rise(&of(&self.earlier), &of(&self.begin));
+        let after = rise(&of(&end), &of(&last));
+        let counted = awaited.sent[..WITHOUT_PRIORITY].iter().sum();
+        let in_flight = total(&before) + total(&after);
         let window = Window {
             sender: sender_of(bypassed, &end.driver),
-            before: rise(&of(&self.earlier), &of(&self.begin)),
-            after: rise(&of(&end), &of(&last)),
+            compared: (!bypassed).then(|| compare(&sent, &came, counted, in_flight)),
+            stamped,
+            before,
+            after,
             sent: awaited.sent,
             received,
             own,
@@ -339,8 +365,11 @@ impl<'w> Closing<'w> {
         Ok(read.unwrap_or_else(|| last.clone()))
     }
 
-    fn received(&self) -> Result<Counts> {
-        Ok(rise(&self.window.received, &counts(&self.receiver.read()?)))
+    /// Frames received in the window, and those with a stamp.
+    fn received(&self) -> Result<(Counts, u64)> {
+        let (reading, begin) = (self.receiver.read()?, &self.window.received);
+        let stamped = reading.counters.stamped - begin.stamped;
+        Ok((rise(&begin.counts, &counts(&reading)), stamped))
     }
 
     fn flows_lost(&self) -> Result<u64> {
@@ -358,7 +387,7 @@ impl<'w> Closing<'w> {
         let mut hurry = pin!(hurry);
         let mut best: Option<(u64, Vec<Flow>)> = None;
         loop {
-            let received = self.received()?;
+            let (received, _) = self.received()?;
             let flows = self.receiver.flows()?;
             let missing: u64 = flow_rows(&flows, &awaited.flows, 0)
                 .iter()
@@ -444,7 +473,8 @@ fn sender_of(bypassed: bool, driver: &Driver) -> Sender {
 }
 
 fn in_vain(pair: &Pair, ports: &Ports) -> bool {
-    ports.find(&pair.tx, true).gone() || ports.find(&pair.rx, false).gone()
+    let pair = [ports.find(&pair.tx, true), ports.find(&pair.rx, false)];
+    pair.iter().any(|port| port.gone() || port.renamed())
 }
 
 /// Frames that passed tc egress between two moments and that the driver did not count as sent.

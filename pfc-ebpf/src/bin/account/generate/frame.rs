@@ -67,10 +67,10 @@ pub fn write(ctx: &XdpContext, flow: &Flow, now: u64, now_sum: u64) -> bool {
         if data + SHORTEST > end {
             return false;
         }
-        const { assert!(SHORTEST == 8 * 8) };
+        const { assert!(SHORTEST == 7 * 8 + 4) };
         // SAFETY: checked just now.
-        unsafe { store_words!(data, flow.block, 0 1 2 3 4 5 6 7) };
-        for half in SHORTEST / 4..BLOCK / 4 {
+        unsafe { store_words!(data, flow.block, 0 1 2 3 4 5 6) };
+        for half in SHORTEST / 4 - 1..BLOCK / 4 {
             if data + 4 * half + 4 > end {
                 break;
             }

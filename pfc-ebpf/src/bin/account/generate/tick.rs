@@ -6,7 +6,7 @@ use core::ptr;
 use pfc_ebpf::abi::account::PauseState;
 use pfc_ebpf::abi::generate::{HELD, Lanes, STALL, Settings, Span, Worker, batch, words};
 use pfc_ebpf::pacing::withheld;
-use pfc_ebpf::stamp::MASK_48;
+use pfc_ebpf::stamp::MASK_40;
 
 use super::{GENERATE, GENERATE_LANES, GENERATE_OFFER, GENERATE_SPANS};
 use crate::PAUSE;
@@ -33,7 +33,7 @@ pub fn look(worker: &mut Worker, run: u64) -> bool {
     let now = now.min(settings.to).max(worker.now);
     let before = worker.now;
     worker.now = now;
-    worker.now_sum = words(now & MASK_48);
+    worker.now_sum = words(now & MASK_40);
     worker.excess.pass(now - before);
     if now - before > STALL {
         record(

@@ -44,8 +44,15 @@ fn found(verdict: Option<Verdict>, certain: bool) -> Finding {
         verdict: verdict.unwrap_or(Pass),
         reason: "as found".into(),
         certain,
-        ..Finding::new()
+        ..compared()
     }
+}
+
+/// A pass that rests on a comparison.
+fn compared() -> Finding {
+    let mut finding = Finding::new();
+    finding.equal("frames", 1, 1);
+    finding
 }
 
 fn unless(wrong: bool, reason: &str) -> Result<(), String> {
@@ -74,7 +81,7 @@ const ROWS: [Row<Sample>; 3] = [
     Row {
         even_interrupted: true,
         depends_on: &["second"],
-        ..Row::<Sample>::new("third", "3", "always", "none", |_| Finding::new())
+        ..Row::<Sample>::new("third", "3", "always", "none", |_| compared())
     },
 ];
 const TABLE: Table<Sample> = Table {
@@ -229,4 +236,65 @@ fn words_name_the_preconditions() {
     );
     assert_eq!(words[1].preconditions, ["quiet", "link"]);
     assert_eq!(words[1].depends_on, ["first"]);
+}
+
+const DISTURBED: Precondition<Sample> =
+    Precondition::<Sample>::of_tester("quiet", |tiny| unless(tiny.is_noisy, "3 frames lost"));
+
+/// Ids of the checks that measuring again may decide.
+fn open(
+    needs: &'static Needs<Sample>,
+    judge: fn(&Tiny) -> Finding,
+    tiny: &Tiny,
+) -> Vec<&'static str> {
+    let row = Row {
+        needs,
+        ..Row::<Sample>::new("only", "1", "always", "none", judge)
+    };
+    let table = Table {
+        rows: Box::leak(Box::new([row])),
+        applies: None,
+    };
+    table.judge_attempt("one", Ok(tiny)).1
+}
+
+#[test]
+fn measuring_again_may_decide_what_the_tester_alone_left_open() {
+    let noisy = |link_was_down| Tiny {
+        is_noisy: true,
+        link_was_down,
+        ..Tiny::default()
+    };
+    let pass = |_: &Tiny| compared();
+    assert_eq!(open(needs![DISTURBED], pass, &noisy(false)), ["only"]);
+    assert_eq!(open(needs![DISTURBED], pass, &Tiny::default()), [""; 0]);
+    // One that stays unmet is enough to make it vain.
+    assert_eq!(open(needs![DISTURBED, LINK], pass, &noisy(true)), [""; 0]);
+    let undecided = |vain: bool| {
+        let mut finding = compared();
+        finding.undecided("lateness", "none", "3 ms");
+        if vain {
+            finding.undecidable("a hook", "one", "none");
+        }
+        finding
+    };
+    let tiny = Tiny::default();
+    assert_eq!(
+        open(needs![], |_| Finding::inconclusive("cut"), &tiny),
+        [""; 0]
+    );
+    assert_eq!(undecided(false).again, Again::MayDecide);
+    assert_eq!(undecided(true).again, Again::InVain);
+}
+
+#[test]
+fn a_pass_that_compared_nothing_is_inconclusive() {
+    let row = Row::<Sample>::new("only", "1", "always", "none", |_| Finding::new());
+    let table = Table {
+        rows: Box::leak(Box::new([row])),
+        applies: None,
+    };
+    let results = table.judge("one", Ok(&Tiny::default()));
+    assert_eq!(results[0].verdict, Inconclusive);
+    assert_eq!(results[0].reason, "nothing was compared");
 }

@@ -2,6 +2,7 @@
 
 mod judge;
 mod stimulate;
+mod wrong_key;
 
 use ib_mad::mad::MKey;
 
@@ -14,7 +15,7 @@ use super::judge::strays::SINGLE_ANSWER;
 use crate::case::{Case, DocumentAssertion};
 use crate::cases::finding::Finding;
 use crate::cases::judge::{Row, Table, needs, words};
-use crate::plan::mad::MadStimulus;
+use crate::plan::mad::{ATTEMPTS, MadPlan, MadStimulus};
 
 /// The case.
 pub(super) const CASE: MadCase = MadCase {
@@ -37,7 +38,7 @@ pub(super) const CASE: MadCase = MadCase {
         MadStimulus::MKeyGet(bits) => Some(format!(
             "M_Key {}, M_KeyProtectBits {bits}, lease 0; M_KEY_OTHER is {}",
             MKey(plan.m_key_dut),
-            MKey(plan.wrong_key(1))
+            wrong_keys(plan)
         )),
         MadStimulus::LinearForwardingTable => None,
     },
@@ -48,6 +49,13 @@ pub(super) const CASE: MadCase = MadCase {
     },
     step: judge::step,
 };
+
+/// The first of each kind of wrong key, for people.
+fn wrong_keys(plan: &MadPlan) -> String {
+    let first = (0..plan.differences().len() as u32).map(|index| 1 + index * ATTEMPTS);
+    let keys = first.map(|attempt| MKey(plan.wrong_key(attempt)).to_string());
+    keys.collect::<Vec<_>>().join(", then ")
+}
 
 /// Steps of the document; 1.1 to 1.4 are those of PerformInitialSteps, to which step 1 refers.
 /// Before the colon stand the protect bits of the subcases that have the step; without them all
@@ -70,6 +78,8 @@ const STEPS: &[&str] = &[
     "2, 3: 5  verify IB_PORT_MKEY_VIOL == 1; where it is 0 the request may be lost, and all is \
      done again with another M_KEY_OTHER, at most twice",
     "2, 3: 6  reset MKey = 0; ProtectBits = 0 and MKeyViolations = 0",
+    "1, 2, 3: again  (+) all from init 2 on, with M_KEY_OTHER that differs in one bit, in the \
+     lower half, in the upper half, and everywhere",
     "end  (+) M_Key, M_KeyProtectBits and M_KeyLeasePeriod as they were found",
 ];
 
@@ -154,7 +164,7 @@ const ROWS: [Row<Mad>; 17] = [
         ..row(
             "other-key-answered",
             "1.4, 2",
-            "protect bits 0 and 1: Get(PortInfo) with M_KEY_OTHER is answered with status 0",
+            "protect bits 0 and 1: Get(PortInfo) with each M_KEY_OTHER is answered with status 0",
             OWN_KEY,
             "refuses-other-key",
             judge::other_key_answered,
@@ -201,12 +211,12 @@ const ROWS: [Row<Mad>; 17] = [
         ..row(
             "no-answer",
             "1.4, 2",
-            "protect bits 2 and 3: after Get(PortInfo) with M_KEY_OTHER no SubnGetResp(PortInfo) \
-             with its TID while the case runs, and none with a TID of no request within the \
+            "protect bits 2 and 3: after Get(PortInfo) with each M_KEY_OTHER no \
+             SubnGetResp(PortInfo) with its TID while the case runs, and none with a TID of no request within the \
              time-out; violations or trap 256 show that the Get arrived",
             OWN_KEY,
             "answers-wrong-key",
-            judge::no_answer,
+            wrong_key::no_answer,
         )
     },
     Row {
@@ -238,11 +248,12 @@ const ROWS: [Row<Mad>; 17] = [
         ..row(
             "one-violation",
             "5",
-            "protect bits 2 and 3: that answer shows violations 1; with 0 all is done again, but \
-             not where trap 256 names that M_KEY_OTHER",
+            "protect bits 2 and 3: that answer shows violations 1 after each M_KEY_OTHER; with 0 \
+             all is done again, but not where trap 256 names that M_KEY_OTHER or it was answered; \
+             three zeros are inconclusive where another request of the case was lost",
             &["before-wrong-key", "dut-key-answered"],
             "no-violations",
-            judge::one_violation,
+            wrong_key::one_violation,
         )
     },
     Row {

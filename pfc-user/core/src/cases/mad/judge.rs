@@ -41,9 +41,10 @@ impl Family for Mad {
     }
 }
 
-/// Judges one repetition of `case`, before `later` ones.
-pub(super) fn repetition(case: &MadCase, e: &MadEvidence, later: &[&MadEvidence]) -> Judged {
-    let view = View::new(e, later);
+/// Judges one of the repetitions of `case`.
+pub(super) fn repetition(case: &MadCase, all: &[&MadEvidence], index: usize) -> Judged {
+    let e = all[index];
+    let view = View::new(all, index);
     let checks = case
         .table
         .judge(&e.plan.name, view.as_ref().map_err(String::as_str));

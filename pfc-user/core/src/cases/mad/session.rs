@@ -12,7 +12,10 @@ use ib_mad::transport::{ReceiveError, Time, Transport};
 
 use super::stimulate::Equipment;
 use crate::case::Event;
-use crate::evidence::mad::{Exchange, MadEvidence, Octets, Packet, Purpose, Stray, Traffic};
+use crate::evidence::mad::{
+    Exchange, MOST_STRAYS, MadEvidence, Octets, Packet, Purpose, Stray, Traffic,
+};
+use crate::evidence::pfc::Stall;
 use crate::mad::m_key::Protection;
 use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::Nanos;
@@ -21,14 +24,26 @@ use crate::plan::mad::MadPlan;
 /// A request is sent so often until it is answered: VL15 may lose a packet, and a DUT may be busy.
 pub(super) const TRIES: usize = 3;
 
+/// A DUT as it was before the first Set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// Its protection.
+    pub found: Protection,
+    /// Its NodeGUID; `None` where it does not answer Get(NodeInfo).
+    pub guid: Option<u64>,
+    /// Longest time of an answer.
+    pub answer_time: Duration,
+}
+
 /// Where the protection of the DUT is written down, so that a later run can restore it when this
 /// one is killed.
 pub trait KeyJournal {
-    /// Called before the first Set of a repetition, with the DUT's protection and the longest time
-    /// of an answer. Returns the protection to restore: `found` of the first call since the last
-    /// [`KeyJournal::forget`], as later calls may see what a repetition could not put back.
-    fn remember(&mut self, found: &Protection, answer_time: Duration)
-    -> anyhow::Result<Protection>;
+    /// Called before the first Set of a repetition. Returns the protection to restore: that of the
+    /// first call since the last [`KeyJournal::forget`], as later calls may see what a repetition
+    /// could not put back.
+    fn remember(&mut self, noted: &Noted) -> anyhow::Result<Protection>;
+    /// What is still to be put back.
+    fn pending(&self) -> Option<Noted>;
     /// Called when a Get has shown that everything is as it was found.
     fn forget(&mut self) -> anyhow::Result<()>;
 }
@@ -80,10 +95,13 @@ pub(super) struct Session<'s, 'l> {
     wait: Duration,
     listen: Duration,
     uninterrupted: bool,
+    /// The user was told what a stop waits for.
+    has_said: bool,
     has_set: bool,
     listened_until: Time,
     exchanges: Vec<Exchange>,
     strays: Vec<Stray>,
+    strays_left_out: u64,
     traffic: Traffic,
 }
 
@@ -99,10 +117,12 @@ impl<'s, 'l> Session<'s, 'l> {
             wait,
             listen: wait,
             uninterrupted: false,
+            has_said: false,
             has_set: false,
             listened_until: Time::ZERO,
             exchanges: Vec::new(),
             strays: Vec::new(),
+            strays_left_out: 0,
             traffic: Traffic::default(),
         }
     }
@@ -115,6 +135,24 @@ impl<'s, 'l> Session<'s, 'l> {
     /// True if a Set has left the tester, answered or not.
     pub(super) fn has_set(&self) -> bool {
         self.has_set
+    }
+
+    /// How often the user has wished to stop. The first time ends everything but what is
+    /// [uninterrupted](Self::set_uninterrupted), the second time that too.
+    fn go_on(&mut self) -> Result<u32, Stop> {
+        let wishes = (self.equipment.interrupted)();
+        if wishes >= if self.uninterrupted { 2 } else { 1 } {
+            return Err(Stop::Interrupted);
+        }
+        if wishes > 0 && !self.has_said {
+            self.has_said = true;
+            self.note(format!(
+                "stopping: the DUT's M_Key is put back first, each answer is waited for {:.1?} at \
+                 most; another Ctrl-C leaves it to the next run",
+                self.wait
+            ));
+        }
+        Ok(wishes)
     }
 
     pub(super) fn announce(&mut self, phase: &'static str) {
@@ -199,9 +237,7 @@ impl<'s, 'l> Session<'s, 'l> {
         key: MKey,
         route: &Route,
     ) -> Result<Option<Smp>, Stop> {
-        if !self.uninterrupted && (self.equipment.interrupted)() {
-            return Err(Stop::Interrupted);
-        }
+        self.go_on()?;
         let mut request = request.clone();
         request.set_m_key(key);
         self.has_set |= request.method() == Method::SET;
@@ -210,8 +246,10 @@ impl<'s, 'l> Session<'s, 'l> {
             .requester
             .exchange(request.clone(), route, self.wait);
         if self.uninterrupted && matches!(exchange, Err(ReceiveError::Interrupted)) {
-            // The wish has been heard, and would end each wait.
-            self.equipment.requester.transport().clear_wake();
+            if self.go_on()? == 0 {
+                // Nobody hears what woke it, and it would end each wait.
+                self.equipment.requester.transport().clear_wake();
+            }
             exchange = self.equipment.requester.exchange(request, route, self.wait);
         }
         self.take_strays();
@@ -346,12 +384,20 @@ impl<'s, 'l> Session<'s, 'l> {
     }
 
     fn take_strays(&mut self) {
+        let left_out = self.equipment.requester.take_left_out();
+        self.strays_left_out += left_out;
+        self.traffic.received += left_out;
         for requester::Stray { at, kind, octets } in self.equipment.requester.take_strays() {
+            self.traffic.received += 1;
+            if self.strays.len() == MOST_STRAYS {
+                self.strays_left_out += 1;
+                continue;
+            }
             let of_earlier = match kind {
                 StrayKind::Late(tid) | StrayKind::Duplicate(tid) => !self.has_sent(tid),
+                StrayKind::Forgotten(_) => true,
                 _ => false,
             };
-            self.traffic.received += 1;
             self.strays.push(Stray {
                 packet: Packet {
                     at: nanos(at),
@@ -368,14 +414,48 @@ impl<'s, 'l> Session<'s, 'l> {
             .any(|exchange| exchange.request.0[8..16] == tid.0.to_be_bytes())
     }
 
-    pub(super) fn evidence(self, error: Option<String>) -> MadEvidence {
+    /// Compares the DUT's NodeGUID with the one that was read first in the run.
+    pub(super) fn is_same_node(&mut self, guid: Option<u64>) -> Result<(), Stop> {
+        let known = *self.equipment.guid;
+        let route = self.equipment.route;
+        match (known, guid) {
+            (Some(known), Some(guid)) if known != guid => Err(Stop::Failed(anyhow!(
+                "another node answers by {route}: NodeGUID {known:#018x} was read first, now it is \
+                 {guid:#018x}; nothing was set on it"
+            ))),
+            (Some(known), None) => Err(Stop::Failed(anyhow!(
+                "the node at {route} does not answer Get(NodeInfo) any more, and nothing shows \
+                 that it still is the one with NodeGUID {known:#018x}; nothing was set on it"
+            ))),
+            _ => {
+                *self.equipment.guid = known.or(guid);
+                Ok(())
+            }
+        }
+    }
+
+    /// Times at which the tester or its simulated DUT stood still.
+    fn stalls(&mut self) -> Vec<Stall> {
+        let overslept = self.equipment.requester.transport().take_overslept();
+        let own = overslept.into_iter().map(|wait| Stall {
+            from: nanos(wait.due),
+            to: nanos(wait.ended),
+        });
+        let mut stalls: Vec<_> = own.chain((self.equipment.stalls)()).collect();
+        stalls.sort_by_key(|stall| stall.from);
+        stalls
+    }
+
+    pub(super) fn evidence(mut self, error: Option<String>) -> MadEvidence {
         MadEvidence {
+            stalls: self.stalls(),
             plan: self.plan.clone(),
             transport: self.equipment.transport.clone(),
             shows_unmatched: self.equipment.requester.transport().shows_unmatched(),
-            keeps_tids: self.equipment.requester.transport().keeps_tids(),
+            keeps_tids: Some(self.equipment.requester.transport().keeps_tids()),
             exchanges: self.exchanges,
             strays: self.strays,
+            strays_left_out: Some(self.strays_left_out),
             traffic: self.traffic,
             listened_until: nanos(self.listened_until),
             interrupted: self.interrupted,

@@ -1,6 +1,7 @@
 //! A repetition by a transport: requests one at a time, and the evidence that they make.
 
 use anyhow::Result;
+use ib_mad::mad::MKey;
 use ib_mad::requester::Requester;
 use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
@@ -9,6 +10,9 @@ use super::MadCase;
 use super::session::{KeyJournal, Session, Stop};
 use crate::case::Event;
 use crate::evidence::mad::MadEvidence;
+use crate::evidence::pfc::Stall;
+use crate::mad::timing::MOST_WAIT;
+use crate::mad::unlock::Unlock;
 use crate::plan::mad::MadPlan;
 
 /// Everything that a repetition needs beside its plan.
@@ -19,17 +23,22 @@ pub struct Equipment<'l> {
     pub requester: &'l mut Requester<Box<dyn Transport>>,
     /// Name of the transport, for people.
     pub transport: String,
-    /// True once the user wishes to stop; asked before each request.
-    pub interrupted: &'l mut dyn FnMut() -> bool,
+    /// How often the user has wished to stop; asked before each request.
+    pub interrupted: &'l mut dyn FnMut() -> u32,
     /// Where events go.
     pub events: &'l mut dyn FnMut(Event),
     /// `None` where nothing outlives the run: the DUT is simulated.
     pub journal: Option<&'l mut dyn KeyJournal>,
+    /// The DUT's NodeGUID, once it was read in the run.
+    pub guid: &'l mut Option<u64>,
+    /// Times at which the simulated DUT stood still since the last call, by the transport's clock.
+    pub stalls: &'l mut dyn FnMut() -> Vec<Stall>,
 }
 
 /// Runs one repetition of `case`. The evidence says if it was interrupted, and if something but the
 /// DUT failed. Whatever happens, the DUT's M_Key is restored as far as possible.
 pub fn run(equipment: &mut Equipment<'_>, case: &MadCase, plan: &MadPlan) -> Result<MadEvidence> {
+    put_back(equipment, MKey(plan.m_key_dut));
     let mut session = Session::new(equipment, plan);
     let done = (case.stimulate)(&mut session);
     Ok(match done.and_then(|()| session.listen_for_more()) {
@@ -42,4 +51,28 @@ pub fn run(equipment: &mut Equipment<'_>, case: &MadCase, plan: &MadPlan) -> Res
             session.evidence(Some(format!("{error:#}")))
         }
     })
+}
+
+/// Puts back what an earlier repetition could not: the DUT may be there again. To be called at the
+/// end of a run too.
+pub fn put_back(equipment: &mut Equipment<'_>, m_key_dut: MKey) {
+    let Some(journal) = &mut equipment.journal else {
+        return;
+    };
+    let Some(noted) = journal.pending() else {
+        return;
+    };
+    let unlock = Unlock {
+        route: equipment.route.clone(),
+        found: noted.found,
+        guid: noted.guid,
+        m_key_dut,
+        wait: noted.answer_time.min(MOST_WAIT),
+    };
+    let done = unlock.by(equipment.requester);
+    let found = noted.found;
+    (equipment.events)(Event::Note(match done.and_then(|()| journal.forget()) {
+        Ok(()) => format!("the DUT is there again, and has {found} as it was found"),
+        Err(error) => format!("NOT put back yet: {found}: {error:#}"),
+    }));
 }

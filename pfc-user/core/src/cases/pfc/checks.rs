@@ -2,10 +2,11 @@
 
 use super::judge::preconditions::{
     ACCOUNTING, BASELINE, BASELINE_OF_BACKGROUND, BASELINE_OF_ISOLATION, BASELINE_OF_TEST,
-    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, STORM_CONTINUITY,
+    HONOURED, PFC_VISIBLE, PORTS, PORTS_OF_ARRIVALS, PROBE_LATENCY, RATE, RATE_IN_STORM,
+    RATE_OF_BACKGROUND, RATE_OF_ISOLATION, RATE_OF_RESUME, RATE_OF_TEST, STORM_CONTINUITY,
 };
 use super::judge::probe::STORM_ARRIVAL;
-use super::judge::{Pfc, delivery, integrity, probe, throughput};
+use super::judge::{Pfc, delivery, dip, integrity, lets_go, probe, throughput};
 use crate::cases::judge::{Row, Table, needs};
 
 /// A table of rows. The test plan applies to every switch.
@@ -19,7 +20,13 @@ pub(super) const fn table(rows: &'static [Row<Pfc>]) -> Table<Pfc> {
 pub(super) const PAUSED: Row<Pfc> = Row {
     tolerance: "2 quanta + 100 ppm (802.3 clock tolerance); frames that a gap of the storm let go, \
         up to max_response and the path's latency after it, make it inconclusive",
-    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, STORM_CONTINUITY],
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_TEST,
+        STORM_CONTINUITY
+    ],
     ..Row::<Pfc>::new(
         "paused",
         "4",
@@ -35,7 +42,7 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_BACKGROUND,
-        RATE,
+        RATE_OF_BACKGROUND,
         STORM_CONTINUITY
     ],
     ..Row::<Pfc>::new(
@@ -50,11 +57,13 @@ pub(super) const BACKGROUND: Row<Pfc> = Row {
 
 pub(super) const ISOLATION: Row<Pfc> = Row {
     extra: true,
+    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
     needs: needs![
         PORTS,
         ACCOUNTING,
         BASELINE_OF_ISOLATION,
-        RATE,
+        RATE_OF_ISOLATION,
         STORM_CONTINUITY,
         HONOURED
     ],
@@ -62,7 +71,7 @@ pub(super) const ISOLATION: Row<Pfc> = Row {
         "isolation",
         "4",
         "lossless priorities that are not stormed are not paused: all their frames received, while \
-         the storm still runs",
+         the storm still runs, and the DUT's XOFF withholds none of them",
         "pauses-other-lossless",
         delivery::isolation,
     )
@@ -81,14 +90,38 @@ pub(super) const DELIVERED: Row<Pfc> = Row {
     )
 };
 
+pub(super) const LETS_GO: Row<Pfc> = Row {
+    extra: true,
+    tolerance: "2 quanta + 100 ppm (802.3 clock tolerance) + the measured uncertainty of the \
+        departure; a stall of the tester or the simulated DUT that is as long makes it inconclusive",
+    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, STORM_CONTINUITY],
+    depends_on: &["paused"],
+    ..Row::<Pfc>::new(
+        "lets-go",
+        "5",
+        "the first frame of any stormed priority arrives within the pause time + max_response + \
+         two frames after the storm's last pause frame left",
+        "pauses-longer",
+        lets_go::lets_go,
+    )
+};
+
 pub(super) const RESUME: Row<Pfc> = Row {
-    tolerance: "bounded wait of 2 s",
-    needs: needs![PORTS, ACCOUNTING, BASELINE_OF_TEST, RATE, HONOURED],
+    tolerance: "bounded wait of 2 s; of what was offered, time withheld by the DUT's XOFF \
+        included, 0.99 within 100 ms after the phase",
+    needs: needs![
+        PORTS,
+        ACCOUNTING,
+        BASELINE_OF_TEST,
+        RATE_OF_RESUME,
+        HONOURED
+    ],
     depends_on: &["delivered"],
     ..Row::<Pfc>::new(
         "resume",
         "7",
-        "after draining, every resume-phase test frame is received",
+        "after draining, every resume-phase test frame is received, and the DUT's XOFF withholds \
+         none of them",
         "dies-after-pause",
         delivery::resume,
     )
@@ -96,14 +129,16 @@ pub(super) const RESUME: Row<Pfc> = Row {
 
 pub(super) const RESPONSE: Row<Pfc> = Row {
     extra: true,
-    tolerance: "2 quanta + 100 ppm + the measured uncertainty of the departure",
+    tolerance: "2 quanta + 100 ppm + the measured uncertainty of the departure; time in which \
+        other priorities filled the link back to back does not count (802.1Q 8.6.8)",
     needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY, HONOURED],
     depends_on: &["resume"],
     ..Row::<Pfc>::new(
         "response",
         "probe",
         "on running traffic one XOFF: the last frame within max_response, none before its quanta \
-         expired, none lost",
+         expired, each paused priority again within max_response + two frames after they expired, \
+         none lost; three probes measured well enough, and each of them so",
         "slow-response",
         probe::response,
     )
@@ -111,14 +146,15 @@ pub(super) const RESPONSE: Row<Pfc> = Row {
 
 pub(super) const XON: Row<Pfc> = Row {
     extra: true,
-    tolerance: "the measured uncertainty of the departure",
+    tolerance: "the measured uncertainty of the departure; time in which other priorities filled \
+        the link back to back does not count (802.1Q 8.6.8)",
     needs: needs![PORTS, ACCOUNTING, PROBE_LATENCY],
     depends_on: &["response"],
     ..Row::<Pfc>::new(
         "xon",
         "probe",
-        "XOFF, then XON (time 0): traffic resumes within max_response, before the quanta would \
-         have expired",
+        "XOFF, then XON (time 0): traffic resumes within max_response + two frames, before the \
+         quanta would have expired; three probes measured well enough, and each of them so",
         "ignores-xon",
         probe::xon,
     )
@@ -129,7 +165,7 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE_OF_TEST,
-        RATE,
+        RATE_OF_TEST,
         STORM_CONTINUITY,
         STORM_ARRIVAL
     ],
@@ -144,19 +180,22 @@ pub(super) const TEST_TRAFFIC: Row<Pfc> = Row {
 };
 
 pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
+    tolerance: "of what was offered, time withheld by the DUT's XOFF included, 0.99 within 100 ms \
+        after the phase",
     needs: needs![
         PORTS,
         ACCOUNTING,
         BASELINE_OF_BACKGROUND,
-        RATE,
+        RATE_OF_BACKGROUND,
         STORM_CONTINUITY,
+        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(
         "background",
         "4",
         "every frame of the lossless priority is received, those of the storm phase while the \
-         storm still runs",
+         storm still runs, and the DUT's XOFF withholds none of them",
         "pfc-pauses-all",
         delivery::background,
     )
@@ -164,8 +203,9 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 
 pub(super) const NO_DIP: Row<Pfc> = Row {
     extra: true,
-    tolerance: "0.01 of a window; a stall above 0.5 ms of tester or simulated DUT in it makes it \
-        inconclusive",
+    tolerance: "at each edge of a window one frame of each flow, the largest burst that was \
+        measured and what the path's least latency holds; windows in which tester or simulated \
+        DUT stalled for more than 0.5 ms are left out, and at least 0.8 of each phase is watched",
     needs: needs![
         PORTS,
         ACCOUNTING,
@@ -177,9 +217,9 @@ pub(super) const NO_DIP: Row<Pfc> = Row {
     ..Row::<Pfc>::new(
         "no-dip",
         "4",
-        "no 100 ms window in which less than 0.99 of what was offered in it arrives",
+        "of each priority at least 0.99 of what was offered in any 100 ms arrives in them",
         "dips",
-        throughput::no_dip,
+        dip::no_dip,
     )
 };
 
@@ -190,6 +230,7 @@ pub(super) const NO_LOSS: Row<Pfc> = Row {
         BASELINE,
         RATE,
         STORM_CONTINUITY,
+        STORM_ARRIVAL,
         HONOURED
     ],
     ..Row::<Pfc>::new(
@@ -209,7 +250,7 @@ pub(super) const THROUGHPUT: Row<Pfc> = Row {
         PORTS,
         ACCOUNTING,
         BASELINE,
-        RATE,
+        RATE_IN_STORM,
         STORM_CONTINUITY,
         STORM_ARRIVAL
     ],
@@ -299,11 +340,12 @@ pub(super) const NO_MAC_CONTROL_FORWARDED: Row<Pfc> = Row {
 };
 
 /// The table of cases 1 and 2.
-pub(super) const LOSSLESS_STORM: [Row<Pfc>; 13] = [
+pub(super) const LOSSLESS_STORM: [Row<Pfc>; 14] = [
     PAUSED,
     BACKGROUND,
     ISOLATION,
     DELIVERED,
+    LETS_GO,
     RESUME,
     RESPONSE,
     XON,

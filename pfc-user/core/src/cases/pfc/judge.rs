@@ -2,11 +2,16 @@
 
 mod consistency;
 pub(super) mod delivery;
+pub(super) mod dip;
+mod excuse;
 pub(super) mod integrity;
+pub(super) mod lets_go;
 mod mac;
 pub(super) mod preconditions;
 pub(super) mod probe;
+mod stalls;
 pub(super) mod throughput;
+mod withheld;
 
 use super::PfcCase;
 use crate::case::Judged;
@@ -32,6 +37,14 @@ impl Family for Pfc {
 
     fn is_interrupted(view: &PfcEvidence) -> bool {
         view.interrupted
+    }
+}
+
+/// The checks of `case` that the repetition left open, and that measuring again may decide.
+pub(super) fn open(case: &PfcCase, e: &PfcEvidence) -> Vec<&'static str> {
+    match consistency::check(e) {
+        Ok(()) => case.table.judge_attempt(&e.plan.name, Ok(e)).1,
+        Err(_) => Vec::new(),
     }
 }
 

@@ -41,30 +41,57 @@ pub struct PlannedRepetition {
     pub storm: Option<Vec<Priority>>,
 }
 
-/// A storm that would leave gaps.
+/// Shortest interval between pause frames that software can keep. A third of the longest pause is
+/// above it at every line rate.
+const LEAST_INTERVAL: Nanos = 5_000;
+
+/// A storm that cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected an interval below the pause time, which is {} at {line_rate}; found {}",
-    Span(*.pause),
-    Span(*.interval)
-)]
-pub struct IntervalTooLong {
-    /// Interval asked for.
-    pub interval: Nanos,
-    /// Pause time of one frame.
-    pub pause: Nanos,
-    /// Speed of the port.
-    pub line_rate: LineRate,
+pub enum IntervalError {
+    /// It would leave gaps.
+    #[error(
+        "expected an interval below the pause time, which is {} at {line_rate}; found {}",
+        Span(*.pause),
+        Span(*.interval)
+    )]
+    TooLong {
+        /// Interval asked for.
+        interval: Nanos,
+        /// Pause time of one frame.
+        pause: Nanos,
+        /// Speed of the port.
+        line_rate: LineRate,
+    },
+    /// No sender keeps it.
+    #[error(
+        "expected an interval of at least {}, found {} (the pause time is {} at {line_rate}; \
+         `storm.quanta` sets it, `storm.interval` is a third of it by default)",
+        Span(LEAST_INTERVAL),
+        Span(*.interval),
+        Span(*.pause)
+    )]
+    TooShort {
+        /// Interval asked for, or that follows from the pause time.
+        interval: Nanos,
+        /// Pause time of one frame.
+        pause: Nanos,
+        /// Speed of the port.
+        line_rate: LineRate,
+    },
 }
 
 impl Storm {
     /// The interval between frames on a port of that speed.
-    pub fn interval_at(&self, line_rate: LineRate) -> Result<Nanos, IntervalTooLong> {
+    pub fn interval_at(&self, line_rate: LineRate) -> Result<Nanos, IntervalError> {
         let pause = self.quanta.nanos(line_rate);
-        match self.interval {
-            None => Ok((pause / 3).max(1)),
-            Some(interval) if interval < pause => Ok(interval),
-            Some(interval) => Err(IntervalTooLong {
+        match self.interval.unwrap_or(pause / 3) {
+            interval if interval < LEAST_INTERVAL => Err(IntervalError::TooShort {
+                interval,
+                pause,
+                line_rate,
+            }),
+            interval if interval < pause => Ok(interval),
+            interval => Err(IntervalError::TooLong {
                 interval,
                 pause,
                 line_rate,
@@ -126,14 +153,15 @@ pub(in crate::cases) fn read(
     })
 }
 
-/// The length of the test frames; `given` is that of the plan, in octets without FCS.
-pub fn frame(given: Option<usize>, is_ipv4: bool) -> Result<usize, Misfit> {
+/// The length of the test frames; `given` is that of the plan, in octets without FCS. The shortest
+/// is that of headers and stamp.
+pub fn frame(given: Option<usize>, is_ipv4: bool, is_tagged: bool) -> Result<usize, Misfit> {
     const DEFAULT: usize = 1024;
-    const IPV6_EXTRA: usize = 20;
-    let (family, shortest) = if is_ipv4 {
-        ("IPv4", 71)
-    } else {
-        ("IPv6", 71 + IPV6_EXTRA)
+    let (shortest, family) = match (is_ipv4, is_tagged) {
+        (true, false) => (60, "IPv4"),
+        (true, true) => (64, "IPv4 behind a tag"),
+        (false, false) => (80, "IPv6"),
+        (false, true) => (84, "IPv6 behind a tag"),
     };
     match given.unwrap_or(DEFAULT) {
         frame if (shortest..=3400).contains(&frame) => Ok(frame),
@@ -152,6 +180,8 @@ fn durations(case: DurationsTable, plan: DurationsTable) -> Result<Durations, Mi
             return Ok(default);
         };
         above_zero(given)
+            .map_err(str::to_owned)
+            .and_then(bounded)
             .map_err(|problem| Misfit::at(own.is_some(), &format!("durations.{name}"), problem))
     };
     Ok(Durations {
@@ -162,6 +192,16 @@ fn durations(case: DurationsTable, plan: DurationsTable) -> Result<Durations, Mi
         resume: pick("resume", case.resume, plan.resume, 1000 * MS)?,
         drain_max: pick("drain_max", case.drain_max, plan.drain_max, 2000 * MS)?,
     })
+}
+
+/// A duration in which something can be measured, and that someone waits for.
+fn bounded(found: Nanos) -> Result<Nanos, String> {
+    const RANGE: RangeInclusive<Nanos> = 1_000_000..=3_600_000_000_000;
+    if RANGE.contains(&found) {
+        return Ok(found);
+    }
+    let (least, most) = (Span(*RANGE.start()), Span(*RANGE.end()));
+    Err(format!("expected {least} to {most}, found {}", Span(found)))
 }
 
 fn storm(case: StormTable, plan: &PlanTables) -> Result<Storm, Misfit> {
@@ -183,6 +223,11 @@ fn storm(case: StormTable, plan: &PlanTables) -> Result<Storm, Misfit> {
         interval: interval.map_err(|problem| wrong(problem.into()))?,
     };
     match plan.line_rate.map(|rate| storm.interval_at(rate)) {
+        Some(Err(error)) if storm.interval.is_none() => Err(Misfit::at(
+            case.quanta.is_some(),
+            "storm.quanta",
+            error.to_string(),
+        )),
         Some(Err(error)) => Err(wrong(error.to_string())),
         _ => Ok(storm),
     }

@@ -4,7 +4,8 @@ use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 
 use super::PfcCase;
-use super::parameters::{IntervalTooLong, PfcParameters, PlannedRepetition};
+use super::feasibility::impossible;
+use super::parameters::{PfcParameters, PlannedRepetition};
 use crate::evidence::Omitted;
 use crate::plan::{
     Durations, FlowPlan, Nanos, ProbePlan, RepetitionPlan, Role, StormKind, StormPlan,
@@ -44,15 +45,22 @@ pub struct RepetitionRequest<'a> {
     pub interval: Nanos,
 }
 
+/// The repetitions that a plan asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Repetitions {
+    /// Those that can be done.
+    pub plans: Vec<RepetitionPlan>,
+    /// Those that cannot.
+    pub omitted: Vec<Omitted>,
+    /// Why one of these can never be done at this speed, with the remedy.
+    pub impossible: Option<String>,
+}
+
 impl PfcCase {
     /// The repetitions that `parameters` ask for, and those that cannot be done.
-    pub fn repetitions(
-        &self,
-        port: &PortContext,
-        parameters: &PfcParameters,
-    ) -> Result<(Vec<RepetitionPlan>, Vec<Omitted>), IntervalTooLong> {
-        let interval = parameters.storm.interval_at(port.line_rate)?;
-        let (mut plans, mut omitted) = (Vec::new(), Vec::new());
+    pub fn repetitions(&self, port: &PortContext, parameters: &PfcParameters) -> Repetitions {
+        let interval = parameters.storm.interval_at(port.line_rate);
+        let mut found = Repetitions::default();
         for PlannedRepetition { lossless, storm } in &parameters.repetitions {
             let request = RepetitionRequest {
                 lossless,
@@ -60,7 +68,7 @@ impl PfcCase {
                 durations: parameters.durations,
                 frame: parameters.frame,
                 quanta: parameters.storm.quanta,
-                interval,
+                interval: interval.as_ref().map_or(1, |interval| *interval),
             };
             let fixed = port.fixed_lossless.as_ref();
             let (reason, not_applicable) = match ((self.plan)(port, &request), fixed) {
@@ -74,17 +82,25 @@ impl PfcCase {
                     (reason, false)
                 }
                 (Ok(plan), _) => {
-                    plans.push(plan);
-                    continue;
+                    let never = match &interval {
+                        Ok(_) => impossible(&plan),
+                        Err(error) => Some(format!("storm.interval: {error}")),
+                    };
+                    let Some(reason) = never else {
+                        found.plans.push(plan);
+                        continue;
+                    };
+                    found.impossible.get_or_insert_with(|| reason.clone());
+                    (reason, false)
                 }
             };
-            omitted.push(Omitted {
+            found.omitted.push(Omitted {
                 name: name(&request),
                 reason,
                 not_applicable,
             });
         }
-        Ok((plans, omitted))
+        found
     }
 }
 

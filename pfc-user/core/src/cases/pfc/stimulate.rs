@@ -4,19 +4,14 @@
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{Priority, Quanta};
 
-use crate::evidence::pfc::{Departure, PhaseSpan, ProbeReport, StormReport};
+use super::judge::probe::{Measured, enough};
+use super::probing::{self, Timing};
+use crate::evidence::pfc::{Arrival, Departure, PhaseSpan, ProbeReport, StormReport};
 use crate::pacing::Burst;
-use crate::plan::{Nanos, RepetitionPlan};
+use crate::plan::{Limits, Nanos, ProbePlan, RepetitionPlan};
 
 /// From the decision to send to the first frame.
 const PREPARE: Nanos = 2_000_000;
-/// Attempts of the probe; those during which the tester was too slow do not count.
-const PROBE_ATTEMPTS: usize = 3;
-/// Undisturbed traffic before, between and after the pause frames of a probe.
-const PROBE_QUIET: Nanos = 20_000_000;
-/// Load of the probe in percent of the flows' rates: at full load a queue that once built up stays
-/// and hides the response.
-const PROBE_LOAD: u8 = 50;
 
 /// Why a repetition ended before its time.
 #[derive(Debug)]
@@ -51,6 +46,8 @@ pub trait Bench {
     fn stop_storm(&mut self) -> Result<StormReport, Stop>;
     /// Sends one PFC frame: these priorities, this time.
     fn pause(&mut self, priorities: &[Priority], quanta: Quanta) -> Result<Departure, Stop>;
+    /// The arrivals logged so far.
+    fn arrivals(&mut self) -> Result<&[Arrival], Stop>;
     /// A phase begins: says so, and takes the readings between phases.
     fn announce(&mut self, phase: &'static str);
 }
@@ -81,15 +78,13 @@ impl Stimulus {
 pub fn run(
     bench: &mut impl Bench,
     plan: &RepetitionPlan,
-    pause_time: Nanos,
-    max_response: Nanos,
+    limits: &Limits,
     done: &mut Stimulus,
 ) -> Result<(), Stop> {
     let mut steps = Steps {
         bench,
         plan,
-        pause_time,
-        max_response,
+        limits,
         done,
     };
     steps.burst("baseline", Phase::Baseline, plan.durations.baseline)?;
@@ -109,8 +104,7 @@ pub fn run(
 struct Steps<'s, B> {
     bench: &'s mut B,
     plan: &'s RepetitionPlan,
-    pause_time: Nanos,
-    max_response: Nanos,
+    limits: &'s Limits,
     done: &'s mut Stimulus,
 }
 
@@ -148,7 +142,7 @@ impl<B: Bench> Steps<'_, B> {
         let stopped = self.bench.now();
         let outcome = self.bench.settle(
             Phase::Storm,
-            stopped + self.pause_time + durations.drain_max,
+            stopped + self.limits.pause_time(self.plan.storm.quanta) + durations.drain_max,
         );
         self.done.phases.push(PhaseSpan {
             phase: Phase::Drain,
@@ -175,55 +169,91 @@ impl<B: Bench> Steps<'_, B> {
         self.bench.wait_until(to + self.plan.durations.tail)
     }
 
-    /// Running traffic; XOFF, silence, expiry; and XOFF, XON.
+    /// Probes until enough of them were measured well, where the case judges them.
     fn probe(&mut self) -> Result<(), Stop> {
         let Some(probe) = &self.plan.probe else {
             return Ok(());
         };
         self.bench.announce("probe");
-        let recover = self.pause_time + self.max_response + PROBE_QUIET;
-        let hold = self.pause_time / 3;
-        let attempt = recover
-            + if probe.xon {
-                hold + self.max_response + PROBE_QUIET
-            } else {
-                0
+        let timing = Timing::of(self.plan, probe, self.limits);
+        for number in 1..=probing::MOST {
+            self.one_probe(probe, &timing)?;
+            if number < probing::ENOUGH {
+                continue;
+            }
+            let measured = Measured {
+                plan: self.plan,
+                limits: self.limits,
+                probes: &self.done.probes,
+                records: self.bench.arrivals()?,
             };
-        let from = self.bench.now() + PREPARE;
-        let to = from + PROBE_QUIET + attempt * PROBE_ATTEMPTS as Nanos;
-        self.done.phases.push(PhaseSpan {
-            phase: Phase::Probe,
-            from,
-            to,
+            if !probe.xon || enough(&measured) {
+                break;
+            }
+        }
+        let end = self.bench.now() + self.plan.durations.drain_max;
+        self.bench.settle(Phase::Probe, end)
+    }
+
+    /// An XOFF that runs out; and, where asked for, an XOFF that an XON ends.
+    fn one_probe(&mut self, probe: &ProbePlan, timing: &Timing) -> Result<(), Stop> {
+        let (_, xoff) = self.xoff(probe, timing, timing.pause)?;
+        self.end_of_burst(timing)?;
+        self.done.probes.push(ProbeReport {
+            quanta: timing.quanta,
+            priorities: probe.priorities.clone(),
+            xoff,
+            xon: None,
         });
+        if !probe.xon {
+            return Ok(());
+        }
+        let (start, xoff) = self.xoff(probe, timing, timing.hold)?;
+        self.bench.wait_until(start + timing.hold)?;
+        let xon = self.bench.pause(&probe.priorities, Quanta::ZERO)?;
+        self.end_of_burst(timing)?;
+        if let Some(report) = self.done.probes.last_mut() {
+            report.xon = Some((xoff, xon));
+        }
+        Ok(())
+    }
+
+    /// Starts traffic that goes on after a pause of that length, and sends the XOFF: the time at
+    /// which it was to leave, and did.
+    fn xoff(
+        &mut self,
+        probe: &ProbePlan,
+        timing: &Timing,
+        lasts: Nanos,
+    ) -> Result<(Nanos, Departure), Stop> {
+        let from = self.bench.now() + PREPARE;
+        let start = from + timing.quiet;
+        let to = start + lasts + timing.after;
+        match self.done.phases.last_mut() {
+            Some(span) if span.phase == Phase::Probe => span.to = to,
+            _ => self.done.phases.push(PhaseSpan {
+                phase: Phase::Probe,
+                from,
+                to,
+            }),
+        }
         self.bench.start_traffic(Burst {
             phase: Phase::Probe,
             from,
             to,
-            load: PROBE_LOAD,
+            load: probing::LOAD,
         })?;
-        for number in 0..PROBE_ATTEMPTS {
-            let start = from + PROBE_QUIET + attempt * number as Nanos;
-            self.bench.wait_until(start)?;
-            let xoff = self.bench.pause(&probe.priorities, probe.quanta)?;
-            self.bench.wait_until(start + recover)?;
-            let xon = if probe.xon {
-                let xoff = self.bench.pause(&probe.priorities, probe.quanta)?;
-                self.bench.wait_until(start + recover + hold)?;
-                Some((xoff, self.bench.pause(&probe.priorities, Quanta::ZERO)?))
-            } else {
-                None
-            };
-            self.done.probes.push(ProbeReport {
-                quanta: probe.quanta,
-                priorities: probe.priorities.clone(),
-                xoff,
-                xon,
-            });
-        }
+        self.bench.wait_until(start)?;
+        let xoff = self.bench.pause(&probe.priorities, timing.quanta)?;
+        Ok((start, xoff))
+    }
+
+    /// Waits for the end of the traffic, and until the frames that a pause held back have come: the
+    /// next XOFF is to find no queue but its own.
+    fn end_of_burst(&mut self, timing: &Timing) -> Result<(), Stop> {
+        let to = self.done.phases.last().map_or(0, |span| span.to);
         self.bench.wait_until(to)?;
         self.bench.finish_traffic()?;
-        self.bench
-            .settle(Phase::Probe, to + self.plan.durations.drain_max)
+        self.bench.settle(Phase::Probe, to + timing.drain)
     }
 }

@@ -183,7 +183,7 @@ const ROWS: [Row<Rc>; 11] = [
     Row {
         tolerance: "0.95 for kernels that count in ticks of 4 ms (measured: 250 Hz cuts off up to \
             one); 4 by 9.7.6.1.3; inconclusive where it is too short by no more than the \
-            transmission before may have come in late",
+            transmission before may have come in late, or the simulated DUT stood still",
         ..row(
             "interval",
             "6.5",
@@ -207,7 +207,7 @@ const ROWS: [Row<Rc>; 11] = [
     },
     Row {
         tolerance: "0.95 as for `interval`; 4 by 9.7.6.1.3; inconclusive where it depends on how \
-            long the agent's word or the last transmission took",
+            long the agent's word or the last transmission took, or the simulated DUT stood still",
         ..row(
             "one-completion",
             "9 to 11",

@@ -119,6 +119,7 @@ pub fn run(
         flush: None,
         unreachable: None,
         interrupted: false,
+        stalls: Vec::new(),
     };
     let mut numbers = Numbers(port.seed);
     let mut steps = Steps {

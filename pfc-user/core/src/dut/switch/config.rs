@@ -1,8 +1,25 @@
 //! The configuration of a switch.
 
+use std::str::FromStr;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
+use serde::Deserialize;
 use thiserror::Error;
+
+/// The order in which a port serves the priorities that have frames and are not paused (IEEE 802.1Q
+/// clause 8.6.8 and its Annex on scheduling leave it to the switch).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// The highest first.
+    Strict,
+    /// One frame of each in turn.
+    #[default]
+    RoundRobin,
+    /// As many octets of each in turn (deficit round robin).
+    Drr,
+}
 
 /// A set of priorities, bit n for priority n: the shape of a class-enable vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +44,33 @@ pub struct SwitchConfig {
     pub headroom: u64,
     /// Octets held of a port's lossy priority; what comes on top is dropped.
     pub lossy_queue: u64,
+    /// The order in which priorities are served.
+    pub scheduler: Scheduler,
     /// Addresses of the ports: the source of PFC frames.
     pub macs: [[u8; 6]; 2],
+}
+
+impl Scheduler {
+    /// All, in the order of their documentation.
+    pub const ALL: [Self; 3] = [Self::Strict, Self::RoundRobin, Self::Drr];
+
+    /// The word as it stands in options and testbeds.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::RoundRobin => "round-robin",
+            Self::Drr => "drr",
+        }
+    }
+}
+
+impl FromStr for Scheduler {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.word() == text);
+        found.ok_or_else(|| format!("expected strict, round-robin or drr, found {text:?}"))
+    }
 }
 
 /// A configuration that makes no sense.
@@ -96,7 +138,8 @@ impl FromIterator<Priority> for Priorities {
 
 impl SwitchConfig {
     /// A switch at `line_rate` with these lossless priorities, that trusts DSCP (priority = DSCP
-    /// mod 8); XOFF above 512 KiB, XON at 256 KiB, headroom 1 MiB, lossy queues of 4 MiB.
+    /// mod 8) and serves priorities in turn; XOFF above 512 KiB, XON at 256 KiB, headroom 1 MiB,
+    /// lossy queues of 4 MiB.
     pub fn new(line_rate: LineRate, lossless: Priorities) -> Self {
         Self {
             line_rate,
@@ -107,6 +150,7 @@ impl SwitchConfig {
             xon: 256 << 10,
             headroom: 1 << 20,
             lossy_queue: 4 << 20,
+            scheduler: Scheduler::default(),
             macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
         }
     }

@@ -178,6 +178,10 @@ impl Switch {
         {
             self.reaction
                 .act(&control, self.now, &mut self.ports[port].pauses);
+            let (spread, time) = self.reaction.spread(&control);
+            self.ports[other(port)]
+                .upstream
+                .hold(spread, self.now, self.now + time);
         }
     }
 

@@ -4,7 +4,7 @@ use pfc_ebpf::units::{LineRate, Priority, Quanta};
 
 use super::config::{Priorities, SwitchConfig};
 use super::control::Control;
-use crate::fault::switch::Fault;
+use crate::fault::switch::{Fault, PercentLonger};
 use crate::plan::Nanos;
 
 /// A pause of this length or more is a storm's, and no probe's.
@@ -21,10 +21,17 @@ pub struct Reaction {
     by_pause: Priorities,
     /// How much later than it is received a frame takes effect.
     pub delay: Nanos,
+    lossless: Priorities,
     halves: bool,
+    longer: Option<PercentLonger>,
+    adds_up: bool,
     ignores_xon: bool,
     ignores_refresh: bool,
     never_resumes: bool,
+    /// XOFF goes out for all lossless priorities while PFC names a lossy one.
+    spreads_lossy: bool,
+    /// XOFF goes out for the lossless priorities that PFC does not name while it names one.
+    spreads_lossless: bool,
 }
 
 /// When a priority is paused: from `since` until just before `until`.
@@ -50,10 +57,15 @@ impl Reaction {
             by_class: [Priorities::default(); Priority::COUNT],
             by_pause: Priorities::default(),
             delay: 0,
+            lossless: config.lossless,
             halves: false,
+            longer: None,
+            adds_up: false,
             ignores_xon: false,
             ignores_refresh: false,
             never_resumes: false,
+            spreads_lossy: false,
+            spreads_lossless: false,
         };
         let has = |fault| faults.contains(&fault);
         for class in Priority::all() {
@@ -79,6 +91,10 @@ impl Reaction {
                 Fault::ObeysPause => reaction.by_pause = Priorities::ALL,
                 Fault::SlowResponse(delay) => reaction.delay = delay.as_nanos() as Nanos,
                 Fault::ResumesEarly => reaction.halves = true,
+                Fault::PausesLonger(longer) => reaction.longer = Some(longer),
+                Fault::AddsUpPauses => reaction.adds_up = true,
+                Fault::XoffLosslessInLossyStorm => reaction.spreads_lossy = true,
+                Fault::XoffOtherLossless => reaction.spreads_lossless = true,
                 Fault::IgnoresXon => reaction.ignores_xon = true,
                 Fault::IgnoresRefresh => reaction.ignores_refresh = true,
                 Fault::NeverResumes => reaction.never_resumes = true,
@@ -103,6 +119,30 @@ impl Reaction {
         }
     }
 
+    /// The priorities for which an XOFF goes out at the other port because of `control`, and for
+    /// how long: none in a switch without faults.
+    pub fn spread(&self, control: &Control) -> (Priorities, Nanos) {
+        let Control::Pfc { enabled, times } = control else {
+            return Default::default();
+        };
+        let time = |class: Priority| times[class.index()].nanos(self.line_rate);
+        let paused: Priorities = enabled.iter().filter(|class| time(*class) > 0).collect();
+        let longest = paused.iter().map(time).max().unwrap_or(0);
+        let names_lossless = !paused.and(self.lossless).is_empty();
+        let names_lossy = paused.iter().any(|class| !self.lossless.contains(class));
+        let others = self
+            .lossless
+            .iter()
+            .filter(|class| !paused.contains(*class));
+        let mut spread = Priorities::default();
+        if self.spreads_lossy && names_lossy {
+            spread = self.lossless;
+        } else if self.spreads_lossless && names_lossless {
+            spread = others.collect();
+        }
+        (spread, longest)
+    }
+
     fn set(&self, priorities: Priorities, quanta: Quanta, now: Nanos, pauses: &mut Pauses) {
         let xon = quanta == Quanta::ZERO;
         for priority in priorities.iter() {
@@ -114,11 +154,14 @@ impl Reaction {
             if !paused && !xon {
                 timer.since = now;
             }
-            timer.until = match quanta.nanos(self.line_rate) {
+            let time = quanta.nanos(self.line_rate);
+            let time = self.longer.map_or(time, |longer| longer.prolong(time));
+            timer.until = match time {
                 // What was not paused keeps its last pause.
                 0 if xon => timer.until.min(now),
                 _ if self.never_resumes => Nanos::MAX,
                 time if self.halves => now + time / 2,
+                time if self.adds_up => timer.until.max(now) + time,
                 time => now + time,
             };
         }

@@ -40,7 +40,7 @@ impl Port {
             _ => None,
         });
         Self {
-            queues: Queues::default(),
+            queues: Queues::new(config.scheduler),
             pauses: Pauses::default(),
             upstream: Upstream::new(config, mac, faults),
             wire: Wire::new(rate.unwrap_or(config.line_rate)),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use pfc_ebpf::units::Priority;
 
+use super::config::Scheduler;
 use super::pause::Pauses;
 use crate::plan::Nanos;
 
@@ -16,12 +17,18 @@ struct Queue {
     leaks: u64,
 }
 
-/// Eight queues, served in turn, so that none starves.
+/// Octets that a turn of [`Scheduler::Drr`] is worth: no less than the longest frame.
+const QUANTUM: u64 = 4096;
+
+/// Eight queues.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     queues: [Queue; Priority::COUNT],
+    scheduler: Scheduler,
     /// Where the next turn begins.
     turn: usize,
+    /// Octets that the priority at `turn` may still send in it.
+    credit: u64,
 }
 
 impl Queue {
@@ -36,6 +43,14 @@ impl Queue {
 }
 
 impl Queues {
+    /// Empty queues, served in that order.
+    pub fn new(scheduler: Scheduler) -> Self {
+        Self {
+            scheduler,
+            ..Self::default()
+        }
+    }
+
     /// Octets that `priority` holds.
     pub fn octets(&self, priority: Priority) -> u64 {
         self.queues[priority.index()].octets
@@ -62,12 +77,7 @@ impl Queues {
 
     /// Takes the frame whose turn it is out of those that may start at `now`.
     pub fn pop(&mut self, pauses: &Pauses, now: Nanos) -> Option<(Priority, Vec<u8>)> {
-        let priority = (self.turn..self.turn + Priority::COUNT)
-            .map(|turn| Priority::from_low_bits(turn as u8))
-            .find(|priority| {
-                self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now)
-            })?;
-        self.turn = priority.index() + 1;
+        let priority = self.next(pauses, now)?;
         let queue = &mut self.queues[priority.index()];
         queue.leaks = if pauses.is_paused(priority, now) {
             queue.leaks - 1
@@ -77,5 +87,44 @@ impl Queues {
         let frame = queue.frames.pop_front()?;
         queue.octets -= frame.len() as u64;
         Some((priority, frame))
+    }
+
+    /// The priority whose turn it is.
+    fn next(&mut self, pauses: &Pauses, now: Nanos) -> Option<Priority> {
+        let ready = |priority: &Priority| {
+            self.queues[priority.index()].ready_at(*priority, pauses, now) == Some(now)
+        };
+        let in_turn = || {
+            let turns = self.turn..self.turn + Priority::COUNT;
+            turns
+                .map(|turn| Priority::from_low_bits(turn as u8))
+                .find(ready)
+        };
+        let next = match self.scheduler {
+            Scheduler::Strict => Priority::all().rfind(ready),
+            Scheduler::RoundRobin | Scheduler::Drr => in_turn(),
+        }?;
+        match self.scheduler {
+            Scheduler::Strict => {}
+            Scheduler::RoundRobin => self.turn = next.index() + 1,
+            Scheduler::Drr => self.take_credit(next),
+        }
+        Some(next)
+    }
+
+    /// Pays for the first frame of `priority`. Its turn ends with its last frame, or when the next
+    /// one is longer than the credit left.
+    fn take_credit(&mut self, priority: Priority) {
+        if priority.index() != self.turn % Priority::COUNT || self.credit == 0 {
+            self.turn = priority.index();
+            self.credit = QUANTUM;
+        }
+        let mut lengths = self.queues[priority.index()].frames.iter().map(Vec::len);
+        let first = lengths.next().unwrap_or(0) as u64;
+        self.credit = self.credit.saturating_sub(first);
+        if lengths.next().is_none_or(|next| next as u64 > self.credit) {
+            self.turn += 1;
+            self.credit = 0;
+        }
     }
 }

@@ -25,9 +25,12 @@ pub struct Upstream {
     /// Priorities whose buffer is above the thresholds.
     congested: Priorities,
     refresh_at: Nanos,
+    /// Priorities held back without need, and until when.
+    held: (Priorities, Nanos),
     /// Times to be told in the next frame.
     pending: [Option<Quanta>; Priority::COUNT],
     silent: bool,
+    never_releases: bool,
     /// Frames of lossy priorities so far, where those cause XOFF.
     stray: Option<u64>,
     /// XOFF frames sent, by priority.
@@ -44,8 +47,10 @@ impl Upstream {
             refresh: refresh(config.line_rate),
             congested: Priorities::default(),
             refresh_at: 0,
+            held: (Priorities::default(), 0),
             pending: [None; Priority::COUNT],
             silent: faults.contains(&Fault::NoUpstreamPfc),
+            never_releases: faults.contains(&Fault::NeverReleasesUpstream),
             stray: faults.contains(&Fault::XoffForLossy).then_some(0),
             xoff_sent: [0; Priority::COUNT],
         }
@@ -56,19 +61,51 @@ impl Upstream {
         if octets <= self.xoff || self.congested.contains(priority) || self.silent {
             return;
         }
-        if self.congested.is_empty() {
+        self.ask(priority, now);
+        self.congested.insert(priority);
+    }
+
+    /// Holds these priorities back without need until `until`.
+    pub fn hold(&mut self, priorities: Priorities, now: Nanos, until: Nanos) {
+        for priority in priorities.iter() {
+            if !self.held.0.contains(priority) {
+                self.ask(priority, now);
+                self.held.0.insert(priority);
+            }
+            self.held.1 = until;
+        }
+    }
+
+    /// Asks for a pause of one more priority.
+    fn ask(&mut self, priority: Priority, now: Nanos) {
+        if !self.is_asking() {
             self.refresh_at = now + self.refresh;
         }
-        self.congested.insert(priority);
         self.pending[priority.index()] = Some(XOFF);
     }
 
     /// A lossless priority's buffer has shrunk to `octets`.
     pub fn drained(&mut self, priority: Priority, octets: u64) {
-        if octets <= self.xon && self.congested.contains(priority) {
-            self.congested.remove(priority);
+        if octets > self.xon || !self.congested.contains(priority) || self.never_releases {
+            return;
+        }
+        self.congested.remove(priority);
+        if !self.held.0.contains(priority) {
             self.pending[priority.index()] = Some(Quanta::ZERO);
         }
+    }
+
+    /// Ends what was held back without need.
+    fn release(&mut self) {
+        for priority in std::mem::take(&mut self.held.0).iter() {
+            if !self.congested.contains(priority) {
+                self.pending[priority.index()] = Some(Quanta::ZERO);
+            }
+        }
+    }
+
+    fn is_asking(&self) -> bool {
+        !self.congested.is_empty() || !self.held.0.is_empty()
     }
 
     /// A frame of a lossy priority has come.
@@ -81,17 +118,22 @@ impl Upstream {
         }
     }
 
-    /// When XOFF is due again.
+    /// When XOFF is due again, or XON for what is held back without need.
     pub fn refresh_at(&self) -> Option<Nanos> {
-        (!self.congested.is_empty()).then_some(self.refresh_at)
+        let release = (!self.held.0.is_empty()).then_some(self.held.1);
+        let refresh = self.is_asking().then_some(self.refresh_at);
+        release.into_iter().chain(refresh).min()
     }
 
     /// Asks again for what has not drained by `now`.
     pub fn refresh(&mut self, now: Nanos) {
-        if self.refresh_at().is_some_and(|at| at <= now) {
-            self.congested
-                .iter()
-                .for_each(|priority| self.pending[priority.index()] = Some(XOFF));
+        if self.held.1 <= now {
+            self.release();
+        }
+        if self.is_asking() && self.refresh_at <= now {
+            for priority in self.congested.iter().chain(self.held.0.iter()) {
+                self.pending[priority.index()] = Some(XOFF);
+            }
             self.refresh_at = now + self.refresh;
         }
     }

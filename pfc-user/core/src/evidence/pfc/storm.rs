@@ -3,7 +3,7 @@
 use pfc_ebpf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::{Departure, LeftOut};
+use super::{Departure, LeftOut, Stall};
 
 /// The storm's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,12 @@ pub struct StormReport {
     pub gaps_left_out: LeftOut,
     /// All gaps between frames, by their length.
     pub histogram: GapHistogram,
+    /// Spans above 0.5 ms in which a sender of the storm should have sent and did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stall>,
+    /// Further such spans.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub stalls_left_out: LeftOut,
 }
 
 impl StormReport {

@@ -15,7 +15,7 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
         ("requests", e.exchanges.len(), e.traffic.sent),
         (
             "packets received",
-            answers + e.strays.len(),
+            answers + e.strays.len() + e.strays_left_out.unwrap_or(0) as usize,
             e.traffic.received,
         ),
     ] {
@@ -62,7 +62,8 @@ fn answered(e: &MadEvidence, exchange: &Exchange, at: &str) -> Checked {
         return Ok(());
     };
     // Some transports write the upper half of a TID.
-    let low = |tid: Option<u64>| tid.map(|tid| if e.keeps_tids { tid } else { tid & 0xffff_ffff });
+    let keeps = e.keeps_tids == Some(true);
+    let low = |tid: Option<u64>| tid.map(|tid| if keeps { tid } else { tid & 0xffff_ffff });
     let same = low(tid(&answer.octets.0)) == low(tid(&exchange.request.0));
     ensure(
         same && answer.at >= exchange.sent,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pfc_ebpf::units::Nanos;
 
-use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, StormReport};
+use crate::evidence::pfc::{Departure, Gap, GapHistogram, LeftOut, Stall, StormReport};
 
 /// Buckets an octave: a gap is told to a sixteenth.
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
@@ -51,6 +51,8 @@ pub struct GapLedger {
     max_gap: Nanos,
     gaps: Vec<Gap>,
     gaps_left_out: LeftOut,
+    stalls: Vec<Stall>,
+    stalls_left_out: LeftOut,
     counts: Vec<u64>,
 }
 
@@ -69,6 +71,8 @@ impl GapLedger {
             max_gap: 0,
             gaps: Vec::with_capacity(ROOM),
             gaps_left_out: LeftOut::default(),
+            stalls: Vec::with_capacity(ROOM),
+            stalls_left_out: LeftOut::default(),
             counts,
         }
     }
@@ -94,6 +98,18 @@ impl GapLedger {
     /// A frame was refused.
     pub fn refused(&mut self) {
         self.errors += 1;
+    }
+
+    /// The sender ran at `now`: a stall, if its frame was `due` long before.
+    pub fn ran(&mut self, due: Nanos, now: Nanos) {
+        if now <= due + Stall::ABOVE {
+            return;
+        }
+        if self.stalls.len() < ROOM {
+            self.stalls.push(Stall { from: due, to: now });
+        } else {
+            self.stalls_left_out.add(due, now);
+        }
     }
 
     fn gap(&mut self, gap: Gap) {
@@ -123,6 +139,7 @@ impl GapLedger {
             });
         }
         all.gaps.sort_by_key(|gap| gap.from);
+        all.stalls.sort_by_key(|stall| stall.from);
         StormReport {
             method,
             frames: all.frames,
@@ -132,6 +149,8 @@ impl GapLedger {
             max_gap: all.max_gap,
             gaps: all.gaps,
             gaps_left_out: all.gaps_left_out,
+            stalls: all.stalls,
+            stalls_left_out: all.stalls_left_out,
             histogram: GapHistogram(
                 all.counts
                     .into_iter()
@@ -161,6 +180,8 @@ impl GapLedger {
         self.max_gap = self.max_gap.max(other.max_gap);
         self.gaps.extend(other.gaps);
         self.gaps_left_out.merge(other.gaps_left_out);
+        self.stalls.extend(other.stalls);
+        self.stalls_left_out.merge(other.stalls_left_out);
         self.counts
             .iter_mut()
             .zip(other.counts)

@@ -41,6 +41,16 @@ pub struct OffendingFrame {
     pub octets: Vec<u8>,
 }
 
+impl Rings {
+    /// Adds later ones.
+    pub fn append(&mut self, later: Self) {
+        self.arrivals.extend(later.arrivals);
+        self.arrivals_lost = later.arrivals_lost;
+        self.controls.extend(later.controls);
+        self.offences.extend(later.offences);
+    }
+}
+
 impl AccountProgram {
     /// Arrivals by flow and phase, without those that have none.
     ///

@@ -13,6 +13,9 @@ pub(super) struct Setting {
     /// Number of the namespace: names come again.
     pub(super) inode: u64,
     pub(super) interface: String,
+    /// Index of the interface, which it keeps under another name; 0 in older entries.
+    #[serde(default)]
+    pub(super) index: u32,
     pub(super) feature: Feature,
     pub(super) was: bool,
 }
@@ -33,12 +36,13 @@ impl Setting {
         interface: &str,
         feature: Feature,
         was: bool,
-    ) -> Result<Self, NamespaceError> {
+    ) -> Result<Self, LinkError> {
         let name = namespace.name().map(str::to_owned);
         Ok(Self {
             namespace: name,
             inode: namespace.inode()?,
             interface: interface.to_owned(),
+            index: link::state(namespace, interface)?.index,
             feature,
             was,
         })
@@ -63,9 +67,23 @@ impl Setting {
         })
     }
 
+    /// Puts it back, also under a new name of the interface. An error that the interface is not
+    /// known where it is gone, even if another has its name now.
     pub(super) fn undo(&self, namespace: &Namespace) -> Result<(), LinkError> {
-        link::state(namespace, &self.interface)?;
-        let set = link::set_feature(namespace, &self.interface, self.feature, self.was);
+        let renamed = match self.index {
+            0 => None,
+            index => link::name_at(namespace, index)?,
+        };
+        let interface = renamed.as_deref().unwrap_or(&self.interface);
+        let state = link::state(namespace, interface)?;
+        if self.index != 0 && state.index != self.index {
+            return Err(LinkError::Unknown {
+                interface: interface.to_owned(),
+                namespace: namespace.to_string(),
+                known: Vec::new(),
+            });
+        }
+        let set = link::set_feature(namespace, interface, self.feature, self.was);
         if self.comes_back(&set) { Ok(()) } else { set }
     }
 }

@@ -11,6 +11,7 @@ fn entries_are_for_their_owner_alone() {
         namespace: None,
         inode: 1,
         interface: "eth0".into(),
+        index: 0,
         feature: Feature::RxVlan,
         was: true,
     };
@@ -26,6 +27,7 @@ fn what_a_driver_holds_off_for_a_program_is_no_failure_to_put_back() {
             namespace: None,
             inode: 1,
             interface: "eth0".into(),
+            index: 0,
             feature,
             was,
         };
@@ -74,4 +76,38 @@ fn an_entry_that_cannot_be_read_is_named() {
         Journal::at(folder.path()).undo_kept().unwrap(),
         (notes, false)
     );
+}
+
+#[test]
+fn what_a_killed_run_left_is_shown_and_undone_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::at(folder.path());
+    let setting = Setting {
+        namespace: Some("gone-long-ago".into()),
+        inode: 1,
+        interface: "eth0".into(),
+        index: 7,
+        feature: Feature::RxVlan,
+        was: true,
+    };
+    let path = write(folder.path(), "x", What::Setting(setting), false).unwrap();
+    assert_eq!(journal.left(), Vec::<String>::new(), "its process lives");
+    let mut entry = read(&path).unwrap();
+    entry.started += 1;
+    let (pid, text) = (entry.pid, serde_json::to_vec(&entry).unwrap());
+    fs::write(&path, text).unwrap();
+    assert_eq!(
+        journal.left(),
+        [format!(
+            "left by process {pid}, which was killed: eth0: rx-vlan-offload was changed; \
+             `validator check --undo` puts it back"
+        )]
+    );
+    assert!(path.exists(), "shown, not touched");
+    assert_eq!(
+        journal.undo().unwrap(),
+        (Vec::new(), true),
+        "its namespace is gone"
+    );
+    assert!(!path.exists());
 }

@@ -3,30 +3,29 @@
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use ib_mad::attr::PortInfo;
-use ib_mad::mad::{AttributeId, MKey, Method, Status};
-use ib_mad::requester::{Outcome, Requester};
-use ib_mad::smp::{Route, Smp};
+use anyhow::Result;
+use ib_mad::mad::MKey;
+use ib_mad::requester::Requester;
+use ib_mad::smp::Route;
 use ib_mad::transport::Transport;
 use serde::{Deserialize, Serialize};
 
-use crate::cases::mad::session::KeyJournal;
+use super::claim::Target;
+use crate::cases::mad::session::{KeyJournal, Noted};
 use crate::config::{MadTestbed, MadTransport};
 use crate::driver::bringup::journal::{Journal, KeyNote};
-use crate::mad::m_key::{self, Protection};
+use crate::mad::m_key::Protection;
 use crate::mad::timing::MOST_WAIT;
+use crate::mad::unlock::Unlock;
 
 /// An answer is waited for so long at the least. Entries of earlier versions, which do not say how
 /// long the DUT may take, have this.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Requests are lost on the way now and then (VL15).
-const ATTEMPTS: u32 = 3;
 
 /// The machine's journal, for all repetitions of a run.
 pub struct MachineJournal<'c> {
     config: &'c MadTestbed,
-    original: Option<Protection>,
+    noted: Option<Noted>,
     note: Option<KeyNote>,
 }
 
@@ -35,16 +34,16 @@ impl<'c> MachineJournal<'c> {
     pub fn new(config: &'c MadTestbed) -> Self {
         Self {
             config,
-            original: None,
+            noted: None,
             note: None,
         }
     }
 }
 
 impl KeyJournal for MachineJournal<'_> {
-    fn remember(&mut self, found: &Protection, answer_time: Duration) -> Result<Protection> {
-        if let Some(original) = self.original {
-            return Ok(original);
+    fn remember(&mut self, noted: &Noted) -> Result<Protection> {
+        if let Some(noted) = self.noted {
+            return Ok(noted.found);
         }
         // A simulated DUT ends with the run.
         if !matches!(self.config.transport, MadTransport::Sim { .. }) {
@@ -54,22 +53,27 @@ impl KeyJournal for MachineJournal<'_> {
                 m_key_dut,
                 ..
             } = self.config;
-            let wait_ms = answer_time.clamp(PATIENCE, MOST_WAIT).as_millis() as u64;
+            let wait_ms = noted.answer_time.clamp(PATIENCE, MOST_WAIT).as_millis() as u64;
             let entry = KeyEntry {
                 transport: transport.clone(),
                 route: route.clone(),
-                found: *found,
+                found: noted.found,
+                guid: noted.guid,
                 m_key_dut: *m_key_dut,
                 wait_ms,
             };
             self.note = Some(Journal::open().note_key(entry)?);
         }
-        self.original = Some(*found);
-        Ok(*found)
+        self.noted = Some(*noted);
+        Ok(noted.found)
+    }
+
+    fn pending(&self) -> Option<Noted> {
+        self.noted
     }
 
     fn forget(&mut self) -> Result<()> {
-        self.original = None;
+        self.noted = None;
         Ok(self.note.take().map_or(Ok(()), KeyNote::restored)?)
     }
 }
@@ -80,6 +84,9 @@ pub struct KeyEntry {
     transport: MadTransport,
     route: Route,
     found: Protection,
+    /// NodeGUID; `None` where it was not read, and in entries of earlier versions.
+    #[serde(default)]
+    guid: Option<u64>,
     m_key_dut: MKey,
     /// Longest wait for an answer.
     #[serde(default = "patience")]
@@ -91,17 +98,17 @@ fn patience() -> u64 {
 }
 
 impl KeyEntry {
+    /// The DUT.
+    pub fn target(&self) -> Target {
+        Target {
+            transport: self.transport.clone(),
+            route: self.route.clone(),
+        }
+    }
+
     /// A name for a file: one DUT has one.
     pub fn file_name(&self) -> String {
-        let text = format!("{}-{}", self.transport.place(), self.route);
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        format!(
-            "m-key-{}",
-            words
-                .filter(|word| !word.is_empty())
-                .collect::<Vec<_>>()
-                .join("-")
-        )
+        format!("m-key-{}", self.target().file_name())
     }
 
     /// Puts key, bits and lease back, and reads them again. An error if the DUT cannot be reached,
@@ -114,93 +121,14 @@ impl KeyEntry {
     }
 
     fn undo_by(&self, requester: &mut Requester<Box<dyn Transport>>) -> Result<()> {
-        // The DUT's own first: if nothing was changed yet, the other is a violation. A DUT without
-        // a key takes any.
-        let keys = [
-            Some(self.found.m_key).filter(|key| *key != MKey(0)),
-            Some(self.m_key_dut),
-        ];
-        for key in keys.into_iter().flatten() {
-            // At M_KeyProtectBits 2 and 3 a wrong key gets no answer; at 0 it is shown the right
-            // one, and at 1 it is shown 0.
-            let Some(info) = self.get(requester, key)? else {
-                continue;
-            };
-            let is_last = key == self.m_key_dut;
-            if m_key::is_another(&info, key) || !is_last && m_key::may_be_another(&info, key) {
-                continue;
-            }
-            // Trying keys may have raised the violations; the Set clears them.
-            let is_as_found = Protection::of(&info) == self.found && info.m_key_violations() == 0;
-            if is_as_found || self.set(requester, key, &info)? {
-                return Ok(());
-            }
-        }
-        bail!("it takes neither its own key nor that of the test")
-    }
-
-    /// Sets what was before; whether the DUT shows it afterwards.
-    fn set(
-        &self,
-        requester: &mut Requester<Box<dyn Transport>>,
-        key: MKey,
-        read: &PortInfo,
-    ) -> Result<bool> {
-        let mut request = Smp::request(Method::SET, AttributeId::PORT_INFO, 0, &self.route);
-        request.set_m_key(key);
-        request.encode(&self.found.to_set(read));
-        self.exchange(requester, &request)?;
-        // A DUT without a key takes any, and hides that of the test, if it still has that, only
-        // from others.
-        let key = if self.found.m_key == MKey(0) {
-            self.m_key_dut
-        } else {
-            self.found.m_key
+        let unlock = Unlock {
+            route: self.route.clone(),
+            found: self.found,
+            guid: self.guid,
+            m_key_dut: self.m_key_dut,
+            wait: Duration::from_millis(self.wait_ms),
         };
-        Ok(self
-            .get(requester, key)?
-            .is_some_and(|info| Protection::of(&info) == self.found))
-    }
-
-    fn get(
-        &self,
-        requester: &mut Requester<Box<dyn Transport>>,
-        key: MKey,
-    ) -> Result<Option<PortInfo>> {
-        let mut request = Smp::request(Method::GET, AttributeId::PORT_INFO, 0, &self.route);
-        request.set_m_key(key);
-        match self.exchange(requester, &request)? {
-            // Anything else says as little as silence, and the next key may be the right one.
-            Some(answer) if answer.status() == Status::OK => Ok(answer.decode().ok()),
-            _ => Ok(None),
-        }
-    }
-
-    fn exchange(
-        &self,
-        requester: &mut Requester<Box<dyn Transport>>,
-        request: &Smp,
-    ) -> Result<Option<Smp>> {
-        let mut not_sent = None;
-        let mut sent = false;
-        for _ in 0..ATTEMPTS {
-            match requester
-                .exchange(
-                    request.clone(),
-                    &self.route,
-                    Duration::from_millis(self.wait_ms),
-                )?
-                .outcome
-            {
-                Outcome::Answered { smp, .. } if !smp.status().is_busy() => return Ok(Some(smp)),
-                Outcome::Answered { .. } | Outcome::TimedOut => sent = true,
-                Outcome::NotSent(error) => not_sent = Some(error),
-            }
-        }
-        match not_sent {
-            Some(error) if !sent => Err(error.into()),
-            _ => Ok(None),
-        }
+        unlock.by(requester)
     }
 }
 
@@ -220,8 +148,9 @@ impl fmt::Display for KeyEntry {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use ib_mad::mad::Lid;
+    use ib_mad::mad::{Lid, Method};
     use ib_mad::sma::{Fabric, NodeConfig, NodeKind, Sma};
+    use ib_mad::smp::Smp;
     use ib_mad::transport::simulated::{Fate, Simulated};
 
     use super::*;
@@ -257,6 +186,7 @@ mod tests {
             transport,
             route,
             found,
+            guid: None,
             m_key_dut: DUT,
             wait_ms: patience(),
         };
@@ -406,6 +336,7 @@ mod tests {
             transport,
             route,
             found,
+            guid: None,
             m_key_dut: DUT,
             wait_ms: patience(),
         };

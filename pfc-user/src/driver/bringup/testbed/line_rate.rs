@@ -86,6 +86,7 @@ mod tests {
             index: 1,
             driver: "driver".into(),
             kind: kind.map(str::to_owned),
+            ethernet: true,
             mac: [2; 6],
             mtu: 1500,
             up: true,

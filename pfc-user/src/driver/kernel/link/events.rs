@@ -9,12 +9,14 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{MulticastGroup, new_multicast_connection};
 
 /// Something happened to a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Its state, which may be as before.
     State {
         /// Interface.
         index: u32,
+        /// Its name now.
+        name: String,
         /// There is a link to the other end.
         carrier: bool,
         /// Largest layer-3 packet in octets.
@@ -68,6 +70,7 @@ fn state(link: &LinkMessage) -> Option<LinkEvent> {
         })?;
     Some(LinkEvent::State {
         index: link.header.index,
+        name: super::name_in(link)?.to_owned(),
         carrier,
         mtu,
     })

@@ -3,13 +3,13 @@
 use pfc_ebpf::abi::generate::{
     BATCH, BLOCK, Flow, Lanes, SHORT_BATCH, Settings, VARIABLE, Worker, batch,
 };
-use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND};
-use pfc_ebpf::stamp::{LEN, MAGIC, VERSION};
+use pfc_ebpf::pacing::{Bucket, BurstMeter, SECOND, Share as Part};
+use pfc_ebpf::stamp::{LEN, MAGIC, flow_and_phase};
 use pfc_ebpf::units::{LineRate, Nanos};
 
 use super::super::{Burst, TrafficError, TrafficPlan};
 use crate::driver::bpf::Generator;
-use crate::pacing::pacer::{Paced, max_lateness};
+use crate::pacing::pacer::{Paced, max_lateness, stagger};
 use crate::test_frame::FrameTemplate;
 
 /// All that does not change from burst to burst.
@@ -59,8 +59,9 @@ pub struct PreparedFlow {
     /// Index in the stamp.
     pub id: u16,
     paced: Paced,
-    /// Run and flow of its stamps.
-    words: [u16; 2],
+    /// Its first frame waits for so much of the time from one to the next.
+    wait: Part,
+    run: u16,
     stamp_at: usize,
     entry: Flow,
 }
@@ -83,14 +84,16 @@ impl Prepared {
         }
         let paced: Vec<_> = templates.iter().map(|(_, paced, _)| *paced).collect();
         let max_lateness = max_lateness(&paced, plan.line_rate, plan.max_burst)?;
+        let waits = stagger(&paced);
         let length = room(templates.iter().map(|(_, _, template)| template));
         let mut flows = Vec::with_capacity(templates.len());
         let mut shares = Vec::with_capacity(cpus.len());
         for (worker, &cpu) in cpus.iter().enumerate() {
             let first = flows.len();
-            let dealt = templates.iter().skip(worker).step_by(cpus.len());
-            flows.extend(dealt.map(|(id, paced, template)| {
-                PreparedFlow::new(plan.run, *id, *paced, template, length)
+            let dealt = templates.iter().zip(&waits).skip(worker);
+            let dealt = dealt.step_by(cpus.len());
+            flows.extend(dealt.map(|((id, paced, template), wait)| {
+                PreparedFlow::new(plan.run, *id, *paced, *wait, template, length)
             }));
             let rate = flows[first..].iter().map(|flow| flow.paced.rate).sum();
             let frames = flows[first..]
@@ -166,17 +169,21 @@ impl Prepared {
 }
 
 impl PreparedFlow {
-    fn new(run: u16, id: u16, paced: Paced, template: &FrameTemplate, longest: usize) -> Self {
+    fn new(
+        run: u16,
+        id: u16,
+        paced: Paced,
+        wait: Part,
+        template: &FrameTemplate,
+        longest: usize,
+    ) -> Self {
         let (octets, stamp_at) = template.octets();
         let mut block = [0u8; BLOCK];
         for (at, octet) in block.iter_mut().enumerate() {
             *octet = octets.get(at).copied().unwrap_or(at as u8);
         }
-        let words = [run, id];
         block[stamp_at..stamp_at + 2].copy_from_slice(&MAGIC.to_be_bytes());
         block[stamp_at + 2..stamp_at + 4].copy_from_slice(&run.to_be_bytes());
-        block[stamp_at + 4..stamp_at + 6].copy_from_slice(&id.to_be_bytes());
-        block[stamp_at + 7] = VERSION;
         let entry = Flow {
             priority: paced.priority.get().into(),
             cost: paced.bits * SECOND,
@@ -196,7 +203,8 @@ impl PreparedFlow {
         Self {
             id,
             paced,
-            words,
+            wait,
+            run,
             stamp_at,
             entry,
         }
@@ -204,17 +212,15 @@ impl PreparedFlow {
 
     /// For the burst. Its sequence number goes on.
     fn begin(&mut self, burst: Burst, from: Nanos) {
-        let phase = burst.phase as u8;
-        let at = self.stamp_at + 6;
-        let mut word = self.entry.block[at / 8].to_ne_bytes();
-        word[at % 8] = phase;
-        self.entry.block[at / 8] = u64::from_ne_bytes(word);
-        let last = u16::from(phase) << 8 | u16::from(VERSION);
-        self.entry.sum = [MAGIC, self.words[0], self.words[1], last]
-            .into_iter()
-            .map(u64::from)
-            .sum();
-        self.entry.bucket = Bucket::new(from, self.paced.bits, self.paced.rate, burst.load);
+        let flow = flow_and_phase(self.id, burst.phase);
+        for (at, octet) in (self.stamp_at + 4..).zip(flow.to_be_bytes()) {
+            let mut word = self.entry.block[at / 8].to_ne_bytes();
+            word[at % 8] = octet;
+            self.entry.block[at / 8] = u64::from_ne_bytes(word);
+        }
+        self.entry.sum = [MAGIC, self.run, flow].into_iter().map(u64::from).sum();
+        let Paced { bits, rate, .. } = self.paced;
+        self.entry.bucket = Bucket::staggered(from, bits, rate, burst.load, self.wait);
         (self.entry.first, self.entry.last) = (0, 0);
     }
 

@@ -1,20 +1,17 @@
 //! The checks of C14_016_Get. Where the whole was done more than once, each time counts.
 
-use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
-use ib_mad::mad::{MKey, Method, Status};
+use ib_mad::attr::PortInfo;
+use ib_mad::mad::{MKey, Status};
 
-use crate::case::{CheckResult, Verdict};
+use super::wrong_key::untried;
+use crate::case::CheckResult;
 use crate::cases::finding::Finding;
 use crate::cases::mad::judge::contact::{answered, form, is_good};
-use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
+use crate::cases::mad::judge::decoded::{Asked, Asking, View};
 use crate::cases::mad::judge::steps::{not_reached, sent};
 use crate::cases::steps::{Found, checked};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
-use crate::mad::timing::MOST_WAIT;
-use crate::plan::Nanos;
-use crate::plan::mad::ATTEMPTS;
-use crate::quantity::ms;
 
 /// Status code for a field that the DUT does not support.
 const CODE: u8 = 7;
@@ -33,10 +30,10 @@ fn each(
         }
     }
     if finding.assertions.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
     }
+    untried(view, purpose, &mut finding);
+    finding
 }
 
 /// Judges that each asking of `purpose` was answered, with status 0.
@@ -49,10 +46,10 @@ fn all_answered(view: &View<'_>, purpose: Purpose) -> Finding {
         }
     }
     if askings.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
+        return Finding::inconclusive("not reached");
     }
+    untried(view, purpose, &mut finding);
+    finding
 }
 
 /// Judges that each Set of `purpose` was answered with status 0.
@@ -60,6 +57,12 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     let mut finding = Finding::new();
     let askings = view.askings(purpose);
     for asking in &askings {
+        if purpose == Purpose::KeySet && is_done_unanswered(view, asking) {
+            let found = "none, though a Get shows that it was done: answers may have been lost, \
+                         and the key of a later try was wrong then";
+            finding.undecided(asking.last().name(), "an answer", found);
+            continue;
+        }
         let Some(answer) = answered(view, &mut finding, asking) else {
             continue;
         };
@@ -77,6 +80,19 @@ fn all_set(view: &View<'_>, purpose: Purpose) -> Finding {
     } else {
         finding
     }
+}
+
+/// True if no try of a Set of M_KEY_DUT was answered, and the Get after it shows key and bits.
+fn is_done_unanswered(view: &View<'_>, asking: &Asking<'_>) -> bool {
+    let shown = view.in_attempt(Purpose::KeyShown, asking.last().attempt);
+    let shows_both = |port: PortInfo| {
+        (port.m_key(), port.m_key_protect_bits()) == (view.dut_key(), view.protect_bits())
+    };
+    let is_unanswered = asking.all.iter().all(|asked| asked.answer.is_none());
+    is_unanswered
+        && shown
+            .and_then(|shown| shown.last().port())
+            .is_some_and(shows_both)
 }
 
 /// Why a Set may be answered with code 7 whatever became of it. What was read is written back, a
@@ -175,7 +191,7 @@ pub(super) fn no_violation(view: &View<'_>) -> Finding {
 }
 
 /// Violations that were left by the Set that was to clear them; nothing can be counted from there.
-fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
+pub(super) fn not_cleared(view: &View<'_>, asked: &Asked) -> Option<String> {
     let set = view.in_attempt(Purpose::KeySet, asked.attempt)?;
     let left = set.last().port()?.m_key_violations();
     (left != 0).then(|| format!("{left} already when a Set had cleared them"))
@@ -206,150 +222,6 @@ pub(super) fn before_wrong_key(view: &View<'_>) -> Finding {
     })
 }
 
-pub(super) fn no_answer(view: &View<'_>) -> Finding {
-    let time = view.answer_time();
-    if time > MOST_WAIT {
-        let reason = format!(
-            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
-             {MOST_WAIT:?} is not waited"
-        );
-        return Finding::inconclusive(reason);
-    }
-    let mut finding = Finding::new();
-    let askings = view.askings(Purpose::OtherKey);
-    let asked = || askings.iter().flat_map(|asking| &asking.all);
-    // One time is enough: the whole is done again where nothing shows that the request has arrived.
-    let has_arrived = asked().any(|asked| arrival(view, asked).is_some());
-    for asked in asked() {
-        silence(view, asked, has_arrived, &mut finding);
-    }
-    if finding.assertions.is_empty() {
-        Finding::inconclusive("not reached")
-    } else {
-        finding
-    }
-}
-
-/// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
-/// trap 256 about its key.
-fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
-    let violations = |purpose| {
-        let asking = view.in_attempt(purpose, asked.attempt)?;
-        Some(asking.last().port()?.m_key_violations())
-    };
-    let before = [Purpose::KeySet, Purpose::OwnKey]
-        .into_iter()
-        .filter_map(violations)
-        .max()
-        .unwrap_or(0);
-    if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
-        return Some(format!("violations {after}"));
-    }
-    has_trap(view, asked).then(|| "trap 256".into())
-}
-
-/// True if a trap 256 names the key of the Get with the wrong key.
-fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
-    let until = view
-        .asked
-        .iter()
-        .find(|later| later.attempt > asked.attempt)
-        .map_or(Nanos::MAX, |later| later.sent);
-    let is_trap = |stray: &&Stray<'_>| {
-        let notice = stray
-            .smp
-            .as_ref()
-            .filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
-        let key = notice.and_then(|smp| {
-            Notice::from_data(*smp.data())
-                .bad_m_key()
-                .as_ref()
-                .map(BadMKey::m_key)
-        });
-        key == Some(asked.request.m_key()) && (asked.sent..until).contains(&stray.at)
-    };
-    view.strays.iter().any(|stray| is_trap(&stray))
-}
-
-/// True if a trap 256 names the key of the Get with the wrong key, and no other request had that
-/// key: in evidence of earlier versions all had the same.
-fn is_named_by_trap(view: &View<'_>, asked: &Asked) -> bool {
-    asked.request.m_key() == MKey(view.e.plan.wrong_key(asked.attempt)) && has_trap(view, asked)
-}
-
-/// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
-/// has not arrived in any attempt.
-fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
-    let what = "SubnGetResp(PortInfo) to M_KEY_OTHER";
-    let waited = asked.waited();
-    let expected = format!("none within {}", ms(waited));
-    if let Some((at, answer)) = &asked.answer {
-        let after = ms(at.saturating_sub(asked.sent));
-        let found = format!("one after {after}, status {}", answer.status());
-        let verdict = match answer.status().is_busy() {
-            true => Verdict::Inconclusive,
-            false => Verdict::Fail,
-        };
-        return finding.compare(what, expected, found, verdict);
-    }
-    if let Some(stray) = stray_answer(view, asked) {
-        let tid = stray
-            .smp
-            .as_ref()
-            .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
-        let after = ms(stray.at.saturating_sub(asked.sent));
-        let found = format!("one after {after}, {tid}");
-        return finding.expect(what, expected, found, false);
-    }
-    if u128::from(waited) < view.answer_time().as_nanos() {
-        return finding.undecided(
-            what,
-            format!("none within {:?}", view.answer_time()),
-            format!("none within {}", ms(waited)),
-        );
-    }
-    if !view.is_alive_after(asked) {
-        return finding.undecided(what, expected, "none, and none to anything afterwards");
-    }
-    let hidden = match view.e.shows_unmatched {
-        true => "",
-        false => "; those with another TID could not be seen",
-    };
-    let found = match arrival(view, asked) {
-        Some(by) => format!("none{hidden}; that it arrived is shown by {by}"),
-        None if has_arrived => {
-            format!("none{hidden}; it may not have arrived, and was sent again")
-        }
-        None => {
-            let found =
-                "none, and neither violations nor trap 256: the request may not have arrived";
-            return finding.undecided(what, expected, found);
-        }
-    };
-    finding.expect(what, expected, found, true);
-}
-
-/// An answer to the Get with the wrong key among the packets that match no request: one with its
-/// TID, however late, or one with a TID of nobody's while it was waited for. An answer with the TID
-/// of another request belongs to that one.
-fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<&'v Stray<'v>> {
-    let until = view
-        .asked
-        .iter()
-        .map(|later| later.sent)
-        .find(|sent| *sent > asked.sent)
-        .unwrap_or(view.e.listened_until);
-    view.strays.iter().find(|stray| {
-        let is_ours = stray.of.is_some_and(|of| view.asked[of].sent == asked.sent);
-        let in_time = (asked.sent..=until.max(asked.deadline)).contains(&stray.at);
-        let is_port = stray
-            .smp
-            .as_ref()
-            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
-        is_ours || in_time && is_port && stray.of.is_none() && !stray.of_earlier
-    })
-}
-
 pub(super) fn dut_key_answered(view: &View<'_>) -> Finding {
     all_answered(view, Purpose::DutKey)
 }
@@ -363,35 +235,6 @@ pub(super) fn dut_key_value(view: &View<'_>) -> Finding {
             view.protect_bits(),
             port.m_key_protect_bits(),
         );
-    })
-}
-
-pub(super) fn one_violation(view: &View<'_>) -> Finding {
-    let count = view.askings(Purpose::DutKey).len();
-    let has_lost = view
-        .asked
-        .iter()
-        .any(|asked| asked.purpose != Purpose::OtherKey && asked.answer.is_none());
-    let mut attempt = 0;
-    each(view, Purpose::DutKey, |finding, asking, port| {
-        attempt += 1;
-        let what = format!("M_KeyViolations, attempt {attempt}");
-        let violations = port.m_key_violations();
-        if let Some(left) = not_cleared(view, asking.last()) {
-            return finding.undecided(what, 1, left);
-        }
-        let other = view.in_attempt(Purpose::OtherKey, asking.last().attempt);
-        let has_arrived = other.is_some_and(|other| is_named_by_trap(view, other.last()));
-        match violations {
-            0 if has_arrived => {
-                finding.expect(what, 1, "0, although trap 256 names the key", false)
-            }
-            // The request may have been lost on its way, and it was all done again.
-            0 if attempt < count => finding.compare(what, 1, "0: done again", Verdict::Pass),
-            0 if attempt < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
-            0 if has_lost => finding.undecided(what, 1, "0, where other requests were lost too"),
-            _ => finding.equal(what, 1, violations),
-        }
     })
 }
 
@@ -460,7 +303,7 @@ const WRITTEN_BACK: [Component; 6] = [
     ("GidPrefix", PortInfo::gid_prefix),
 ];
 
-/// What the Sets of the M_Key leave as it was found.
+/// The Sets of the M_Key leave the other components as they were found.
 pub(super) fn nothing_else_changed(view: &View<'_>) -> Finding {
     let Some(found) = view.port() else {
         return Finding::inconclusive("not reached");
@@ -502,6 +345,7 @@ pub(super) fn step(step: &str, view: &View<'_>, checks: &[CheckResult]) -> Found
         ("3", _) => sent(view, Purpose::DutKey),
         ("4", _) => checked(checks, &["dut-key-answered"]),
         ("5", _) => checked(checks, &["one-violation"]),
+        ("again", _) => sent(view, Purpose::OtherKey),
         ("end", _) => checked(checks, &["restored"]),
         _ => not_reached(),
     }

@@ -1,10 +1,11 @@
 //! C14_016_Get at one value of the protect bits, step by step.
 
 use anyhow::{Context as _, anyhow};
-use ib_mad::mad::{AttributeId, MKey, Method};
+use ib_mad::attr::NodeInfo;
+use ib_mad::mad::{AttributeId, MKey, Method, Status};
 use ib_mad::smp::Smp;
 
-use crate::cases::mad::session::{Contact, Session, Stop, TRIES, port_info};
+use crate::cases::mad::session::{Contact, Noted, Session, Stop, TRIES, port_info};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::{self, Protection};
 use crate::mad::timing::MOST_WAIT;
@@ -23,9 +24,16 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
         // taken back.
         return Ok(());
     }
+    let guid = node_guid(session)?;
+    session.is_same_node(guid)?;
     let original = match session.journal() {
         Some(journal) => {
-            let remembered = journal.remember(&keys.found, contact.answer_time);
+            let noted = Noted {
+                found: keys.found,
+                guid,
+                answer_time: contact.answer_time,
+            };
+            let remembered = journal.remember(&noted);
             remembered.context("the DUT's M_Key cannot be written down, so it is not changed")?
         }
         None => keys.found,
@@ -53,7 +61,13 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     session.set_uninterrupted(false);
     let unrestored = match restored {
         Ok(()) => return done,
-        Err(Stop::Interrupted) => return done.and(Err(Stop::Interrupted)),
+        Err(Stop::Interrupted) => {
+            session.note(format!(
+                "left to the next run: the DUT may still have M_Key {}",
+                keys.dut
+            ));
+            return done.and(Err(Stop::Interrupted));
+        }
         Err(Stop::Failed(error) | Stop::NotSent(error)) => {
             error.context(format!("the DUT may still have M_Key {}", keys.dut))
         }
@@ -113,17 +127,19 @@ struct Subcase {
 }
 
 impl Subcase {
+    /// Each kind of wrong key in turn, and again where nothing shows that it has arrived.
     fn attempts(&mut self, session: &mut Session<'_, '_>) -> Result<(), Stop> {
-        for attempt in 1..=ATTEMPTS {
-            session.attempt = attempt;
-            self.is_reset = false;
-            let violations = self.steps(session)?;
-            if violations.is_some() {
+        for index in 0..session.plan.differences().len() as u32 {
+            for nth in 1..=ATTEMPTS {
+                session.attempt = index * ATTEMPTS + nth;
+                self.is_reset = false;
+                let Some(violations) = self.steps(session)? else {
+                    return Ok(());
+                };
                 self.reset(session)?;
-            }
-            let again = self.bits >= 2 && violations == Some(0);
-            if !again {
-                break;
+                if self.bits < 2 || violations != 0 {
+                    break;
+                }
             }
         }
         Ok(())
@@ -181,8 +197,11 @@ impl Subcase {
         if self.contact.answer_time > MOST_WAIT {
             return Ok(None);
         }
-        // Whatever comes in the next wait is then because of the wrong key.
-        session.listen_for_more()?;
+        if session.attempt == 1 {
+            // What others were asked before has come by then. Later, the wait for an answer to the
+            // wrong key before does the same.
+            session.listen_for_more()?;
+        }
         let request = session.request(Method::GET, AttributeId::PORT_INFO, 0);
         // Once: each is a violation.
         session.once(Purpose::OtherKey, &request, other)?;
@@ -287,6 +306,17 @@ impl Subcase {
         }
         Ok(false)
     }
+}
+
+/// The DUT's NodeGUID; `None` where it does not answer Get(NodeInfo).
+fn node_guid(session: &mut Session<'_, '_>) -> Result<Option<u64>, Stop> {
+    let key = MKey(session.plan.m_key_current);
+    let request = session.request(Method::GET, AttributeId::NODE_INFO, 0);
+    let answer = session.ask(Purpose::NodeInfo, &request, [key; TRIES])?;
+    let node = answer
+        .filter(|answer| answer.status() == Status::OK)
+        .and_then(|answer| answer.decode::<NodeInfo>().ok());
+    Ok(node.map(|node| node.node_guid()))
 }
 
 fn forget(session: &mut Session<'_, '_>) -> Result<(), Stop> {

@@ -17,7 +17,9 @@ pub(super) fn run(session: &mut Session<'_, '_>) -> Result<(), Stop> {
     let current = MKey(session.plan.m_key_current);
     session.announce("NodeInfo and SwitchInfo");
     match info::<NodeInfo>(session, Purpose::NodeInfo, current)? {
-        Some(node) if node.node_type() == NodeType::Switch => {}
+        Some(node) if node.node_type() == NodeType::Switch => {
+            session.is_same_node(Some(node.node_guid()))?;
+        }
         _ => return Ok(()),
     }
     match info::<SwitchInfo>(session, Purpose::SwitchInfo, current)? {
@@ -56,7 +58,7 @@ fn info<A: Attribute>(
         .flatten())
 }
 
-/// Whether all are answered. Ends with the first block that is not: hundreds of time-outs would say
+/// True if all are answered. Ends with the first block that is not: hundreds of time-outs would say
 /// no more. Where the DUT `may_refuse` the key, the first is sent once; its answer shows that the
 /// key is good.
 fn blocks(

@@ -7,7 +7,7 @@ use ib_mad::mad::{AttributeId, MKey, Method};
 use super::decoded::{Asked, View};
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
-use crate::plan::mad::MadStimulus;
+use crate::plan::mad::{ATTEMPTS, Difference, MadPlan, MadStimulus};
 
 pub(super) fn check(view: &View<'_>) -> Result<(), String> {
     let plan = &view.e.plan;
@@ -60,8 +60,7 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
     let plan = &view.e.plan;
     let key = match asked.purpose {
         KeyShown | OwnKey | DutKey | ResetShown => Some(view.dut_key()),
-        // Evidence of earlier versions has the same key in every attempt.
-        OtherKey if asked.request.m_key() == MKey(plan.m_key_other) => None,
+        OtherKey if is_of_earlier_version(plan, asked) => None,
         OtherKey => Some(MKey(plan.wrong_key(asked.attempt))),
         KeySet | Reset | Restore | Restored => None,
         _ => Some(view.current()),
@@ -70,6 +69,18 @@ fn request(view: &View<'_>, asked: &Asked) -> Result<(), String> {
         return Err(format!("carries M_Key {}", asked.request.m_key()));
     }
     set(view, asked)
+}
+
+/// Evidence of earlier versions has keys that differ everywhere, in one version the same in every
+/// attempt.
+fn is_of_earlier_version(plan: &MadPlan, asked: &Asked) -> bool {
+    let key = asked.request.m_key().0;
+    let everywhere = (1..=Difference::ALL.len() as u32 * ATTEMPTS)
+        .filter(|attempt| plan.trial(*attempt).0 == Difference::Everywhere);
+    key == plan.m_key_other
+        || everywhere
+            .into_iter()
+            .any(|other| plan.wrong_key(other) == key)
 }
 
 /// A Set of PortInfo carries what its purpose says.

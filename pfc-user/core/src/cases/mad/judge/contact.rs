@@ -245,6 +245,12 @@ pub(in crate::cases::mad) fn answered<'v>(
             view.answer_time()
         );
         finding.undecided(what, expected, found);
+    } else if let Some(at) = view.excused_answer(asking) {
+        let found = format!(
+            "one at {}, while the tester or its simulated DUT stood still",
+            ms(at)
+        );
+        finding.undecided(what, expected, found);
     } else if view.is_alive_after(last) {
         finding.expect(
             what,

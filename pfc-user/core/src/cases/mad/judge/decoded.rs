@@ -6,11 +6,12 @@ use ib_mad::attr::{Attribute, PortInfo};
 use ib_mad::mad::{MKey, Method, Status};
 use ib_mad::smp::Smp;
 
+use crate::cases::stalls::Stalls;
 use crate::evidence::mad::{self, Exchange, MadEvidence, Packet, Purpose};
 use crate::mad::m_key::Protection;
 use crate::mad::timing;
 use crate::plan::Nanos;
-use crate::plan::mad::MadStimulus;
+use crate::plan::mad::{Difference, MadStimulus};
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -97,6 +98,9 @@ pub(in crate::cases::mad) struct Stray<'e> {
     pub(in crate::cases::mad) of: Option<usize>,
     /// It answers a request of an earlier repetition.
     pub(in crate::cases::mad) of_earlier: bool,
+    /// It has the TID of a request to the DUT that an earlier repetition of the case sent, and is
+    /// judged there.
+    pub(in crate::cases::mad) is_judged_elsewhere: bool,
 }
 
 /// The evidence, decoded.
@@ -107,13 +111,29 @@ pub(in crate::cases::mad) struct View<'e> {
     pub(in crate::cases::mad) strays: Vec<Stray<'e>>,
     /// Until when an answer to one of the requests could be seen.
     pub(in crate::cases::mad) heard_until: Nanos,
+    stalls: Stalls,
+    /// Requests that other repetitions of the case lost.
+    lost_elsewhere: usize,
 }
 
 impl<'e> View<'e> {
+    /// The view of the repetition of that index among all of the case.
     pub(in crate::cases::mad) fn new(
-        e: &'e MadEvidence,
-        later: &[&'e MadEvidence],
+        all: &[&'e MadEvidence],
+        index: usize,
     ) -> Result<Self, String> {
+        let mut view = Self::alone(all, index)?;
+        let others = (0..all.len()).filter(|other| *other != index);
+        let others = others.filter_map(|other| Self::alone(all, other).ok());
+        view.lost_elsewhere = others.map(|other| other.lost()).sum();
+        super::consistency::check(&view)?;
+        Ok(view)
+    }
+
+    /// The view without what other repetitions lost.
+    fn alone(all: &[&'e MadEvidence], index: usize) -> Result<Self, String> {
+        let (earlier, later) = (&all[..index], &all[index + 1..]);
+        let e = all[index];
         let asked = e
             .exchanges
             .iter()
@@ -131,21 +151,89 @@ impl<'e> View<'e> {
             }
         }
         let mut strays: Vec<_> = e.strays.iter().map(|stray| sort(stray, &asked)).collect();
+        for stray in &mut strays {
+            stray.is_judged_elsewhere =
+                stray.of_earlier && earlier.iter().any(|e| has_asked(e, stray.octets));
+        }
         let of_earlier = later.iter().flat_map(|later| &later.strays);
         let of_earlier = of_earlier
             .filter(|stray| stray.of_earlier)
             .map(|stray| sort(stray, &asked));
         strays.extend(of_earlier.filter(|stray| stray.of.is_some()));
         let ends = later.iter().map(|later| later.listened_until);
-        let heard_until = ends.fold(e.listened_until, Nanos::max);
-        let view = Self {
+        let stalls = later.iter().flat_map(|later| &later.stalls);
+        Ok(Self {
             e,
             asked,
             strays,
-            heard_until,
+            heard_until: ends.fold(e.listened_until, Nanos::max),
+            stalls: Stalls::new(e.stalls.iter().chain(stalls)),
+            lost_elsewhere: 0,
+        })
+    }
+
+    /// True if a request of the case to the DUT, other than one that it must not answer, got no
+    /// answer at all.
+    pub(in crate::cases::mad) fn has_lost(&self) -> bool {
+        self.lost() + self.lost_elsewhere > 0
+    }
+
+    fn lost(&self) -> usize {
+        let known_at = self.port_known_at();
+        let lost = |(index, asked): &(usize, &Asked)| {
+            let is_answerable = ![Purpose::OtherKey, Purpose::TesterPort].contains(&asked.purpose)
+                && asked.sent > known_at;
+            let is_late = || self.strays.iter().any(|stray| stray.of == Some(*index));
+            is_answerable && asked.answer.is_none() && !is_late()
         };
-        super::consistency::check(&view)?;
-        Ok(view)
+        let answerable = self.asked.iter().enumerate().filter(lost).count();
+        answerable + self.counted_later()
+    }
+
+    /// Gets with a wrong key that were not counted, where the next of their kind was.
+    fn counted_later(&self) -> usize {
+        let violations = |attempt| {
+            let asking = self.in_attempt(Purpose::DutKey, attempt)?;
+            Some(asking.last().port()?.m_key_violations())
+        };
+        let others = self.askings(Purpose::OtherKey);
+        let pairs = others.windows(2).filter(|pair| {
+            let [one, next] = [&pair[0], &pair[1]].map(|asking| asking.last());
+            let same = self.difference(one) == self.difference(next);
+            same && violations(one.attempt) == Some(0) && violations(next.attempt) > Some(0)
+        });
+        pairs.count()
+    }
+
+    /// How the wrong key of `asked` differs. Evidence of earlier versions has only keys that differ
+    /// everywhere.
+    pub(in crate::cases::mad) fn difference(&self, asked: &Asked) -> Difference {
+        let plan = &self.e.plan;
+        if asked.request.m_key().0 == plan.wrong_key(asked.attempt) {
+            plan.trial(asked.attempt).0
+        } else {
+            Difference::Everywhere
+        }
+    }
+
+    /// True if a stall of the tester or of its simulated DUT explains why an answer came only at
+    /// `at`.
+    pub(in crate::cases::mad) fn is_excused(&self, asked: &Asked, at: Nanos) -> bool {
+        self.stalls.excuse(asked.sent, at, asked.waited())
+    }
+
+    /// The late answer to one of the requests that a stall explains.
+    pub(in crate::cases::mad) fn excused_answer(&self, asking: &Asking<'_>) -> Option<Nanos> {
+        let is_one_of = |index: usize| {
+            let sent = self.asked[index].sent;
+            asking.all.iter().any(|asked| asked.sent == sent)
+        };
+        let late = self.strays.iter().find(|stray| {
+            stray
+                .of
+                .is_some_and(|of| is_one_of(of) && self.is_excused(&self.asked[of], stray.at))
+        });
+        Some(late?.at)
     }
 
     /// Requests of that purpose, those with the same modifier and attempt together, in order.
@@ -306,6 +394,15 @@ fn is_own(request: &Smp, tid: u64) -> bool {
     request.tid().0 as u32 == tid as u32
 }
 
+/// True if `e` has a request to the DUT with the TID of the response `octets`.
+fn has_asked(e: &MadEvidence, octets: &[u8]) -> bool {
+    let low = |octets: &[u8]| octets.get(12..16).map(<[u8]>::to_vec);
+    low(octets).is_some()
+        && e.exchanges.iter().any(|exchange| {
+            exchange.purpose != Purpose::TesterPort && low(&exchange.request.0) == low(octets)
+        })
+}
+
 fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked]) -> Stray<'e> {
     let mad::Stray {
         packet: Packet { at, octets },
@@ -329,5 +426,6 @@ fn sort<'e>(stray: &'e mad::Stray, asked: &[Asked]) -> Stray<'e> {
         smp: Smp::parse(octets).ok(),
         of,
         of_earlier: *of_earlier,
+        is_judged_elsewhere: false,
     }
 }

@@ -1,14 +1,15 @@
 //! Figures that are reported and not judged.
 
-use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, SwitchInfo};
+use ib_mad::attr::{Attribute, BadMKey, NodeInfo, Notice, PortInfo, SwitchInfo};
 use ib_mad::mad::Method;
 use ib_mad::smp::Smp;
 
-use super::decoded::{Asked, Stray, View};
+use super::decoded::{Asked, Asking, Stray, View};
 use crate::case::Figure;
 use crate::evidence::mad::Purpose;
 use crate::mad::m_key::Protection;
 use crate::plan::Nanos;
+use crate::plan::mad::Difference;
 use crate::quantity::ms;
 
 /// Name and value of a figure.
@@ -89,13 +90,74 @@ fn exchanges(view: &View<'_>) -> Vec<Named> {
     let slowest = view.asked.iter().filter_map(Asked::took).max();
     named.extend(slowest.map(|slowest| ("slowest answer", ms(slowest))));
     named.extend(latest(view));
+    named.extend(modifiers(view).map(|found| ("modifiers of answers", found)));
+    named.extend(otherwise_changed(view).map(|found| ("PortInfo changed otherwise", found)));
     named.extend(set_data(view).map(|data| ("data of the Sets", data)));
-    let attempts = view.asked.iter().map(|asked| asked.attempt).max();
-    if let Some(attempts @ 2..) = attempts {
-        let why = format!("{attempts}, as the violations stayed 0");
-        named.push(("attempts", why));
-    }
+    named.extend(wrong_keys(view).map(|keys| ("wrong keys", keys)));
     named
+}
+
+/// How the wrong keys differ that were tried, and how often each where that was not once.
+fn wrong_keys(view: &View<'_>) -> Option<String> {
+    let askings = view.askings(Purpose::OtherKey);
+    let differs = |difference: Difference| {
+        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == difference;
+        match askings.iter().filter(same).count() {
+            0 => None,
+            1 => Some(difference.to_string()),
+            count => Some(format!(
+                "{difference} ({count} times, as the violations stayed 0)"
+            )),
+        }
+    };
+    let all: Vec<_> = Difference::ALL.into_iter().filter_map(differs).collect();
+    (!all.is_empty()).then(|| format!("differ {}", all.join(", ")))
+}
+
+/// Modifiers of answers to requests with modifier 0, which are not judged, where they differ.
+fn modifiers(view: &View<'_>) -> Option<String> {
+    let answered = view
+        .asked
+        .iter()
+        .filter_map(|asked| Some((asked, &asked.answer.as_ref()?.1)));
+    let mut others = answered
+        .filter(|(asked, answer)| asked.request.modifier() == 0 && answer.modifier() != 0)
+        .map(|(asked, answer)| format!("{} to {}", answer.modifier(), asked.name()));
+    let first = others.next()?;
+    Some(format!("{}, the first {first}", 1 + others.count()))
+}
+
+/// Octets of PortInfo that the Sets of the M_Key changed, but for what a check judges: the state of
+/// the link and its counters change by themselves too.
+fn otherwise_changed(view: &View<'_>) -> Option<String> {
+    let found = view.port()?;
+    let last = [Purpose::Restored, Purpose::ResetShown];
+    let last = last
+        .into_iter()
+        .find_map(|purpose| view.asking(purpose)?.last().port())?;
+    let expected = judged_as_in(&found, &last)?;
+    let pairs = found.data().iter().zip(expected.data()).enumerate();
+    let changed = pairs.filter(|(_, (before, after))| before != after);
+    let changed: Vec<_> = changed.map(|(octet, _)| octet.to_string()).collect();
+    (!changed.is_empty()).then(|| format!("octets {}", changed.join(", ")))
+}
+
+/// `port` with what checks judge as in `found`.
+fn judged_as_in(found: &PortInfo, port: &PortInfo) -> Option<PortInfo> {
+    let mut port = *port;
+    port.set_m_key(found.m_key()).ok()?;
+    port.set_m_key_protect_bits(found.m_key_protect_bits())
+        .ok()?;
+    port.set_m_key_lease_period(found.m_key_lease_period())
+        .ok()?;
+    port.set_m_key_violations(found.m_key_violations()).ok()?;
+    port.set_lid(found.lid()).ok()?;
+    port.set_master_sm_lid(found.master_sm_lid()).ok()?;
+    port.set_lmc(found.lmc()).ok()?;
+    port.set_master_sm_sl(found.master_sm_sl()).ok()?;
+    port.set_capability_mask(found.capability_mask()).ok()?;
+    port.set_gid_prefix(found.gid_prefix()).ok()?;
+    Some(port)
 }
 
 /// How late an answer to the last wrong key that must not be answered could have been seen.

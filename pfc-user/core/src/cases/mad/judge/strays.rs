@@ -8,7 +8,7 @@ use super::Mad;
 use super::decoded::{Asked, Stray, View};
 use crate::cases::finding::Finding;
 use crate::cases::judge::Row;
-use crate::evidence::mad::Purpose;
+use crate::evidence::mad::{MOST_STRAYS, Purpose};
 use crate::mad::timing::{self, MOST_WAIT};
 use crate::plan::mad::MadStimulus;
 use crate::quantity::ms;
@@ -17,7 +17,8 @@ use crate::quantity::ms;
 pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
     extra: true,
     tolerance: "listened at the end for as long as an answer may take; if that is above 10 s, for \
-        the testbed's time-out",
+        the testbed's time-out; inconclusive where the tester or its simulated DUT stood still, or \
+        more packets came than are kept",
     ..Row::<Mad>::new(
         "single-answer",
         "-",
@@ -27,6 +28,9 @@ pub(in crate::cases::mad) const SINGLE_ANSWER: Row<Mad> = Row {
         single_answer,
     )
 };
+
+/// The tester's own node has answered, and nothing shows who sent another answer.
+const OF_TESTER_PORT: &str = "answers with the TID of the request to the tester's own port";
 
 fn single_answer(view: &View<'_>) -> Finding {
     let Some(last) = view
@@ -54,6 +58,9 @@ fn single_answer(view: &View<'_>) -> Finding {
     if u128::from(view.e.listened_until) < enough {
         return Finding::inconclusive("it was not listened for long enough after the last request");
     }
+    if let Some(unseen) = unseen(view) {
+        return Finding::inconclusive(unseen);
+    }
     finding.expect(
         "answers that match no request under way",
         "none",
@@ -63,14 +70,31 @@ fn single_answer(view: &View<'_>) -> Finding {
     finding
 }
 
+/// Why packets that match no request may be missing in the evidence.
+pub(in crate::cases::mad) fn unseen(view: &View<'_>) -> Option<String> {
+    match view.e.strays_left_out {
+        Some(0) => None,
+        Some(count) => Some(format!(
+            "{count} packets came after the first {MOST_STRAYS} that match no request, and were \
+             not kept"
+        )),
+        None => Some("the evidence does not say if all packets were kept".into()),
+    }
+}
+
 /// Records the offence of a packet that is certainly the DUT's answer to the tester.
 fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let Some(asked) = stray.of.map(|index| &view.asked[index]) else {
         let response = stray
             .smp
             .as_ref()
-            .filter(|smp| smp.method() == Method::GET_RESP && !stray.of_earlier);
+            .filter(|smp| smp.method() == Method::GET_RESP && !stray.is_judged_elsewhere);
         if let Some(smp) = response {
+            if stray.of_earlier {
+                let what = format!("{}({})", smp.method(), smp.attribute());
+                let found = format!("TID {} of an earlier case, at {}", smp.tid(), ms(stray.at));
+                return finding.undecided(what, "a TID that the tester sent in this case", found);
+            }
             let found = format!("TID {}", smp.tid());
             let (what, expected) = match answered_with_other_tid(view, stray) {
                 Some(asked) => (asked.name(), format!("TID {}", asked.request.tid())),
@@ -83,6 +107,10 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
         }
         return;
     };
+    if asked.purpose == Purpose::TesterPort && asked.answer.is_some() {
+        let found = format!("one more at {}", ms(stray.at));
+        return finding.undecided(OF_TESTER_PORT, "one", found);
+    }
     if asked.purpose == Purpose::TesterPort || is_refused(view, asked) {
         return;
     }
@@ -104,6 +132,9 @@ fn offence(view: &View<'_>, stray: &Stray<'_>, finding: &mut Finding) {
     let too_early = asked.sent <= view.port_known_at() || view.answer_time() > MOST_WAIT;
     if too_early {
         finding.undecided(what, expected, format!("after {after}"));
+    } else if view.is_excused(asked, stray.at) {
+        let found = format!("after {after}, while the tester or its simulated DUT stood still");
+        finding.undecided(what, expected, found);
     } else {
         finding.expect(what, expected, format!("after {after}"), false);
     }

@@ -92,6 +92,11 @@ fn plan(e: &PfcEvidence) -> Result<(), String> {
             phase.from,
         )?;
     }
+    for wait in &e.waits {
+        let what = format!("the wait for phase {:?}", wait.phase);
+        span(&what, wait.from, wait.to)?;
+        time(&what, wait.deadline)?;
+    }
     time("the width of a window", e.windows.width)
 }
 
@@ -110,6 +115,7 @@ fn sender(e: &PfcEvidence) -> Result<(), String> {
     for stall in sender
         .stalls
         .iter()
+        .chain(e.storm.iter().flat_map(|storm| &storm.stalls))
         .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
     {
         span("a stall", stall.from, stall.to)?;
@@ -226,6 +232,7 @@ fn pauses(e: &PfcEvidence) -> Result<(), String> {
             span("a gap", gap.from, gap.to)?;
         }
         left_out("gaps", &storm.gaps_left_out)?;
+        left_out("stalls of the storm", &storm.stalls_left_out)?;
         histogram(&storm.histogram)?;
     }
     for probe in &e.probes {

@@ -4,18 +4,22 @@
 use pfc_ebpf::abi::account::Clock;
 use pfc_ebpf::stamp::Phase;
 
+use super::excuse::{Excuse, excuses};
 use super::mac::{self, Counted, Witness};
-use super::preconditions::{
-    has_narrow_gap, lost_by_tester, name, shortest_pause, stalled, storm_end,
-};
-use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, StormReport};
+use super::preconditions::{has_narrow_gap, lost_by_tester, name, shortest_pause, storm_end};
+use super::stalls::delay;
+use super::withheld::expect_offered;
+use crate::cases::finding::{Again, Finding};
+use crate::evidence::pfc::{PfcEvidence, StormReport, WaitEnd};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
 
 /// The kernel's tick at its slowest, 100 Hz: by less than that [`Clock::Batched`] tells an arrival
 /// too early.
 const LONGEST_TICK: Nanos = 10_000_000;
+
+/// Phases in which the DUT has no reason for an XOFF of what is not stormed. A probe may pause it.
+const OFFERED: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
 fn flows(e: &PfcEvidence, role: Role) -> Vec<&FlowPlan> {
     e.plan
@@ -34,8 +38,16 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
         .map_or(0, |received| received.frames)
 }
 
-/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step.
+/// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
+/// where silence ended it early, the time until which it might have gone on.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
+    let early = e
+        .waits
+        .iter()
+        .find(|wait| wait.phase == phase && wait.end == WaitEnd::Quiet);
+    if let Some(wait) = early {
+        return wait.deadline;
+    }
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
         return e.span(Phase::Drain).map_or(Nanos::MAX, |drain| drain.to);
@@ -59,18 +71,24 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
         .flat_map(|phase| flows.iter().map(move |flow| (*flow, phase)))
         .map(|(flow, phase)| (flow, phase, sent(e, flow, phase), received(e, flow, phase)))
         .collect();
-    let excuse = |flow: &FlowPlan, phase, sent: u64, received: u64| {
-        (received < sent).then(|| excuse(e, flow, phase)).flatten()
-    };
-    let lost = |(flow, phase, sent, received): &(&FlowPlan, Phase, u64, u64)| match excuse(
-        flow, *phase, *sent, *received,
-    ) {
-        Some(_) => 0,
-        None => sent.saturating_sub(*received),
+    let counted: Vec<_> = counted
+        .into_iter()
+        .map(|(flow, phase, sent, received)| {
+            let excuses = if received < sent {
+                excuses(e, flow, phase)
+            } else {
+                Vec::new()
+            };
+            (flow, phase, sent, received, excuses)
+        })
+        .collect();
+    let lost = |(_, _, sent, received, excuses): &(_, _, u64, u64, Vec<Excuse>)| {
+        sent.saturating_sub(*received)
+            .saturating_sub(explained(excuses))
     };
     // The tester's own losses are explained once, and not once a flow.
     let unexplained = counted.iter().map(lost).sum::<u64>() > lost_by_tester(e).0;
-    for (flow, phase, sent, received) in counted {
+    for (flow, phase, sent, received, excuses) in counted {
         let what = format!(
             "frames of {} sent in phase {phase:?} and received",
             name(flow)
@@ -83,18 +101,26 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
                 sent.to_string(),
                 format!("{received}, more than the sender knows of"),
             );
-        } else if let Some(excuse) = excuse(flow, phase, sent, received) {
-            finding.undecided(what, sent.to_string(), format!("{received}, but {excuse}"));
-        } else {
-            let how = if received == sent {
-                String::new()
+        } else if received < sent && sent - received <= explained(&excuses) {
+            let actual = format!("{received}, but {}", causes(&excuses));
+            if excuses.iter().any(|excuse| excuse.again == Again::InVain) {
+                finding.undecidable(what, sent.to_string(), actual);
             } else {
-                unasked(e, flow)
-            };
+                finding.undecided(what, sent.to_string(), actual);
+            }
+        } else {
+            let mut actual = received.to_string();
+            if received < sent {
+                actual.push_str(&unasked(e, flow));
+            }
+            if !excuses.is_empty() {
+                let (most, causes) = (explained(&excuses), causes(&excuses));
+                actual.push_str(&format!(", of which at most {most} because {causes}"));
+            }
             finding.prove(
                 what,
                 sent.to_string(),
-                format!("{received}{how}"),
+                actual,
                 received == sent,
                 unexplained,
             );
@@ -106,6 +132,7 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
             expect_in_time(
                 finding,
                 e,
+                (flow, phase),
                 format!("last frame of {} sent in phase {phase:?}", name(flow)),
                 "within the wait",
                 late,
@@ -114,18 +141,49 @@ fn expect_all(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPlan], phase
     }
 }
 
-/// A frame came `late`: a failure, unless the tester or the simulated DUT stalled for that long.
+/// Frames that all of these explain together.
+fn explained(excuses: &[Excuse]) -> u64 {
+    let frames = excuses.iter().map(|excuse| excuse.frames);
+    frames.fold(0, u64::saturating_add)
+}
+
+/// The causes in words.
+fn causes(excuses: &[Excuse]) -> String {
+    let causes: Vec<&str> = excuses.iter().map(|excuse| excuse.cause.as_str()).collect();
+    causes.join("; and ")
+}
+
+/// Begin and end of the flight of the last frame of a flow that arrived in a phase.
+fn last_flight(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> (Nanos, Nanos) {
+    let (Some(sent), Some(received)) = (e.sent(flow.id, phase), e.received(flow.id, phase)) else {
+        return (0, 0);
+    };
+    // If all came in order it is the last that left. Else it had no more than the largest latency.
+    let in_order = received.frames == sent.frames && received.reordered == 0;
+    let longest = received.last.saturating_sub(received.latency_max);
+    let from = if in_order {
+        sent.last
+    } else {
+        longest.min(sent.last)
+    };
+    (from.min(received.last), received.last)
+}
+
+/// The last frame of a flow in a phase came `late`: a failure, unless the tester or the simulated
+/// DUT stalled for that long while it was under way.
 fn expect_in_time(
     finding: &mut Finding,
     e: &PfcEvidence,
+    (flow, phase): (&FlowPlan, Phase),
     what: String,
     expected: &str,
     late: Nanos,
 ) {
-    let stalled = stalled(e);
+    let (from, to) = last_flight(e, flow, phase);
+    let stalled = delay(e, from, to);
     if late <= stalled {
         let actual = format!(
-            "{} after its end, but the tester or the simulated DUT stalled for {}",
+            "{} after its end, but the tester or the simulated DUT stalled for {} meanwhile",
             ms(late),
             ms(stalled)
         );
@@ -148,12 +206,12 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
         return;
     };
     let end = storm_end(e, storm);
-    if storm.last.before < data.to {
+    if end < data.to {
         // What came after such a storm may have been sent after it.
         finding.undecided(
             "the storm",
             "longer than the traffic",
-            format!("{} shorter", ms(data.to - storm.last.before)),
+            format!("{} shorter", ms(data.to - end)),
         );
         return;
     }
@@ -174,7 +232,8 @@ fn expect_during_storm(finding: &mut Finding, e: &PfcEvidence, flows: &[&FlowPla
                 false,
             );
         } else {
-            expect_in_time(finding, e, what, expected, arrived.last - end);
+            let late = arrived.last - end;
+            expect_in_time(finding, e, (flow, Phase::Storm), what, expected, late);
         }
     }
 }
@@ -193,7 +252,10 @@ fn expect_undisturbed(e: &PfcEvidence, flows: &[&FlowPlan]) -> Finding {
 
 /// `background` of cases 1 and 2, and of case 3, where it is the lossless priority.
 pub(in crate::cases::pfc) fn background(e: &PfcEvidence) -> Finding {
-    expect_undisturbed(e, &flows(e, Role::Background))
+    let flows = flows(e, Role::Background);
+    let mut finding = expect_undisturbed(e, &flows);
+    expect_offered(&mut finding, e, &flows, &OFFERED);
+    finding
 }
 
 /// `isolation`.
@@ -202,7 +264,9 @@ pub(in crate::cases::pfc) fn isolation(e: &PfcEvidence) -> Finding {
     if flows.is_empty() {
         return Finding::not_applicable("every lossless priority is stormed in this repetition");
     }
-    expect_undisturbed(e, &flows)
+    let mut finding = expect_undisturbed(e, &flows);
+    expect_offered(&mut finding, e, &flows, &OFFERED);
+    finding
 }
 
 /// `test-traffic` of case 3 and `no-loss` of case 4.
@@ -322,79 +386,6 @@ pub(super) fn expect_none_lost_by_probe(finding: &mut Finding, e: &PfcEvidence) 
     expect_all(finding, e, &flows(e, Role::Test), &[Phase::Probe]);
 }
 
-/// The precondition `honoured`: the reason why a loss of `flow` in `phase` may not be the fault of
-/// the DUT. The DUT may drop frames that the tester sends despite its XOFF, and frames that must
-/// wait for longer than its `max_residence`.
-fn excuse(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> Option<String> {
-    if !e.plan.is_lossless(flow.priority) {
-        return None;
-    }
-    let after = e.sender.after_xoff[flow.priority.index()];
-    if after > e.limits.headroom {
-        return Some(format!(
-            "{after} octets of priority {} left after the DUT's XOFF, its headroom is {}",
-            flow.priority, e.limits.headroom
-        ));
-    }
-    // The simulated DUT's XOFF leaves late if its process stalls. No headroom accounts for the
-    // frames that arrive meanwhile.
-    let stall = e
-        .dut
-        .iter()
-        .flat_map(|dut| &dut.stalls)
-        .map(|stall| stall.to - stall.from)
-        .max()
-        .unwrap_or(0);
-    let rate: u64 = e
-        .plan
-        .flows
-        .iter()
-        .filter(|other| other.priority == flow.priority)
-        .map(|flow| flow.rate)
-        .sum();
-    let meanwhile = (u128::from(rate) * u128::from(stall) / 8_000_000_000) as u64;
-    if after + meanwhile > e.limits.headroom {
-        return Some(format!(
-            "the simulated DUT stalled for {}, in which {meanwhile} octets came in, and its XOFF \
-             was late by as much; its headroom is {}",
-            ms(stall),
-            e.limits.headroom
-        ));
-    }
-    // What was sent first had to wait the longest: until the storm's pause ended.
-    let first = e
-        .sent(flow.id, phase)
-        .filter(|_| phase == Phase::Storm && e.plan.is_stormed(flow.priority))
-        .map(|sent| sent.first);
-    let waited = e.storm.as_ref().zip(first).map_or(0, |(storm, first)| {
-        storm_end(e, storm).saturating_sub(first)
-    });
-    if waited > e.limits.max_residence {
-        return Some(format!(
-            "the storm made frames wait {}, longer than max_residence {}: shorten it or declare \
-             what the DUT can hold",
-            ms(waited),
-            ms(e.limits.max_residence)
-        ));
-    }
-    match mac::witness(e) {
-        // The sender obeyed what the program saw.
-        Ok(Witness::Program) => None,
-        // It obeyed none: only a DUT that never asked for a pause has to answer for the loss.
-        Ok(Witness::Mac(mac)) => match mac::xoff(mac, flow.priority) {
-            Counted::None(_) => None,
-            Counted::Some(how) => Some(format!(
-                "the DUT asked for a pause, which the sender did not obey, for its program sees \
-                 none: by the MAC, {how}"
-            )),
-            Counted::Unknown(why) => Some(format!(
-                "it is not known whether the DUT asked for a pause: by the MAC, {why}"
-            )),
-        },
-        Err(why) => Some(why),
-    }
-}
-
 /// Names the counter of the MAC, if the MAC is the witness that the DUT did not ask for a pause.
 /// The finding against the DUT rests on it.
 fn unasked(e: &PfcEvidence, flow: &FlowPlan) -> String {
@@ -420,5 +411,6 @@ pub(in crate::cases::pfc) fn resume(e: &PfcEvidence) -> Finding {
         finding.undecided("resume", "traffic after the drain", "none was sent");
     }
     expect_all(&mut finding, e, &test, &[Phase::Resume]);
+    expect_offered(&mut finding, e, &test, &[Phase::Resume]);
     finding
 }

@@ -65,7 +65,7 @@ pub(in crate::cases::pfc) fn no_corruption(e: &PfcEvidence) -> Finding {
         String::new()
     };
     if arrived > 0 && verified == 0 {
-        finding.undecided("frames whose UDP checksum was verified", "some", "0");
+        finding.undecidable("frames whose UDP checksum was verified", "some", "0");
     }
     expect_none(
         &mut finding,
@@ -97,7 +97,7 @@ pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
     );
     if untagged > 0 {
         // A tag that offload has taken out of the frame looks like one that was removed.
-        finding.undecided(
+        finding.undecidable(
             "frames without a VLAN tag",
             "0",
             format!("{untagged}: removed by the DUT, or by VLAN offload on the rx port"),
@@ -113,20 +113,32 @@ pub(in crate::cases::pfc) fn no_remark(e: &PfcEvidence) -> Finding {
 
 /// `no-pfc-on-lossy`.
 pub(in crate::cases::pfc) fn no_pfc_on_lossy(e: &PfcEvidence) -> Finding {
+    let lossy: Vec<Priority> = Priority::all()
+        .filter(|priority| !e.plan.is_lossless(*priority))
+        .collect();
+    if lossy.is_empty() {
+        return Finding::not_applicable("every priority is lossless in this repetition");
+    }
     let mut finding = Finding::new();
     let witness = mac::witness(e);
-    for priority in Priority::all().filter(|priority| !e.plan.is_lossless(*priority)) {
+    for priority in lossy {
         if let Ok(Witness::Mac(mac)) = &witness {
             let what = format!(
                 "XOFF frames of the DUT for lossy priority {priority}, by the MAC of {} ({})",
                 mac.interface, mac.driver
             );
-            let found = mac::xoff_at_rx(e, priority)
-                .map_or_else(|| mac::xoff(mac, priority), Counted::Some);
-            match found {
-                Counted::Some(how) => finding.prove(what, "0", how, false, true),
-                Counted::None(how) => finding.prove(what, "0", how, true, false),
-                Counted::Unknown(why) => finding.undecided(what, "0", why),
+            let forwarded = e.tx_port.own_control;
+            match (mac::xoff_at_rx(e, priority), mac::xoff(mac, priority)) {
+                (Some(how), _) => finding.prove(what, "0", how, false, true),
+                // A MAC tells no source: what it counted may be frames of the tester's own storm.
+                (None, Counted::Some(how)) if forwarded > 0 => finding.undecidable(
+                    what,
+                    "0",
+                    format!("{how}, but {forwarded} frames of the storm came in there too"),
+                ),
+                (None, Counted::Some(how)) => finding.prove(what, "0", how, false, true),
+                (None, Counted::None(how)) => finding.prove(what, "0", how, true, false),
+                (None, Counted::Unknown(why)) => finding.undecidable(what, "0", why),
             }
             continue;
         }
@@ -147,14 +159,17 @@ pub(in crate::cases::pfc) fn no_mac_control_forwarded(e: &PfcEvidence) -> Findin
     if sent == 0 {
         finding.undecided("PAUSE/PFC frames of the storm", "some", "none left");
     }
-    if let Ok(Witness::Mac(mac)) = mac::witness(e) {
+    // Frames that the program saw are proof, whatever the witness of the DUT's own.
+    if e.tx_port.own_control == 0
+        && let Ok(Witness::Mac(mac)) = mac::witness(e)
+    {
         let what = format!(
             "PAUSE/PFC frames like those of the storm, by the MAC of {} ({})",
             mac.interface, mac.driver
         );
         match mac::storm_at_tx(e, mac) {
             Counted::None(how) => finding.prove(what, "0", how, true, false),
-            Counted::Some(how) | Counted::Unknown(how) => finding.undecided(
+            Counted::Some(how) | Counted::Unknown(how) => finding.undecidable(
                 what,
                 "0",
                 format!("{how}; a MAC's counters do not tell whose they are"),

@@ -6,6 +6,7 @@ use pfc_ebpf::units::Priority;
 
 use crate::evidence::mac::{Frames, MacCounter, MacReport, Subject};
 use crate::evidence::pfc::PfcEvidence;
+use crate::nic::{self, Receives};
 use crate::plan::StormKind;
 
 /// The witness of the DUT's PAUSE/PFC frames.
@@ -30,10 +31,18 @@ pub(super) fn witness(e: &PfcEvidence) -> Result<Witness<'_>, String> {
             Err(why) => why,
         },
     };
-    let interface = &e.ports.tx.interface;
+    let (interface, driver) = (&e.ports.tx.interface, &e.ports.tx.driver);
+    let keeper = match nic::find(driver).map(|nic| &nic.receives) {
+        Some(Receives::PassesOn) => format!(
+            "the {driver}'s other end may be a bridge's, which keeps them (declare facts.direct \
+             if it is the DUT's own)"
+        ),
+        Some(Receives::ByHost) => "its host may keep them".to_owned(),
+        _ => "its MAC may swallow them".to_owned(),
+    };
     Err(format!(
-        "it was not shown that PAUSE/PFC frames reach the program on {interface}: its MAC may \
-         swallow them; and {counters}"
+        "it was not shown that PAUSE/PFC frames reach the program on {interface}: {keeper}; and \
+         {counters}"
     ))
 }
 

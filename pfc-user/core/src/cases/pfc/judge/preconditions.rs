@@ -5,9 +5,12 @@ use pfc_ebpf::units::{LineRate, Priority};
 
 use super::{Pfc, mac};
 use crate::cases::judge::Precondition;
-use crate::evidence::pfc::{LeftOut, PfcEvidence, Stall, StormReport};
+use crate::evidence::pfc::{LeftOut, PfcEvidence, PhaseSpan, Stall, StormReport};
 use crate::plan::{FlowPlan, Nanos, Role};
 use crate::quantity::ms;
+
+/// The phases at full rate.
+const ALL: [Phase; 3] = [Phase::Baseline, Phase::Storm, Phase::Resume];
 
 /// Carrier, equal speed and no watchdog. Where it is not met it explains even a failure that no
 /// loss or lateness of the tester does: a pause then does not last as long as was asked, and frames
@@ -22,7 +25,7 @@ pub(in crate::cases::pfc) const PORTS_OF_ARRIVALS: Precondition<Pfc> =
     Precondition::<Pfc>::new("ports", ports);
 /// The tester's side lost nothing.
 pub(in crate::cases::pfc) const ACCOUNTING: Precondition<Pfc> =
-    Precondition::<Pfc>::new("accounting", accounting);
+    Precondition::<Pfc>::of_tester("accounting", accounting);
 /// Every flow arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE: Precondition<Pfc> =
     Precondition::<Pfc>::new("baseline", |e| baseline(e, None));
@@ -35,11 +38,30 @@ pub(in crate::cases::pfc) const BASELINE_OF_BACKGROUND: Precondition<Pfc> =
 /// The lossless traffic that is not stormed arrived in the baseline.
 pub(in crate::cases::pfc) const BASELINE_OF_ISOLATION: Precondition<Pfc> =
     Precondition::<Pfc>::new("baseline", |e| baseline(e, Some(Role::Isolation)));
-/// The sender kept its rate.
-pub(in crate::cases::pfc) const RATE: Precondition<Pfc> = Precondition::<Pfc>::new("rate", rate);
+/// The sender kept the rate of every flow.
+pub(in crate::cases::pfc) const RATE: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &ALL));
+/// The same in the storm alone.
+pub(in crate::cases::pfc) const RATE_IN_STORM: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| rate(e, None, &[Phase::Storm]));
+/// The sender kept the rate of the test traffic; that of the baseline stands in for what the DUT
+/// withholds in the storm.
+pub(in crate::cases::pfc) const RATE_OF_TEST: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| {
+        rate(e, Some(Role::Test), &[Phase::Baseline, Phase::Storm])
+    });
+/// The sender kept the rate of the test traffic after the drain.
+pub(in crate::cases::pfc) const RATE_OF_RESUME: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Test), &[Phase::Resume]));
+/// The sender kept the rate of the background traffic.
+pub(in crate::cases::pfc) const RATE_OF_BACKGROUND: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Background), &ALL));
+/// The sender kept the rate of the lossless traffic that is not stormed.
+pub(in crate::cases::pfc) const RATE_OF_ISOLATION: Precondition<Pfc> =
+    Precondition::<Pfc>::of_tester("rate", |e| rate(e, Some(Role::Isolation), &ALL));
 /// The storm had no gap above its pause time.
 pub(in crate::cases::pfc) const STORM_CONTINUITY: Precondition<Pfc> =
-    Precondition::<Pfc>::new("storm-continuity", storm_continuity);
+    Precondition::<Pfc>::of_tester("storm-continuity", storm_continuity);
 /// PAUSE/PFC frames were shown to reach the tx port's counters: the program's, or else its MAC's.
 pub(in crate::cases::pfc) const PFC_VISIBLE: Precondition<Pfc> =
     Precondition::<Pfc>::new("pfc-visible", |e| mac::witness(e).map(|_| ()));
@@ -48,7 +70,7 @@ pub(in crate::cases::pfc) const HONOURED: Precondition<Pfc> =
     Precondition::<Pfc>::new("honoured", |_| Ok(()));
 /// Weighed attempt by attempt by the checks of the probe.
 pub(in crate::cases::pfc) const PROBE_LATENCY: Precondition<Pfc> =
-    Precondition::<Pfc>::new("probe-latency", |_| Ok(()));
+    Precondition::<Pfc>::of_tester("probe-latency", |_| Ok(()));
 
 fn ports(e: &PfcEvidence) -> Result<(), String> {
     for port in [&e.ports.tx, &e.ports.rx] {
@@ -117,49 +139,6 @@ pub(super) fn lost_by_tester(e: &PfcEvidence) -> (u64, String) {
         }
     }
     (total, places.join(", "))
-}
-
-/// The listed stalls of the tester and of the simulated DUT.
-pub(super) fn stalls(e: &PfcEvidence) -> impl Iterator<Item = &Stall> {
-    e.sender
-        .stalls
-        .iter()
-        .chain(e.dut.iter().flat_map(|dut| &dut.stalls))
-}
-
-/// Total time for which tester and simulated DUT stalled.
-pub(super) fn stalled(e: &PfcEvidence) -> Nanos {
-    stalls(e)
-        .map(|stall| stall.to - stall.from)
-        .fold(e.sender.stalls_left_out.total, Nanos::saturating_add)
-}
-
-/// Longest time between `from` and `to` for which the tester or the simulated DUT may have stalled.
-/// Stalls that overlap count once. If any stall is in that time, those that are not listed may all
-/// be in it too.
-pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
-    let within = stalls(e)
-        .map(|stall| (stall.from.max(from), stall.to.min(to)))
-        .filter(|(begin, end)| begin < end);
-    let mut spans: Vec<_> = within.collect();
-    spans.sort_unstable();
-    let (listed, _) = spans.into_iter().fold(
-        (0, from),
-        |(total, reached): (Nanos, Nanos), (begin, end)| {
-            (
-                total + end.saturating_sub(begin.max(reached)),
-                reached.max(end),
-            )
-        },
-    );
-    let left_out = &e.sender.stalls_left_out;
-    let hull = left_out.to.min(to).saturating_sub(left_out.from.max(from));
-    let unlisted = if left_out.may_overlap(from, to) {
-        left_out.total.min(hull)
-    } else {
-        0
-    };
-    (listed + unlisted).min(to.saturating_sub(from))
 }
 
 fn accounting(e: &PfcEvidence) -> Result<(), String> {
@@ -234,54 +213,71 @@ fn withheld_left_out(
     spans.map(|of| &of.spans)
 }
 
-fn rate(e: &PfcEvidence) -> Result<(), String> {
+/// The sender kept the rates of the flows of `role`, or of all, in `phases`.
+fn rate(e: &PfcEvidence, role: Option<Role>, phases: &[Phase]) -> Result<(), String> {
     if e.sender.errors > 0 {
         return Err(format!(
             "the kernel refused {} frames of the sender",
             e.sender.errors
         ));
     }
-    if e.sender.max_burst > e.limits.max_burst {
+    let largest = e.limits.largest_burst(&e.plan.flows);
+    if e.sender.max_burst > largest {
         return Err(format!(
             "the sender's largest burst was {}, at most {} is allowed",
             ms(e.sender.max_burst),
-            ms(e.limits.max_burst)
+            ms(largest)
         ));
     }
-    for phase in [Phase::Baseline, Phase::Storm, Phase::Resume] {
-        let Some(span) = e.span(phase) else { continue };
-        for flow in &e.plan.flows {
-            let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
-            if phase == Phase::Storm
-                && e.plan.is_stormed(flow.priority)
-                && e.plan.is_lossless(flow.priority)
-            {
-                // The DUT withholds these; the baseline shows that the sender keeps their rate.
-                if sent == 0 {
-                    return Err(format!("no storm-phase frame of {} left", name(flow)));
-                }
-                continue;
-            }
-            if withheld_left_out(e, flow.priority, phase)
-                .any(|spans| spans.from < span.from || spans.to > span.to)
-            {
-                let name = name(flow);
-                return Err(format!(
-                    "it is not known how long {name} was withheld in phase {phase:?}: there were \
-                     too many spans to list"
-                ));
-            }
-            let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
-            let target = target(flow, time);
-            // A count is a whole number: one frame either way.
-            if (sent as f64) < target * 0.99 - 1.0 || sent as f64 > target + 1.0 {
-                let name = name(flow);
-                return Err(format!(
-                    "{name} missed its rate in phase {phase:?}: {sent} frames left, {target:.0} \
-                     were to leave"
-                ));
-            }
+    let subject = |flow: &&FlowPlan| role.is_none_or(|role| flow.role == role);
+    for span in phases.iter().filter_map(|phase| e.span(*phase)) {
+        for flow in e.plan.flows.iter().filter(subject) {
+            rate_of(e, flow, span)?;
         }
+    }
+    Ok(())
+}
+
+/// The sender kept the rate of `flow` in the phase `span`.
+fn rate_of(e: &PfcEvidence, flow: &FlowPlan, span: PhaseSpan) -> Result<(), String> {
+    let phase = span.phase;
+    let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
+    let lossless = e.plan.is_lossless(flow.priority);
+    if phase == Phase::Storm && e.plan.is_stormed(flow.priority) && lossless {
+        // The DUT withholds these; the baseline shows that the sender keeps their rate.
+        if sent == 0 {
+            return Err(format!("no storm-phase frame of {} left", name(flow)));
+        }
+        return Ok(());
+    }
+    if withheld_left_out(e, flow.priority, phase)
+        .any(|spans| spans.from < span.from || spans.to > span.to)
+    {
+        let name = name(flow);
+        return Err(format!(
+            "it is not known how long {name} was withheld in phase {phase:?}: there were too many \
+             spans to list"
+        ));
+    }
+    let time = (span.to - span.from).saturating_sub(withheld(e, flow, phase));
+    // What was due when an XOFF came leaves after it, or never if it holds to the end of the phase.
+    // A sender may look that rarely; more seldom is a stall.
+    let held_at_end = lossless
+        && e.sender.withheld.iter().any(|held| {
+            let ends = held.to + Stall::ABOVE >= span.to;
+            held.priority == flow.priority && held.phase == phase && ends
+        });
+    let unsent = if held_at_end { Stall::ABOVE } else { 0 };
+    let (least, most) = (
+        target(flow, time.saturating_sub(unsent)),
+        target(flow, time),
+    );
+    // A count is a whole number: one frame either way.
+    if (sent as f64) < least * 0.99 - 1.0 || sent as f64 > most + 1.0 {
+        let name = name(flow);
+        return Err(format!(
+            "{name} missed its rate in phase {phase:?}: {sent} frames left, {most:.0} were to leave"
+        ));
     }
     Ok(())
 }
@@ -318,7 +314,7 @@ fn storm_continuity(e: &PfcEvidence) -> Result<(), String> {
             storm.errors
         ));
     }
-    if storm.last.before < data.to {
+    if storm_end(e, storm) < data.to {
         return Err("the storm ended before the traffic".into());
     }
     if storm.first.after + e.limits.max_response > data.from {

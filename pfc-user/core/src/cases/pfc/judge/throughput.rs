@@ -1,226 +1,27 @@
-//! Checks on rates: `no-dip` and `throughput`; and the figures that are reported beside them.
+//! The check `throughput`, and the figures that are reported beside the checks.
 
 use pfc_ebpf::abi::account::{BATCH, Clock};
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
+use super::dip::{sum, watched_share, whole_windows, windows_in_a_dip};
 use super::mac;
-use super::preconditions::{lost_by_tester, stalled_within, stalls, withheld};
+use super::preconditions::{lost_by_tester, withheld};
+use super::stalls::stalled_within;
 use crate::case::Figure;
 use crate::cases::finding::Finding;
-use crate::evidence::pfc::{PfcEvidence, Stall, StormReport};
-use crate::plan::Nanos;
+use crate::evidence::pfc::{PfcEvidence, Stall, StormReport, WaitEnd};
+use crate::plan::{Nanos, StormKind};
 use crate::quantity::ms;
 
-/// Width of the windows of `no-dip`.
-const DIP_WINDOW: Nanos = 100_000_000;
-/// Share of what was offered that has to arrive in each.
-const DIP_SHARE: f64 = 0.99;
-
-/// Lateness of frames for which the tester itself may be the reason: the sender's burst after a
-/// delay, and the simulated DUT's lateness.
-fn lateness(e: &PfcEvidence) -> Nanos {
-    e.sender.max_burst + e.dut.as_ref().map_or(0, |dut| dut.max_lateness)
-}
-
-/// The whole windows of `phase` that were counted in, as indices; `None` where not all were.
-fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<std::ops::Range<usize>> {
-    let span = e.span(phase)?;
-    let width = e.windows.width.max(1);
-    let (first, last) = (
-        (span.from - e.windows.epoch).div_ceil(width),
-        (span.to - e.windows.epoch) / width,
-    );
-    let counted = e.windows.offered.len().min(e.windows.received.len());
-    (last <= counted as u64).then_some(first as usize..last as usize)
-}
-
-/// Number of windows in a [`DIP_WINDOW`].
-fn windows_in_a_dip(e: &PfcEvidence) -> usize {
-    (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
-}
-
-/// Frames in `[from, from + DIP_WINDOW)` of the priorities in `group`, from windows whose start is
-/// at `epoch`.
-fn sum(windows: &[[u32; 8]], range: std::ops::Range<usize>, group: &[Priority]) -> u64 {
-    windows
-        .get(range)
-        .unwrap_or(&[])
-        .iter()
-        .map(|window| {
-            group
-                .iter()
-                .map(|p| u64::from(window[p.index()]))
-                .sum::<u64>()
-        })
-        .sum()
-}
-
-/// Why a window between these times that received too little says nothing about the DUT, if so.
-fn dip_excuse(e: &PfcEvidence, share: f64, from: Nanos, to: Nanos) -> Option<String> {
-    if let Some(stall) = stalls(e).find(|stall| stall.from < to && stall.to > from) {
-        return Some(format!(
-            "the tester or the simulated DUT stalled for {}",
-            ms(stall.to - stall.from)
-        ));
-    }
-    let left_out = &e.sender.stalls_left_out;
-    if left_out.may_overlap(from, to) {
-        return Some(format!(
-            "the tester stalled for {} in all, {} times more than there was room to list",
-            ms(left_out.total),
-            left_out.count
-        ));
-    }
-    // Delays too short for a stall add up: at full load nothing makes up for the time that a late
-    // burst leaves idle. The latency of the path delays the arrival of each phase as well.
-    let Some(path) = path_latency(e) else {
-        return Some(format!(
-            "the latency of the path is not known: a reading of the clock served up to {BATCH} \
-             frames, and no probe was logged"
-        ));
+/// A share with as many digits, and at least four, as tell on which side of `limit` it is.
+pub(super) fn share_beside(share: f64, limit: f64) -> String {
+    let tells = |text: &String| {
+        text.parse::<f64>()
+            .is_ok_and(|told| (told < limit) == (share < limit))
     };
-    let late = lateness(e) + path;
-    let missing = ((1.0 - share) * DIP_WINDOW as f64) as Nanos;
-    (missing <= late).then(|| {
-        format!(
-            "lateness of the tester and the path of up to {} explains it",
-            ms(late)
-        )
-    })
-}
-
-/// The latency of the path itself, from above: the least that any frame was seen to have. A queue
-/// in the DUT, which makes most frames later, is its own doing. `None`: not known.
-///
-/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of
-/// two. With [`Clock::Batched`] that would not be from above: an arrival told too early may show
-/// next to no latency on any path. Logged arrivals are exact all the same, and those of the probe
-/// are of frames that nothing held back as well as of such that were.
-fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
-    match e.counting.clock {
-        Clock::Exact => {
-            let baseline = e
-                .received
-                .iter()
-                .filter(|received| received.phase == Phase::Baseline);
-            let least = baseline
-                .filter_map(|received| received.latency.iter().position(|frames| *frames > 0))
-                .min();
-            Some(least.map_or(0, |bits| 1 << bits))
-        }
-        Clock::Batched => {
-            let probed = e
-                .arrivals
-                .records
-                .iter()
-                .filter(|arrival| arrival.phase == Phase::Probe);
-            probed.map(|arrival| Nanos::from(arrival.latency)).min()
-        }
-    }
-}
-
-/// `no-dip`.
-pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
-    let mut finding = Finding::new();
-    let (lossless, lossy): (Vec<Priority>, Vec<Priority>) = Priority::all()
-        .filter(|p| e.plan.flows.iter().any(|flow| flow.priority == *p))
-        .partition(|p| e.plan.is_lossless(*p));
-    for phase in [Phase::Baseline, Phase::Storm] {
-        if e.span(phase).is_none() {
-            continue;
-        }
-        let Some(windows) = whole_windows(e, phase) else {
-            finding.undecided(
-                format!("windows of phase {phase:?}"),
-                "all",
-                "some were not counted in",
-            );
-            continue;
-        };
-        for (name, group) in [("lossy", &lossy), ("lossless", &lossless)] {
-            let what = format!(
-                "least share received of the {name} frames offered in 100 ms of phase {phase:?}"
-            );
-            least_share(e, windows.clone(), group).record(e, &what, &mut finding);
-        }
-    }
-    if finding.assertions.is_empty() {
-        finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
-    }
-    finding
-}
-
-/// The least shares of a group of priorities in 100 ms of a phase, each with the number of its
-/// first window in the phase.
-#[derive(Default)]
-struct LeastShare {
-    /// The least share that nothing of the tester explains, and its window.
-    worst: Option<(f64, usize)>,
-    /// The least share below the limit that the tester may explain, its window, and the
-    /// explanation.
-    excused: Option<(f64, usize, String)>,
-}
-
-fn least_share(e: &PfcEvidence, windows: std::ops::Range<usize>, group: &[Priority]) -> LeastShare {
-    let mut least = LeastShare::default();
-    let width = e.windows.width.max(1);
-    let many = windows_in_a_dip(e);
-    // Every 100 ms, and not every tenth: a dip may straddle two of those.
-    let starts = windows.clone();
-    for start in starts.take_while(|start| start + many <= windows.end) {
-        let offered = sum(&e.windows.offered, start..start + many, group);
-        if offered == 0 {
-            continue;
-        }
-        let received = sum(&e.windows.received, start..start + many, group);
-        let share = received as f64 / offered as f64;
-        let from = e.windows.epoch + start as Nanos * width;
-        let excuse = if share >= DIP_SHARE {
-            None
-        } else {
-            dip_excuse(
-                e,
-                share,
-                from.saturating_sub(width),
-                from + DIP_WINDOW + width,
-            )
-        };
-        let at = start - windows.start;
-        if let Some(excuse) = excuse {
-            if least
-                .excused
-                .as_ref()
-                .is_none_or(|(least, ..)| share < *least)
-            {
-                least.excused = Some((share, at, excuse));
-            }
-        } else if least.worst.is_none_or(|(least, _)| share < least) {
-            least.worst = Some((share, at));
-        }
-    }
-    least
-}
-
-impl LeastShare {
-    fn record(self, e: &PfcEvidence, what: &str, finding: &mut Finding) {
-        let width = e.windows.width.max(1);
-        let place = |at: usize| format!("{} after its first window", ms(at as Nanos * width));
-        let expected = format!(">= {DIP_SHARE}");
-        if let Some((share, at, excuse)) = self.excused {
-            let found = format!("{share:.4} ({}), but {excuse}", place(at));
-            finding.undecided(what, &expected, found);
-        }
-        if let Some((share, at)) = self.worst {
-            finding.prove(
-                what,
-                expected,
-                format!("{share:.4} ({})", place(at)),
-                share >= DIP_SHARE,
-                lost_by_tester(e).0 == 0,
-            );
-        }
-    }
+    let mut texts = (4..17).map(|digits| format!("{share:.digits$}"));
+    texts.find(tells).unwrap_or_else(|| share.to_string())
 }
 
 /// The time that `throughput` is taken over: from the storm phase's begin to the last of its frames
@@ -286,7 +87,8 @@ pub(in crate::cases::pfc) fn throughput(e: &PfcEvidence) -> Finding {
     };
     let (share, at_best) = (received / offered, at_best / offered_at_best);
     let actual = format!(
-        "{share:.4} ({:.1} of {:.1} Mbit/s)",
+        "{} ({:.1} of {:.1} Mbit/s)",
+        share_beside(share, e.limits.min_throughput),
         received / 1e6,
         offered / 1e6
     );
@@ -318,6 +120,7 @@ type Named = (String, String);
 pub(super) fn figures(e: &PfcEvidence) -> Vec<Figure> {
     let mut named = traffic_figures(e);
     named.extend(storm_figures(e));
+    named.extend(waits(e));
     named.push(("PAUSE/PFC from the DUT counted by".into(), mac::figure(e)));
     named.extend(pfc_figures(e));
     named.extend(accounting_figures(e));
@@ -347,6 +150,20 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
             format!("{:.1} % of the link", 100.0 * worst),
         ));
     }
+    // The subject of `no-dip`: a storm on lossy priorities.
+    if let StormKind::Pfc(stormed) = &e.plan.storm.kind
+        && !stormed.iter().any(|priority| e.plan.is_lossless(*priority))
+    {
+        let share = |phase| {
+            let share = watched_share(e, phase)?;
+            Some(format!("{:.0} % of phase {phase:?}", 100.0 * share))
+        };
+        let watched: Vec<_> = [Phase::Baseline, Phase::Storm]
+            .into_iter()
+            .filter_map(share)
+            .collect();
+        named.push(("watched for dips".into(), watched.join(", ")));
+    }
     if e.sender.waits > 0 {
         named.push((
             "waits for room in the port's queue".into(),
@@ -354,6 +171,19 @@ fn traffic_figures(e: &PfcEvidence) -> Vec<Named> {
         ));
     }
     named
+}
+
+/// The waits for frames that did not all arrive.
+fn waits(e: &PfcEvidence) -> impl Iterator<Item = Named> {
+    e.waits.iter().filter_map(|wait| {
+        let why = match wait.end {
+            WaitEnd::AllArrived => return None,
+            WaitEnd::Quiet => "ended, for nothing had moved for longer than a frame may take",
+            WaitEnd::Deadline => "ended by its deadline",
+        };
+        let name = format!("wait for the last frames of phase {:?}", wait.phase);
+        Some((name, format!("{why}, after {}", ms(wait.to - wait.from))))
+    })
 }
 
 fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
@@ -372,9 +202,14 @@ fn storm_figures(e: &PfcEvidence) -> Vec<Named> {
     ]
 }
 
-/// XOFF and XON of the DUT, by priority.
+/// XOFF and XON of the DUT, by priority, and its PAUSE frames.
 fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
-    Priority::all().filter_map(|priority| {
+    let pause = &e.tx_port.pause;
+    let pause = (pause.xoff + pause.xon > 0).then(|| {
+        let counts = format!("{} with a time, {} with time 0", pause.xoff, pause.xon);
+        ("PAUSE (802.3x) from the DUT".to_owned(), counts)
+    });
+    let by_priority = Priority::all().filter_map(|priority| {
         let class = &e.tx_port.pfc[priority.index()];
         (class.xoff + class.xon > 0).then(|| {
             (
@@ -382,7 +217,8 @@ fn pfc_figures(e: &PfcEvidence) -> impl Iterator<Item = Named> {
                 format!("{} XOFF, {} XON", class.xoff, class.xon),
             )
         })
-    })
+    });
+    by_priority.chain(pause)
 }
 
 /// Sampling of the programs, and the largest latency without a storm.
@@ -461,4 +297,23 @@ fn worst_window(e: &PfcEvidence) -> Option<f64> {
         .map(|start| sum(&e.windows.received, start..start + many, &all) as f64 * bits * 10.0)
         .min_by(f64::total_cmp)
         .map(|rate| rate / e.limits.line_rate.bits_per_second() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_shows_the_digits_that_decide() {
+        for (share, text) in [
+            (0.9712, "0.9712"),
+            (0.99, "0.9900"),
+            (0.99004, "0.9900"),
+            (0.98996, "0.98996"),
+            (0.9899999, "0.9899999"),
+            (1.0, "1.0000"),
+        ] {
+            assert_eq!(share_beside(share, 0.99), text);
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! The checks of what the DUT says itself: completions, and the state of its queue pair.
 
-use super::requests::{bounds, may_be_late, within};
+use super::requests::{STOOD_STILL, bounds, may_be_late, within};
 use crate::agent::protocol::State;
 use crate::case::Verdict;
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::View;
 use crate::cases::rc::judge::{no_test, state};
-use crate::cases::rc::stimulate::{FLUSHED, READ};
+use crate::cases::rc::stimulate::{FLUSHED, LONGEST, READ};
 use crate::quantity::ms;
 
 /// `ibv_wc_status`.
@@ -25,6 +25,13 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
     let (what, found) = ("completions", completions.len().to_string());
     match completions.first() {
         Some(_) => finding.equal(what, "1".into(), found),
+        None if test
+            .packets()
+            .last()
+            .is_some_and(|last| view.is_excused(last.time, test.phase.until, LONGEST * t_tr)) =>
+        {
+            finding.undecided(what, "1", format!("none, {STOOD_STILL}"))
+        }
         None => finding.expect(
             what,
             "1",
@@ -52,7 +59,8 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
             first.time.saturating_sub(last.time),
         );
         let late = may_be_late(test, test.transmissions.len() - 1, latest, bounds.0);
-        let verdict = if late {
+        let is_excused = view.is_excused(last.time, first.time, bounds.1);
+        let verdict = if late || latest > bounds.1 && is_excused {
             Verdict::Inconclusive
         } else {
             within(earliest, latest, bounds)
@@ -60,6 +68,9 @@ pub(super) fn one_completion(view: &View<'_>) -> Finding {
         let heard = match verdict {
             Verdict::Inconclusive if late => {
                 format!("{}: the transmission may have come in late", ms(latest))
+            }
+            Verdict::Inconclusive if latest > bounds.1 && is_excused => {
+                format!("{}, {STOOD_STILL}", ms(latest))
             }
             Verdict::Inconclusive => format!("{} to {}", ms(earliest), ms(latest)),
             _ => ms(latest),

@@ -2,8 +2,10 @@
 
 use pfc_ebpf::wire::roce::RC_READ_RESPONSE_ONLY;
 
+use super::requests::STOOD_STILL;
 use crate::cases::finding::Finding;
 use crate::cases::rc::judge::decoded::{Decoded, PhaseView, View};
+use crate::cases::rc::stimulate::LONGEST;
 use crate::plan::Nanos;
 use crate::quantity::ms;
 use crate::roce;
@@ -28,6 +30,10 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         ),
     };
     let what = "completion of the positive control";
+    let t_tr = control.t_tr().unwrap_or_default();
+    let latest = control.packets().map(|packet| packet.time).last();
+    let latest = latest.unwrap_or(control.phase.posted);
+    let is_excused = view.is_excused(latest, control.phase.until, LONGEST * t_tr);
     let Some(answer) = control.answers.first() else {
         let (drops, seen) = (view.e.plan.control_drops, control.transmissions.len());
         let expected = format!("a READ request to answer, after {drops} that are dropped");
@@ -36,12 +42,12 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         } else {
             ", none of which is a READ request"
         };
-        finding.expect(
-            "transmissions in the positive control",
-            expected,
-            format!("{seen}{form}; completion: {completed}"),
-            false,
-        );
+        let what = "transmissions in the positive control";
+        let found = format!("{seen}{form}; completion: {completed}");
+        match is_excused {
+            true => finding.undecided(what, expected, format!("{found}, {STOOD_STILL}")),
+            false => finding.expect(what, expected, found, false),
+        }
         return finding;
     };
     if let Err(wrong) = is_right(view, control, answer) {
@@ -49,7 +55,7 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         return finding;
     }
     let succeeded = first.is_some_and(|first| first.status == 0);
-    let (lateness, longest) = (lateness(control), control.t_tr().unwrap_or_default() / 2);
+    let (lateness, longest) = (lateness(control), t_tr / 2);
     if !succeeded && lateness > longest {
         // The DUT may have given up by then.
         finding.undecided(
@@ -64,7 +70,12 @@ pub(super) fn path_alive(view: &View<'_>) -> Finding {
         "status 0 after the answer, which left after {}",
         ms(answer.time.saturating_sub(control.phase.posted))
     );
-    finding.expect(what, expected, completed, in_time);
+    match first {
+        None if is_excused => {
+            finding.undecided(what, expected, format!("{completed}, {STOOD_STILL}"));
+        }
+        _ => finding.expect(what, expected, completed, in_time),
+    }
     finding
 }
 

@@ -5,6 +5,7 @@ use pfc_ebpf::wire::roce::{self, RC_READ_REQUEST, Reth};
 
 use crate::cases::rc::stimulate::{READ, t_tr};
 use crate::cases::rc::transmission;
+use crate::cases::stalls::Stalls;
 use crate::evidence::rc::{Completion, Packet, Phase, RcEvidence};
 use crate::plan::Nanos;
 
@@ -133,6 +134,7 @@ pub(in crate::cases::rc) struct View<'e> {
     pub(in crate::cases::rc) e: &'e RcEvidence,
     pub(in crate::cases::rc) control: Option<PhaseView<'e>>,
     pub(in crate::cases::rc) test: Option<PhaseView<'e>>,
+    stalls: Stalls,
 }
 
 impl<'e> View<'e> {
@@ -162,7 +164,14 @@ impl<'e> View<'e> {
             e,
             control: decoded(&e.control)?,
             test: decoded(&e.test)?,
+            stalls: Stalls::new(&e.stalls),
         })
+    }
+
+    /// True if stalls of the simulated DUT explain why something took from `from` to `to`, and not
+    /// `latest` at most.
+    pub(in crate::cases::rc) fn is_excused(&self, from: Nanos, to: Nanos, latest: Nanos) -> bool {
+        self.stalls.excuse(from, to, latest)
     }
 
     /// Completions of the test, also those that came after it; without the READ of the flush.

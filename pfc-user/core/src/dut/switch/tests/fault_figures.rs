@@ -3,6 +3,7 @@
 use pfc_ebpf::abi::Trust;
 
 use super::lab::*;
+use crate::dut::switch::model::Switch;
 use crate::plan::Nanos;
 
 /// The sequences of flow 3 that leave by `now`, of ten frames that come in at once.
@@ -36,6 +37,10 @@ fn pauses_end_when_the_fault_says() {
     let full = |quanta: u64| quanta * 512 + FRAME;
     for (fault, quanta, xon, expected) in [
         ("resumes-early", 10_000, false, full(5_000)),
+        ("pauses-longer", 10_000, false, full(20_000)),
+        ("pauses-longer=10", 10_000, false, full(11_000)),
+        ("adds-up-pauses", 10_000, false, full(10_000)),
+        ("adds-up-pauses", 10_000, true, MS + FRAME),
         ("ignores-xon", 10_000, true, full(10_000)),
         ("never-resumes", 10_000, false, Nanos::MAX),
         ("never-resumes", 10_000, true, MS + FRAME),
@@ -66,6 +71,65 @@ fn a_refresh_is_ignored_only_while_paused() {
     switch.ingress(1, 100 * 512, pfc(3, 200));
     switch.ingress(0, 100 * 512, frame(3, 0));
     assert_eq!(left(&mut switch, MS), [(3, 0, 300 * 512 + FRAME)]);
+}
+
+#[test]
+fn a_pause_that_is_refreshed_lasts_for_the_sum() {
+    let mut switch = switch(&["adds-up-pauses"]);
+    for at in [0, 100, 200] {
+        switch.ingress(1, at, pfc(3, 1000));
+    }
+    switch.ingress(0, 300, frame(3, 0));
+    assert_eq!(left(&mut switch, 10 * MS), [(3, 0, 3 * 512_000 + FRAME)]);
+}
+
+/// Class and quanta of what the switch asks for at port 0, with the times.
+fn asked_at_0(switch: &mut Switch, now: Nanos) -> Vec<(Nanos, Vec<(u8, u16)>)> {
+    let left = departures(switch, now).into_iter();
+    left.filter(|left| left.port == 0)
+        .map(|left| (left.at, asked(&left.frame)))
+        .collect()
+}
+
+#[test]
+fn needless_xoff_goes_out_while_a_storm_lasts_and_xon_after_it() {
+    let (refresh, pause) = (65535 * 512 / 3, 65535 * 512);
+    let both = |quanta| vec![(3, quanta), (4, quanta)];
+    for (fault, class, expected) in [
+        ("xoff-lossless-in-lossy-storm", 5, (both(0xffff), both(0))),
+        ("xoff-other-lossless", 3, (vec![(4, 0xffff)], vec![(4, 0)])),
+    ] {
+        let mut switch = switch(&[fault]);
+        switch.ingress(1, 0, pfc(class, 0xffff));
+        let (xoff, xon) = expected;
+        let found = asked_at_0(&mut switch, 100 * MS);
+        let times: Vec<_> = found.iter().map(|(at, _)| *at).collect();
+        let until = [0, refresh, 2 * refresh, 3 * refresh];
+        assert_eq!(times, until.map(|at| at + CONTROL), "{fault}: {found:?}");
+        assert!(
+            found[..3].iter().all(|(_, asked)| *asked == xoff),
+            "{fault}"
+        );
+        assert_eq!(found[3], (pause + CONTROL, xon), "{fault}");
+        assert_eq!(switch.next_event(), None, "{fault}");
+        // What it is not about moves nothing.
+        let other = if class == 5 { 3 } else { 5 };
+        switch.ingress(1, 200 * MS, pfc(other, 0xffff));
+        assert_eq!(asked_at_0(&mut switch, 300 * MS), [], "{fault}");
+    }
+}
+
+#[test]
+fn an_xoff_that_is_never_released_is_repeated_for_ever() {
+    let mut config = config();
+    (config.xoff, config.xon) = (0, 0);
+    let mut switch = with(config, &["never-releases-upstream"]);
+    switch.ingress(0, 0, frame(3, 0));
+    let refresh = 65535 * 512 / 3;
+    let times: Vec<_> = (0..5).map(|n| n * refresh + CONTROL).collect();
+    let found = asked_at_0(&mut switch, 4 * refresh + CONTROL);
+    assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), times);
+    assert!(found.iter().all(|(_, asked)| *asked == [(3, 0xffff)]));
 }
 
 #[test]
@@ -125,16 +189,16 @@ fn only_the_payload_beyond_the_stamp_is_corrupted() {
     let mut switch = switch(&["corrupts=2"]);
     // The first ones have nothing beyond the stamp: the next one that has is hit.
     let frames = [
-        frame_of(0, 0, 64),
-        frame_of(0, 1, 64),
-        frame_of(0, 2, 65),
-        frame_of(0, 3, 65),
+        frame_of(0, 0, 60),
+        frame_of(0, 1, 60),
+        frame_of(0, 2, 61),
+        frame_of(0, 3, 61),
     ];
     frames
         .iter()
         .for_each(|frame| switch.ingress(0, 0, frame.clone()));
     let mut expected = frames;
-    expected[2][64] ^= 1;
+    expected[2][60] ^= 1;
     assert_eq!(
         departures(&mut switch, MS)
             .into_iter()

@@ -27,6 +27,9 @@ const EVERY: Nanos = 200_000;
 /// that is a delay.
 const PROMPT: Nanos = 8 * 1792 + 1000;
 
+/// Octets at or below which XON is sent.
+const XON_LEVEL: u64 = 15_000;
+
 /// The storm at port 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Storm {
@@ -48,7 +51,7 @@ struct Scenario {
 fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
     let mut config = config();
     // 450 frames of 200 octets are held.
-    (config.xoff, config.xon, config.headroom) = (30_000, 15_000, 200_000);
+    (config.xoff, config.xon, config.headroom) = (30_000, XON_LEVEL, 200_000);
     let mut switch = with(config, faults);
     let mut events: Vec<(Nanos, usize, Vec<u8>)> = Vec::new();
     let control = match storm {
@@ -96,6 +99,15 @@ fn scenario(storm: Storm, faults: &[&str]) -> Scenario {
     }
 }
 
+/// Frames of a flow that are in the switch at that time.
+fn held(fates: &Fates, flow: u8, at: Nanos) -> u64 {
+    let of_flow = fates.iter().filter(|((of, _), _)| *of == flow);
+    let is_in = |(offered, _, left): &&(Nanos, Vec<u8>, Vec<Nanos>)| {
+        *offered <= at && left.first().is_none_or(|left| *left > at)
+    };
+    of_flow.map(|(_, fate)| fate).filter(is_in).count() as u64
+}
+
 /// The offences that an observer who knows the standard finds.
 fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
     let Scenario {
@@ -127,6 +139,10 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
             note(paused(PROBE_XOFF, PROBE_XOFF + MS), "late to pause");
             note(paused(PROBE_XOFF + MS, PROBE_END), "sent while paused");
             note(
+                *offered < PROBE_END && left > PROBE_END + MS,
+                "late to resume",
+            );
+            note(
                 *offered >= SECOND_XOFF && left > XON.max(*offered) + MS,
                 "late to resume",
             );
@@ -156,6 +172,13 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
                         .any(|(class, quanta)| ![3, 4].contains(class) && *quanta > 0),
                     "XOFF for lossy",
                 );
+                let needless = |(class, quanta): &(u8, u16)| {
+                    [3, 4].contains(class)
+                        && *quanta > 0
+                        && held(&fates, *class, departure.at) * SHORT as u64 <= XON_LEVEL
+                };
+                let needless = asked(&departure.frame).iter().any(needless);
+                note(needless, "XOFF without need");
             }
             None => {
                 note(
@@ -169,10 +192,10 @@ fn findings(storm: Storm, faults: &[&str]) -> BTreeSet<&'static str> {
                 *latest = sequence.max(*latest);
                 let (_, sent, _) = &fates[&(flow, sequence)];
                 note(departure.frame[15] != sent[15], "remarked");
-                note(departure.frame[64..] != sent[64..], "corrupt");
+                note(departure.frame[60..] != sent[60..], "corrupt");
                 assert_eq!(
-                    departure.frame[26..64],
-                    sent[26..64],
+                    departure.frame[26..60],
+                    sent[26..60],
                     "addresses, ports and stamp"
                 );
                 assert_eq!(sum(&departure.frame[14..34]), 0xffff, "IPv4 checksum");
@@ -244,6 +267,11 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
         "never-resumes",
         [&["held on", "lossless held", "late to resume"], &[], &[]],
     ),
+    (
+        "adds-up-pauses",
+        [&["held on", "lossless held", "late to resume"], &[], &[]],
+    ),
+    ("pauses-longer", [&["late to resume"], &[], &[]]),
     ("resumes-early", [&["sent while paused"], &[], &[]]),
     ("ignores-xon", [&["late to resume"], &[], &[]]),
     (
@@ -257,6 +285,15 @@ const TABLE: [Row; Fault::CATALOGUE.len()] = [
     ("loses-held", [&["lossless lost", "lost later"], &[], &[]]),
     ("dies-after-pause", [&["lost later"], &[], &[]]),
     ("no-upstream-pfc", [&["no XOFF"], &[], &[]]),
+    (
+        "never-releases-upstream",
+        [&["XOFF without need"], &[], &[]],
+    ),
+    (
+        "xoff-lossless-in-lossy-storm",
+        [&[], &["XOFF without need"], &[]],
+    ),
+    ("xoff-other-lossless", [&["XOFF without need"], &[], &[]]),
     (
         "xoff-for-lossy",
         [

@@ -1,6 +1,7 @@
 use pfc_ebpf::abi::Trust;
 
 use super::lab::*;
+use crate::dut::switch::config::Scheduler;
 use crate::dut::switch::model::Departure;
 
 #[test]
@@ -49,6 +50,61 @@ fn priorities_take_turns_and_keep_their_own_order() {
             .collect::<Vec<_>>(),
         expected
     );
+}
+
+/// The order in which the flows' frames leave that are all there at once, the first of flow 0 being
+/// on the wire: pairs of a flow and its number of frames of that length.
+fn order(scheduler: Scheduler, waiting: &[(u8, u64, usize)]) -> Vec<u8> {
+    let mut config = config();
+    config.scheduler = scheduler;
+    let mut switch = with(config, &[]);
+    switch.ingress(0, 0, frame(0, 1000));
+    for (flow, frames, length) in waiting {
+        (0..*frames).for_each(|n| switch.ingress(0, 1, frame_of(*flow, n, *length)));
+    }
+    let left = left(&mut switch, 100 * FRAME).into_iter();
+    left.skip(1).map(|(flow, ..)| flow).collect()
+}
+
+#[test]
+fn a_scheduler_serves_the_highest_first_or_frame_by_frame_or_octet_by_octet() {
+    let waiting = [(1, 6, 500), (5, 3, 1000), (2, 3, 1000)];
+    for (scheduler, expected) in [
+        (Scheduler::Strict, [5, 5, 5, 2, 2, 2, 1, 1, 1, 1, 1, 1]),
+        (Scheduler::RoundRobin, [1, 2, 5, 1, 2, 5, 1, 2, 5, 1, 1, 1]),
+        // 4096 octets a turn.
+        (Scheduler::Drr, [1, 1, 1, 1, 1, 1, 2, 2, 2, 5, 5, 5]),
+    ] {
+        assert_eq!(order(scheduler, &waiting), expected, "{scheduler:?}");
+    }
+    let longer = [(1, 10, 1000), (2, 30, 500)];
+    let found = order(Scheduler::Drr, &longer);
+    let turns = [
+        vec![1; 4],
+        vec![2; 8],
+        vec![1; 4],
+        vec![2; 8],
+        vec![1; 2],
+        vec![2; 14],
+    ];
+    assert_eq!(found, turns.concat());
+}
+
+#[test]
+fn whatever_the_order_a_priority_that_is_paused_is_passed_over() {
+    for scheduler in Scheduler::ALL {
+        let mut config = config();
+        config.scheduler = scheduler;
+        let mut switch = with(config, &[]);
+        switch.ingress(1, 0, pfc(4, 1000));
+        for n in 0..3 {
+            switch.ingress(0, 0, frame(4, n));
+            switch.ingress(0, 0, frame(3, n));
+        }
+        let left = left(&mut switch, MS).into_iter();
+        let flows: Vec<_> = left.map(|(flow, ..)| flow).collect();
+        assert_eq!(flows, [3, 3, 3, 4, 4, 4], "{scheduler:?}");
+    }
 }
 
 #[test]

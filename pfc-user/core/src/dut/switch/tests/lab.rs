@@ -81,7 +81,7 @@ pub fn frame(flow: u8, sequence: u64) -> Vec<u8> {
 
 /// Flow and sequence of a test frame.
 pub fn stamp(frame: &[u8]) -> Option<(u8, u64)> {
-    let stamp = Stamp::parse(frame.get(42..64)?.try_into().ok()?).ok()?;
+    let stamp = Stamp::parse(frame.get(42..60)?.try_into().ok()?).ok()?;
     Some((stamp.flow as u8, stamp.sequence))
 }
 

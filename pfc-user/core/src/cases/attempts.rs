@@ -1,0 +1,120 @@
+//! Repetitions that were measured more than once: the verdict over all attempts, and the reason
+//! for another one. Pure: the same attempts always give the same.
+
+use super::pfc::PfcCase;
+use super::registry::{Known, find};
+use crate::case::{AttemptResult, CheckResult, Judged, Verdict};
+use crate::evidence::pfc::PfcEvidence;
+use crate::evidence::{CaseEvidence, Repetition};
+
+/// The attempts at the repetition of that name, in their order.
+pub(super) fn of<'e>(evidence: &'e CaseEvidence, name: &str) -> Vec<&'e PfcEvidence> {
+    let all = evidence.repetitions.iter().filter_map(Repetition::pfc);
+    let mut attempts: Vec<_> = all.filter(|attempt| attempt.plan.name == name).collect();
+    attempts.sort_by_key(|attempt| attempt.attempt);
+    attempts
+}
+
+/// Judges all attempts at a repetition, at least one; and each by itself, where there are several.
+pub(super) fn judge(case: &PfcCase, attempts: &[&PfcEvidence]) -> (Judged, Vec<AttemptResult>) {
+    let mut judged: Vec<Judged> = attempts.iter().map(|attempt| case.judge(attempt)).collect();
+    if judged.len() <= 1 {
+        return (judged.pop().unwrap_or_default(), Vec::new());
+    }
+    let mut figures = Vec::new();
+    let last = judged.len() - 1;
+    for (index, (of, evidence)) in judged.iter_mut().zip(attempts).enumerate() {
+        for mut figure in of.figures.drain(..) {
+            if index < last {
+                figure.repetition = format!("{}, attempt {}", figure.repetition, evidence.attempt);
+            }
+            figures.push(figure);
+        }
+    }
+    let results: Vec<AttemptResult> = judged
+        .into_iter()
+        .zip(attempts)
+        .map(|(judged, evidence)| AttemptResult {
+            repetition: evidence.plan.name.clone(),
+            attempt: evidence.attempt,
+            checks: judged.checks,
+        })
+        .collect();
+    let judged = Judged {
+        checks: combine(case, &results),
+        figures,
+        ..Judged::default()
+    };
+    (judged, results)
+}
+
+/// The result of each check over all attempts: a failure in any of them is one, else a pass of any
+/// is one. What depends on a check that did not pass is skipped, as in one attempt.
+fn combine(case: &PfcCase, attempts: &[AttemptResult]) -> Vec<CheckResult> {
+    let mut combined: Vec<CheckResult> = Vec::new();
+    for check in case.case.checks {
+        let of_check = attempts.iter().flat_map(|attempt| {
+            let found = attempt
+                .checks
+                .iter()
+                .filter(|found| found.check == check.id);
+            found.map(move |found| (attempt.attempt, found))
+        });
+        // Of equal ones the last, as the figures that are shown first are its.
+        let Some((attempt, found)) = of_check.max_by_key(|(_, found)| weight(found.verdict)) else {
+            continue;
+        };
+        let mut found = found.clone();
+        let failed = |on: &&&str| {
+            let mut earlier = combined.iter();
+            earlier.any(|result| {
+                result.check == **on && matches!(result.verdict, Verdict::Fail | Verdict::Skipped)
+            })
+        };
+        if matches!(found.verdict, Verdict::Pass | Verdict::Inconclusive)
+            && let Some(on) = check.depends_on.iter().find(failed)
+        {
+            found.verdict = Verdict::Skipped;
+            found.reason = format!("it depends on `{on}`, which did not pass");
+            found.assertions = Vec::new();
+        } else if matches!(
+            found.verdict,
+            Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+        ) {
+            let of = attempts.len();
+            found.reason = format!("attempt {attempt} of {of}: {}", found.reason);
+        }
+        combined.push(found);
+    }
+    combined
+}
+
+/// Weight of a verdict among those of several attempts; the heaviest counts.
+fn weight(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::NotApplicable => 0,
+        Verdict::Skipped => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::Pass => 3,
+        Verdict::Error => 4,
+        Verdict::Fail => 5,
+    }
+}
+
+/// The reason for measuring the last repetition of the evidence again: a check that no attempt
+/// decided, and that another one may decide. `None`: there is no use in it.
+pub fn again(evidence: &CaseEvidence) -> Option<String> {
+    let Some(Known::Pfc(case)) = find(&evidence.case) else {
+        return None;
+    };
+    let last = evidence.repetitions.last().and_then(Repetition::pfc)?;
+    if last.interrupted {
+        return None;
+    }
+    let open = case.open(last);
+    let (judged, _) = judge(case, &of(evidence, &last.plan.name));
+    let undecided = judged.checks.into_iter().find(|found| {
+        found.verdict == Verdict::Inconclusive && open.contains(&found.check.as_str())
+    })?;
+    Some(format!("{}: {}", undecided.check, undecided.reason))
+}

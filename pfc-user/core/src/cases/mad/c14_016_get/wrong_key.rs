@@ -1,0 +1,277 @@
+//! Checks of wrong keys that must not be answered: silence, the proof that they arrived, and
+//! violations.
+
+use ib_mad::attr::{Attribute, BadMKey, Notice, PortInfo};
+use ib_mad::mad::Method;
+
+use super::judge::not_cleared;
+use crate::case::Verdict;
+use crate::cases::finding::Finding;
+use crate::cases::mad::judge::decoded::{Asked, Asking, Stray, View};
+use crate::cases::mad::judge::strays::unseen;
+use crate::evidence::mad::Purpose;
+use crate::mad::timing::MOST_WAIT;
+use crate::plan::Nanos;
+use crate::plan::mad::ATTEMPTS;
+use crate::quantity::ms;
+
+pub(super) fn no_answer(view: &View<'_>) -> Finding {
+    let time = view.answer_time();
+    if time > MOST_WAIT {
+        let reason = format!(
+            "by RespTimeValue and SubnetTimeOut an answer may take {time:?}; more than \
+             {MOST_WAIT:?} is not waited"
+        );
+        return Finding::inconclusive(reason);
+    }
+    let mut finding = Finding::new();
+    let askings = view.askings(Purpose::OtherKey);
+    let asked = || askings.iter().flat_map(|asking| &asking.all);
+    for one in asked() {
+        // One time is enough: all is done again where nothing shows that the request has arrived.
+        let same = |other: &&&Asked| view.difference(other) == view.difference(one);
+        let has_arrived = asked()
+            .filter(same)
+            .any(|other| arrival(view, other).is_some());
+        silence(view, one, has_arrived, &mut finding);
+    }
+    if finding.assertions.is_empty() {
+        return Finding::inconclusive("not reached");
+    }
+    untried(view, Purpose::OtherKey, &mut finding);
+    finding
+}
+
+/// The proof that the Get with the wrong key reached the DUT: violations counted since the Set, or
+/// trap 256 about its key.
+fn arrival(view: &View<'_>, asked: &Asked) -> Option<String> {
+    let violations = |purpose| {
+        let asking = view.in_attempt(purpose, asked.attempt)?;
+        Some(asking.last().port()?.m_key_violations())
+    };
+    let before = [Purpose::KeySet, Purpose::OwnKey]
+        .into_iter()
+        .filter_map(violations)
+        .max()
+        .unwrap_or(0);
+    if let Some(after) = violations(Purpose::DutKey).filter(|after| *after > before) {
+        return Some(format!("violations {after}"));
+    }
+    has_trap(view, asked).then(|| "trap 256".into())
+}
+
+/// True if a trap 256 names the key of the Get with the wrong key.
+fn has_trap(view: &View<'_>, asked: &Asked) -> bool {
+    let until = view
+        .asked
+        .iter()
+        .find(|later| later.attempt > asked.attempt)
+        .map_or(Nanos::MAX, |later| later.sent);
+    let is_trap = |stray: &&Stray<'_>| {
+        let notice = stray
+            .smp
+            .as_ref()
+            .filter(|smp| smp.method() == Method::TRAP && smp.attribute() == Notice::ID);
+        let key = notice.and_then(|smp| {
+            Notice::from_data(*smp.data())
+                .bad_m_key()
+                .as_ref()
+                .map(BadMKey::m_key)
+        });
+        key == Some(asked.request.m_key()) && (asked.sent..until).contains(&stray.at)
+    };
+    view.strays.iter().any(|stray| is_trap(&stray))
+}
+
+/// True if a trap 256 names the key of the Get with the wrong key, and no other request had that
+/// key: in evidence of earlier versions all had the same.
+fn is_named_by_trap(view: &View<'_>, asked: &Asked) -> bool {
+    let key = asked.request.m_key();
+    let is_same =
+        |other: &&Asked| other.purpose == Purpose::OtherKey && other.request.m_key() == key;
+    view.asked.iter().filter(is_same).count() == 1 && has_trap(view, asked)
+}
+
+/// Records that nothing answered the Get with the wrong key. Silence proves nothing where that Get
+/// has not arrived in any attempt.
+fn silence(view: &View<'_>, asked: &Asked, has_arrived: bool, finding: &mut Finding) {
+    let difference = view.difference(asked);
+    let what = format!("SubnGetResp(PortInfo) to a key that differs {difference}");
+    let waited = asked.waited();
+    let expected = format!("none within {}", ms(waited));
+    if let Some((at, answer)) = &asked.answer {
+        let after = ms(at.saturating_sub(asked.sent));
+        let found = format!("one after {after}, status {}", answer.status());
+        let verdict = match answer.status().is_busy() {
+            true => Verdict::Inconclusive,
+            false => Verdict::Fail,
+        };
+        return finding.compare(what, expected, found, verdict);
+    }
+    if let Some((stray, verdict)) = stray_answer(view, asked) {
+        let tid = stray
+            .smp
+            .as_ref()
+            .map_or_else(|| "cut off".into(), |smp| format!("TID {}", smp.tid()));
+        let after = ms(stray.at.saturating_sub(asked.sent));
+        let of_another = match verdict {
+            Verdict::Fail => "",
+            _ => " of a request that was not the DUT's",
+        };
+        let found = format!("one after {after}, {tid}{of_another}");
+        return finding.compare(what, expected, found, verdict);
+    }
+    if u128::from(waited) < view.answer_time().as_nanos() {
+        return finding.undecided(
+            what,
+            format!("none within {:?}", view.answer_time()),
+            format!("none within {}", ms(waited)),
+        );
+    }
+    if !view.is_alive_after(asked) {
+        return finding.undecided(what, expected, "none, and none to anything afterwards");
+    }
+    let hidden = match view.e.shows_unmatched {
+        true => "",
+        false => "; those with another TID could not be seen",
+    };
+    let found = match arrival(view, asked) {
+        Some(by) => format!("none{hidden}; that it arrived is shown by {by}"),
+        None if has_arrived => {
+            format!("none{hidden}; it may not have arrived, and was sent again")
+        }
+        None => {
+            let found =
+                "none, and neither violations nor trap 256: the request may not have arrived";
+            return finding.undecided(what, expected, found);
+        }
+    };
+    match unseen(view) {
+        None => finding.expect(what, expected, found, true),
+        Some(unseen) => finding.undecided(what, expected, unseen),
+    }
+}
+
+/// An answer to the Get with the wrong key among the packets that match no request: one with its
+/// TID, however late, or one with a TID of nobody's while it was waited for. One with the TID of
+/// another request to the DUT belongs to that one. One with the TID of a request that the DUT never
+/// got, to the tester's own port or in an earlier case, may be anybody's, and decides nothing.
+fn stray_answer<'v>(view: &'v View<'_>, asked: &Asked) -> Option<(&'v Stray<'v>, Verdict)> {
+    let until = view
+        .asked
+        .iter()
+        .map(|later| later.sent)
+        .find(|sent| *sent > asked.sent)
+        .unwrap_or(view.e.listened_until);
+    let verdict = |stray: &Stray<'_>| {
+        let is_port = stray
+            .smp
+            .as_ref()
+            .is_some_and(|smp| smp.method().is_response() && smp.attribute() == PortInfo::ID);
+        let may_be = is_port
+            && (asked.sent..=until.max(asked.deadline)).contains(&stray.at)
+            && !stray.is_judged_elsewhere;
+        match stray.of.map(|of| &view.asked[of]) {
+            Some(of) if of.sent == asked.sent => Some(Verdict::Fail),
+            Some(of) if of.purpose == Purpose::TesterPort && of.answer.is_some() => {
+                may_be.then_some(Verdict::Inconclusive)
+            }
+            Some(_) => None,
+            None if stray.of_earlier => may_be.then_some(Verdict::Inconclusive),
+            None => may_be.then_some(Verdict::Fail),
+        }
+    };
+    let answers = view
+        .strays
+        .iter()
+        .filter_map(|stray| Some((stray, verdict(stray)?)));
+    answers.min_by_key(|(_, verdict)| *verdict != Verdict::Fail)
+}
+
+pub(super) fn one_violation(view: &View<'_>) -> Finding {
+    let askings = view.askings(Purpose::OtherKey);
+    if askings.is_empty() {
+        return Finding::inconclusive("not reached");
+    }
+    let mut finding = Finding::new();
+    for difference in view.e.plan.differences() {
+        let same = |asking: &&Asking<'_>| view.difference(asking.last()) == *difference;
+        let attempts: Vec<_> = askings.iter().filter(same).collect();
+        for (index, asking) in attempts.iter().enumerate() {
+            let what = format!(
+                "M_KeyViolations after a key that differs {difference}, attempt {}",
+                index + 1
+            );
+            violations(
+                view,
+                asking.last(),
+                what,
+                (index, attempts.len()),
+                &mut finding,
+            );
+        }
+    }
+    untried(view, Purpose::DutKey, &mut finding);
+    finding
+}
+
+/// Records the violations after the Get `other` with a wrong key: the attempt of that index among
+/// so many with such a key.
+fn violations(
+    view: &View<'_>,
+    other: &Asked,
+    what: String,
+    (index, attempts): (usize, usize),
+    finding: &mut Finding,
+) {
+    let after = view.in_attempt(Purpose::DutKey, other.attempt);
+    let Some(after) = after.as_ref().map(Asking::last) else {
+        return finding.undecided(what, 1, "not read");
+    };
+    let Some(port) = after.port() else {
+        return finding.undecided(what, 1, "not read");
+    };
+    if let Some(left) = not_cleared(view, after) {
+        return finding.undecided(what, 1, left);
+    }
+    // A Set that was sent again after its answer was lost carried a key that was wrong by then.
+    let before = view.in_attempt(Purpose::OwnKey, other.attempt);
+    let before = before.and_then(|own| own.last().port());
+    if let Some(before) = before.filter(|port| port.m_key_violations() != 0) {
+        let left = format!("{} already before it", before.m_key_violations());
+        return finding.undecided(what, 1, left);
+    }
+    let is_answered =
+        other.answer().is_some() || matches!(stray_answer(view, other), Some((_, Verdict::Fail)));
+    match port.m_key_violations() {
+        0 if is_named_by_trap(view, other) => {
+            finding.expect(what, 1, "0, although trap 256 names the key", false)
+        }
+        0 if is_answered => finding.expect(what, 1, "0, although the Get was answered", false),
+        // The request may have been lost on its way, and it was all done again.
+        0 if index + 1 < attempts => finding.compare(what, 1, "0: done again", Verdict::Pass),
+        0 if attempts < ATTEMPTS as usize => finding.undecided(what, 1, "0, and not done again"),
+        0 if view.has_lost() => {
+            finding.undecided(what, 1, "0, where other requests of the case were lost too")
+        }
+        violations => finding.equal(what, 1, violations),
+    }
+}
+
+/// Records each kind of wrong key that was not tried, where `purpose` is about wrong keys.
+pub(super) fn untried(view: &View<'_>, purpose: Purpose, finding: &mut Finding) {
+    if !matches!(purpose, Purpose::OtherKey | Purpose::DutKey) {
+        return;
+    }
+    let askings = view.askings(Purpose::OtherKey);
+    for difference in view.e.plan.differences() {
+        let is_it = |asking: &Asking<'_>| {
+            view.difference(asking.last()) == *difference
+                && view.in_attempt(purpose, asking.last().attempt).is_some()
+        };
+        if !askings.iter().any(is_it) {
+            let what = format!("a wrong key that differs {difference}");
+            finding.undecided(what, "tried", "not tried");
+        }
+    }
+}

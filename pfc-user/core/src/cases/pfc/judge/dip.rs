@@ -1,0 +1,284 @@
+//! The check `no-dip`: what arrived in each 100 ms, beside what was offered in them.
+
+use std::ops::Range;
+
+use pfc_ebpf::abi::account::{BATCH, Clock};
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::{LineRate, Priority};
+
+use super::preconditions::lost_by_tester;
+use super::stalls::{left_out, stalls};
+use super::throughput::share_beside;
+use crate::cases::finding::Finding;
+use crate::evidence::pfc::{PfcEvidence, Stall};
+use crate::plan::{FlowPlan, Nanos};
+use crate::quantity::ms;
+
+/// Width of the windows.
+const DIP_WINDOW: Nanos = 100_000_000;
+/// Share of what was offered that has to arrive in each.
+const DIP_SHARE: f64 = 0.99;
+/// Share of each phase that has to lie in windows without a stall.
+const WATCHED: f64 = 0.8;
+
+/// The whole windows of `phase` that were counted in, as indices; `None` where not all were.
+pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize>> {
+    let span = e.span(phase)?;
+    let width = e.windows.width.max(1);
+    let (first, last) = (
+        (span.from - e.windows.epoch).div_ceil(width),
+        (span.to - e.windows.epoch) / width,
+    );
+    let counted = e.windows.offered.len().min(e.windows.received.len());
+    (last <= counted as u64).then_some(first as usize..last as usize)
+}
+
+/// Number of windows in a [`DIP_WINDOW`].
+pub(super) fn windows_in_a_dip(e: &PfcEvidence) -> usize {
+    (DIP_WINDOW / e.windows.width.max(1)).clamp(1, DIP_WINDOW) as usize
+}
+
+/// Frames of the priorities in `group` in these windows.
+pub(super) fn sum(windows: &[[u32; 8]], range: Range<usize>, group: &[Priority]) -> u64 {
+    let of_group = |window: &[u32; 8]| -> u64 {
+        let frames = group.iter().map(|p| u64::from(window[p.index()]));
+        frames.sum()
+    };
+    windows.get(range).unwrap_or(&[]).iter().map(of_group).sum()
+}
+
+/// The latency of the path itself, from above: the least that any frame was seen to have. A queue
+/// in the DUT, which makes most frames later, is its own doing. `None`: not known.
+///
+/// Where the clock is read for each frame it is the least of the baseline, rounded up to a power of
+/// two. With [`Clock::Batched`] that would not be from above: an arrival told too early may show
+/// next to no latency on any path. Logged arrivals are exact all the same, and those of the probe
+/// are of frames that nothing held back as well as of such that were.
+fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
+    match e.counting.clock {
+        Clock::Exact => {
+            let baseline = e
+                .received
+                .iter()
+                .filter(|received| received.phase == Phase::Baseline);
+            let least = baseline
+                .filter_map(|received| received.latency.iter().position(|frames| *frames > 0))
+                .min();
+            Some(least.map_or(0, |bits| 1 << bits))
+        }
+        Clock::Batched => {
+            let probed = e
+                .arrivals
+                .records
+                .iter()
+                .filter(|arrival| arrival.phase == Phase::Probe);
+            probed.map(|arrival| Nanos::from(arrival.latency)).min()
+        }
+    }
+}
+
+/// Priorities that are judged together, and their flows.
+struct Group<'e> {
+    name: String,
+    priorities: Vec<Priority>,
+    flows: Vec<&'e FlowPlan>,
+}
+
+/// Each priority with traffic; and all of them together, of which a smaller share shows.
+fn groups(e: &PfcEvidence) -> Vec<Group<'_>> {
+    let group = |name: String, priorities: Vec<Priority>| {
+        let flows = e.plan.flows.iter();
+        let flows: Vec<_> = flows
+            .filter(|flow| priorities.contains(&flow.priority))
+            .collect();
+        Group {
+            name,
+            priorities,
+            flows,
+        }
+    };
+    let each = Priority::all().map(|p| group(format!("frames of priority {p}"), vec![p]));
+    each.chain([group("all frames".into(), Priority::all().collect())])
+        .filter(|group| !group.flows.is_empty())
+        .collect()
+}
+
+impl Group<'_> {
+    /// Frames that may be under way at an edge of a window: of each flow the frame that is due; all
+    /// of the largest burst, for which the DUT's scheduler may let any priority wait; and what is
+    /// sent in `late`.
+    fn under_way(&self, e: &PfcEvidence, burst: Nanos, late: Nanos) -> f64 {
+        let bits = |flow: &FlowPlan| LineRate::frame_bits(flow.length).max(1) as f64;
+        let sent = |flow: &&FlowPlan| 1.0 + flow.rate as f64 * late as f64 / 1e9 / bits(flow);
+        let shortest = self
+            .flows
+            .iter()
+            .map(|flow| bits(flow))
+            .min_by(f64::total_cmp);
+        let line = e.limits.line_rate.bits_per_second() as f64;
+        let burst = line * burst as f64 / 1e9 / shortest.unwrap_or(1.0);
+        burst + self.flows.iter().map(sent).sum::<f64>()
+    }
+}
+
+/// The windows of a phase: the first of each 100 ms without a stall.
+struct Watched {
+    windows: Range<usize>,
+    starts: Vec<usize>,
+    /// Share of the phase that lies in those 100 ms.
+    share: f64,
+}
+
+fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
+    let (span, windows) = (e.span(phase)?, whole_windows(e, phase)?);
+    let (width, many) = (e.windows.width.max(1), windows_in_a_dip(e));
+    // Every 100 ms, and not every tenth: a dip may straddle two of those.
+    let all = windows
+        .clone()
+        .take_while(|start| start + many <= windows.end);
+    let starts: Vec<usize> = all
+        .filter(|start| {
+            // What was held up a window earlier arrives in this one.
+            let from = (e.windows.epoch + *start as Nanos * width).saturating_sub(width);
+            let to = from + DIP_WINDOW + 2 * width;
+            let overlaps = |stall: &Stall| stall.from < to && stall.to > from;
+            !stalls(e).any(overlaps) && !left_out(e).any(|spans| spans.may_overlap(from, to))
+        })
+        .collect();
+    let mut seen = windows.start;
+    let mut covered = 0;
+    for start in &starts {
+        covered += start + many - seen.max(*start);
+        seen = start + many;
+    }
+    let length = (span.to - span.from).max(1);
+    Some(Watched {
+        windows,
+        starts,
+        share: (covered as f64 * width as f64 / length as f64).min(1.0),
+    })
+}
+
+/// Share of `phase` that [`no_dip`] watches; `None` where the phase was not measured.
+pub(super) fn watched_share(e: &PfcEvidence, phase: Phase) -> Option<f64> {
+    watched(e, phase).map(|watched| watched.share)
+}
+
+/// `no-dip`.
+pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
+    let mut finding = Finding::new();
+    for phase in [Phase::Baseline, Phase::Storm] {
+        if e.span(phase).is_none() {
+            continue;
+        }
+        let Some(watched) = watched(e, phase) else {
+            finding.undecided(
+                format!("windows of phase {phase:?}"),
+                "all",
+                "some were not counted in",
+            );
+            continue;
+        };
+        for group in groups(e) {
+            least_share(&mut finding, e, phase, &watched, &group);
+        }
+        expect_watched(&mut finding, e, phase, watched.share);
+    }
+    if finding.assertions.is_empty() {
+        finding.undecided("windows of 100 ms with traffic", "at least 1", "0");
+    }
+    finding
+}
+
+/// Most of a phase has to be watched, or a dip may have been where nobody looked.
+fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f64) {
+    let what = format!("share of phase {phase:?} in windows of 100 ms without a stall");
+    let expected = format!(">= {WATCHED}");
+    if share >= WATCHED {
+        finding.expect(what, expected, format!("{share:.2}"), true);
+        return;
+    }
+    let span = e.span(phase).map_or((0, 0), |span| (span.from, span.to));
+    let within = |stall: &&Stall| stall.from < span.1 && stall.to > span.0;
+    let listed: Vec<Nanos> = stalls(e)
+        .filter(within)
+        .map(|stall| stall.to - stall.from)
+        .collect();
+    let others = left_out(e).filter(|spans| spans.may_overlap(span.0, span.1));
+    let (count, total) = others.fold(
+        (listed.len() as u64, listed.iter().sum::<Nanos>()),
+        |(count, total), spans| (count + spans.count, total + spans.total),
+    );
+    let actual = format!(
+        "{}: the tester or the simulated DUT stalled {count} times, for {} in all",
+        share_beside(share, WATCHED),
+        ms(total)
+    );
+    if count == 0 {
+        finding.undecidable(what, expected, "the phase is too short for 100 ms");
+    } else {
+        finding.undecided(what, expected, actual);
+    }
+}
+
+/// Compares the least share of `group` in any 100 ms that are watched.
+fn least_share(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    phase: Phase,
+    watched: &Watched,
+    group: &Group,
+) {
+    let many = windows_in_a_dip(e);
+    let path = path_latency(e);
+    // Lateness above it is a stall.
+    let of_dut = e
+        .dut
+        .as_ref()
+        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
+    let late = path.unwrap_or(0) + of_dut;
+    let edges = 2.0 * group.under_way(e, e.sender.max_burst, late);
+    let mut least: Option<(f64, usize)> = None;
+    let mut most_offered = 0;
+    for start in &watched.starts {
+        let range = *start..start + many;
+        let offered = sum(&e.windows.offered, range.clone(), &group.priorities);
+        most_offered = most_offered.max(offered);
+        let received = sum(&e.windows.received, range, &group.priorities);
+        let share = received as f64 / (offered as f64 - edges);
+        if offered as f64 > edges && least.is_none_or(|(least, _)| share < least) {
+            least = Some((share, *start - watched.windows.start));
+        }
+    }
+    let what = format!(
+        "least share received of {} in 100 ms of phase {phase:?}",
+        group.name
+    );
+    let Some((share, at)) = least else {
+        let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
+        let expected = format!("more than the {edges:.1} that may be under way at its edges");
+        let by_rate = 2.0 * group.under_way(e, 0, late) >= most_offered as f64;
+        if most_offered > 0 && by_rate {
+            finding.undecidable(what, expected, most_offered);
+        } else if !watched.starts.is_empty() {
+            finding.undecided(what, expected, most_offered);
+        }
+        return;
+    };
+    let expected = format!(">= {DIP_SHARE}");
+    let place = ms(at as Nanos * e.windows.width.max(1));
+    let found = format!(
+        "{} ({place} after its first window; {edges:.1} frames may be under way at the edges)",
+        share_beside(share, DIP_SHARE)
+    );
+    if share < DIP_SHARE && path.is_none() {
+        let unknown = format!(
+            "{found}, but the latency of the path is not known: a reading of the clock served up \
+             to {BATCH} frames, and no probe was logged"
+        );
+        finding.undecided(what, expected, unknown);
+    } else {
+        let certain = lost_by_tester(e).0 == 0;
+        finding.prove(what, expected, found, share >= DIP_SHARE, certain);
+    }
+}

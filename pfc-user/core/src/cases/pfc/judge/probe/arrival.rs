@@ -1,0 +1,77 @@
+//! The proof that the tester's pause frames reach the DUT.
+
+use super::measured::{Measured, NotCounted, Traffic, within};
+use crate::cases::judge::Precondition;
+use crate::cases::pfc::judge::Pfc;
+use crate::cases::pfc::planning::join;
+use crate::evidence::pfc::{Arrival, PfcEvidence, ProbeReport};
+use crate::plan::Nanos;
+
+/// The DUT was shown to receive the pause frames of the storm's port.
+pub(in crate::cases::pfc) const STORM_ARRIVAL: Precondition<Pfc> =
+    Precondition::<Pfc>::new("storm-arrival", storm_arrival);
+
+/// Succeeds if a pause of a lossless priority, sent by the storm's port and sender, was seen to
+/// act. How well the DUT obeys is not judged here.
+fn storm_arrival(e: &PfcEvidence) -> Result<(), String> {
+    let measured = Measured::of(e);
+    let mut reason = "no probe was made".to_owned();
+    if e.arrivals.lost > 0 {
+        reason = format!("{} records of the probe did not fit", e.arrivals.lost);
+    } else {
+        for probe in &e.probes {
+            match acted(&measured, probe, &measured.traffic(probe)) {
+                Ok(()) => return Ok(()),
+                Err(why) => reason = why.reason().to_owned(),
+            }
+        }
+    }
+    Err(format!(
+        "it was not shown that pause frames of the rx port reach the DUT: {reason}"
+    ))
+}
+
+/// During the first half of the pause the rate of the paused frames fell below half of the rate
+/// before, while other flows went on.
+fn acted(measured: &Measured, probe: &ProbeReport, traffic: &Traffic) -> Result<(), NotCounted> {
+    let half = measured.limits.pause_time(probe.quanta) / 2;
+    let (from, to) = (
+        measured.pause(probe, probe.xoff).in_force,
+        probe.xoff.before + half,
+    );
+    if from >= to {
+        return Err(measured.too_short(probe));
+    }
+    // Frames in the pause for each that came in as long a time just before it.
+    let share = |arrivals: &[&Arrival]| {
+        let per = |frames: Vec<_>, span: Nanos| frames.len() as f64 / span as f64;
+        let begin = probe.xoff.before.saturating_sub(measured.vicinity());
+        let before = per(
+            within(arrivals, begin, probe.xoff.before),
+            measured.vicinity(),
+        );
+        let during = per(within(arrivals, from, to), to - from);
+        (before > 0.0).then(|| during / before)
+    };
+    let paused = traffic.paused.iter().flat_map(|(_, arrivals)| arrivals);
+    let paused: Vec<&Arrival> = paused.copied().collect();
+    let names = join(&probe.priorities);
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let reason = match (share(&paused), share(&traffic.others)) {
+        (None, _) => format!("no frame of priority {names} arrived just before the probe's XOFF"),
+        (_, None) => "no frame of another priority arrived just before the probe's XOFF".into(),
+        (Some(paused), _) if paused >= 0.5 => format!(
+            "a lossless priority did not stop for one: that of priority {names} was {} of the \
+             rate before",
+            percent(paused)
+        ),
+        (Some(paused), Some(others)) if others < 0.5 => format!(
+            "priority {names} stopped for one, to {} of its rate, but the other priorities did \
+             so too, to {} of theirs",
+            percent(paused),
+            percent(others)
+        ),
+        _ => return Ok(()),
+    };
+    Err(NotCounted::Tester(reason))
+}

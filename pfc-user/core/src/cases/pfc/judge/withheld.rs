@@ -1,0 +1,93 @@
+//! Traffic that the DUT's XOFF keeps the tester from sending: it counts as offered, for a DUT that
+//! asks for pauses without need delivers less than what was to be sent.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::LineRate;
+
+use super::preconditions::{name, withheld};
+use super::stalls::stalled_within;
+use crate::cases::finding::Finding;
+use crate::evidence::pfc::PfcEvidence;
+use crate::plan::{FlowPlan, Nanos};
+use crate::quantity::ms;
+
+/// Share that has to arrive of what was offered in a phase.
+const SHARE: f64 = 0.99;
+/// Frames that come so much after the end of a phase count as having come in it.
+const EDGE: Nanos = 100_000_000;
+
+/// Expects that of what `flows` offered in each of `phases`, with what the DUT's XOFF withheld,
+/// nearly all arrived in the phase.
+pub(super) fn expect_offered(
+    finding: &mut Finding,
+    e: &PfcEvidence,
+    flows: &[&FlowPlan],
+    phases: &[Phase],
+) {
+    for phase in phases {
+        for flow in flows
+            .iter()
+            .filter(|flow| e.plan.is_lossless(flow.priority))
+        {
+            expect(finding, e, flow, *phase);
+        }
+    }
+}
+
+fn expect(finding: &mut Finding, e: &PfcEvidence, flow: &FlowPlan, phase: Phase) {
+    let Some(span) = e.span(phase) else { return };
+    let frames = |rate: u64, time: Nanos| {
+        rate as f64 * time as f64 / 1e9 / LineRate::frame_bits(flow.length) as f64
+    };
+    let withheld = withheld(e, flow, phase);
+    let sent = e.sent(flow.id, phase).map_or(0, |sent| sent.frames);
+    let offered = sent as f64 + frames(flow.rate, withheld);
+    let arrived = in_time(e, flow, phase, span.to + EDGE);
+    let missing = offered - arrived as f64;
+    // Lost and late frames have findings of their own.
+    if withheld == 0 || offered < 1.0 {
+        return;
+    }
+    let holds = arrived as f64 >= SHARE * offered;
+    let what = format!(
+        "share of {} offered in phase {phase:?} that arrived, what the DUT's XOFF withheld \
+         included",
+        name(flow)
+    );
+    let expected = format!(">= {SHARE}");
+    let actual = format!(
+        "{:.4} ({arrived} of {offered:.0} frames; withheld for {} of {})",
+        arrived as f64 / offered,
+        ms(withheld),
+        ms(span.to - span.from)
+    );
+    // After a stall the DUT's queues are fuller by what the line takes in that time.
+    let stalled = stalled_within(e, span.from, span.to);
+    let explained = frames(e.limits.line_rate.bits_per_second(), stalled);
+    if !holds && missing - explained <= (1.0 - SHARE) * offered {
+        let why = format!(
+            "{actual}, but the tester or the simulated DUT stalled for {}",
+            ms(stalled)
+        );
+        finding.undecided(what, expected, why);
+    } else {
+        finding.expect(what, expected, actual, holds);
+    }
+}
+
+/// Frames of `phase` that arrived by `end`. Where the last one came later the windows tell, which
+/// know priorities and no flows: those are then taken for all of the phase.
+fn in_time(e: &PfcEvidence, flow: &FlowPlan, phase: Phase, end: Nanos) -> u64 {
+    let Some(received) = e.received(flow.id, phase) else {
+        return 0;
+    };
+    let Some(span) = e.span(phase).filter(|_| received.last > end) else {
+        return received.frames;
+    };
+    let width = e.windows.width.max(1);
+    let index = |time: Nanos| (time.saturating_sub(e.windows.epoch) / width) as usize;
+    let windows = e.windows.received.iter().enumerate();
+    let in_span = windows.filter(|(at, _)| (index(span.from)..=index(end)).contains(at));
+    let counted = in_span.map(|(_, window)| u64::from(window[flow.priority.index()]));
+    received.frames.min(counted.sum())
+}

@@ -1,0 +1,135 @@
+//! Resolution of a pass: the smallest violation that the check would have found in this repetition.
+
+use pfc_ebpf::stamp::Phase;
+
+use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
+use crate::plan::{Nanos, Role, StormKind};
+use crate::quantity::ms;
+
+/// Phases with data.
+const ALL: [Phase; 4] = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
+
+/// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
+/// was looked at.
+pub(super) fn of(check: &str, e: &PfcEvidence) -> Option<String> {
+    let arrived = received(e, |flow| flow.frames);
+    let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, role, phases));
+    match check {
+        "paused" => leak(e),
+        "background" => lost(Role::Background, &ALL),
+        "isolation" => lost(Role::Isolation, &ALL),
+        "test-traffic" | "no-loss" => lost(Role::Test, &ALL),
+        "delivered" => lost(Role::Test, &[Phase::Baseline, Phase::Storm]),
+        "resume" => lost(Role::Test, &[Phase::Resume]),
+        "lets-go" => release(e),
+        "response" => probe(e, e.probes.iter().map(|probe| probe.xoff)),
+        "xon" => probe(e, e.probes.iter().filter_map(|probe| probe.xon).map(|(_, xon)| xon)),
+        "no-dip" => Some(format!(
+            "a dip of {} of a window of {}",
+            percent(0.01),
+            ms(e.windows.width)
+        )),
+        "throughput" => Some(format!(
+            "{} of the rate",
+            percent(1.0 - e.limits.min_throughput)
+        )),
+        "no-duplicate" => smallest_share("duplicated", arrived),
+        "no-reorder" => smallest_share("reordered", arrived),
+        "no-remark" => smallest_share("re-marked", arrived),
+        "no-corruption" => smallest_share("corrupted", received(e, verified)),
+        "no-pfc-on-lossy" => Some("one XOFF".into()),
+        "no-mac-control-forwarded" => {
+            smallest_share("forwarded", e.storm.as_ref().map_or(0, |storm| storm.frames))
+        }
+        _ => None,
+    }
+}
+
+/// One frame among those that were looked at.
+fn smallest_share(what: &str, frames: u64) -> Option<String> {
+    (frames > 0).then(|| {
+        format!(
+            "1 frame {what} of {frames} ({})",
+            percent(1.0 / frames as f64)
+        )
+    })
+}
+
+/// Frames of a traffic item that left.
+fn sent(e: &PfcEvidence, role: Role, phases: &[Phase]) -> u64 {
+    let flows = e.plan.flows.iter().filter(|flow| flow.role == role);
+    flows
+        .flat_map(|flow| phases.iter().filter_map(|phase| e.sent(flow.id, *phase)))
+        .map(|sent| sent.frames)
+        .sum()
+}
+
+/// The sum of a count of what arrived.
+fn received(e: &PfcEvidence, count: impl Fn(&FlowReceived) -> u64) -> u64 {
+    e.received.iter().map(count).sum()
+}
+
+/// Frames of which the checksum was verified.
+fn verified(flow: &FlowReceived) -> u64 {
+    flow.verified.unwrap_or(flow.frames)
+}
+
+/// One frame that leaks, and the least by which a pause may end early without letting one through.
+fn leak(e: &PfcEvidence) -> Option<String> {
+    let frames = smallest_share("leaked", sent(e, Role::Test, &[Phase::Storm]))?;
+    let tolerance = e.limits.pause_tolerance(e.plan.storm.quanta);
+    Some(format!(
+        "{frames}; the last pause ended {} early",
+        ms(tolerance + longest_frame(e))
+    ))
+}
+
+/// The least by which the last pause may last longer.
+fn release(e: &PfcEvidence) -> Option<String> {
+    let quanta = e.plan.storm.quanta;
+    matches!(e.plan.storm.kind, StormKind::Pfc(_)).then(|| {
+        format!(
+            "a pause {} too long",
+            ms(e.limits.pause_tolerance(quanta)
+                + e.limits.max_response
+                + 2 * longest_frame(e))
+        )
+    })
+}
+
+/// The least by which a pause frame may be obeyed late, or a pause end early.
+fn probe(e: &PfcEvidence, departures: impl Iterator<Item = Departure>) -> Option<String> {
+    let uncertain = departures
+        .map(|frame| frame.after.saturating_sub(frame.before))
+        .max()?;
+    let quanta = e.plan.probe.as_ref()?.quanta;
+    Some(format!(
+        "obeyed later than {}, or a pause ended {} early",
+        ms(e.limits.max_response),
+        ms(e.limits.pause_tolerance(quanta) + uncertain + longest_frame(e))
+    ))
+}
+
+/// Time of the longest frame at line rate.
+fn longest_frame(e: &PfcEvidence) -> Nanos {
+    let lengths = e.plan.flows.iter().map(|flow| flow.length);
+    e.limits.line_rate.frame_nanos(lengths.max().unwrap_or(0))
+}
+
+/// A share with two digits that say something.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{percent:.digits$} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_show_two_digits() {
+        let shown = [0.01, 1.0 / 31_250.0, 1.0 / 3.0, 1.0].map(percent);
+        assert_eq!(shown, ["1.0 %", "0.0032 %", "33 %", "100 %"]);
+    }
+}

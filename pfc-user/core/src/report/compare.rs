@@ -1,0 +1,386 @@
+//! What changed between two runs, such as with another firmware of the DUT.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::layout::{paint, paragraph};
+use super::plain;
+use crate::case::{CaseResult, Exit, Verdict};
+use crate::evidence::Evidence;
+
+/// Schema version of the JSON.
+pub const SCHEMA: u32 = 1;
+
+/// A figure that changed by less than this share of what it was is left out of the text.
+const NOTABLE: f64 = 0.1;
+
+/// Two runs that cannot be compared: they share no check of a repetition.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the runs cannot be compared: expected a check of the same case and repetition in both, found \
+     none; the first has {before}, the second {after}"
+)]
+pub struct Incomparable {
+    before: String,
+    after: String,
+}
+
+/// The difference between two runs.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Comparison<'r> {
+    schema: u32,
+    /// The earlier run.
+    before: Run<'r>,
+    /// The later run.
+    after: Run<'r>,
+    /// True if the verdict on a check is worse than it was.
+    pub regression: bool,
+    /// Checks with another verdict, in the order of the earlier run.
+    pub checks: Vec<CheckChange<'r>>,
+    /// Figures with another value.
+    pub figures: Vec<FigureChange<'r>>,
+    /// Checks of one run alone.
+    pub unmatched: Vec<Unmatched<'r>>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Run<'r> {
+    version: &'r str,
+    testbed: &'r str,
+    started: u64,
+    verdict: Verdict,
+}
+
+/// A check with another verdict.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct CheckChange<'r> {
+    case: &'r str,
+    check: &'r str,
+    repetition: &'r str,
+    before: Verdict,
+    after: Verdict,
+    /// True if it is worse than it was.
+    pub worse: bool,
+    /// The later reason.
+    reason: &'r str,
+}
+
+/// A figure with another value.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct FigureChange<'r> {
+    case: &'r str,
+    repetition: &'r str,
+    name: &'r str,
+    before: &'r str,
+    after: &'r str,
+    /// Change of its number as a share of what it was; `None` if it has no number of one unit.
+    share: Option<f64>,
+}
+
+/// A check that one run alone has.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Unmatched<'r> {
+    case: &'r str,
+    check: &'r str,
+    repetition: &'r str,
+    /// `before` or `after`.
+    only: &'static str,
+}
+
+/// How bad a verdict is. What does not apply, or passed, is equally good.
+const fn badness(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Pass | Verdict::NotApplicable => 0,
+        Verdict::Skipped => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::Error => 3,
+        Verdict::Fail => 4,
+    }
+}
+
+/// A check of a repetition, with the verdict of all attempts.
+struct Outcome<'r> {
+    case: &'r str,
+    check: &'r str,
+    repetition: &'r str,
+    verdict: Verdict,
+    reason: &'r str,
+}
+
+impl Outcome<'_> {
+    fn is_same(&self, other: &Outcome<'_>) -> bool {
+        (self.case, self.check, self.repetition) == (other.case, other.check, other.repetition)
+    }
+}
+
+fn outcomes(results: &[CaseResult]) -> Vec<Outcome<'_>> {
+    let mut all: Vec<Outcome> = Vec::new();
+    for result in results {
+        for check in &result.checks {
+            let outcome = Outcome {
+                case: &result.case,
+                check: &check.check,
+                repetition: &check.repetition,
+                verdict: check.verdict,
+                reason: &check.reason,
+            };
+            match all.iter_mut().find(|other| other.is_same(&outcome)) {
+                Some(other) => {
+                    let worst = Verdict::of_parts([other.verdict, outcome.verdict]);
+                    if worst != other.verdict {
+                        *other = outcome;
+                    }
+                }
+                None => all.push(outcome),
+            }
+        }
+    }
+    all
+}
+
+/// Compares two runs with their results.
+///
+/// # Errors
+/// The runs have no check of a repetition in common.
+pub fn compare<'r>(
+    before: (&'r Evidence, &'r [CaseResult]),
+    after: (&'r Evidence, &'r [CaseResult]),
+) -> Result<Comparison<'r>, Incomparable> {
+    let (earlier, later) = (outcomes(before.1), outcomes(after.1));
+    let mut checks = Vec::new();
+    let mut unmatched = Vec::new();
+    let mut common = 0;
+    let alone = |outcome: &Outcome<'r>, only| Unmatched {
+        case: outcome.case,
+        check: outcome.check,
+        repetition: outcome.repetition,
+        only,
+    };
+    for old in &earlier {
+        let Some(new) = later.iter().find(|new| new.is_same(old)) else {
+            unmatched.push(alone(old, "before"));
+            continue;
+        };
+        common += 1;
+        if old.verdict != new.verdict {
+            checks.push(CheckChange {
+                case: old.case,
+                check: old.check,
+                repetition: old.repetition,
+                before: old.verdict,
+                after: new.verdict,
+                worse: badness(new.verdict) > badness(old.verdict),
+                reason: new.reason,
+            });
+        }
+    }
+    let new = later.iter();
+    let new = new.filter(|new| !earlier.iter().any(|old| old.is_same(new)));
+    unmatched.extend(new.map(|new| alone(new, "after")));
+    if common == 0 {
+        return Err(Incomparable {
+            before: cases(before.1),
+            after: cases(after.1),
+        });
+    }
+    Ok(Comparison {
+        schema: SCHEMA,
+        before: run(before),
+        after: run(after),
+        regression: checks.iter().any(|change| change.worse),
+        checks,
+        figures: figures(before.1, after.1),
+        unmatched,
+    })
+}
+
+fn run<'r>((evidence, results): (&'r Evidence, &'r [CaseResult])) -> Run<'r> {
+    Run {
+        version: &evidence.version,
+        testbed: &evidence.testbed.name,
+        started: evidence.started,
+        verdict: Verdict::of_parts(results.iter().map(|result| result.verdict)),
+    }
+}
+
+/// The names of the cases, for an error.
+fn cases(results: &[CaseResult]) -> String {
+    let names: Vec<String> = results
+        .iter()
+        .map(|result| plain::text(&result.case))
+        .collect();
+    if names.is_empty() {
+        "no case".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn figures<'r>(before: &'r [CaseResult], after: &'r [CaseResult]) -> Vec<FigureChange<'r>> {
+    let mut changes = Vec::new();
+    for old_case in before {
+        let Some(new_case) = after.iter().find(|new| new.case == old_case.case) else {
+            continue;
+        };
+        for old in &old_case.figures {
+            let same = new_case
+                .figures
+                .iter()
+                .find(|new| new.repetition == old.repetition && new.name == old.name);
+            if let Some(new) = same.filter(|new| new.value != old.value) {
+                changes.push(FigureChange {
+                    case: &old_case.case,
+                    repetition: &old.repetition,
+                    name: &old.name,
+                    before: &old.value,
+                    after: &new.value,
+                    share: share(&old.value, &new.value),
+                });
+            }
+        }
+    }
+    changes
+}
+
+/// The change of the one number of a figure, as a share of what it was.
+fn share(before: &str, after: &str) -> Option<f64> {
+    let ((old, unit), (new, same)) = (number(before)?, number(after)?);
+    (unit == same && old != 0.0).then(|| (new - old) / old)
+}
+
+/// The number that a figure begins with, and its unit; `None` if more numbers follow.
+fn number(value: &str) -> Option<(f64, &str)> {
+    let end = value
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
+        .unwrap_or(value.len());
+    let (number, unit) = value.split_at(end);
+    let alone = !unit.contains(|c: char| c.is_ascii_digit());
+    Some((number.parse().ok().filter(|_| alone)?, unit.trim()))
+}
+
+impl Comparison<'_> {
+    /// The exit code: 1 on a regression, else 0.
+    pub fn exit(&self) -> Exit {
+        if self.regression {
+            Exit::Failed
+        } else {
+            Exit::Passed
+        }
+    }
+}
+
+/// Renders the comparison for people.
+pub fn text(comparison: &Comparison<'_>, colour: bool) -> String {
+    let mut out = String::new();
+    for (word, run) in [
+        ("before", &comparison.before),
+        ("after ", &comparison.after),
+    ] {
+        let verdict = run.verdict;
+        out.push_str(&format!(
+            "{word}  {}, testbed {}, validator {}\n",
+            paint(verdict.word(), verdict, colour),
+            plain::text(run.testbed),
+            plain::text(run.version)
+        ));
+    }
+    let (worse, other): (Vec<_>, Vec<_>) =
+        comparison.checks.iter().partition(|change| change.worse);
+    changes(&mut out, "worse", &worse, colour);
+    changes(&mut out, "other changes of verdicts", &other, colour);
+    changed_figures(&mut out, &comparison.figures);
+    for (only, word) in [("before", "first"), ("after", "second")] {
+        let alone = comparison.unmatched.iter();
+        let number = alone.filter(|alone| alone.only == only).count();
+        if number > 0 {
+            out.push_str(&format!(
+                "\nonly in the {word} run: {number} results of checks\n"
+            ));
+        }
+    }
+    let conclusion = match (comparison.regression, comparison.checks.is_empty()) {
+        (true, _) => format!("regression: {} results are worse", worse.len()),
+        (false, false) => "no regression: no result is worse".to_owned(),
+        (false, true) => "no regression: every result is as it was".to_owned(),
+    };
+    let exit = comparison.exit() as u8;
+    out + &format!("\n{conclusion} (exit code {exit})\n")
+}
+
+fn changes(out: &mut String, title: &str, changes: &[&CheckChange<'_>], colour: bool) {
+    if changes.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{title}\n"));
+    for change in changes {
+        let place = format!("{} {} [{}]", change.case, change.check, change.repetition);
+        paragraph(out, "  ", &plain::text(&place));
+        let before = paint(change.before.word(), change.before, colour);
+        let after = paint(change.after.word(), change.after, colour);
+        out.push_str(&format!("      {before} -> {after}\n"));
+        if !change.reason.is_empty() {
+            paragraph(out, "      ", &plain::text(change.reason));
+        }
+    }
+}
+
+/// Figures that changed much, by case and repetition; the others are counted.
+fn changed_figures(out: &mut String, figures: &[FigureChange<'_>]) {
+    let is_notable =
+        |figure: &&FigureChange<'_>| figure.share.is_none_or(|share| share.abs() >= NOTABLE);
+    let (notable, lesser): (Vec<_>, Vec<_>) = figures.iter().partition(is_notable);
+    if figures.is_empty() {
+        return;
+    }
+    out.push_str("\nfigures\n");
+    let mut place = ("", "");
+    for figure in notable {
+        if place != (figure.case, figure.repetition) {
+            place = (figure.case, figure.repetition);
+            let title = format!("{} [{}]", figure.case, figure.repetition);
+            paragraph(out, "  ", &plain::text(&title));
+        }
+        let share = figure
+            .share
+            .map_or(String::new(), |share| format!(" ({:+.0} %)", share * 100.0));
+        let line = format!(
+            "{}: {} -> {}{share}",
+            figure.name, figure.before, figure.after
+        );
+        paragraph(out, "      ", &plain::text(&line));
+    }
+    if !lesser.is_empty() {
+        let percent = NOTABLE * 100.0;
+        out.push_str(&format!(
+            "  {} more changed by less than {percent:.0} %: --format json\n",
+            lesser.len()
+        ));
+    }
+}
+
+/// Writes the comparison as JSON.
+pub fn json(mut out: impl Write, comparison: &Comparison<'_>) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, comparison)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_one_number_and_unit_have_a_share() {
+        assert_eq!(share("10.0 ms", "15.0 ms"), Some(0.5));
+        assert_eq!(share("4", "3"), Some(-0.25));
+        for (before, after) in [
+            ("10 ms", "10 us"),
+            ("0 ms", "1 ms"),
+            ("12, 1 not answered", "12, 2 not answered"),
+            ("veth0", "veth1"),
+            ("", "1"),
+        ] {
+            assert_eq!(share(before, after), None, "{before} {after}");
+        }
+    }
+}

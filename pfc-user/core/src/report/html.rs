@@ -1,0 +1,220 @@
+//! The result to look at: `report.html`, one file that needs no network and no script.
+//!
+//! All text of evidence is escaped where it enters. The page is well-formed XML, so that any parser
+//! reads it.
+
+mod checks;
+mod distributions;
+mod envelope;
+mod ladder;
+mod markup;
+mod matrix;
+mod plot;
+mod remedy;
+mod repetition;
+mod surroundings;
+mod timeline;
+mod words;
+
+use self::markup::{Element, el};
+use super::text;
+use crate::case::{Case, CaseResult, Exit, Verdict};
+use crate::cases;
+use crate::evidence::{CaseEvidence, Evidence, Repetition};
+
+/// Octets that all series of a page may take, and those of a step of a series.
+const SERIES: usize = 1_000_000;
+const STEP: usize = 9;
+/// Fewest and most pixel columns of a series.
+const COLUMNS: (usize, usize) = (24, 440);
+
+/// Allows nothing from elsewhere, whatever a page holds.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; \
+     form-action 'none'";
+
+/// A case with its place in the page.
+struct Numbered<'a> {
+    index: usize,
+    result: &'a CaseResult,
+    evidence: Option<&'a CaseEvidence>,
+    case: Option<&'static Case>,
+}
+
+impl Numbered<'_> {
+    fn anchor(&self) -> String {
+        format!("case-{}", self.index)
+    }
+
+    fn check(&self, index: usize) -> String {
+        format!("case-{}-check-{index}", self.index)
+    }
+
+    fn repetition(&self, index: usize) -> String {
+        format!("case-{}-repetition-{index}", self.index)
+    }
+}
+
+/// Renders the page.
+pub fn page(evidence: &Evidence, results: &[CaseResult], exit: Exit) -> String {
+    let known = cases::all();
+    let cases = results.iter().enumerate().map(|(index, result)| Numbered {
+        index,
+        result,
+        evidence: evidence.cases.get(index),
+        case: known.iter().copied().find(|case| case.id == result.case),
+    });
+    let cases: Vec<Numbered> = cases.collect();
+    let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
+    let head = el("head")
+        .child(el("meta").with("charset", "utf-8"))
+        .child(
+            el("meta")
+                .with("http-equiv", "Content-Security-Policy")
+                .with("content", POLICY),
+        )
+        .child(
+            el("meta")
+                .with("name", "viewport")
+                .with("content", "width=device-width, initial-scale=1"),
+        )
+        .child(
+            el("meta")
+                .with("name", "color-scheme")
+                .with("content", "light dark"),
+        )
+        .child(el("title").text(format_args!("{verdict}: {}", evidence.testbed.name)))
+        .child(el("style").verbatim(include_str!("html/style.css")));
+    let undecided = remedy::section(&cases);
+    let body = el("body")
+        .child(header(evidence, results, exit, verdict))
+        .child(navigation(&cases, undecided.is_some()))
+        .child(main(evidence, &cases, undecided))
+        .child(footer(evidence))
+        .child(el("script").verbatim(include_str!("html/script.js")));
+    let mut out = String::from("<!DOCTYPE html>\n");
+    el("html")
+        .with("lang", "en")
+        .child(head)
+        .child(body)
+        .write(&mut out);
+    out.push('\n');
+    out
+}
+
+fn header(evidence: &Evidence, results: &[CaseResult], exit: Exit, verdict: Verdict) -> Element {
+    let testbed = &evidence.testbed;
+    let place = format!(
+        "testbed {} ({}), {}, {:.1} s",
+        testbed.name,
+        testbed.dut,
+        surroundings::utc(evidence.started),
+        evidence.seconds
+    );
+    let conclusion = text::conclusion(results, exit, false);
+    el("header")
+        .class(format_args!("banner {verdict}"))
+        .child(el("p").class("kind").text("Conformance report"))
+        .child(el("h1").child(words::verdict(verdict)))
+        .child(el("p").text(conclusion.trim_end()))
+        .child(el("p").text(place))
+}
+
+fn navigation(cases: &[Numbered<'_>], undecided: bool) -> Element {
+    let link = |target: &str, word: &str| {
+        let link = el("a").with("href", format_args!("#{target}")).text(word);
+        el("li").child(link)
+    };
+    let mut list = el("ul").child(link("matrix", "Matrix"));
+    if undecided {
+        list = list.child(link("undecided", "Undecided"));
+    }
+    for case in cases {
+        list = list.child(link(&case.anchor(), &case.result.case));
+    }
+    list = list.child(link("surroundings", "Testbed and host"));
+    el("nav").with("aria-label", "Sections").child(list)
+}
+
+fn main(evidence: &Evidence, cases: &[Numbered<'_>], undecided: Option<Element>) -> Element {
+    let columns = columns(evidence);
+    let surroundings =
+        section("surroundings", "Testbed and host").children(surroundings::of_run(evidence));
+    el("main")
+        .child(section("matrix", "Matrix").child(matrix::cases(cases)))
+        .children(undecided)
+        .children(cases.iter().map(|case| of_case(case, columns)))
+        .child(surroundings)
+}
+
+fn section(id: &'static str, title: &str) -> Element {
+    let heading = format!("{id}-title");
+    el("section")
+        .with("id", id)
+        .with("aria-labelledby", &heading)
+        .child(el("h2").with("id", heading).text(title))
+}
+
+fn of_case(case: &Numbered<'_>, columns: usize) -> Element {
+    let heading = format!("{}-title", case.anchor());
+    let result = case.result;
+    let title = el("h2")
+        .with("id", &heading)
+        .text(format_args!("{} ", result.case))
+        .child(words::verdict(result.verdict));
+    let mut section = el("section")
+        .with("id", case.anchor())
+        .with("aria-labelledby", heading)
+        .child(title);
+    if let Some(known) = case.case {
+        section = section
+            .child(el("p").text(format_args!("{} ({})", known.title, known.document)))
+            .child(el("p").text(known.requirement));
+    }
+    if !result.reason.is_empty() {
+        section = section.child(el("p").class("reason").text(&result.reason));
+    }
+    if !result.checks.is_empty() {
+        section = section
+            .child(el("h3").text("Checks by repetition"))
+            .child(matrix::of_case(case))
+            .child(el("h3").text("Checks"))
+            .children(checks::of_case(case));
+    }
+    if let Some(assertions) = checks::assertions(case) {
+        section = section
+            .child(el("h3").text("Assertions of the document"))
+            .child(assertions);
+    }
+    let repetitions = repetition::of_case(case, columns);
+    if !repetitions.is_empty() {
+        section = section
+            .child(el("h3").text("Repetitions"))
+            .children(repetitions);
+    }
+    section
+}
+
+fn footer(evidence: &Evidence) -> Element {
+    el("footer").child(el("p").text(format_args!(
+        "Written by validator {} from evidence of validator {}. report.json beside it has the \
+         same for programs.",
+        env!("CARGO_PKG_VERSION"),
+        evidence.version
+    )))
+}
+
+/// Pixel columns of a series, so that all series together keep within their octets.
+fn columns(evidence: &Evidence) -> usize {
+    let repetitions = evidence.cases.iter().flat_map(|case| &case.repetitions);
+    let lanes: usize = repetitions
+        .filter_map(Repetition::pfc)
+        .map(|pfc| {
+            let mut priorities: Vec<_> = pfc.plan.flows.iter().map(|flow| flow.priority).collect();
+            priorities.sort_unstable();
+            priorities.dedup();
+            priorities.len()
+        })
+        .sum();
+    // Offered, and least and most received.
+    (SERIES / STEP / (3 * lanes.max(1))).clamp(COLUMNS.0, COLUMNS.1)
+}

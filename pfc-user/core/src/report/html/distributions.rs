@@ -1,0 +1,167 @@
+//! Distributions of a PFC repetition: gaps of the storm, and latencies by phase.
+
+use std::fmt::Write;
+
+use pfc_ebpf::abi::account::LATENCY_BUCKETS;
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Nanos;
+
+use super::markup::{Element, el};
+use super::plot;
+use super::words::{self, label};
+use crate::evidence::pfc::PfcEvidence;
+
+/// Size of the plot; the axis is below it, a line for marks above.
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 90.0;
+const ABOVE: f64 = 18.0;
+const BELOW: f64 = 20.0;
+
+/// The distributions that the repetition recorded.
+pub fn draw(e: &PfcEvidence, name: &str) -> Vec<Element> {
+    let storm = e.storm.as_ref().and_then(|storm| {
+        let pause = e.limits.pause_time(e.plan.storm.quanta);
+        let quantile = |q| storm.histogram.quantile(q).map(|at| at.min(storm.max_gap));
+        let quantiles = [(0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %")];
+        let told = quantiles
+            .iter()
+            .filter_map(|(q, word)| Some(format!("{word} below {}", plot::time(quantile(*q)?))));
+        let told: Vec<String> = told.collect();
+        let caption = format!(
+            "Gaps between pause frames: {}; the largest {}; pause of one frame {}",
+            told.join(", "),
+            plot::time(storm.max_gap),
+            plot::time(pause)
+        );
+        // A gap is told to a sixteenth of an octave.
+        let bars = storm.histogram.0.iter();
+        let bars = bars.map(|(below, count)| Bar {
+            from: below - below / 17,
+            to: *below,
+            count: *count,
+        });
+        histogram(
+            &bars.collect::<Vec<_>>(),
+            Some((pause, "pause")),
+            name,
+            &caption,
+        )
+    });
+    let latencies = Phase::ALL
+        .into_iter()
+        .filter_map(|phase| latency(e, name, phase));
+    storm.into_iter().chain(latencies).collect()
+}
+
+/// Latencies of all flows in a phase.
+fn latency(e: &PfcEvidence, name: &str, phase: Phase) -> Option<Element> {
+    let mut counts = [0u64; LATENCY_BUCKETS];
+    let of_phase = e.received.iter().filter(|received| received.phase == phase);
+    let mut largest = 0;
+    for received in of_phase {
+        largest = largest.max(received.latency_max);
+        for (sum, count) in counts.iter_mut().zip(&received.latency) {
+            *sum += u64::from(*count);
+        }
+    }
+    let bars = counts.into_iter().enumerate().map(|(bits, count)| Bar {
+        from: (1 << bits) / 2,
+        to: 1 << bits,
+        count,
+    });
+    let bars: Vec<Bar> = bars.collect();
+    let total: u64 = counts.iter().sum();
+    let caption = format!(
+        "Latency in the phase {}: {} frames, the longest {}",
+        words::phase(phase),
+        plot::count(total),
+        plot::time(largest)
+    );
+    histogram(&bars, None, name, &caption)
+}
+
+/// How many lengths lie in a span, its end not included.
+#[derive(Clone, Copy)]
+struct Bar {
+    from: Nanos,
+    to: Nanos,
+    count: u64,
+}
+
+/// Bars on a logarithmic axis; `None` if nothing was counted.
+fn histogram(
+    bars: &[Bar],
+    mark: Option<(Nanos, &str)>,
+    name: &str,
+    caption: &str,
+) -> Option<Element> {
+    let bars: Vec<Bar> = bars.iter().copied().filter(|bar| bar.count > 0).collect();
+    let marked = mark.map(|mark| mark.0);
+    let least = bars.first()?.from.min(marked.unwrap_or(Nanos::MAX)).max(1);
+    let most = bars.last()?.to.max(marked.unwrap_or(0)).max(2);
+    // A part of a decade on each side, so that the ends are not at the edge.
+    let (low, high) = ((least as f64).log10() - 0.2, (most as f64).log10() + 0.2);
+    let x = |length: Nanos| ((length.max(1) as f64).log10() - low) / (high - low) * WIDTH;
+    let highest = bars.iter().map(|bar| bar.count).max()?;
+    let mut d = String::new();
+    for Bar { from, to, count } in &bars {
+        let left = x(*from);
+        let width = (x(*to) - left).max(2.0);
+        // A single gap among thousands is the one to be seen.
+        let height = (*count as f64 / highest as f64 * HEIGHT).max(2.0);
+        let bottom = ABOVE + HEIGHT;
+        write!(
+            d,
+            "M{left:.1} {bottom}v-{height:.1}h{width:.1}v{height:.1}z"
+        )
+        .expect("a String");
+    }
+    let mut drawing = el("svg")
+        .class("histogram")
+        .with("role", "img")
+        .with("aria-label", format_args!("{caption} ({name})"))
+        .with(
+            "viewBox",
+            format_args!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW),
+        )
+        .child(el("path").class("bar").with("d", d))
+        .child(
+            el("path")
+                .class("ground")
+                .with("d", format_args!("M0 {}H{WIDTH}", ABOVE + HEIGHT)),
+        );
+    if let Some((at, word)) = mark {
+        let x = x(at);
+        let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };
+        drawing = drawing
+            .child(
+                el("path")
+                    .class("mark")
+                    .with("d", format_args!("M{x:.1} 4V{}", ABOVE + HEIGHT)),
+            )
+            .child(label(
+                if anchor == "end" { x - 4.0 } else { x + 4.0 },
+                12.0,
+                anchor,
+                format!("{word} {}", plot::time(at)),
+            ));
+    }
+    let mut free = 0.0;
+    // Between two decades there may be no round length but 2 and 5 of them.
+    let factors: &[u64] = if high - low < 1.6 { &[1, 2, 5] } else { &[1] };
+    let decades = (0..=18).map(|decade| 10u64.pow(decade));
+    for length in decades.flat_map(|decade| factors.iter().map(move |factor| factor * decade)) {
+        let at = x(length);
+        if at > free + 30.0 && at < WIDTH - 30.0 {
+            let text = plot::time(length);
+            drawing = drawing.child(label(at, ABOVE + HEIGHT + 14.0, "middle", &text));
+            free = at + 30.0;
+        }
+    }
+    Some(
+        el("figure")
+            .class("distribution")
+            .child(drawing)
+            .child(el("figcaption").text(caption)),
+    )
+}

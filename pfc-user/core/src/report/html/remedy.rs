@@ -1,0 +1,210 @@
+//! What would change a verdict that is inconclusive or an error.
+
+use super::markup::{Element, el};
+use super::{Numbered, words};
+use crate::case::{CheckResult, Verdict};
+use crate::report::text;
+
+/// What to do where a precondition is not met, by its name.
+const REMEDIES: [(&str, &str); 9] = [
+    (
+        "ports",
+        "Keep the links up and unchanged for the whole run, and declare facts.watchdog = \"off\" \
+         once the DUT's PFC watchdog is off.",
+    ),
+    (
+        "accounting",
+        "Take load off the tester, or give its ports longer rings, until it drops nothing itself.",
+    ),
+    (
+        "baseline",
+        "See that every flow reaches the rx port without a storm: VLAN, addresses and DSCP map.",
+    ),
+    (
+        "rate",
+        "Lower the rate (traffic.rate) or give the sender a CPU of its own.",
+    ),
+    (
+        "storm-continuity",
+        "Give the storm a CPU of its own, with nothing beside it on the machine.",
+    ),
+    (
+        "storm-arrival",
+        "Show that the DUT obeys a pause frame on this port: PFC enabled for a lossless priority.",
+    ),
+    (
+        "pfc-visible",
+        "Turn off pause handling in the MAC of the tx port, or use a port whose driver counts \
+         the frames; `validator check` says what to type.",
+    ),
+    (
+        "honoured",
+        "Take load off the tester, so that the sender obeys the DUT's XOFF in time.",
+    ),
+    (
+        "probe-latency",
+        "Lower the latency of the path, or raise limits.max_response to what the DUT promises.",
+    ),
+];
+
+/// What to do where nothing more is known of the cause.
+const OTHER: &str = "Mend what is found, and run the case again.";
+
+/// A cause, and the checks that it left undecided.
+struct Cause {
+    found: String,
+    remedy: &'static str,
+    /// Case, and how many checks of it.
+    touched: Vec<(String, usize)>,
+}
+
+/// A section for all checks that were not decided; `None` where all were.
+pub fn section(cases: &[Numbered<'_>]) -> Option<Element> {
+    let causes = causes(cases);
+    if causes.is_empty() {
+        return None;
+    }
+    let mut body = el("tbody");
+    for cause in &causes {
+        let touched = cause.touched.iter().map(|(case, checks)| match checks {
+            0 => case.clone(),
+            1 => format!("{case} (1 result)"),
+            checks => format!("{case} ({checks} results)"),
+        });
+        let touched = touched.collect::<Vec<_>>().join(", ");
+        body = body.child(words::row(&cause.found, [cause.remedy, &touched]));
+    }
+    let caption = "What would change an inconclusive or an error";
+    let columns = ["found", "what would change it", "touches"];
+    let table = words::table("Causes, each with a remedy", &columns).child(body);
+    Some(
+        el("section")
+            .with("id", "undecided")
+            .with("aria-labelledby", "undecided-title")
+            .child(el("h2").with("id", "undecided-title").text(caption))
+            .child(words::scroller("scroll", caption).child(table)),
+    )
+}
+
+/// The causes of what is inconclusive or an error, in the order of the results.
+fn causes(cases: &[Numbered<'_>]) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = Vec::new();
+    let mut add = |found: String, remedy: &'static str, case: &str, results: usize| {
+        let index = causes.iter().position(|cause| cause.found == found);
+        let index = index.unwrap_or_else(|| {
+            causes.push(Cause {
+                found,
+                remedy,
+                touched: Vec::new(),
+            });
+            causes.len() - 1
+        });
+        let touched = &mut causes[index].touched;
+        match touched.iter_mut().find(|(touched, _)| touched == case) {
+            Some((_, number)) => *number += results,
+            None => touched.push((case.to_owned(), results)),
+        }
+    };
+    for case in cases {
+        let result = case.result;
+        if result.verdict == Verdict::Error && !result.reason.is_empty() {
+            add(result.reason.clone(), OTHER, &result.case, 0);
+        }
+        for check in &result.checks {
+            if !matches!(check.verdict, Verdict::Inconclusive | Verdict::Error) {
+                continue;
+            }
+            for part in parts(&reason(check)) {
+                add(part.to_owned(), remedy(case, part), &result.case, 1);
+            }
+        }
+    }
+    causes
+}
+
+/// The reason of a check, or the first comparison that was not decided.
+fn reason(check: &CheckResult) -> String {
+    if !check.reason.is_empty() {
+        return check.reason.clone();
+    }
+    let mut open = check.assertions.iter();
+    let open = open.find(|assertion| assertion.verdict == check.verdict);
+    open.map(text::sentence)
+        .unwrap_or_else(|| "no reason is known".to_owned())
+}
+
+/// The parts of a reason, each of which begins with the name of a precondition; else all of it.
+fn parts(reason: &str) -> Vec<&str> {
+    let named = |text: &str| {
+        let of = |(name, _): &(&str, &str)| {
+            text.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(": "))
+        };
+        REMEDIES.iter().any(of)
+    };
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, separator) in reason.match_indices("; ") {
+        let next = at + separator.len();
+        if named(&reason[next..]) {
+            parts.push(&reason[begin..at]);
+            begin = next;
+        }
+    }
+    parts.push(&reason[begin..]);
+    parts
+}
+
+/// The remedy of the precondition that a part of a reason names; else a general one.
+fn remedy(case: &Numbered<'_>, part: &str) -> &'static str {
+    let name = part.split(": ").next().unwrap_or_default();
+    if let Some((_, remedy)) = REMEDIES.iter().find(|(known, _)| *known == name) {
+        return remedy;
+    }
+    let omitted = case.evidence.is_some_and(|case| {
+        let mut of = case.omitted.iter();
+        of.any(|omitted| !omitted.not_applicable && omitted.reason == part)
+    });
+    if omitted {
+        "Make the repetition possible, as it says, and run the case again."
+    } else if part.contains("interrupted") {
+        "Run the case again, to its end."
+    } else {
+        OTHER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cases;
+
+    #[test]
+    fn a_reason_is_divided_at_preconditions_alone() {
+        let reason = "ports: no carrier; declare it; rate: too low; accounting: lost; 5";
+        assert_eq!(
+            parts(reason),
+            [
+                "ports: no carrier; declare it",
+                "rate: too low",
+                "accounting: lost; 5"
+            ]
+        );
+        assert_eq!(parts("a; b"), ["a; b"]);
+    }
+
+    #[test]
+    fn there_is_a_remedy_for_each_precondition_of_the_pfc_cases_and_for_nothing_else() {
+        let all = cases::all().into_iter();
+        let pfc = all.filter(|case| case.id.starts_with("pfc."));
+        let checks = pfc.flat_map(|case| case.checks);
+        let named: BTreeSet<&str> = checks
+            .flat_map(|check| check.preconditions)
+            .copied()
+            .collect();
+        let known: BTreeSet<&str> = REMEDIES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(known, named);
+    }
+}

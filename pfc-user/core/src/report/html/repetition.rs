@@ -1,0 +1,204 @@
+//! One repetition: what was drawn and counted of each attempt at it.
+
+use pfc_ebpf::stamp::Phase;
+use pfc_ebpf::units::Priority;
+
+use super::markup::{Element, el};
+use super::{Numbered, distributions, ladder, matrix, plot, timeline, words};
+use crate::case::Verdict;
+use crate::evidence::Repetition;
+use crate::evidence::pfc::{FlowReceived, PfcEvidence};
+
+/// Name of the repetition.
+fn name(repetition: &Repetition) -> &str {
+    match repetition {
+        Repetition::Pfc(e) => &e.plan.name,
+        Repetition::Mad(e) => &e.plan.name,
+        Repetition::Rc(e) => &e.plan.name,
+    }
+}
+
+/// All repetitions of a case, each in a part that opens.
+pub fn of_case(case: &Numbered<'_>, columns: usize) -> Vec<Element> {
+    let mut names = matrix::repetitions(case.result);
+    let recorded = case.evidence.iter().flat_map(|case| &case.repetitions);
+    let recorded: Vec<&Repetition> = recorded.collect();
+    for repetition in &recorded {
+        if !names.contains(&name(repetition)) {
+            names.push(name(repetition));
+        }
+    }
+    let parts = names.into_iter().enumerate();
+    parts
+        .map(|(index, wanted)| {
+            let attempts = recorded.iter().filter(|found| name(found) == wanted);
+            one(
+                case,
+                index,
+                wanted,
+                &attempts.copied().collect::<Vec<_>>(),
+                columns,
+            )
+        })
+        .collect()
+}
+
+fn one(
+    case: &Numbered<'_>,
+    index: usize,
+    name: &str,
+    attempts: &[&Repetition],
+    columns: usize,
+) -> Element {
+    let verdict = matrix::of_repetition(case.result, name);
+    let summary = el("summary")
+        .child(words::verdict(verdict))
+        .text(" ")
+        .child(el("strong").text(name));
+    let open = matches!(
+        verdict,
+        Verdict::Fail | Verdict::Error | Verdict::Inconclusive
+    );
+    let mut part = words::fold(summary, open || (case.index == 0 && index == 0))
+        .class("repetition")
+        .with("id", case.repetition(index));
+    let omitted = case.evidence.iter().flat_map(|case| &case.omitted);
+    for omitted in omitted.filter(|omitted| omitted.name == name) {
+        part = part.child(el("p").text(format_args!("not done: {}", omitted.reason)));
+    }
+    for (number, attempt) in attempts.iter().enumerate() {
+        let title = if attempts.len() > 1 {
+            part = part.child(el("h4").text(format_args!("attempt {}", number + 1)));
+            format!("{} [{name}], attempt {}", case.result.case, number + 1)
+        } else {
+            format!("{} [{name}]", case.result.case)
+        };
+        part = part.children(recorded(attempt, &title, columns));
+    }
+    part.children(figures(case, name))
+        .children(steps(case, name))
+}
+
+/// The drawings and counts of an attempt.
+fn recorded(repetition: &Repetition, title: &str, columns: usize) -> Vec<Element> {
+    match repetition {
+        Repetition::Pfc(e) => {
+            let distributions = distributions::draw(e, title);
+            let distributions = (!distributions.is_empty())
+                .then(|| el("div").class("distributions").children(distributions));
+            let drawn = timeline::draw(e, title, columns);
+            drawn
+                .into_iter()
+                .chain([counts(e, title)])
+                .chain(distributions)
+                .chain(own_losses(e))
+                .collect()
+        }
+        Repetition::Mad(e) => ladder::mad(e, title).into_iter().collect(),
+        Repetition::Rc(e) => ladder::rc(e, title).into_iter().collect(),
+    }
+}
+
+/// Frames by phase and priority: what the time line shows, in numbers.
+fn counts(e: &PfcEvidence, title: &str) -> Element {
+    let columns = [
+        "phase and priority",
+        "sent",
+        "received",
+        "lost",
+        "duplicate",
+        "reordered",
+        "corrupt",
+        "re-marked",
+        "longest latency",
+    ];
+    let mut body = el("tbody");
+    for span in &e.phases {
+        for priority in Priority::all() {
+            let (sent, received) = timeline::frames(e, priority, span.phase);
+            if sent > 0 || received > 0 {
+                body = body.child(count(e, priority, span.phase, sent, received));
+            }
+        }
+    }
+    let caption = format!("Frames of {title}");
+    let table = words::table(&caption, &columns)
+        .class("numbers")
+        .child(body);
+    let summary = el("summary").text("frames by phase and priority");
+    words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
+}
+
+fn count(e: &PfcEvidence, priority: Priority, phase: Phase, sent: u64, received: u64) -> Element {
+    let flows = e.plan.flows.iter();
+    let of = flows.filter(|flow| flow.priority == priority);
+    let found: Vec<&FlowReceived> = of.filter_map(|flow| e.received(flow.id, phase)).collect();
+    let sum = |field: fn(&FlowReceived) -> u64| {
+        let sum = found
+            .iter()
+            .fold(0u64, |sum, flow| sum.saturating_add(field(flow)));
+        plot::count(sum)
+    };
+    let latency = found.iter().map(|flow| flow.latency_max).max();
+    let cells = [
+        plot::count(sent),
+        plot::count(received),
+        plot::count(sent.saturating_sub(received)),
+        sum(|flow| flow.duplicate),
+        sum(|flow| flow.reordered),
+        sum(|flow| flow.corrupt),
+        sum(|flow| flow.remarked),
+        latency.map_or(String::new(), plot::time),
+    ];
+    words::row(&format!("{}, {priority}", words::phase(phase)), cells)
+}
+
+/// Frames that the tester's own side lost, where it lost some.
+fn own_losses(e: &PfcEvidence) -> Option<Element> {
+    let risen = e.accounting.iter().filter(|counter| counter.rise > 0);
+    let told: Vec<String> = risen
+        .map(|counter| format!("{} {} +{}", counter.place, counter.counter, counter.rise))
+        .collect();
+    (!told.is_empty()).then(|| {
+        el("p").text(format_args!(
+            "Lost on the tester's own side: {}",
+            told.join("; ")
+        ))
+    })
+}
+
+/// Figures that are reported and not judged.
+fn figures(case: &Numbered<'_>, name: &str) -> Option<Element> {
+    let all = case.result.figures.iter();
+    let mut body = el("tbody");
+    for figure in all.filter(|figure| figure.repetition == name) {
+        body = body.child(words::row(&figure.name, [&figure.value]));
+    }
+    let caption = format!("Figures of {} [{name}]", case.result.case);
+    (body.len() > 0).then(|| {
+        let table = words::table(&caption, &["figure", "value"]).child(body);
+        words::scroller("scroll", &caption).child(table)
+    })
+}
+
+/// Steps of the document.
+fn steps(case: &Numbered<'_>, name: &str) -> Option<Element> {
+    let all = case.result.steps.iter();
+    let mut body = el("tbody");
+    for step in all.filter(|step| step.repetition == name) {
+        body = body.child(
+            el("tr")
+                .child(el("th").with("scope", "row").text(&step.step))
+                .child(el("td").text(&step.what))
+                .child(el("td").text(&step.found))
+                .child(el("td").child(words::verdict(step.verdict))),
+        );
+    }
+    let caption = format!("Steps of {} [{name}]", case.result.case);
+    (body.len() > 0).then(|| {
+        let columns = ["step", "what the document asks", "found", "verdict"];
+        let table = words::table(&caption, &columns).child(body);
+        let summary = el("summary").text("steps of the document");
+        words::fold(summary, false).child(words::scroller("scroll", &caption).child(table))
+    })
+}

@@ -1,0 +1,152 @@
+//! Evidence of good, failing and inconclusive devices of each family, from the corpus.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use lzma_rust2::XzReader;
+use serde::Deserialize;
+use validator_core::evidence::pfc::{Gap, GapHistogram, LeftOut, PfcEvidence, Stall};
+use validator_core::evidence::{
+    CaseEvidence, Evidence, Host, Omitted, Repetition, SCHEMA, Testbed,
+};
+
+/// A line of the corpus.
+#[derive(Deserialize)]
+struct Recorded {
+    devices: Vec<String>,
+    evidence: CaseEvidence,
+}
+
+/// Families, each with a device that fails and one that decides nothing.
+const FAMILIES: [(&str, &str, &str); 3] = [
+    ("pfc", "loses-held", "good"),
+    ("mad", "answers-wrong-key-late=700", "down"),
+    ("rc", "one-retry-less", "good"),
+];
+
+/// All cases of a family on a device; the case's good device where it has no such fault.
+fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/evidence");
+    let file = File::open(folder.join(format!("{family}.jsonl.xz"))).unwrap();
+    let lines = BufReader::new(XzReader::new(file, false)).lines();
+    let mut found = Vec::new();
+    for line in lines {
+        let line = line.unwrap();
+        // Most lines are long and of no use here: their devices stand at their begin.
+        let (devices, _) = line.split_once(']').unwrap();
+        if devices.contains(&format!("\"{device}\"")) {
+            let recorded: Recorded = serde_json::from_str(&line).unwrap();
+            assert!(recorded.devices.iter().any(|name| name == device));
+            found.push(recorded.evidence);
+        }
+    }
+    assert!(!found.is_empty(), "no evidence of {device} in {family}");
+    found
+}
+
+/// A run with these cases.
+pub fn run(cases: Vec<CaseEvidence>) -> Evidence {
+    Evidence {
+        schema: SCHEMA,
+        version: "0.1.0".into(),
+        started: 1_800_000_000,
+        seconds: 12.5,
+        host: Host {
+            kernel: "6.12.0".into(),
+            machine: "x86_64".into(),
+            cpus: 2,
+            clock: 0,
+        },
+        testbed: Testbed {
+            name: "sim".into(),
+            dut: "sim".into(),
+            toml: "name = \"sim\"\n".into(),
+        },
+        preflight: None,
+        planned: cases.iter().map(|case| case.case.clone()).collect(),
+        cases,
+        interrupted: false,
+    }
+}
+
+/// The PFC repetitions of a run.
+pub fn pfc(evidence: &mut Evidence) -> impl Iterator<Item = &mut PfcEvidence> {
+    let repetitions = evidence
+        .cases
+        .iter_mut()
+        .flat_map(|case| &mut case.repetitions);
+    repetitions.filter_map(|repetition| match repetition {
+        Repetition::Pfc(pfc) => Some(&mut **pfc),
+        _ => None,
+    })
+}
+
+/// Makes a run undecided: the tester's surroundings failed it.
+fn undecided(evidence: &mut Evidence) {
+    for case in &mut evidence.cases {
+        for repetition in &mut case.repetitions {
+            match repetition {
+                Repetition::Pfc(e) => disturb(e),
+                Repetition::Mad(_) => {}
+                Repetition::Rc(e) => (e.apm, e.device.apm) = (None, None),
+            }
+        }
+        case.omitted.push(Omitted {
+            name: "one more".into(),
+            reason: "it was left out".into(),
+            not_applicable: false,
+        });
+    }
+}
+
+/// Gaps in the storm, stalls, and latencies, which virtual time does not have.
+fn disturb(e: &mut PfcEvidence) {
+    e.ports.watchdog = None;
+    e.accounting[0].rise = 5;
+    let begin = e.phases[1].from;
+    let later = |milliseconds: u64| begin + milliseconds * 1_000_000;
+    e.sender.stalls = vec![Stall {
+        from: later(10),
+        to: later(40),
+    }];
+    e.sender.stalls_left_out = LeftOut {
+        count: 3,
+        total: 9_000_000,
+        from: later(100),
+        to: later(120),
+    };
+    if let Some(dut) = &mut e.dut {
+        dut.stalls = vec![Stall {
+            from: later(60),
+            to: later(61),
+        }];
+    }
+    if let Some(storm) = &mut e.storm {
+        storm.max_gap = 40_000_000;
+        storm.gaps = vec![Gap {
+            from: later(5),
+            to: later(45),
+        }];
+        storm.histogram = GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 1)]);
+    }
+    for received in &mut e.received {
+        for (bucket, count) in [(14, 30), (15, 900), (16, 80), (20, 1)] {
+            received.latency[bucket] = count;
+        }
+        received.latency_max = 1_000_000;
+    }
+}
+
+/// Names and evidence of the samples.
+pub fn samples() -> Vec<(String, Evidence)> {
+    let mut all = Vec::new();
+    for (family, failing, open) in FAMILIES {
+        all.push((format!("{family}-good"), run(on(family, "good"))));
+        all.push((format!("{family}-failing"), run(on(family, failing))));
+        let mut evidence = run(on(family, open));
+        undecided(&mut evidence);
+        all.push((format!("{family}-inconclusive"), evidence));
+    }
+    all
+}

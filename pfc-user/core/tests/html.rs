@@ -1,0 +1,388 @@
+//! The page says what the other reports say, is one well-formed file, and takes no text of evidence
+//! for markup.
+
+#[path = "common/pages.rs"]
+mod pages;
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use roxmltree::{Document, Node, ParsingOptions};
+use validator_core::case::{CaseResult, Exit, Verdict};
+use validator_core::cases;
+use validator_core::evidence::pfc::Withheld;
+use validator_core::evidence::{Evidence, Repetition};
+use validator_core::report::{html, text};
+
+/// The largest page.
+const LARGEST: usize = 2_000_000;
+
+/// The samples, read once.
+fn samples() -> Vec<(String, Evidence)> {
+    static SAMPLES: OnceLock<Vec<(String, Evidence)>> = OnceLock::new();
+    SAMPLES.get_or_init(pages::samples).clone()
+}
+
+fn judged(evidence: &Evidence) -> (Vec<CaseResult>, Exit) {
+    let results = cases::judge(evidence);
+    let exit = Exit::of(&results, evidence.interrupted);
+    (results, exit)
+}
+
+fn page(evidence: &Evidence) -> String {
+    let (results, exit) = judged(evidence);
+    html::page(evidence, &results, exit)
+}
+
+fn parse(page: &str) -> Document<'_> {
+    let options = ParsingOptions {
+        allow_dtd: true,
+        ..ParsingOptions::default()
+    };
+    Document::parse_with_options(page, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn named<'a, 'i>(
+    document: &'a Document<'i>,
+    name: &'static str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    let all = document.descendants();
+    all.filter(move |node| node.tag_name().name() == name)
+}
+
+/// The text of a node, with single spaces.
+fn text_of(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(|node| node.is_text());
+    let texts: Vec<&str> = texts.filter_map(|node| node.text()).collect();
+    words(&texts.join(" "))
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Fails unless the page can be found one's way through: by the keyboard, by ear, and without a
+/// network.
+fn assert_sound(name: &str, page: &str) {
+    assert!(page.len() <= LARGEST, "{name} has {} octets", page.len());
+    let document = parse(page);
+    let ids: Vec<&str> = document
+        .descendants()
+        .filter_map(|node| node.attribute("id"))
+        .collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "{name} has an id twice");
+    for link in named(&document, "a") {
+        let target = link.attribute("href").unwrap();
+        let target = target.strip_prefix('#').expect("a link within the page");
+        assert!(unique.contains(target), "{name} links to nothing: {target}");
+    }
+    for node in document.descendants() {
+        let attributes: Vec<&str> = node
+            .attributes()
+            .map(|attribute| attribute.name())
+            .collect();
+        let distinct: BTreeSet<&&str> = attributes.iter().collect();
+        assert_eq!(attributes.len(), distinct.len(), "{name}: {node:?}");
+        assert!(!attributes.contains(&"src"), "{name} loads something");
+        let script = attributes.iter().find(|name| name.starts_with("on"));
+        assert_eq!(script, None, "{name}");
+    }
+    for name in ["link", "img", "iframe", "object", "base"] {
+        assert_eq!(named(&document, name).count(), 0, "{name}");
+    }
+    for style in named(&document, "style") {
+        let style = style.text().unwrap();
+        assert!(!style.contains("url(") && !style.contains("@import"));
+    }
+    for table in named(&document, "table") {
+        let first = table.first_element_child().unwrap();
+        assert_eq!(first.tag_name().name(), "caption", "{name}");
+    }
+    for heading in named(&document, "th") {
+        assert!(heading.has_attribute("scope"), "{name}: {heading:?}");
+    }
+    for drawing in named(&document, "svg") {
+        let nested = drawing.attribute("class") == Some("plot");
+        let told = drawing.attribute("role") == Some("img")
+            && drawing
+                .attribute("aria-label")
+                .is_some_and(|label| !label.is_empty());
+        assert!(nested || told, "{name}: {drawing:?}");
+    }
+    for landmark in ["header", "nav", "main", "footer", "h1"] {
+        assert_eq!(named(&document, landmark).count(), 1, "{name}: {landmark}");
+    }
+}
+
+#[test]
+fn every_page_is_one_well_formed_file_that_leads_everywhere() {
+    for (name, evidence) in samples() {
+        assert_sound(&name, &page(&evidence));
+    }
+}
+
+#[test]
+fn a_page_says_what_the_other_reports_say() {
+    for (name, evidence) in samples() {
+        let (results, exit) = judged(&evidence);
+        let verdict = Verdict::of_parts(results.iter().map(|result| result.verdict));
+        let expected = name.split_once('-').unwrap().1;
+        let expected = match expected {
+            "good" => Verdict::Pass,
+            "failing" => Verdict::Fail,
+            _ => Verdict::Inconclusive,
+        };
+        assert_eq!(verdict, expected, "{name}");
+        let page = html::page(&evidence, &results, exit);
+        let document = parse(&page);
+        let heading = text_of(named(&document, "h1").next().unwrap());
+        assert!(heading.ends_with(verdict.word()), "{name}: {heading}");
+        let whole = text_of(named(&document, "body").next().unwrap());
+        let summary = text::summary(&evidence, &results, exit, false);
+        let conclusion = words(summary.lines().last().unwrap());
+        assert!(whole.contains(&conclusion), "{name}: {conclusion}");
+        for result in &results {
+            let open = result
+                .checks
+                .iter()
+                .filter(|check| check.verdict != Verdict::Pass);
+            for check in open {
+                assert!(whole.contains(&words(&check.reason)), "{name}: {check:?}");
+                let first = check
+                    .assertions
+                    .iter()
+                    .find(|made| made.verdict == check.verdict);
+                for said in first
+                    .iter()
+                    .flat_map(|made| [&made.what, &made.expected, &made.actual])
+                {
+                    assert!(whole.contains(&words(said)), "{name}: {said}");
+                }
+            }
+            for figure in &result.figures {
+                let row = words(&format!("{} {}", figure.name, figure.value));
+                assert!(whole.contains(&row), "{name}: {row}");
+            }
+            for assertion in &result.assertions {
+                assert!(whole.contains(&assertion.id), "{name}: {}", assertion.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_family_is_drawn() {
+    let samples = samples();
+    for (family, class, number) in [
+        // Cases with one repetition, but one with two.
+        ("pfc", "timeline", 5),
+        ("mad", "ladder", 5),
+        ("rc", "ladder", 3),
+    ] {
+        for verdict in ["good", "failing", "inconclusive"] {
+            let name = format!("{family}-{verdict}");
+            let (_, evidence) = samples.iter().find(|(found, _)| *found == name).unwrap();
+            let page = page(evidence);
+            let document = parse(&page);
+            let drawn = named(&document, "svg");
+            let drawn = drawn.filter(|node| node.attribute("class") == Some(class));
+            assert_eq!(drawn.count(), number, "{name}");
+        }
+    }
+}
+
+#[test]
+fn causes_of_what_is_inconclusive_have_a_remedy() {
+    let samples = samples();
+    let of = |name: &str| {
+        let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+        page(evidence)
+    };
+    let good = of("pfc-good");
+    assert!(!good.contains("id=\"undecided\""));
+    let page = of("pfc-inconclusive");
+    let document = parse(&page);
+    let mut sections = named(&document, "section");
+    let section = sections.find(|node| node.attribute("id") == Some("undecided"));
+    let text = text_of(section.unwrap());
+    for expected in [
+        "the DUT's PFC watchdog is off; declare facts.watchdog = \"off\"",
+        "drops on the tester's own side: wire lost +5 Take load off the tester",
+        "pfc.pause-single-lossless (1",
+        "Make the repetition possible",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
+/// Text that tries to become markup, to steer, or to break the file.
+const HOSTILE: &str = "</title></style></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;\
+     \u{0}\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{ffff}]]><!--";
+
+/// Puts that text wherever the evidence of a run has one.
+fn hostile(name: &str) -> Evidence {
+    let samples = samples();
+    let (_, evidence) = samples.iter().find(|(found, _)| found == name).unwrap();
+    let mut value = serde_json::to_value(evidence).unwrap();
+    spoil(&mut value, "");
+    serde_json::from_value(value).unwrap()
+}
+
+/// Replaces texts that no type restricts.
+fn spoil(value: &mut serde_json::Value, key: &str) {
+    const FREE: [&str; 25] = [
+        "version",
+        "kernel",
+        "machine",
+        "name",
+        "dut",
+        "toml",
+        "error",
+        "reason",
+        "transport",
+        "route",
+        "interface",
+        "driver",
+        "xdp",
+        "pfc_visible",
+        "watchdog",
+        "method",
+        "honours_pfc",
+        "place",
+        "counter",
+        "faults",
+        "backend",
+        "unreachable",
+        "refused",
+        "disturbed",
+        "port",
+    ];
+    match value {
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                spoil(value, key);
+            }
+        }
+        serde_json::Value::Array(list) => list.iter_mut().for_each(|value| spoil(value, key)),
+        serde_json::Value::String(text) if FREE.contains(&key) => {
+            // Names of repetitions stay distinct.
+            *text = format!("{text}{HOSTILE}");
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn text_of_evidence_never_becomes_markup() {
+    let names = ["pfc-inconclusive", "mad-failing", "rc-failing"];
+    for name in names {
+        let evidence = hostile(name);
+        let page = page(&evidence);
+        assert_sound(name, &page);
+        assert!(page.contains("&lt;script&gt;alert(1)"), "{name} shows it");
+        let document = parse(&page);
+        assert_eq!(named(&document, "script").count(), 1, "{name}");
+        assert_eq!(named(&document, "img").count(), 0, "{name}");
+        let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+        assert_eq!(page.find(steers), None, "{name}");
+        assert!(!page.contains('\u{202e}'), "{name}");
+    }
+    // The text is in the results too, whatever wrote them.
+    let (_, evidence) = samples().swap_remove(0);
+    let (mut results, exit) = judged(&evidence);
+    for result in &mut results {
+        result.case = HOSTILE.into();
+        result.reason = HOSTILE.into();
+        for check in &mut result.checks {
+            (check.check, check.repetition) = (HOSTILE.into(), HOSTILE.into());
+            check.reason = HOSTILE.into();
+            for made in &mut check.assertions {
+                (made.what, made.expected) = (HOSTILE.into(), HOSTILE.into());
+                made.actual = HOSTILE.into();
+            }
+        }
+    }
+    assert_sound("results", &html::page(&evidence, &results, exit));
+}
+
+#[test]
+fn figures_out_of_all_proportion_are_drawn_somehow() {
+    let (_, evidence) = samples().swap_remove(2);
+    for (extreme, width) in [(u64::MAX, 1), (0, 0), (u64::MAX, u64::MAX), (1, 1)] {
+        let mut evidence = evidence.clone();
+        for e in pages::pfc(&mut evidence) {
+            e.windows.width = width;
+            e.windows.epoch = extreme;
+            e.plan.flows[0].length = usize::MAX;
+            e.windows.offered[0] = [u32::MAX; 8];
+            for span in &mut e.phases {
+                span.to = extreme;
+            }
+            e.sender.withheld = vec![Withheld {
+                priority: e.plan.flows[0].priority,
+                phase: e.phases[0].phase,
+                from: extreme,
+                to: 0,
+            }];
+            if let Some(storm) = &mut e.storm {
+                storm.max_gap = extreme;
+                storm.histogram.0 = vec![(0, 1), (extreme, u64::MAX)];
+            }
+        }
+        // Judged as it was recorded: the judges are not what is asked here.
+        let (results, exit) = judged(&pages::run(Vec::new()));
+        assert_sound("extreme", &html::page(&evidence, &results, exit));
+    }
+}
+
+/// A run as long as the longest plan: its PFC repetitions at full length on a busy link, and all
+/// cases of the other families.
+fn whole_plan() -> Evidence {
+    let mut samples = samples();
+    let mut take = |name: &str| {
+        let at = samples.iter().position(|(found, _)| found == name).unwrap();
+        samples.swap_remove(at).1
+    };
+    let mut evidence = take("pfc-inconclusive");
+    let repetitions = [8, 6, 8, 1];
+    for (case, wanted) in evidence.cases.iter_mut().zip(repetitions) {
+        let first = case.repetitions[0].clone();
+        case.repetitions = vec![first; wanted];
+        for (index, repetition) in case.repetitions.iter_mut().enumerate() {
+            if let Repetition::Pfc(e) = repetition {
+                e.plan.name = format!("lossless {index}");
+            }
+        }
+    }
+    let mut seed = 1u32;
+    for e in pages::pfc(&mut evidence) {
+        // 4.5 s in windows of 5 ms, no two of them alike.
+        e.windows.width = 5_000_000;
+        for (index, span) in e.phases.iter_mut().enumerate() {
+            span.from = e.windows.epoch + index as u64 * 900_000_000;
+            span.to = span.from + 880_000_000;
+        }
+        let mut noise = || {
+            [0; 8].map(|_: u32| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                500 + (seed >> 24)
+            })
+        };
+        e.windows.offered = (0..900).map(|_| noise()).collect();
+        e.windows.received = (0..900).map(|_| noise()).collect();
+    }
+    evidence.cases.extend(take("mad-failing").cases);
+    evidence.cases.extend(take("rc-failing").cases);
+    evidence
+}
+
+#[test]
+fn the_page_of_the_whole_plan_keeps_within_its_size() {
+    let evidence = whole_plan();
+    let page = page(&evidence);
+    assert_sound("the whole plan", &page);
+    let document = parse(&page);
+    let drawn = named(&document, "svg").filter(|svg| svg.attribute("class") == Some("timeline"));
+    assert_eq!(drawn.count(), 23);
+}

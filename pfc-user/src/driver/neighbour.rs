@@ -1,0 +1,77 @@
+//! Answers ARP and Neighbour Discovery for a tester's port, so that a DUT that routes finds it.
+//!
+//! The port need not have the address: where the kernel has it too, both answer alike.
+
+use std::io::PipeWriter;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::kernel::netns::Namespace;
+use super::kernel::packet::PacketSocket;
+use crate::neighbour::Station;
+
+/// Longest question that is looked at: an IPv6 header, and a message with several options.
+const LONGEST: usize = 256;
+
+/// A thread that answers until it is dropped.
+pub struct Responder {
+    /// The thread ends when it is closed.
+    alive: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Responder {
+    /// Starts to answer for `station` on `interface` in `namespace`. The port has to let frames to
+    /// all addresses in.
+    pub fn start(namespace: &Namespace, interface: &str, station: Station) -> Result<Self> {
+        let ethertype = match station.ip {
+            IpAddr::V4(_) => libc::ETH_P_ARP,
+            IpAddr::V6(_) => libc::ETH_P_IPV6,
+        };
+        let socket = namespace.run(|| PacketSocket::open_for(interface, ethertype as u16))??;
+        let (end, alive) = std::io::pipe().context("cannot make a pipe")?;
+        let thread = thread::Builder::new()
+            .name("neighbour".into())
+            .spawn(move || serve(&socket, &end, &station))
+            .context("cannot start the thread that answers neighbours")?;
+        Ok(Self {
+            alive: Some(alive),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// Answers until the other side of `end` is closed.
+fn serve(socket: &PacketSocket, end: &impl AsFd, station: &Station) {
+    let mut buffer = [0; LONGEST];
+    loop {
+        let mut events = [
+            PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(end.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut events, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) if events[1].any() == Some(false) => {}
+            _ => return,
+        }
+        // What goes wrong with one question (the link is down, there is no room) is as if it had
+        // been lost: the neighbour asks again.
+        if let Ok(length) = socket.receive(&mut buffer)
+            && let Some(answer) = station.answer(&buffer[..length])
+        {
+            let _ = socket.send(&answer);
+        }
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.alive = None;
+        // A panic there has been reported on stderr by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

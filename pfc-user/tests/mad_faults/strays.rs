@@ -1,0 +1,234 @@
+//! Packets that match no request, TIDs, and a key that is shown where it must not be.
+
+use ib_mad::mad::{AttributeId, Lid, MKey, Method, Status, Tid};
+use ib_mad::sma::NodeConfig;
+use ib_mad::smp::{Route, Smp};
+use validator::case::Verdict;
+use validator::evidence::mad::{MOST_STRAYS, MadEvidence, Packet, Purpose, Stray};
+
+use super::bench::{Bench, KEYS, M_KEY_DUT, known, outcomes, switch};
+
+fn verdict(repetitions: &[MadEvidence], name: &str, check: &str) -> Verdict {
+    let outcomes = outcomes(KEYS, repetitions);
+    let mut of = outcomes
+        .iter()
+        .filter(|outcome| outcome.name == name && outcome.check == check);
+    of.next().unwrap().verdict
+}
+
+fn quiet() -> NodeConfig {
+    NodeConfig {
+        master_sm_lid: Lid(0),
+        ..switch()
+    }
+}
+
+fn good(bits: usize) -> MadEvidence {
+    Bench::new(quiet(), &[])
+        .repetition(KEYS, bits, None, None)
+        .0
+}
+
+fn request(evidence: &MadEvidence, purpose: Purpose) -> (u64, Smp) {
+    let is = |exchange: &&validator::evidence::mad::Exchange| exchange.purpose == purpose;
+    let exchange = evidence.exchanges.iter().find(is).unwrap();
+    (exchange.sent, Smp::parse(&exchange.request.0).unwrap())
+}
+
+/// `evidence` with a response to M_KEY_OTHER that has that TID, in time.
+fn answered_by(evidence: &MadEvidence, tid: Tid, of_earlier: bool) -> MadEvidence {
+    let (sent, wrong) = request(evidence, Purpose::OtherKey);
+    let mut response = wrong.response(Status::OK);
+    response.set_tid(tid);
+    let mut evidence = evidence.clone();
+    evidence.strays.push(Stray {
+        packet: Packet {
+            at: sent + 1,
+            octets: response.octets().into(),
+        },
+        of_earlier,
+    });
+    evidence
+}
+
+#[test]
+fn an_answer_to_the_wrong_key_with_a_tid_that_the_dut_never_got_does_not_pass() {
+    let evidence = good(2);
+    let checks = ["no-answer", "single-answer"];
+    let verdicts =
+        |repetitions: &[MadEvidence], name| checks.map(|check| verdict(repetitions, name, check));
+    assert_eq!(
+        verdicts(std::slice::from_ref(&evidence), "bits-2"),
+        [Verdict::Pass; 2]
+    );
+    let (_, tester) = request(&evidence, Purpose::TesterPort);
+    let by_tester = answered_by(&evidence, tester.tid(), false);
+    assert_eq!(verdicts(&[by_tester], "bits-2"), [Verdict::Inconclusive; 2]);
+    // Of another case.
+    let earlier = answered_by(&evidence, Tid(0xdead), true);
+    assert_eq!(
+        verdicts(std::slice::from_ref(&earlier), "bits-2"),
+        [Verdict::Inconclusive; 2]
+    );
+    // Of an earlier repetition of this case, which it fails.
+    let mut before = good(1);
+    let (_, own) = request(&before, Purpose::OwnKey);
+    for exchange in &mut before.exchanges {
+        exchange.request.0[12] ^= 0x40;
+        if let Some(answer) = &mut exchange.answer {
+            answer.octets.0[12] ^= 0x40;
+        }
+    }
+    let mut tid = own.tid();
+    tid.0 ^= 0x4000_0000;
+    let both = [before, answered_by(&evidence, tid, true)];
+    assert_eq!(verdicts(&both, "bits-2"), [Verdict::Pass; 2]);
+    assert_eq!(verdict(&both, "bits-1", "single-answer"), Verdict::Fail);
+    // Of nobody.
+    let nobody = answered_by(&evidence, Tid(0xdead), false);
+    assert_eq!(verdicts(&[nobody], "bits-2"), [Verdict::Fail; 2]);
+}
+
+#[test]
+fn another_tid_decides_only_where_it_is_known_what_the_transport_does_to_it() {
+    let fault = "header=tid".parse().unwrap();
+    let (mut evidence, _) = Bench::new(quiet(), &[fault]).repetition(KEYS, 0, None, None);
+    for (keeps, expected) in [
+        (Some(true), Verdict::Fail),
+        (Some(false), Verdict::Pass),
+        (None, Verdict::Inconclusive),
+    ] {
+        evidence.keeps_tids = keeps;
+        let repetitions = std::slice::from_ref(&evidence);
+        assert_eq!(verdict(repetitions, "bits-0", "header"), expected);
+    }
+    // Evidence that does not say it has no such field.
+    let mut value = serde_json::to_value(good(0)).unwrap();
+    value.as_object_mut().unwrap().remove("keeps_tids");
+    let evidence: MadEvidence = serde_json::from_value(value).unwrap();
+    assert_eq!(evidence.keeps_tids, None);
+    assert_eq!(verdict(&[evidence], "bits-0", "header"), Verdict::Pass);
+}
+
+#[test]
+fn a_key_with_an_octet_0_is_found_too() {
+    for fault in ["key-in-header", "key-in-notice"] {
+        let mut bench = Bench::new(switch(), &[fault.parse().unwrap()]);
+        bench.config.m_key_dut = MKey(0x1100_3344_0066_7788);
+        let repetitions = bench.case(KEYS);
+        for bits in ["bits-2", "bits-3"] {
+            assert_eq!(
+                verdict(&repetitions, bits, "header"),
+                Verdict::Fail,
+                "{fault}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_key_does_not_fail() {
+    // The GidPrefix, a LID and a time-out of a good DUT, and what is mostly 0.
+    for key in [0xfe80 << 48, 0x0002_0001, 1, 1 << 63] {
+        let mut bench = Bench::new(switch(), &[]);
+        bench.config.m_key_dut = MKey(key);
+        for outcome in outcomes(KEYS, &bench.case(KEYS)) {
+            let fails = outcome.verdict == Verdict::Fail;
+            assert!(!fails, "{key:#x}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn each_octet_of_a_notice_is_looked_at() {
+    let mut evidence = good(2);
+    let (sent, _) = request(&evidence, Purpose::OtherKey);
+    let route = Route::Lid(Lid(1));
+    for at in 24..=120 {
+        let mut trap = Smp::request(Method::TRAP, AttributeId::NOTICE, 0, &route);
+        trap.octets_mut()[at..at + 8].copy_from_slice(&M_KEY_DUT.0.to_be_bytes());
+        evidence.strays = vec![Stray {
+            packet: Packet {
+                at: sent + 1,
+                octets: trap.octets().into(),
+            },
+            of_earlier: false,
+        }];
+        let repetitions = std::slice::from_ref(&evidence);
+        assert_eq!(
+            verdict(repetitions, "bits-2", "header"),
+            Verdict::Fail,
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn each_octet_of_an_answer_to_the_wrong_key_is_looked_at() {
+    let evidence = good(1);
+    let is = |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::OtherKey;
+    let other = evidence.exchanges.iter().position(is).unwrap();
+    // PortInfo:M_Key, at 64, is judged by the step that reads it.
+    for at in (24..=120).filter(|at| *at != 64) {
+        let mut evidence = evidence.clone();
+        let octets = &mut evidence.exchanges[other].answer.as_mut().unwrap().octets.0;
+        octets[at..at + 8].copy_from_slice(&M_KEY_DUT.0.to_be_bytes());
+        assert_eq!(
+            verdict(&[evidence], "bits-1", "header"),
+            Verdict::Fail,
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn strays_are_bounded_and_those_left_out_allow_no_pass() {
+    let (evidence, _) =
+        Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(KEYS, 2, None, None);
+    assert_eq!(evidence.strays_left_out, Some(0));
+    let mut evidence = good(2);
+    for left_out in [Some(1), None] {
+        evidence.strays_left_out = left_out;
+        for check in ["no-answer", "single-answer", "header"] {
+            let repetitions = std::slice::from_ref(&evidence);
+            let verdict = verdict(repetitions, "bits-2", check);
+            assert_eq!(verdict, Verdict::Inconclusive, "{check}, {left_out:?}");
+        }
+    }
+    // The table has more answers than are kept, each twice.
+    let (evidence, _) = Bench::new(quiet(), &["twice".parse().unwrap()]).repetition(
+        super::bench::TABLE,
+        0,
+        None,
+        None,
+    );
+    assert_eq!(evidence.strays.len(), MOST_STRAYS);
+    let all = evidence.exchanges.len() - 1;
+    let left_out = evidence.strays_left_out.unwrap() as usize;
+    assert_eq!(MOST_STRAYS + left_out, all);
+}
+
+#[test]
+fn what_is_not_judged_of_portinfo_is_reported() {
+    let figures = |evidence: &MadEvidence| {
+        let figures = known(KEYS).judge(evidence).figures.into_iter();
+        let wanted = ["PortInfo changed otherwise", "modifiers of answers"];
+        let figures = figures.filter(|figure| wanted.contains(&figure.name.as_str()));
+        figures.map(|figure| figure.value).collect::<Vec<_>>()
+    };
+    let mut evidence = good(0);
+    assert_eq!(figures(&evidence), Vec::<String>::new());
+    let is = |exchange: &validator::evidence::mad::Exchange| exchange.purpose == Purpose::Restored;
+    let last = evidence.exchanges.iter().rposition(is).unwrap();
+    let octets = &mut evidence.exchanges[last].answer.as_mut().unwrap().octets.0;
+    // NeighborMTU, and the modifier.
+    octets[64 + 36] ^= 0x10;
+    octets[23] = 9;
+    assert_eq!(
+        figures(&evidence),
+        ["1, the first 9 to Get(PortInfo)", "octets 36"]
+    );
+    for outcome in outcomes(KEYS, &[evidence]) {
+        assert_ne!(outcome.verdict, Verdict::Fail, "{outcome:?}");
+    }
+}

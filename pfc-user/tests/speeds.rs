@@ -1,0 +1,268 @@
+//! All four cases at speeds from 10 Mbit/s to 800 Gbit/s, in virtual time: stimulation and judging
+//! as a whole, with a good switch and with each fault of time.
+//!
+//! Frames are counted one by one, so that fast links are loaded less and for a shorter time.
+//!
+//! lane: computing
+
+mod bench;
+
+use std::collections::BTreeSet;
+
+use pfc_ebpf::units::{LineRate, Quanta};
+use validator::case::{CheckResult, Verdict};
+use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
+use validator::plan::{Durations, Limits, Nanos, RepetitionPlan};
+
+const MS: Nanos = 1_000_000;
+
+/// Case, lossless priorities, and the storm where it is not on all of them.
+type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);
+
+const REPETITIONS: [Repetition; 5] = [
+    ("pfc.pause-single-lossless", &[3], None),
+    ("pfc.pause-multi-lossless", &[3, 4], None),
+    ("pfc.pause-multi-lossless", &[3, 4], Some(&[3])),
+    ("pfc.pause-lossy", &[3], None),
+    ("pfc.global-pause", &[3, 4], None),
+];
+
+/// A speed, and what is sent at it.
+#[derive(Clone, Copy, Debug)]
+struct Speed {
+    bits_per_second: u64,
+    /// Octets of a frame, without FCS.
+    frame: usize,
+    /// Share of the line.
+    load: f64,
+    max_response: Nanos,
+    durations: Durations,
+}
+
+/// Links of which the bench fills every frame.
+const SLOW: [Speed; 4] = [
+    // The smallest frames, and the longest of the usual ones, of which four are to pass in the time
+    // for a response.
+    speed(10_000_000, 60, MS),
+    speed(10_000_000, 1514, 20 * MS),
+    speed(100_000_000, 1024, MS),
+    speed(1_000_000_000, 1024, MS),
+];
+
+/// Links on which a millisecond is many frames.
+const FAST: [Speed; 4] = [
+    part(25_000_000_000, 0.4),
+    part(100_000_000_000, 0.1),
+    part(400_000_000_000, 0.04),
+    part(800_000_000_000, 0.03),
+];
+
+/// Every fault of time, and the checks that fail for it at any speed.
+const FAULTS: [(&str, &[&str]); 6] = [
+    (
+        "resumes-early",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
+    ("ignores-xon", &["single xon", "multi xon"]),
+    ("ignores-refresh", &["single paused", "multi paused"]),
+    // Longer than the lead of the storm.
+    (
+        "slow-response=50",
+        &[
+            "single paused",
+            "single response",
+            "multi paused",
+            "multi response",
+        ],
+    ),
+    (
+        "never-resumes",
+        &[
+            "single delivered",
+            "multi delivered",
+            "lossy background",
+            "global no-loss",
+            "global throughput",
+        ],
+    ),
+    ("obeys-pause", &["global no-loss", "global throughput"]),
+];
+
+/// Faults that show in windows of 100 ms of a line that is full.
+const FAULTS_OF_RATE: [(&str, &[&str]); 2] = [
+    ("throttles", &["lossy no-dip", "global throughput"]),
+    ("dips", &["lossy no-dip", "global throughput"]),
+];
+
+/// A full line.
+const fn speed(bits_per_second: u64, frame: usize, max_response: Nanos) -> Speed {
+    Speed {
+        bits_per_second,
+        frame,
+        load: 1.0,
+        max_response,
+        durations: Durations {
+            // A pause of 10 Mbit/s lasts 3.4 s, also where an XON should have ended it, and what
+            // it held back has to drain.
+            drain_max: 8000 * MS,
+            ..bench::DURATIONS
+        },
+    }
+}
+
+/// A part of the line, for a short time. A DUT has a tenth of the longest pause to obey one.
+const fn part(bits_per_second: u64, load: f64) -> Speed {
+    Speed {
+        load,
+        durations: Durations {
+            baseline: 2 * MS,
+            lead: MS,
+            traffic: 4 * MS,
+            tail: MS,
+            resume: 2 * MS,
+            drain_max: 20 * MS,
+        },
+        ..speed(
+            bits_per_second,
+            3400,
+            (65_535 * 512 * 100_000_000) / bits_per_second,
+        )
+    }
+}
+
+impl Speed {
+    fn line_rate(self) -> LineRate {
+        LineRate::from_bits_per_second(self.bits_per_second).unwrap()
+    }
+
+    fn limits(self) -> Limits {
+        Limits {
+            line_rate: self.line_rate(),
+            max_response: self.max_response,
+            ..bench::limits()
+        }
+    }
+
+    fn plan(self, (id, lossless, storm): Repetition) -> RepetitionPlan {
+        let port = PortContext {
+            line_rate: self.line_rate(),
+            load: self.load,
+            ..bench::port()
+        };
+        let (lossless, storm) = (bench::priorities(lossless), storm.map(bench::priorities));
+        let request = RepetitionRequest {
+            lossless: &lossless,
+            storm: storm.as_deref(),
+            durations: self.durations,
+            frame: self.frame,
+            quanta: Quanta::MAX,
+            interval: Quanta::MAX.nanos(self.line_rate()) / 3,
+        };
+        (bench::case(id).plan)(&port, &request).unwrap()
+    }
+
+    /// All repetitions against a switch with these faults; results with the case's short name.
+    fn run(self, faults: &[&str]) -> Vec<(&'static str, CheckResult)> {
+        let faults: Vec<_> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let run_one = |repetition: Repetition| {
+            let plan = self.plan(repetition);
+            let evidence = bench::run_at(&self.limits(), &plan, &faults);
+            let judged = bench::case(repetition.0).judge(&evidence);
+            judged
+                .checks
+                .into_iter()
+                .map(move |result| (short_name(repetition.0), result))
+        };
+        REPETITIONS.into_iter().flat_map(run_one).collect()
+    }
+}
+
+fn short_name(id: &str) -> &str {
+    let name = id.trim_start_matches("pfc.").trim_start_matches("pause-");
+    name.split('-').next().unwrap()
+}
+
+fn with(results: &[(&str, CheckResult)], verdict: Verdict) -> BTreeSet<String> {
+    results
+        .iter()
+        .filter(|(_, result)| result.verdict == verdict)
+        .map(|(case, result)| format!("{case} {}", result.check))
+        .collect()
+}
+
+fn good(speed: Speed) {
+    let results = speed.run(&[]);
+    let failed: Vec<_> = results
+        .iter()
+        .filter(|(_, result)| result.verdict == Verdict::Fail)
+        .map(|(case, result)| (case, &result.check, &result.reason))
+        .collect();
+    assert!(failed.is_empty(), "{speed:?}: {failed:#?}");
+    // Phases without a window of 100 ms say nothing of dips, nor do windows in which one frame is a
+    // hundredth of what half the line takes.
+    let frame = speed.line_rate().frame_nanos(speed.frame);
+    let may_dip = speed.durations.baseline < 100 * MS || frame * 100 > 50 * MS;
+    let undecided: &[&str] = if may_dip { &["lossy no-dip"] } else { &[] };
+    let found = with(&results, Verdict::Inconclusive);
+    assert!(found.is_subset(&set(undecided)), "{speed:?}: {found:?}");
+}
+
+fn fails_exactly(speed: Speed, fault: &str, expected: &[&str]) {
+    let results = speed.run(&[fault]);
+    assert_eq!(
+        with(&results, Verdict::Fail),
+        set(expected),
+        "{fault}, {speed:?}"
+    );
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn a_good_switch_passes_on_slow_links() {
+    SLOW.into_iter().for_each(good);
+}
+
+#[test]
+fn a_good_switch_passes_on_fast_links() {
+    FAST.into_iter().for_each(good);
+}
+
+#[test]
+fn each_fault_of_time_fails_its_checks_on_slow_links() {
+    for speed in &SLOW[..3] {
+        for (fault, expected) in FAULTS {
+            let Durations { lead, traffic, .. } = speed.durations;
+            let once = Quanta::MAX.nanos(speed.line_rate()) > lead + traffic;
+            // The first pause of such a storm outlasts the data, and needs no refresh.
+            let expected = match fault {
+                "ignores-refresh" if once => &[],
+                _ => expected,
+            };
+            fails_exactly(*speed, fault, expected);
+        }
+    }
+}
+
+#[test]
+fn each_fault_of_time_fails_its_checks_on_fast_links() {
+    for speed in FAST {
+        for (fault, expected) in FAULTS {
+            fails_exactly(speed, fault, expected);
+        }
+    }
+}
+
+#[test]
+fn a_line_that_is_not_filled_fails_on_slow_links() {
+    for (fault, expected) in FAULTS_OF_RATE {
+        fails_exactly(SLOW[2], fault, expected);
+    }
+}
