@@ -61,12 +61,8 @@ pub struct Host {
     pub cpus: usize,
     /// Time of day when CLOCK_MONOTONIC was 0, in nanoseconds since 1970 (UTC); 0 in evidence that
     /// does not say it.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub clock: u64,
-}
-
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// The testbed that was used.

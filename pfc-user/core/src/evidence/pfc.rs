@@ -32,7 +32,7 @@ pub struct PfcEvidence {
     /// Begin and end of each phase.
     pub phases: Vec<PhaseSpan>,
     /// The waits for the last frames of phases; absent in evidence of a version that kept none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub waits: Vec<Wait>,
     /// Phases of the plan that did not begin.
     #[serde(default)]

@@ -17,6 +17,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::digest::{self, Part};
+use super::pfc::Stall;
 use super::{CaseEvidence, Evidence, Planned, Repetition};
 
 /// The reason why evidence is not whole.
@@ -64,6 +65,8 @@ pub enum Rule {
     Probes,
     /// Spans that the sender listed add up, and none is there twice.
     Spans,
+    /// The last frames of each phase were waited for.
+    Waits,
     /// A MAC's counters rose as was noted.
     Macs,
     /// Packets of MAD cases are as many as crossed the transport, in order of time.
@@ -228,6 +231,17 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     ensure(stray.is_none(), Rule::Plan, at, || {
         let name = stray.map_or("", |left_out| &left_out.name);
         format!("`{name}` was left out, and was not planned")
+    })
+}
+
+/// No stall is there twice, or ends before it begins.
+fn stalls(stalls: &[Stall], at: &str) -> Checked {
+    let mut spans: Vec<_> = stalls.iter().map(|stall| (stall.from, stall.to)).collect();
+    spans.sort_unstable();
+    let twice = spans.windows(2).any(|pair| pair[0] == pair[1]);
+    let forward = spans.iter().all(|(from, to)| from <= to);
+    ensure(!twice && forward, Rule::Spans, at, || {
+        "a stall is there twice, or ends before it begins".into()
     })
 }
 

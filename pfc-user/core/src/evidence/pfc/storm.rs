@@ -28,10 +28,10 @@ pub struct StormReport {
     /// All gaps between frames, by their length.
     pub histogram: GapHistogram,
     /// Spans above 0.5 ms in which a sender of the storm should have sent and did not run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub stalls: Vec<Stall>,
     /// Further such spans.
-    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    #[serde(default)]
     pub stalls_left_out: LeftOut,
 }
 

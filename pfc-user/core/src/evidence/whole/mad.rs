@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Checked, Rule, ascends, ensure};
+use super::{Checked, Rule, ascends, ensure, stalls};
 use crate::evidence::mad::{Exchange, MadEvidence};
 
 pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
@@ -35,6 +35,7 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
     ensure(ascends(came), Rule::Packets, at, || {
         "strays are out of order".into()
     })?;
+    stalls(&e.stalls, &format!("{at}.stalls"))?;
     let mut tids = HashSet::new();
     for (index, exchange) in e.exchanges.iter().enumerate() {
         let at = format!("{at}.exchanges[{index}]");

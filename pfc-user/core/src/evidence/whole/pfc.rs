@@ -1,20 +1,22 @@
 //! Wholeness of a repetition of a PFC case. That its plan is the planned one is known already.
 
+use std::ops::RangeInclusive;
+
 use pfc_ebpf::abi::account::OffenceKind;
 use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::Priority;
 
-use super::{Checked, Rule, ascends, ensure, frames, storm};
+use super::{Checked, Rule, ascends, ensure, frames, stalls, storm};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
-    ControlReceived, FlowReceived, Offence, PfcEvidence, PhaseSpan, PortReceived, Stall,
+    ControlReceived, FlowReceived, Offence, PfcEvidence, PhaseSpan, PortReceived,
 };
 use crate::plan::Nanos;
 
 /// IEEE 802.3 31B and 802.1Q.
 const PFC: u16 = 0x0101;
-/// Most probes of a repetition.
-const MOST_PROBES: usize = 30;
+/// Probes of a repetition: as many as have to count, and at most.
+const PROBES: RangeInclusive<usize> = 3..=30;
 
 pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
     phases(e, at)?;
@@ -24,6 +26,7 @@ pub(super) fn check(e: &PfcEvidence, at: &str) -> Checked {
     }
     instruments(e, at)?;
     spans(e, at)?;
+    waits(e, at)?;
     storm::check(e, at)?;
     probes(e, at)?;
     for (name, port) in [("tx_port", &e.tx_port), ("rx_port", &e.rx_port)] {
@@ -132,20 +135,13 @@ fn names(mac: &MacReport) -> Vec<String> {
 /// Spans of the sender and the simulated DUT: each once, and those withheld add up.
 fn spans(e: &PfcEvidence, at: &str) -> Checked {
     let of_dut = e.dut.as_ref().map_or(&[][..], |dut| &dut.stalls);
-    for (name, stalls) in [("sender", &e.sender.stalls[..]), ("dut", of_dut)] {
-        let mut sorted: Vec<(Nanos, Nanos)> = stalls
-            .iter()
-            .map(|Stall { from, to }| (*from, *to))
-            .collect();
-        sorted.sort_unstable();
-        let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
-        let forward = sorted.iter().all(|(from, to)| from <= to);
-        ensure(
-            !twice && forward,
-            Rule::Spans,
-            &format!("{at}.{name}.stalls"),
-            || "a stall is there twice, or ends before it begins".into(),
-        )?;
+    let of_storm = e.storm.as_ref().map_or(&[][..], |storm| &storm.stalls);
+    for (name, listed) in [
+        ("sender", &e.sender.stalls[..]),
+        ("dut", of_dut),
+        ("storm", of_storm),
+    ] {
+        stalls(listed, &format!("{at}.{name}.stalls"))?;
     }
     for priority in Priority::all() {
         let listed = e
@@ -173,6 +169,28 @@ fn spans(e: &PfcEvidence, at: &str) -> Checked {
     Ok(())
 }
 
+/// Each burst of traffic was followed by a wait for its last frames, and the probe by one more.
+fn waits(e: &PfcEvidence, at: &str) -> Checked {
+    let at = &format!("{at}.waits");
+    let bursts = |phase| match phase {
+        Phase::Drain => 0,
+        Phase::Probe => {
+            let bursts = e.probes.iter().map(|probe| 1 + usize::from(probe.xon.is_some()));
+            bursts.sum::<usize>() + 1
+        }
+        Phase::Baseline | Phase::Storm | Phase::Resume => 1,
+    };
+    for span in &e.phases {
+        let expected = bursts(span.phase);
+        let found = e.waits.iter().filter(|wait| wait.phase == span.phase).count();
+        ensure(found == expected, Rule::Waits, at, || {
+            format!("{expected} were made in phase {:?}; found {found}", span.phase)
+        })?;
+    }
+    let times = e.waits.iter().flat_map(|wait| [wait.from, wait.to]);
+    ensure(ascends(times), Rule::Waits, at, || "they are out of order".into())
+}
+
 fn probes(e: &PfcEvidence, at: &str) -> Checked {
     let at = &format!("{at}.probes");
     let Some(plan) = &e.plan.probe else {
@@ -180,13 +198,11 @@ fn probes(e: &PfcEvidence, at: &str) -> Checked {
             "none was planned".into()
         });
     };
-    let (made, least) = (e.probes.len(), 1);
-    ensure(
-        (least..=MOST_PROBES).contains(&made),
-        Rule::Probes,
-        at,
-        || format!("{least} to {MOST_PROBES} were planned; found {made}"),
-    )?;
+    let made = e.probes.len();
+    ensure(PROBES.contains(&made), Rule::Probes, at, || {
+        let (least, most) = (PROBES.start(), PROBES.end());
+        format!("{least} to {most} were planned; found {made}")
+    })?;
     let frames: u64 = e
         .probes
         .iter()

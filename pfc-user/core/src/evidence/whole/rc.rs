@@ -1,6 +1,6 @@
 //! Wholeness of a repetition of an RC case.
 
-use super::{Checked, Rule, ascends, ensure};
+use super::{Checked, Rule, ascends, ensure, stalls};
 use crate::evidence::rc::{Phase, RcEvidence};
 
 pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
@@ -14,7 +14,7 @@ pub(super) fn check(e: &RcEvidence, at: &str) -> Checked {
             check_phase(phase, e.interrupted, &format!("{at}.{name}"))?;
         }
     }
-    Ok(())
+    stalls(&e.stalls, &format!("{at}.stalls"))
 }
 
 fn check_phase(phase: &Phase, interrupted: bool, at: &str) -> Checked {
