@@ -622,6 +622,10 @@ fn the_json_report_has_the_gaps_of_each_storm() {
 fn what_is_written_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("new/out");
+    let evidence = || Evidence {
+        interrupted: true,
+        ..evidence()
+    };
     report::write(&dir, &evidence(), &[every_verdict()], Exit::Failed).unwrap();
     assert_eq!(report::read_evidence(&dir).unwrap(), evidence());
     let mut names: Vec<_> = fs::read_dir(&dir)
