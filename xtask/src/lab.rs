@@ -10,9 +10,10 @@ mod modules;
 mod network;
 mod nic;
 mod packages;
+mod prometheus;
 pub mod rxe;
 mod script;
-mod userspace;
+pub mod userspace;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,6 +48,9 @@ enum Device {
     /// Part of `cargo xtask test`: a driver of a real network card
     #[command(hide = true)]
     TestNic,
+    /// Part of `cargo xtask test`: rules and queries for Prometheus
+    #[command(hide = true)]
+    TestPrometheus,
 }
 
 /// Returns the validator's own exit code.
@@ -58,6 +62,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),
+        Device::TestPrometheus => prometheus::test(root),
         Device::TestKernel { kernels } => kernel::test(root, kernels),
     }
 }
