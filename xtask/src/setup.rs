@@ -27,6 +27,8 @@ pub enum Group {
     Bench,
     /// To make a fresh Debian in a folder.
     Userspace,
+    /// To make packages.
+    Dist,
 }
 
 /// Groups for building and testing.
@@ -209,6 +211,7 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
         (Group::Lab, &tools::LAB[..]),
         (Group::Bench, &tools::BENCH[..]),
         (Group::Userspace, &tools::USERSPACE[..]),
+        (Group::Dist, &tools::DIST[..]),
     ] {
         if groups.contains(&group) {
             missing.extend(

@@ -146,6 +146,7 @@ impl Suite<'_> {
                 self.lab("newest kernel in QEMU", &["test-kernel", "5.10", "newest"])?,
             ]));
             lanes.push(Lane(vec![
+                self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
                 self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
             ]));
         }
@@ -159,6 +160,13 @@ impl Suite<'_> {
             let part = self.lab(
                 "setup and demo on Debian 12 and 13, in chroots",
                 &["userspace"],
+            )?;
+            self.outcome.add(part.run());
+        }
+        if self.full && step::is_root() {
+            let part = self.this(
+                "packages: built twice, and on Debian 12 in a chroot",
+                &["dist", "--check"],
             )?;
             self.outcome.add(part.run());
         }

@@ -1,8 +1,8 @@
 //! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, in a chroot with a fresh
 //! Debian made of packages. The kernel is this machine's.
 
-mod chroot;
-mod debian;
+pub mod chroot;
+pub mod debian;
 
 use std::fmt;
 use std::path::Path;
