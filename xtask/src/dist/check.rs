@@ -38,7 +38,7 @@ const ANSWERS: [(&str, &str); 5] = [
 /// The units, as systemd names them.
 const UNITS: [&str; 2] = ["validator-watch@eth0.service", "validator-agent.service"];
 /// Largest exposure of a unit that systemd is to find, in tenths: 10 is the worst.
-const EXPOSURE: u32 = 25;
+const EXPOSURE: u32 = 20;
 
 /// A property of what was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

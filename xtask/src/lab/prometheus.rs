@@ -181,10 +181,7 @@ mod tests {
                     .nth(1)
                     .is_some_and(|line| line.ends_with("exp_alerts: []"))
             };
-            assert!(
-                cases.iter().any(|case| is_quiet(case)),
-                "{name} is never quiet"
-            );
+            assert!(cases.iter().any(is_quiet), "{name} is never quiet");
             assert!(
                 cases.iter().any(|case| !is_quiet(case)),
                 "{name} never fires"
