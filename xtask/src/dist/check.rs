@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, SUMS, crates, deb, empty, make};
+use super::{Release, SUMS, crates, deb, empty, make, service};
 use crate::lab::userspace::chroot::{self, Chroot};
 use crate::lab::userspace::debian::Suite;
 use crate::setup::{self, Group, Install};
@@ -158,6 +158,7 @@ fn on_debian(release: &Release) -> Result<()> {
         }
         runs_cases(debian)?;
         check_units(debian)?;
+        service::start(debian)?;
         debian.must("apt-get purge --yes validator")?;
         leaves_nothing(debian)
     })

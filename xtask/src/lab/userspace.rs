@@ -114,7 +114,7 @@ fn demo(chroot: &Chroot) -> Result<Outcome> {
 
 /// Starts the program appended to it in mount and process namespaces of its own. Everything in them
 /// ends with this process.
-fn bound() -> Command {
+pub fn bound() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", "unshare"]);
     command.args(["--mount", "--pid", "--fork", "--kill-child"]);
