@@ -14,11 +14,13 @@ pub fn folders(root: &Path) -> Vec<(PathBuf, &'static str)> {
     let home = cargo_home();
     let mut folders = vec![(home.clone(), CARGO)];
     // One folder a registry. Its name has a hash of the registry's address, which a mirror changes.
+    // One without a host is `cargo package`'s own, for the crates of a workspace.
     let registries = fs::read_dir(home.join("registry/src"));
     let mut registries: Vec<PathBuf> = registries
         .into_iter()
         .flatten()
         .flatten()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('-'))
         .map(|entry| entry.path())
         .collect();
     registries.sort();
