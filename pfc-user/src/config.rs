@@ -23,11 +23,11 @@ use document::Document;
 
 /// The plans that the tool brings along, by name.
 pub const BUILT_IN_PLANS: [(&str, &str); 5] = [
-    ("all", include_str!("../../configs/plans/all.toml")),
-    ("mad", include_str!("../../configs/plans/mad.toml")),
-    ("pfc", include_str!("../../configs/plans/pfc.toml")),
-    ("rc", include_str!("../../configs/plans/rc.toml")),
-    ("smoke", include_str!("../../configs/plans/smoke.toml")),
+    ("all", include_str!("../plans/all.toml")),
+    ("mad", include_str!("../plans/mad.toml")),
+    ("pfc", include_str!("../plans/pfc.toml")),
+    ("rc", include_str!("../plans/rc.toml")),
+    ("smoke", include_str!("../plans/smoke.toml")),
 ];
 
 /// The plan that is run when none is asked for.

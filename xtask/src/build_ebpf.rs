@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
+use crate::remap;
 use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
@@ -86,8 +87,9 @@ fn build_objects(root: &Path, features: &str, programs: &[(&str, &str)]) -> Resu
     )?;
     // Flags for the BPF target only; build scripts run on the host.
     let flags = format!(
-        "--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf",
-        env::consts::ARCH
+        "--cfg=bpf_target_arch=\"{}\" -Cdebuginfo=2 -Clink-arg=--btf {}",
+        env::consts::ARCH,
+        remap::in_words(root)
     );
     cargo.env("PATH", path);
     cargo.env(

@@ -1,5 +1,7 @@
 //! `cargo xtask docs`: the generated pages, the links, and the book.
 
+#[cfg(test)]
+mod ci;
 mod links;
 mod messages;
 

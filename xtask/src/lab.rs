@@ -11,9 +11,10 @@ mod modules;
 mod network;
 mod nic;
 mod packages;
+mod prometheus;
 pub mod rxe;
 mod script;
-mod userspace;
+pub mod userspace;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,6 +52,9 @@ enum Device {
     /// Part of `cargo xtask test --full`: pages in a browser
     #[command(hide = true)]
     TestBrowser,
+    /// Part of `cargo xtask test`: rules and queries for Prometheus
+    #[command(hide = true)]
+    TestPrometheus,
 }
 
 /// Returns the validator's own exit code.
@@ -63,6 +67,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),
         Device::TestBrowser => browser::test(root),
+        Device::TestPrometheus => prometheus::test(root),
         Device::TestKernel { kernels } => kernel::test(root, kernels),
     }
 }

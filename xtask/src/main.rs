@@ -4,13 +4,16 @@
 mod bench;
 mod build_ebpf;
 mod demo;
+mod dist;
 mod docs;
 mod lab;
 mod portable;
+mod remap;
 mod setup;
 mod step;
 mod test;
 mod toolchain;
+mod workspace;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,6 +42,8 @@ enum Command {
     Lab(lab::Lab),
     /// Set up, build, and run every benchmark
     Bench(bench::Bench),
+    /// Build what others install: Debian packages and crates, reproducibly
+    Dist(dist::Dist),
     /// Write the generated pages of the book, check its links, and build it
     Docs(docs::Docs),
     /// Set up, build, and run every test; what needs root is skipped without it
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(root, &options),
         Command::Lab(options) => lab::run(root, &options),
         Command::Bench(options) => bench::run(root, &options),
+        Command::Dist(options) => dist::run(root, &options),
         Command::Docs(options) => docs::run(root, &options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => test::run(root, &options),
     };

@@ -29,6 +29,8 @@ pub enum Group {
     Browser,
     /// To make a fresh Debian in a folder.
     Userspace,
+    /// To make packages.
+    Dist,
 }
 
 /// Groups for building and testing.
@@ -212,6 +214,7 @@ fn missing(groups: &[Group]) -> Vec<Missing> {
         (Group::Bench, &tools::BENCH[..]),
         (Group::Browser, &tools::BROWSER[..]),
         (Group::Userspace, &tools::USERSPACE[..]),
+        (Group::Dist, &tools::DIST[..]),
     ] {
         if groups.contains(&group) {
             missing.extend(

@@ -111,6 +111,13 @@ impl Suite<'_> {
             )?;
             self.outcome.add(part.run());
         }
+        if self.full && step::is_root() {
+            let part = self.this(
+                "packages: built twice, and on Debian 12 in a chroot",
+                &["dist", "--check"],
+            )?;
+            self.outcome.add(part.run());
+        }
         Ok(())
     }
 
@@ -172,6 +179,7 @@ impl Suite<'_> {
                 self.lab("newest kernel in QEMU", &["test-kernel", "5.10", "newest"])?,
             ]));
             lanes.push(Lane(vec![
+                self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
                 self.lab("kernels in QEMU", &["test-kernel", "6.1", "6.12"])?,
             ]));
         }

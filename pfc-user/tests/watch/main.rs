@@ -25,6 +25,7 @@ mod own_side; // lane: programs, 8 at a time
 mod program; // lane: programs
 #[path = "../../../pfc-ebpf/tests/roce_frames/mod.rs"]
 mod roce_frames;
+mod service; // lane: programs
 mod trace;
 
 use pfc_ebpf::abi::Trust;

@@ -100,6 +100,13 @@ impl Tree {
         )
     }
 
+    /// Prometheus, with its promtool.
+    pub fn prometheus(archive: &Archive) -> Result<Self> {
+        // Linked statically; it needs none of the packages that it would be installed with.
+        let wanted = || archive.exactly(&["prometheus"]);
+        Self::prepare(archive, "prometheus", wanted, |_| Ok(()))
+    }
+
     /// A kernel with its modules for the labs.
     pub fn kernel(archive: &Archive, kernel: Kernel) -> Result<Self> {
         let wanted = || {

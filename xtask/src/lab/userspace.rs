@@ -1,8 +1,8 @@
 //! `cargo xtask lab userspace`: setup and demo as a newcomer meets them, in a chroot with a fresh
 //! Debian made of packages. The kernel is this machine's.
 
-mod chroot;
-mod debian;
+pub mod chroot;
+pub mod debian;
 
 use std::fmt;
 use std::path::Path;
@@ -114,7 +114,7 @@ fn demo(chroot: &Chroot) -> Result<Outcome> {
 
 /// Starts the program appended to it in mount and process namespaces of its own. Everything in them
 /// ends with this process.
-fn bound() -> Command {
+pub fn bound() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", "unshare"]);
     command.args(["--mount", "--pid", "--fork", "--kill-child"]);

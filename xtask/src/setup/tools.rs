@@ -134,6 +134,29 @@ pub const USERSPACE: [Tool; 2] = [
     },
 ];
 
+pub const DIST: [Tool; 4] = [
+    Tool {
+        name: "objcopy",
+        package: "binutils",
+        why: "it takes the debug symbols out of the program",
+    },
+    Tool {
+        name: "dpkg-shlibdeps",
+        package: "dpkg-dev",
+        why: "it finds the packages of the libraries that the program needs",
+    },
+    Tool {
+        name: "dpkg-deb",
+        package: "dpkg",
+        why: "it makes the package",
+    },
+    Tool {
+        name: "git",
+        package: "git",
+        why: "it names the commit's date and the workspace's files",
+    },
+];
+
 impl Tool {
     pub fn is_there(&self) -> bool {
         if self.package.starts_with("python3-") {

@@ -9,6 +9,7 @@ mod multi_lossless;
 pub mod parameters;
 pub mod planning;
 mod probing;
+mod resolution;
 pub mod settle;
 mod single_lossless;
 pub mod stimulate;

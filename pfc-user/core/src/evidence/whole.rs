@@ -155,10 +155,15 @@ pub fn check(evidence: &Evidence) -> Checked {
     for (index, case) in evidence.cases.iter().enumerate() {
         let at = format!("cases[{index}]");
         let ended = case.repetitions.iter().find(|done| done.is_interrupted());
-        ensure(evidence.interrupted || ended.is_none(), Rule::Plan, &at, || {
-            let name = ended.map_or("", Repetition::name);
-            format!("`{name}` was interrupted, and the run was not")
-        })?;
+        ensure(
+            evidence.interrupted || ended.is_none(),
+            Rule::Plan,
+            &at,
+            || {
+                let name = ended.map_or("", Repetition::name);
+                format!("`{name}` was interrupted, and the run was not")
+            },
+        )?;
         check_case(case, &at)?;
     }
     Ok(())

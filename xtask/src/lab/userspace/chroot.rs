@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::debian::{self, Apt, Suite};
 use crate::step::{self, step};
-use crate::toolchain;
+use crate::{toolchain, workspace};
 
 /// Path of the workspace on the fresh Debian.
 const WORKSPACE: &str = "/root/validator";
@@ -142,25 +142,12 @@ impl Chroot {
 
     /// Copies the working tree without build results.
     fn copy_workspace(&self, root: &Path) -> Result<()> {
-        let mut list = Command::new("git");
-        list.arg("-c")
-            .arg(format!("safe.directory={}", root.display()));
-        list.args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ]);
-        let files = step::output(list.current_dir(root))?;
-        let workspace = self.folder.join(self.workspace.trim_start_matches('/'));
-        for file in files.split('\0').filter(|file| root.join(file).is_file()) {
-            let to = workspace.join(file);
-            fs::create_dir_all(to.parent().expect("a file"))
-                .and_then(|()| fs::copy(root.join(file), &to))
-                .with_context(|| format!("cannot write {}", to.display()))?;
-        }
-        Ok(())
+        workspace::copy(root, &self.path(self.workspace))
+    }
+
+    /// Where a path of the chroot is on this machine.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.join(path.trim_start_matches('/'))
     }
 
     /// Runs a command in the workspace.
@@ -169,6 +156,12 @@ impl Chroot {
         command
             .status()
             .with_context(|| format!("cannot run {}", step::show(&command)))
+    }
+
+    /// Runs a command in the workspace and returns its output; an error if it fails.
+    pub fn output(&self, words: &[&str]) -> Result<String> {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        step::output(&mut self.command(&words))
     }
 
     /// Runs a command line under its own headline. Fails if the command does.

@@ -13,7 +13,7 @@ mod stalls;
 pub(super) mod throughput;
 mod withheld;
 
-use super::PfcCase;
+use super::{PfcCase, resolution};
 use crate::case::Judged;
 use crate::cases::finding::Finding;
 use crate::cases::judge::Family;
@@ -53,12 +53,13 @@ pub(super) fn open(case: &PfcCase, e: &PfcEvidence) -> Vec<&'static str> {
 pub(super) fn repetition(case: &PfcCase, e: &PfcEvidence) -> Judged {
     let consistent = consistency::check(e);
     let view = consistent.as_ref().map(|()| e).map_err(String::as_str);
+    let checks = case.table.judge(&e.plan.name, view);
     let figures = match view {
-        Ok(e) => throughput::figures(e),
+        Ok(e) => [throughput::figures(e), resolution::figures(&checks, e)].concat(),
         Err(_) => Vec::new(),
     };
     Judged {
-        checks: case.table.judge(&e.plan.name, view),
+        checks,
         steps: Vec::new(),
         figures,
     }

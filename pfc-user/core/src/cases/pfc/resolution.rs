@@ -2,6 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
+use crate::case::{CheckResult, Figure, Verdict};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role, StormKind};
 use crate::quantity::ms;
@@ -9,9 +10,22 @@ use crate::quantity::ms;
 /// Phases with data.
 const ALL: [Phase; 4] = [Phase::Baseline, Phase::Storm, Phase::Resume, Phase::Probe];
 
+/// The resolution of each of `checks` that passed.
+pub(super) fn figures(checks: &[CheckResult], e: &PfcEvidence) -> Vec<Figure> {
+    let passed = checks.iter().filter(|check| check.verdict == Verdict::Pass);
+    let figure = |check: &CheckResult| {
+        Some(Figure {
+            repetition: check.repetition.clone(),
+            name: format!("least that `{}` would find", check.check),
+            value: of(&check.check, e)?,
+        })
+    };
+    passed.filter_map(figure).collect()
+}
+
 /// The resolution of `check` in this repetition; `None` for a check that has none, or where nothing
 /// was looked at.
-pub(super) fn of(check: &str, e: &PfcEvidence) -> Option<String> {
+fn of(check: &str, e: &PfcEvidence) -> Option<String> {
     let arrived = received(e, |flow| flow.frames);
     let lost = |role, phases: &[Phase]| smallest_share("lost", sent(e, role, phases));
     match check {
@@ -23,7 +37,13 @@ pub(super) fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "resume" => lost(Role::Test, &[Phase::Resume]),
         "lets-go" => release(e),
         "response" => probe(e, e.probes.iter().map(|probe| probe.xoff)),
-        "xon" => probe(e, e.probes.iter().filter_map(|probe| probe.xon).map(|(_, xon)| xon)),
+        "xon" => probe(
+            e,
+            e.probes
+                .iter()
+                .filter_map(|probe| probe.xon)
+                .map(|(_, xon)| xon),
+        ),
         "no-dip" => Some(format!(
             "a dip of {} of a window of {}",
             percent(0.01),
@@ -38,9 +58,10 @@ pub(super) fn of(check: &str, e: &PfcEvidence) -> Option<String> {
         "no-remark" => smallest_share("re-marked", arrived),
         "no-corruption" => smallest_share("corrupted", received(e, verified)),
         "no-pfc-on-lossy" => Some("one XOFF".into()),
-        "no-mac-control-forwarded" => {
-            smallest_share("forwarded", e.storm.as_ref().map_or(0, |storm| storm.frames))
-        }
+        "no-mac-control-forwarded" => smallest_share(
+            "forwarded",
+            e.storm.as_ref().map_or(0, |storm| storm.frames),
+        ),
         _ => None,
     }
 }
@@ -90,9 +111,7 @@ fn release(e: &PfcEvidence) -> Option<String> {
     matches!(e.plan.storm.kind, StormKind::Pfc(_)).then(|| {
         format!(
             "a pause {} too long",
-            ms(e.limits.pause_tolerance(quanta)
-                + e.limits.max_response
-                + 2 * longest_frame(e))
+            ms(e.limits.pause_tolerance(quanta) + e.limits.max_response + 2 * longest_frame(e))
         )
     })
 }

@@ -1,0 +1,146 @@
+//! The crates for a registry, in the order in which they are published.
+//!
+//! They are packaged from a copy of the tree, for two things differ there: the crate of the program
+//! has the compiled XDP programs in it, so that nobody needs eBPF tools to install it, and a name
+//! that is free.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Release, empty};
+use crate::workspace::VERSION;
+use crate::{step, workspace};
+
+/// Each needs those before it.
+const PUBLISHED: [&str; 4] = ["ib-mad", "pfc-ebpf", "validator-core", PROGRAM];
+/// The published name of `pfc-user`.
+const PROGRAM: &str = "lossless-validator";
+/// The objects that the program includes; another one is for benchmarks.
+const OBJECTS: [&str; 5] = [
+    "account",
+    "account-traced",
+    "responder",
+    "watch",
+    "watch-traced",
+];
+
+/// Makes the crates without compiling them. The XDP programs must have been built.
+pub fn write(release: &Release) -> Result<()> {
+    let tree = stage(release)?;
+    step::run(cargo(&tree).arg("--no-verify"))?;
+    for name in PUBLISHED {
+        let file = format!("{name}-{VERSION}.crate");
+        let made = tree.join("target/package").join(&file);
+        fs::copy(&made, release.out().join(&file))
+            .with_context(|| format!("cannot copy {}", made.display()))?;
+    }
+    Ok(())
+}
+
+/// Makes the crates and compiles each as a registry would hand it out.
+pub fn verify(release: &Release) -> Result<()> {
+    step::run(&mut cargo(&stage(release)?))
+}
+
+fn cargo(tree: &Path) -> Command {
+    let mut cargo = step::cargo();
+    // The tree is no commit, and cargo writes the program's new name into its lock file.
+    cargo.args([
+        "package",
+        "--quiet",
+        "--allow-dirty",
+        "--target-dir",
+        "target",
+    ]);
+    cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
+    cargo.current_dir(tree);
+    cargo
+}
+
+/// Copies the tree and returns its folder.
+fn stage(release: &Release) -> Result<PathBuf> {
+    let tree = release.work.join("crates");
+    empty(&tree)?;
+    workspace::copy(release.root, &tree)?;
+    let package = tree.join("pfc-user");
+    empty(&package.join("objects"))?;
+    for object in OBJECTS {
+        let from = release.root.join("target/ebpf-object").join(object);
+        fs::copy(&from, package.join("objects").join(object))
+            .with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    let manifest = package.join("Cargo.toml");
+    let text = renamed(&fs::read_to_string(&manifest)?)?;
+    fs::write(&manifest, text).with_context(|| format!("cannot write {}", manifest.display()))?;
+    Ok(tree)
+}
+
+/// The program's manifest under its published name.
+fn renamed(manifest: &str) -> Result<String> {
+    const OWN: &str = "[package]\nname = \"pfc-user\"\n";
+    if !manifest.starts_with(OWN) {
+        bail!("pfc-user/Cargo.toml: expected it to begin with the package's name");
+    }
+    Ok(manifest.replacen("pfc-user", PROGRAM, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    #[test]
+    fn each_crate_has_what_a_registry_asks_for() {
+        for folder in ["ib-mad", "pfc-ebpf", "pfc-user/core", "pfc-user"] {
+            let manifest = read(&format!("{folder}/Cargo.toml"));
+            for key in [
+                "description = ",
+                "license.workspace",
+                "readme = ",
+                "keywords = [",
+            ] {
+                assert!(manifest.contains(key), "{folder} has no {key}");
+            }
+            assert!(
+                !manifest.contains("path = \"../"),
+                "{folder} names no version of a crate"
+            );
+            for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
+                assert_eq!(read(&format!("{folder}/{file}")), read(file));
+            }
+            assert!(!read(&format!("{folder}/README.md")).is_empty());
+        }
+        let program = renamed(&read("pfc-user/Cargo.toml")).unwrap();
+        assert!(program.starts_with("[package]\nname = \"lossless-validator\"\n"));
+        assert!(read("pfc-user/README.md").contains("cargo install lossless-validator "));
+    }
+
+    #[test]
+    fn versions_are_those_of_the_workspace() {
+        let manifest = read("Cargo.toml");
+        assert!(manifest.contains(&format!("\nversion = \"{VERSION}\"\n")));
+        for name in ["ib-mad", "pfc-ebpf", "validator-core"] {
+            let line = manifest
+                .lines()
+                .find(|line| line.starts_with(&format!("{name} = ")))
+                .unwrap_or_else(|| panic!("{name} is no dependency of the workspace"));
+            assert!(line.contains(&format!("version = \"{VERSION}\"")), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_objects_are_those_that_the_program_includes() {
+        let script = read("pfc-user/build.rs");
+        for object in OBJECTS {
+            assert!(script.contains(&format!("\"{object}\"")), "{object}");
+        }
+        assert_eq!(script.matches("        \"").count(), OBJECTS.len());
+    }
+}

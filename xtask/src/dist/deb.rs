@@ -1,0 +1,314 @@
+//! The Debian packages: the program, and its debug symbols. dpkg's own tools make them.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+
+use super::build::Program;
+use super::{Release, empty, sbom};
+use crate::step;
+use crate::workspace::VERSION;
+
+/// Name of the package, and of the program in it.
+pub const NAME: &str = "validator";
+/// Programs of the package's own that dpkg calls.
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+/// Files that dpkg asks about before it replaces changed ones.
+const SETTINGS: [&str; 2] = ["validator-watch", "validator-agent"];
+/// Files below `/usr/share/validator`, from `configs`.
+const EXAMPLES: [&str; 3] = ["testbeds", "plans", "prometheus"];
+
+/// Writes both packages.
+pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> {
+    let architecture = step::output(Command::new("dpkg").arg("--print-architecture"))?;
+    let needs = shared_libraries(release, &program.stripped)?;
+    let package = |name: &str| Package {
+        release,
+        folder: release.work.join(name),
+        file: format!("{name}_{VERSION}_{architecture}.deb"),
+        architecture: architecture.clone(),
+        needs: needs.clone(),
+    };
+    let main = package(NAME);
+    empty(&main.folder)?;
+    main.fill(program, manual)?;
+    main.finish("control")?;
+    let symbols = package("validator-dbgsym");
+    empty(&symbols.folder)?;
+    symbols.copy(&program.symbols, &program.path_of_symbols())?;
+    symbols.finish("control-dbgsym")
+}
+
+/// Packages of the libraries that the program needs, as dpkg knows them.
+fn shared_libraries(release: &Release, program: &Path) -> Result<String> {
+    let folder = release.work.join("shlibdeps");
+    empty(&folder.join("debian"))?;
+    // dpkg-shlibdeps reads names of packages from it, and writes nothing.
+    fs::write(
+        folder.join("debian/control"),
+        "Source: validator\n\nPackage: validator\nArchitecture: any\n",
+    )?;
+    let mut find = Command::new("dpkg-shlibdeps");
+    find.arg("-O").arg(program).current_dir(&folder);
+    let found = step::output(&mut find)?;
+    let needs = found.strip_prefix("shlibs:Depends=").map(str::to_owned);
+    needs.with_context(|| format!("expected shlibs:Depends=..., found {found:?}"))
+}
+
+/// A package while it is filled.
+struct Package<'a> {
+    release: &'a Release<'a>,
+    folder: PathBuf,
+    file: String,
+    architecture: String,
+    /// Packages of libraries.
+    needs: String,
+}
+
+impl Package<'_> {
+    fn fill(&self, program: &Program, manual: &Path) -> Result<()> {
+        let configs = self.release.root.join("configs");
+        self.copy(&program.stripped, "usr/bin/validator")?;
+        make_executable(&self.folder.join("usr/bin/validator"))?;
+        self.copy_folder(manual, "")?;
+        self.copy_folder(&configs.join("systemd"), "usr/lib/systemd/system")?;
+        for name in EXAMPLES {
+            let examples = configs.join(name);
+            if examples.is_dir() {
+                self.copy_folder(&examples, &format!("usr/share/validator/{name}"))?;
+            }
+        }
+        let mut settings = String::new();
+        for name in SETTINGS {
+            let from = configs.join(format!("debian/{name}.default"));
+            self.copy(&from, &format!("etc/default/{name}"))?;
+            settings += &format!("/etc/default/{name}\n");
+        }
+        self.put("DEBIAN/conffiles", settings.as_bytes())?;
+        for script in SCRIPTS {
+            self.copy(
+                &configs.join("debian").join(script),
+                &format!("DEBIAN/{script}"),
+            )?;
+            make_executable(&self.folder.join("DEBIAN").join(script))?;
+        }
+        self.documents(&configs)?;
+        // As Debian's policy asks (12.1, 12.3); -n leaves the time out.
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-9nr", "usr/share/man", "usr/share/doc/validator/changelog"]);
+        gzip.arg("usr/share/doc/validator/third-party-licences");
+        step::run(gzip.current_dir(&self.folder))
+    }
+
+    fn documents(&self, configs: &Path) -> Result<()> {
+        let root = self.release.root;
+        let read = |path: &Path| {
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let doc = |name: &str| format!("usr/share/doc/validator/{name}");
+        let copyright = read(&configs.join("debian/copyright"))?;
+        let licence = read(&root.join("LICENSE-MIT"))?;
+        let copyright = copyright.replace("@MIT@\n", &as_field(&licence));
+        self.put(&doc("copyright"), copyright.as_bytes())?;
+        self.copy(&root.join("CHANGELOG.md"), &doc("changelog"))?;
+        self.copy(
+            &self.release.out().join(sbom::file_name()),
+            &doc("validator.spdx.json"),
+        )?;
+        self.put(
+            &doc("third-party-licences"),
+            sbom::licences(self.release)?.as_bytes(),
+        )
+    }
+
+    fn put(&self, path: &str, contents: &[u8]) -> Result<()> {
+        let file = self.folder.join(path);
+        fs::create_dir_all(file.parent().expect("a file"))
+            .and_then(|()| fs::write(&file, contents))
+            .with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    fn copy(&self, from: &Path, path: &str) -> Result<()> {
+        let contents = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+        self.put(path, &contents)
+    }
+
+    fn copy_folder(&self, from: &Path, path: &str) -> Result<()> {
+        for file in files(from)? {
+            let below = file.strip_prefix(from).expect("a file below it");
+            let to = Path::new(path).join(below);
+            self.copy(&file, &to.to_string_lossy())?;
+        }
+        Ok(())
+    }
+
+    /// Writes what dpkg has to know, and makes the package.
+    fn finish(&self, control: &str) -> Result<()> {
+        let shipped = files(&self.folder)?;
+        let shipped: Vec<_> = shipped
+            .iter()
+            .filter_map(|file| file.strip_prefix(&self.folder).ok())
+            .filter(|file| !file.starts_with("DEBIAN"))
+            .collect();
+        let mut sums = Command::new("md5sum");
+        let sums = step::output(sums.args(&shipped).current_dir(&self.folder))?;
+        self.put("DEBIAN/md5sums", format!("{sums}\n").as_bytes())?;
+        let mut octets = 0;
+        for file in &shipped {
+            octets += fs::metadata(self.folder.join(file))?.len();
+        }
+        let template = self.release.root.join("configs/debian").join(control);
+        let text = fs::read_to_string(&template)
+            .with_context(|| format!("cannot read {}", template.display()))?
+            .replace("@VERSION@", VERSION)
+            .replace("@ARCHITECTURE@", &self.architecture)
+            .replace("@DEPENDS@", &self.needs)
+            .replace("@SIZE@", &octets.div_ceil(1024).to_string());
+        if let Some(left) = text.split('@').nth(1) {
+            bail!("{}: @{left}@ has no value", template.display());
+        }
+        self.put("DEBIAN/control", text.as_bytes())?;
+        settle(&self.folder, self.release.epoch)?;
+        let mut make = Command::new("dpkg-deb");
+        // One thread: several compress in blocks, whose size follows from the machine.
+        make.args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]);
+        make.arg(&self.folder)
+            .arg(self.release.out().join(&self.file));
+        step::run(make.env("SOURCE_DATE_EPOCH", self.release.epoch.to_string()))
+    }
+}
+
+/// A text as the continuation of a field: indented, with a dot in place of an empty line.
+fn as_field(text: &str) -> String {
+    let line = |line: &str| match line.trim() {
+        "" => " .\n".to_owned(),
+        words => format!(" {words}\n"),
+    };
+    text.trim().lines().map(line).collect()
+}
+
+fn make_executable(file: &Path) -> Result<()> {
+    fs::set_permissions(file, Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot change {}", file.display()))
+}
+
+/// Every file below a folder, in order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for name in super::names(folder)? {
+        let path = folder.join(name);
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Gives all below a folder the same date, and modes that do not follow from this user's umask.
+fn settle(folder: &Path, epoch: u64) -> Result<()> {
+    for name in super::names(folder)? {
+        let path = folder.join(name);
+        if path.is_dir() {
+            settle(&path, epoch)?;
+            continue;
+        }
+        let program = fs::metadata(&path)?.permissions().mode() & 0o100 != 0;
+        let mode = if program { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, Permissions::from_mode(mode))?;
+        set_date(&path, epoch)?;
+    }
+    fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+    set_date(folder, epoch)
+}
+
+fn set_date(path: &Path, epoch: u64) -> Result<()> {
+    let date = SystemTime::UNIX_EPOCH + Duration::from_secs(epoch);
+    File::open(path)
+        .and_then(|file| file.set_modified(date))
+        .with_context(|| format!("cannot set the date of {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup;
+
+    #[test]
+    fn texts_become_fields() {
+        assert_eq!(as_field("a\n\n  b\n"), " a\n .\n b\n");
+    }
+
+    /// The package of a program that is no program, made twice in two folders.
+    #[test]
+    fn the_same_tree_gives_the_same_package_and_dpkg_reads_it() {
+        if !setup::in_path("dpkg-deb") {
+            return println!("skipped: needs dpkg-deb");
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let made = || {
+            let folder = tempfile::tempdir().unwrap();
+            let to = folder.path();
+            let release = Release {
+                root,
+                work: to.to_owned(),
+                epoch: 1_700_000_000,
+            };
+            empty(&release.out()).unwrap();
+            fs::write(release.out().join(sbom::file_name()), "{}").unwrap();
+            let package = Package {
+                release: &release,
+                folder: to.join("package"),
+                file: "validator.deb".to_owned(),
+                architecture: "all".to_owned(),
+                needs: "libc6".to_owned(),
+            };
+            let program = Program {
+                stripped: root.join("LICENSE-MIT"),
+                symbols: root.join("LICENSE-MIT"),
+                id: "00ff".to_owned(),
+            };
+            let manual = to.join("manual");
+            fs::create_dir_all(manual.join("usr/share/man/man1")).unwrap();
+            fs::write(manual.join("usr/share/man/man1/validator.1"), "x").unwrap();
+            package.fill(&program, &manual).unwrap();
+            package.finish("control").unwrap();
+            let file = release.out().join("validator.deb");
+            let asked =
+                |option| step::output(Command::new("dpkg-deb").arg(option).arg(&file)).unwrap();
+            (
+                fs::read(&file).unwrap(),
+                asked("--contents"),
+                asked("--info"),
+            )
+        };
+        let ((first, contents, info), (second, ..)) = (made(), made());
+        assert!(first == second, "two packages of the same tree differ");
+        let has = |line: &str| contents.lines().any(|found| found.ends_with(line));
+        for path in [
+            "./usr/bin/validator",
+            "./usr/lib/systemd/system/validator-watch@.service",
+            "./usr/lib/systemd/system/validator-agent.service",
+            "./usr/share/man/man1/validator.1.gz",
+            "./usr/share/validator/testbeds/sim.toml",
+            "./usr/share/doc/validator/third-party-licences.gz",
+            "./etc/default/validator-agent",
+        ] {
+            assert!(has(path), "{path} is not in:\n{contents}");
+        }
+        let is_roots = |line: &str| line.contains(" root/root ") && line.contains("2023-11-14");
+        assert!(contents.lines().all(is_roots), "{contents}");
+        for part in [
+            &format!("Version: {VERSION}") as &str,
+            "Depends: libc6",
+            "conffiles",
+        ] {
+            assert!(info.contains(part), "{part} is not in:\n{info}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The services under systemd itself, booted as the first process of a container: with every right
+//! taken away that their units take away, `watch` counts and the agent reads its token.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::lab::userspace::{self, chroot::Chroot};
+use crate::step::{self, step};
+
+/// Makes a system of the folder `$0`, with an interface `t0`, and boots it.
+const BOOT: &str = r#"
+    mount --make-rprivate /
+    mount --bind "$0" "$0"
+    mount -t proc proc "$0/proc"
+    mount -t sysfs sysfs "$0/sys"
+    mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
+    mount -t tmpfs run "$0/run"
+    mount -t tmpfs dev "$0/dev"
+    for name in null zero full random urandom tty; do
+        touch "$0/dev/$name"
+        mount --bind "/dev/$name" "$0/dev/$name"
+    done
+    mkdir "$0/dev/pts" "$0/dev/shm"
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$0/dev/pts"
+    ln -s pts/ptmx "$0/dev/ptmx"
+    ln -s /proc/self/fd "$0/dev/fd"
+    ip link set lo up
+    ip link add t0 type veth peer name t1
+    ip link set t0 up
+    ip link set t1 up
+    mkdir -p "$0/old"
+    cd "$0"
+    pivot_root . old
+    umount --lazy /old
+    # Credentials reach a service by mounts that spread to others.
+    mount --make-rshared /
+    exec env -i PATH=/usr/sbin:/usr/bin container=other /lib/systemd/systemd --unit=try.service
+"#;
+
+/// Runs the script, and ends the system with it.
+const UNIT: &str = "\
+[Unit]
+SuccessAction=exit-force
+FailureAction=exit-force
+[Service]
+Type=oneshot
+TimeoutStartSec=60
+ExecStart=/bin/bash /root/try.sh
+StandardOutput=file:/root/tried
+StandardError=file:/root/tried.log
+";
+
+/// No udev is there to name devices to systemd. Polls for what sends no event.
+const TRY: &str = r#"
+set -euo pipefail
+units=/usr/lib/systemd/system
+sed '/^BindsTo=/d; /^After=sys-/d' "$units/validator-watch@.service" \
+    > /etc/systemd/system/validator-watch@.service
+mkdir -p /etc/validator /etc/systemd/system/validator-agent.service.d
+printf '[Service]\nRestart=no\nStandardError=file:/root/agent.log\n' \
+    > /etc/systemd/system/validator-agent.service.d/try.conf
+(umask 077; echo token > /etc/validator/agent.token)
+systemctl daemon-reload
+systemctl start validator-watch@t0
+until exec 3<>/dev/tcp/127.0.0.1/9477; do
+    systemctl is-active --quiet validator-watch@t0
+    sleep 0.1
+done 2>/dev/null
+printf 'GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n' >&3
+grep -q '^validator_frames_total{interface="t0"' <&3
+echo "watch serves its counts"
+systemctl stop validator-watch@t0
+[ "$(systemctl show --property=Result --value validator-watch@t0)" = success ]
+echo "watch stops without an error"
+systemctl start validator-agent
+# Without an adapter it ends, after it has read its token.
+while systemctl is-active --quiet validator-agent; do
+    sleep 0.1
+done
+grep -q 'RDMA device' /root/agent.log
+echo "the agent has its token"
+"#;
+const EXPECTED: &str = "\
+watch serves its counts
+watch stops without an error
+the agent has its token
+";
+
+/// Starts the services on a Debian that has systemd.
+pub fn start(debian: &Chroot) -> Result<()> {
+    fs::write(debian.path("/root/try.sh"), TRY)?;
+    fs::write(debian.path("/etc/systemd/system/try.service"), UNIT)?;
+    let mut boot = userspace::bound();
+    boot.args(["--net", "--ipc", "--uts", "--cgroup", "--"])
+        .args(["sh", "-euc", BOOT])
+        .arg(debian.path("/"));
+    // The system's own end says nothing of the script's.
+    let ended = step("the services, under systemd", || {
+        boot.status()
+            .with_context(|| format!("cannot run {}", step::show(&boot)))
+    })?;
+    let read = |path: &str| fs::read_to_string(debian.path(path)).unwrap_or_default();
+    let tried = read("/root/tried");
+    if tried != EXPECTED {
+        bail!(
+            "the services under systemd ({ended}): expected {EXPECTED:?}, found {tried:?}; {} {}",
+            read("/root/tried.log"),
+            read("/root/agent.log")
+        );
+    }
+    for path in [
+        "/etc/systemd/system/validator-watch@.service",
+        "/etc/systemd/system/validator-agent.service.d",
+        "/etc/validator",
+    ] {
+        remove(&debian.path(path))?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+    removed.with_context(|| format!("cannot remove {}", path.display()))
+}
