@@ -186,6 +186,15 @@ impl Repetition {
         }
     }
 
+    /// True if the user ended it.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Pfc(evidence) => evidence.interrupted,
+            Self::Mad(evidence) => evidence.interrupted,
+            Self::Rc(evidence) => evidence.interrupted,
+        }
+    }
+
     /// Number of the attempt at it, from 1.
     pub fn attempt(&self) -> u32 {
         match self {

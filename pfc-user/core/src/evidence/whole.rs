@@ -153,7 +153,18 @@ pub fn check(evidence: &Evidence) -> Checked {
         format!("planned were {planned}; found {done}")
     })?;
     for (index, case) in evidence.cases.iter().enumerate() {
-        check_case(case, &format!("cases[{index}]"))?;
+        let at = format!("cases[{index}]");
+        let ended = case.repetitions.iter().find(|done| done.is_interrupted());
+        ensure(
+            evidence.interrupted || ended.is_none(),
+            Rule::Plan,
+            &at,
+            || {
+                let name = ended.map_or("", Repetition::name);
+                format!("`{name}` was interrupted, and the run was not")
+            },
+        )?;
+        check_case(case, &at)?;
     }
     Ok(())
 }

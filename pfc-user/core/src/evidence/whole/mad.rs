@@ -46,13 +46,13 @@ pub(super) fn check(e: &MadEvidence, at: &str) -> Checked {
         ensure(tids.insert(tid), Rule::Packets, &at, || {
             "the request is there twice".into()
         })?;
-        answered(e, exchange, &at)?;
+        answered(exchange, &at)?;
     }
     Ok(())
 }
 
 /// The answer has the request's TID, and came after it.
-fn answered(e: &MadEvidence, exchange: &Exchange, at: &str) -> Checked {
+fn answered(exchange: &Exchange, at: &str) -> Checked {
     ensure(
         exchange.sent <= exchange.deadline,
         Rule::Packets,
@@ -62,10 +62,9 @@ fn answered(e: &MadEvidence, exchange: &Exchange, at: &str) -> Checked {
     let Some(answer) = &exchange.answer else {
         return Ok(());
     };
-    // Some transports write the upper half of a TID.
-    let keeps = e.keeps_tids == Some(true);
-    let low = |tid: Option<u64>| tid.map(|tid| if keeps { tid } else { tid & 0xffff_ffff });
-    let same = low(tid(&answer.octets.0)) == low(tid(&exchange.request.0));
+    // Some transports write the upper half of a TID, and a check judges it where they do not.
+    let low = |octets| tid(octets).map(|tid| tid as u32);
+    let same = low(&answer.octets.0) == low(&exchange.request.0);
     ensure(
         same && answer.at >= exchange.sent,
         Rule::Packets,

@@ -175,20 +175,32 @@ fn waits(e: &PfcEvidence, at: &str) -> Checked {
     let bursts = |phase| match phase {
         Phase::Drain => 0,
         Phase::Probe => {
-            let bursts = e.probes.iter().map(|probe| 1 + usize::from(probe.xon.is_some()));
+            let bursts = e
+                .probes
+                .iter()
+                .map(|probe| 1 + usize::from(probe.xon.is_some()));
             bursts.sum::<usize>() + 1
         }
         Phase::Baseline | Phase::Storm | Phase::Resume => 1,
     };
     for span in &e.phases {
         let expected = bursts(span.phase);
-        let found = e.waits.iter().filter(|wait| wait.phase == span.phase).count();
+        let found = e
+            .waits
+            .iter()
+            .filter(|wait| wait.phase == span.phase)
+            .count();
         ensure(found == expected, Rule::Waits, at, || {
-            format!("{expected} were made in phase {:?}; found {found}", span.phase)
+            format!(
+                "{expected} were made in phase {:?}; found {found}",
+                span.phase
+            )
         })?;
     }
     let times = e.waits.iter().flat_map(|wait| [wait.from, wait.to]);
-    ensure(ascends(times), Rule::Waits, at, || "they are out of order".into())
+    ensure(ascends(times), Rule::Waits, at, || {
+        "they are out of order".into()
+    })
 }
 
 fn probes(e: &PfcEvidence, at: &str) -> Checked {
