@@ -84,6 +84,7 @@ fn run(faults: &[&str]) -> CaseEvidence {
             }
         }
     }
+    recorded.attempts = recorded.repetitions.len() as u64;
     recorded
 }
 

@@ -21,24 +21,32 @@ fn run(test: &str, line_rate: &str, length: usize, words: &[&str]) -> Option<Rep
     Some(report)
 }
 
-/// Asserts that these checks of case 4 passed: at that speed the machine has time for every frame.
-fn assert_case_4_decides(report: &Report) {
+/// Asserts that these checks passed: at that speed the machine has time for every frame.
+fn assert_passed(report: &Report, checks: &[&str]) {
     let passed = report.checks("pass");
-    for check in ["no-loss", "throughput", "no-pfc-on-lossy", "no-duplicate"] {
-        let check = format!("global {check}");
+    for check in checks {
         assert!(
-            passed.contains(&check),
+            passed.contains(*check),
             "{check}: {}",
             report.reasons("inconclusive")
         );
     }
 }
 
+/// Checks of case 4 that need no probe. Its witness is one of 64 flows, of which few frames come in
+/// the time that the probe looks at where frames are long.
+const WITHOUT_PROBE: [&str; 3] = [
+    "global no-loss",
+    "global no-pfc-on-lossy",
+    "global no-duplicate",
+];
+
 #[test]
 fn root_at_10_mbit_the_smallest_frames_fill_the_line_of_case_4() {
     let test = "root_at_10_mbit_the_smallest_frames_fill_the_line_of_case_4";
     if let Some(report) = run(test, "10M", 60, &["global"]) {
-        assert_case_4_decides(&report);
+        assert_passed(&report, &WITHOUT_PROBE);
+        assert_passed(&report, &["global throughput"]);
     }
 }
 
@@ -46,7 +54,7 @@ fn root_at_10_mbit_the_smallest_frames_fill_the_line_of_case_4() {
 fn root_at_10_mbit_long_frames_of_64_flows_wait_for_each_other() {
     let test = "root_at_10_mbit_long_frames_of_64_flows_wait_for_each_other";
     if let Some(report) = run(test, "10M", 1024, &["global"]) {
-        assert_case_4_decides(&report);
+        assert_passed(&report, &WITHOUT_PROBE);
     }
 }
 
@@ -54,15 +62,9 @@ fn root_at_10_mbit_long_frames_of_64_flows_wait_for_each_other() {
 fn root_at_100_mbit_a_good_switch_fails_nothing() {
     let test = "root_at_100_mbit_a_good_switch_fails_nothing";
     if let Some(report) = run(test, "100M", 1024, &CASES) {
-        assert_case_4_decides(&report);
-        let passed = report.checks("pass");
-        for check in ["single delivered", "multi paused", "lossy no-reorder"] {
-            assert!(
-                passed.contains(check),
-                "{check}: {}",
-                report.reasons("inconclusive")
-            );
-        }
+        assert_passed(&report, &WITHOUT_PROBE);
+        let of_others = ["single delivered", "multi paused", "lossy no-reorder"];
+        assert_passed(&report, &of_others);
     }
 }
 

@@ -66,12 +66,13 @@ fn compare(flows: &[FlowPlan], addresses: Addresses) {
             ));
             assert_eq!(stamp.sequence, *all);
             *all += 1;
+            let before = of_phase[stamp.phase as usize];
             of_phase[stamp.phase as usize] += 1;
             let time = &mut times[stamp.phase as usize];
             *time = (if time.0 == 0 { stamp.time } else { time.0 }, stamp.time);
-            // Never above the rate: the bits up to this frame had accrued when it was stamped.
-            let bits = u128::from(of_phase[stamp.phase as usize])
-                * u128::from(LineRate::frame_bits(flow.length));
+            // Never above the rate: the bits before this frame had accrued when it was stamped. The
+            // first leaves within its time, for flows are staggered.
+            let bits = u128::from(before) * u128::from(LineRate::frame_bits(flow.length));
             assert!(
                 bits * 1_000_000_000 <= u128::from(flow.rate) * u128::from(stamp.time - burst.from),
                 "{stamp:?}"

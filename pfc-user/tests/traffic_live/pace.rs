@@ -46,13 +46,14 @@ fn paced(flows: u16) {
             let stamp = arrival.time - u64::from(arrival.latency);
             assert!((burst.from..burst.to).contains(&stamp) && stamp >= before);
             let left = &mut left[usize::from(arrival.flow)];
-            *left += 1;
             let passed = u128::from(stamp - burst.from);
+            // The first leaves within its time, for flows are staggered.
             assert!(
                 *left * bits * second <= u128::from(each) * passed,
                 "frame {left} of flow {} after {passed} ns",
                 arrival.flow
             );
+            *left += 1;
             level = level.saturating_sub(all * u128::from(stamp - before)) + bits * second;
             largest = largest.max(level);
             before = stamp;

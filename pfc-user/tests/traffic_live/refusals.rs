@@ -30,7 +30,7 @@ fn root_what_cannot_be_sent_is_refused_with_the_figures() {
     on_a_wire(|| {
         let at = |length| [flow(0, 3, None, 1_000_000, length)];
         assert!(matches!(
-            refusal(&Setup::new(&at(63))),
+            refusal(&Setup::new(&at(59))),
             TrafficError::Frame(_)
         ));
         // A page has no room for more, whatever the MTU.

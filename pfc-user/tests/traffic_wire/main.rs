@@ -231,9 +231,9 @@ fn root_every_frame_arrives_as_planned_and_as_accounted() {
                     );
                     assert_eq!(frame.octets.len(), flow.length);
                     assert!((burst.from..burst.to).contains(&stamp.time));
-                    // Never above the rate, which allowed the bits up to this frame when it was
-                    // stamped.
-                    let bits = (before as u128 + 1) * u128::from(LineRate::frame_bits(flow.length));
+                    // Never above the rate, which allowed the bits before this frame when it was
+                    // stamped: the first leaves within its time, for flows are staggered.
+                    let bits = before as u128 * u128::from(LineRate::frame_bits(flow.length));
                     assert!(
                         bits * 1_000_000_000
                             <= u128::from(flow.rate) * u128::from(stamp.time - burst.from),

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::{fs, ptr, thread};
 
 use pfc_ebpf::stamp::{self, Stamp};
+use validator::driver::kernel::clock;
 
 /// Runs `test` in a thread with a network namespace of its own that has a veth pair, `a` and `b`,
 /// both up. The namespace ends with the thread and its sockets.
@@ -201,11 +202,16 @@ impl TestFrame {
             .try_into()
             .ok()?;
         let stamp = Stamp::parse(stamp).expect("the stamp is whole");
+        // A stamp has the low bits of its time.
+        let now = clock::now();
         Some(Self {
             octets,
             pcp,
             traffic_class,
-            stamp,
+            stamp: Stamp {
+                time: now - stamp.latency(now),
+                ..stamp
+            },
         })
     }
 }

@@ -67,8 +67,9 @@ pub fn run(
     let mut server = Server::bind(&options.socket)?;
     let mut process = Process::new(options);
     let mut packets = Vec::new();
-    ready()?;
+    // From here on: a client may ask as soon as it knows that it can.
     let mut stalls = stall::Teller::new(STALL.as_nanos() as Nanos);
+    ready()?;
     loop {
         stalls.beat(BEAT.as_nanos() as Nanos);
         server.receive(&mut process, &mut packets)?;
