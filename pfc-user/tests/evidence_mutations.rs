@@ -3,8 +3,17 @@
 //! Evidence of the corpus on which some check failed or was inconclusive is changed node by node:
 //! each field and each element is deleted, each element is doubled and swapped with the next one in
 //! its array, and each field is swapped with the next one that has the same kind of value. Of an
-//! array the first element, the one in the middle and the last are changed. The digests are made
-//! anew after each change, so that the rules of [`whole`] are what refuses the evidence.
+//! array the first element, the one in the middle and the last are changed, and what is inside the
+//! one in the middle. Of long evidence one change in [`STRIDE`] is made, each device's first being
+//! another one. The digests are made anew after each change, so that the rules of [`whole`] are what
+//! refuses the evidence.
+//!
+//! ```sh
+//! # Every change of the evidence whose family, case and device contain this: minutes.
+//! VALIDATOR_MUTATE=dips cargo test -p pfc-user --test evidence_mutations
+//! # Every element of each array as well: hours.
+//! VALIDATOR_MUTATE=dips VALIDATOR_MUTATE_ALL=1 cargo test -p pfc-user --test evidence_mutations
+//! ```
 //!
 //! `snapshots/evidence_mutations.txt` says for each kind of node, which is its path without
 //! indices, what became of each change: the rules that refused it; `stayed` where no verdict
@@ -47,6 +56,10 @@ const DEVICES: [(&str, &str, &str); 16] = [
     ("rc", "rc.c09-142-01", "two-completions"),
     ("rc", "rc.c09-142-01", "no-neighbour"),
 ];
+
+/// One change in so many is made of evidence that is longer than [`LONG`] octets.
+const STRIDE: usize = 6;
+const LONG: usize = 100_000;
 
 /// A change of a node.
 #[derive(Clone, Copy, Debug)]
@@ -277,7 +290,8 @@ fn stored(family: &str, case: &str, device: &str) -> Value {
 type Outcomes = BTreeMap<(String, &'static str), BTreeSet<String>>;
 
 /// Changes the evidence of one device node by node; the outcomes, and the verdicts that improved.
-fn mutate(family: &str, case: &str, device: &str) -> (Outcomes, Vec<String>) {
+fn mutate(number: usize, every: bool) -> (Outcomes, Vec<String>) {
+    let (family, case, device) = DEVICES[number];
     let mut evidence = stored(family, case, device);
     let mut all = Vec::new();
     changes(&evidence, &mut Vec::new(), &mut all);
@@ -291,7 +305,9 @@ fn mutate(family: &str, case: &str, device: &str) -> (Outcomes, Vec<String>) {
         "{case} on {device} passes"
     );
     let (mut outcomes, mut improved) = (Outcomes::new(), Vec::new());
-    for (path, change) in all {
+    let is_long = evidence.to_string().len() > LONG;
+    let stride = if is_long && !every { STRIDE } else { 1 };
+    for (path, change) in all.into_iter().skip(number % stride).step_by(stride) {
         let mut changed = evidence.clone();
         apply(&mut changed, &path, change);
         seal(&mut changed);
@@ -313,12 +329,14 @@ fn mutate(family: &str, case: &str, device: &str) -> (Outcomes, Vec<String>) {
 fn no_change_of_a_node_improves_a_verdict() {
     let (mut outcomes, mut improved) = (Outcomes::new(), Vec::new());
     let only = env::var("VALIDATOR_MUTATE").unwrap_or_default();
-    let chosen = DEVICES
-        .iter()
-        .filter(|(family, case, device)| format!("{family} {case} {device}").contains(&only));
+    let is_chosen = |number: &usize| {
+        let (family, case, device) = DEVICES[*number];
+        format!("{family} {case} {device}").contains(&only)
+    };
+    let every = !only.is_empty();
     thread::scope(|scope| {
-        let each =
-            chosen.map(|(family, case, device)| scope.spawn(move || mutate(family, case, device)));
+        let each = (0..DEVICES.len()).filter(is_chosen);
+        let each = each.map(|number| scope.spawn(move || mutate(number, every)));
         for one in each.collect::<Vec<_>>() {
             let (some, better) = one.join().unwrap();
             improved.extend(better);
@@ -333,7 +351,7 @@ fn no_change_of_a_node_improves_a_verdict() {
         improved.len(),
         improved.join("\n")
     );
-    if !only.is_empty() {
+    if every {
         return;
     }
     let line = |((node, change), found): (&(String, &str), &BTreeSet<String>)| {

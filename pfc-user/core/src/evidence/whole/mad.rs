@@ -62,9 +62,9 @@ fn answered(exchange: &Exchange, at: &str) -> Checked {
     let Some(answer) = &exchange.answer else {
         return Ok(());
     };
-    // A transport may write the upper half of a TID; where none does, the case judges it.
-    let low = |tid: Option<u64>| tid.map(|tid| tid & 0xffff_ffff);
-    let same = low(tid(&answer.octets.0)) == low(tid(&exchange.request.0));
+    // Some transports write the upper half of a TID, and a check judges it where they do not.
+    let low = |octets| tid(octets).map(|tid| tid as u32);
+    let same = low(&answer.octets.0) == low(&exchange.request.0);
     ensure(
         same && answer.at >= exchange.sent,
         Rule::Packets,
