@@ -189,14 +189,15 @@ fn select(plan: &Plan, ids: &[String]) -> Result<Vec<PlannedCase>, ConfigError> 
         .find(|id| !cases.iter().any(|case| case.case().id == **id))
     {
         let known: Vec<_> = cases.iter().map(|case| case.case().id).collect();
-        let what = if plan.name == DEFAULT_PLAN {
-            "unknown case".to_owned()
+        let expected = plan::expected(unknown, &known);
+        let problem = if plan.name == DEFAULT_PLAN {
+            format!("unknown case; {expected}")
         } else {
-            format!("no case of the plan {}", plan.name)
+            format!("no case of the plan {}; {expected}", plan.name)
         };
         return Err(ConfigError::Argument {
             argument: format!("--case {unknown}"),
-            problem: format!("{what}; {}", plan::expected(unknown, &known)),
+            problem,
         });
     }
     Ok(cases
