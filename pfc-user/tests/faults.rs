@@ -47,7 +47,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi paused",
             "multi response",
             "lossy background",
-            "lossy no-dip",
         ],
     ),
     (
@@ -190,8 +189,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "multi no-reorder",
             "lossy no-reorder",
             "global no-reorder",
-            // The last frame that it holds back comes late, and the end of the traffic with it.
-            "global throughput",
         ],
     ),
     (
@@ -229,7 +226,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "single delivered",
             "multi delivered",
             "multi isolation",
-            "multi resume",
             "lossy background",
             "global no-loss",
         ],

@@ -84,7 +84,9 @@ const FAULTS: [(&str, &[&str]); 6] = [
         "never-resumes",
         &[
             "single delivered",
+            "single lets-go",
             "multi delivered",
+            "multi lets-go",
             "lossy background",
             "global no-loss",
             "global throughput",

@@ -577,7 +577,7 @@ impl Bench for VirtualBench<'_> {
         self.storm = Some(RunningStorm {
             next: self.now,
             frame,
-            ledger: GapLedger::new(limits().pause_time(self.plan.storm.quanta)),
+            ledger: GapLedger::new(self.limits.pause_time(self.plan.storm.quanta)),
             latest: Latest::default(),
         });
         Ok(())

@@ -235,7 +235,9 @@ fn what_was_due_within_a_tick_before_an_xoff_that_lasts_is_no_missed_rate() {
         }
     };
     let missed = all(&["background", "no-dip"], INCONCLUSIVE, "missed its rate");
-    tampered("a tick", LOSSY, held(178 + 28, 0), &[]);
+    // The rate was kept, so that the XOFF itself is judged: it held a lossless flow for too long.
+    let held_too_long = [("background", FAIL, "what the DUT's XOFF withheld included")];
+    tampered("a tick", LOSSY, held(178 + 28, 0), &held_too_long);
     tampered("more than a tick", LOSSY, held(178 + 40, 0), &missed);
     tampered(
         "an XOFF that ends before",
