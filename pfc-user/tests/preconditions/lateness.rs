@@ -353,7 +353,7 @@ fn frames_under_way_at_an_edge_are_no_dip_however_few_a_window_has() {
         }
     };
     tampered("a frame at each edge", LOSSY, late(2), &[]);
-    let told = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.98";
+    let told = "frames of priority 5 in 100 ms of phase Storm: expected >= 0.99, found 0.9779";
     tampered("more of them", LOSSY, late(4), &[("no-dip", FAIL, told)]);
 }
 
