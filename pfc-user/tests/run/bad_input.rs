@@ -44,7 +44,7 @@ fn root_ports_that_cannot_be_used() {
         &lab,
         &with("testbed.ports.rx.interface=tx"),
         &format!(
-            "{testbed}:8:12: ports.rx: port tx is used twice; tx and rx must be different ports"
+            "{testbed}:9:12: ports.rx: port tx is used twice; tx and rx must be different ports"
         ),
     );
 

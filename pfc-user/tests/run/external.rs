@@ -389,7 +389,9 @@ fn root_live_frames_serve_the_cases() {
     };
     assert_good(&ended);
     let measured = measured(&lab);
-    assert_eq!(measured.len(), 3);
+    // Each attempt is there.
+    let first = measured.iter().filter(|measured| measured.attempt == 1);
+    assert_eq!(first.count(), 3);
     for measured in &measured {
         assert_eq!(measured.sender.method, "live frames, 1 core");
         assert_eq!(measured.sender.errors, 0);
