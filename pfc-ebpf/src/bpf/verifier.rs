@@ -43,13 +43,14 @@ pub fn at_most(value: usize, max: usize) -> usize {
 /// `bpf_xdp_load_bytes`.
 ///
 /// Verifiers before about 6.8 learn nothing from `value != 0`, which is what the compiler makes of
-/// `value > 0`; from a comparison by size they do.
+/// `value > 0`; from a comparison by size they do. The upper bound comes first: of a difference,
+/// which may have wrapped round, Linux 7.3 knows one range with 0 inside it, and cannot take 0 out.
 #[inline(always)]
 pub fn count(value: usize, max: usize) -> u32 {
     let mut bounded = value;
     // SAFETY: changes a register.
     unsafe {
-        asm!("if {0} > 0 goto +1", "{0} = 1", "if {0} < {1} goto +1", "{0} = {1}",
+        asm!("if {0} < {1} goto +1", "{0} = {1}", "if {0} > 0 goto +1", "{0} = 1",
             inout(reg) bounded, in(reg) max, options(pure, nomem, nostack));
     }
     bounded as u32

@@ -558,7 +558,7 @@ impl Bench for VirtualBench<'_> {
             .filter(|sent| sent.phase == phase)
             .map(|sent| sent.frames)
             .sum();
-        let quiet = settle::quiet(self.plan, &limits());
+        let quiet = settle::quiet(self.plan, &self.limits);
         let mut settling = Settling::new(phase, self.now, deadline, sent, quiet);
         loop {
             if let Some(wait) = settling.look(self.now, self.rx.received(phase)) {
