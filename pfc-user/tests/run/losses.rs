@@ -22,7 +22,8 @@ const LOST: u64 = 1000;
 /// The DUT's port that receives the frames.
 const PORT: &str = "p0";
 
-/// A run with live frames through a Linux bridge, at the time of the storm's data.
+/// A run with live frames through a Linux bridge, at the time of the storm's data. It measures once,
+/// for a further attempt would be without the disturbance.
 struct Disturbed {
     external: External,
     run: Child,
@@ -47,7 +48,8 @@ impl Disturbed {
             &plan("3s", &[("pause-lossy", "lossless = [3]")]),
         );
         let run = lab.start(&format!(
-            "--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames"
+            "--testbed {testbed} --plan {plan} --format json --set testbed.ports.sender=live-frames \
+             --set testbed.limits.attempts=1"
         ));
         let mut disturbed = Self { external, run };
         let dut = Namespace::named(&disturbed.external.dut).unwrap();
