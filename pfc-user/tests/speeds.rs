@@ -244,11 +244,15 @@ fn each_fault_of_time_fails_its_checks_on_slow_links() {
             let Durations { lead, traffic, .. } = speed.durations;
             let once = Quanta::MAX.nanos(speed.line_rate()) > lead + traffic;
             // The first pause of such a storm outlasts the data, and needs no refresh.
-            let expected = match fault {
-                "ignores-refresh" if once => &[],
-                _ => expected,
-            };
-            fails_exactly(*speed, fault, expected);
+            let mut expected = expected.to_vec();
+            match fault {
+                "ignores-refresh" if once => expected.clear(),
+                // The switch's buffer takes all of so few octets: it sends no XOFF, and windows
+                // without a frame received are ones with frames offered.
+                "never-resumes" if speed.frame == SLOW[0].frame => expected.push("lossy no-dip"),
+                _ => {}
+            }
+            fails_exactly(*speed, fault, &expected);
         }
     }
 }

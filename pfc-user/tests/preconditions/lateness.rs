@@ -53,8 +53,8 @@ fn a_stall_excuses_what_came_later_by_no_more_than_that() {
 }
 
 #[test]
-fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_nothing_later() {
-    let late = |end: WaitEnd, by: Nanos| {
+fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_no_xon() {
+    let late = |end: WaitEnd, deadline: Nanos, by: Nanos| {
         move |e: &mut PfcEvidence| {
             let flow = flow(e, Role::Test);
             let drain = e.span(Phase::Drain).unwrap();
@@ -64,32 +64,28 @@ fn a_wait_that_silence_ended_excuses_what_came_before_its_deadline_and_nothing_l
                 phase: Phase::Storm,
                 from: drain.from,
                 to: drain.to,
-                deadline: drain.to + 500 * MS,
+                deadline: drain.to + deadline,
                 end,
             });
         }
     };
     let mut failed = AFTER_DELIVERED.to_vec();
     failed.push(("delivered", FAIL, "within the wait"));
-    let after = 500 * MS;
-    tampered(
-        "before its deadline",
-        SINGLE,
-        late(WaitEnd::Quiet, after),
-        &[],
-    );
-    tampered(
-        "after its deadline",
-        SINGLE,
-        late(WaitEnd::Quiet, after + 1),
-        &failed,
-    );
-    tampered(
-        "by the deadline",
-        SINGLE,
-        late(WaitEnd::Deadline, 1),
-        &failed,
-    );
+    let tried = |what: &str, (end, deadline, by), expected: Expected| {
+        tampered(what, SINGLE, late(end, deadline, by), expected);
+    };
+    let (quiet, soon) = (WaitEnd::Quiet, 10 * MS);
+    tried("before its deadline", (quiet, soon, soon), &[]);
+    tried("after its deadline", (quiet, soon, soon + 1), &failed);
+    tried("by the deadline", (WaitEnd::Deadline, soon, 1), &failed);
+
+    // The probe's XON comes long before this deadline.
+    let evidence = good(SINGLE);
+    let (_, xon) = evidence.probes.iter().find_map(|probe| probe.xon).unwrap();
+    let before = xon.before - evidence.span(Phase::Drain).unwrap().to;
+    let later = before + 500 * MS;
+    tried("before an XON", (quiet, later, before), &[]);
+    tried("after an XON", (quiet, later, before + 1), &failed);
 }
 
 #[test]

@@ -39,14 +39,19 @@ fn received(e: &PfcEvidence, flow: &FlowPlan, phase: Phase) -> u64 {
 }
 
 /// End of the wait for the frames of `phase`: the end of the drain, or the start of the next step;
-/// where silence ended it early, the time until which it might have gone on.
+/// where silence ended it early, the time until which it might have gone on. What arrives after an
+/// XON of the probe does not count as drained: the XON may have let it go.
 fn end_of_wait(e: &PfcEvidence, phase: Phase) -> Nanos {
     let early = e
         .waits
         .iter()
         .find(|wait| wait.phase == phase && wait.end == WaitEnd::Quiet);
     if let Some(wait) = early {
-        return wait.deadline;
+        let released = e.probes.iter().filter_map(|probe| probe.xon);
+        let next = released
+            .map(|(_, xon)| xon.before)
+            .filter(|xon| *xon >= wait.to);
+        return wait.deadline.min(next.min().unwrap_or(Nanos::MAX));
     }
     let Some(span) = e.span(phase) else { return 0 };
     if phase == Phase::Storm {
