@@ -21,6 +21,7 @@ use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::process;
+use crate::driver::kernel::realtime::Awake;
 use crate::driver::traffic::{NOT_TAKEN, Sent, Source};
 use crate::evidence::mac::MacReport;
 use crate::evidence::pfc::{
@@ -183,6 +184,8 @@ struct Driven {
 fn drive(live: &mut Live, plan: &RepetitionPlan, before: &mut Before) -> Result<Driven> {
     let limits = live.testbed.limits.clone();
     let storm_source = live.testbed.rx.state.mac;
+    // A virtual CPU that halts runs again when the host lets it: milliseconds later, and often.
+    let _awake = Awake::hold();
     configure(live, plan, clock::now(), storm_source)?;
     introduce(live)?;
     let epoch = clock::now();

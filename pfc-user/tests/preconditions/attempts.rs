@@ -147,7 +147,7 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
                 let from = e.span(Phase::Storm).unwrap().from;
                 let stall = |at: Nanos| Stall {
                     from: from + at * MS,
-                    to: from + (at + 1) * MS,
+                    to: from + (at + 2) * MS,
                 };
                 e.sender.stalls.extend([90, 180, 270].map(stall));
             },

@@ -2,6 +2,7 @@
 
 use pfc_ebpf::stamp::Phase;
 
+use super::judge::dip;
 use crate::case::{CheckResult, Figure, Verdict};
 use crate::evidence::pfc::{Departure, FlowReceived, PfcEvidence};
 use crate::plan::{Nanos, Role, StormKind};
@@ -44,11 +45,13 @@ fn of(check: &str, e: &PfcEvidence) -> Option<String> {
                 .filter_map(|probe| probe.xon)
                 .map(|(_, xon)| xon),
         ),
-        "no-dip" => Some(format!(
-            "a dip of {} of a window of {}",
-            percent(0.01),
-            ms(e.windows.width)
-        )),
+        "no-dip" => dip::resolution(e).map(|[all, one]| {
+            format!(
+                "in any 100 ms a dip of all frames by {}, of one priority's by {}",
+                percent(all),
+                percent(one)
+            )
+        }),
         "throughput" => Some(format!(
             "{} of the rate",
             percent(1.0 - e.limits.min_throughput)

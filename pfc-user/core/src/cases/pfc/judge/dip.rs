@@ -18,8 +18,11 @@ use crate::quantity::ms;
 const DIP_WINDOW: Nanos = 100_000_000;
 /// Share of what was offered that has to arrive in each.
 const DIP_SHARE: f64 = 0.99;
-/// Share of each phase that has to lie in windows without a stall.
+/// Share of each phase that has to lie in windows without a long stall.
 const WATCHED: f64 = 0.8;
+/// A stall up to it, one hundredth of a window, leaves no window out: what it delays is added to
+/// what may be under way. Ordinary virtual machines have several a second.
+const SHORT_STALL: Nanos = DIP_WINDOW / 100;
 
 /// The whole windows of `phase` that were counted in, as indices; `None` where not all were.
 pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize>> {
@@ -80,31 +83,34 @@ fn path_latency(e: &PfcEvidence) -> Option<Nanos> {
 /// Priorities that are judged together, and their flows.
 struct Group<'e> {
     name: String,
+    /// Every priority with traffic.
+    all: bool,
     priorities: Vec<Priority>,
     flows: Vec<&'e FlowPlan>,
 }
 
 /// Each priority with traffic; and all of them together, of which a smaller share shows.
 fn groups(e: &PfcEvidence) -> Vec<Group<'_>> {
-    let group = |name: String, priorities: Vec<Priority>| {
+    let group = |name: String, all: bool, priorities: Vec<Priority>| {
         let flows = e.plan.flows.iter();
         let flows: Vec<_> = flows
             .filter(|flow| priorities.contains(&flow.priority))
             .collect();
         Group {
             name,
+            all,
             priorities,
             flows,
         }
     };
-    let each = Priority::all().map(|p| group(format!("frames of priority {p}"), vec![p]));
-    each.chain([group("all frames".into(), Priority::all().collect())])
+    let each = Priority::all().map(|p| group(format!("frames of priority {p}"), false, vec![p]));
+    each.chain([group("all frames".into(), true, Priority::all().collect())])
         .filter(|group| !group.flows.is_empty())
         .collect()
 }
 
 impl Group<'_> {
-    /// Frames that may be under way at an edge of a window: of each flow the frame that is due; all
+    /// Frames that may be under way at the end of 100 ms: of each flow the frame that is due; all
     /// of the largest burst, for which the DUT's scheduler may let any priority wait; and what is
     /// sent in `late`.
     fn under_way(&self, e: &PfcEvidence, burst: Nanos, late: Nanos) -> f64 {
@@ -119,10 +125,32 @@ impl Group<'_> {
         let burst = line * burst as f64 / 1e9 / shortest.unwrap_or(1.0);
         burst + self.flows.iter().map(sent).sum::<f64>()
     }
+
+    /// The largest burst of which a part may wait in the DUT at the end of `times`, in a phase that
+    /// began at `begin`. All frames together wait for a burst in that time. One priority may wait
+    /// for an earlier one too: a full line never works it off, and whose frames wait is up to the
+    /// DUT.
+    fn burst(&self, e: &PfcEvidence, begin: Nanos, times: Range<Nanos>) -> Nanos {
+        let since = if self.all { times.start } else { begin };
+        let sender = &e.sender;
+        // A sender that waits for room is late without having stalled.
+        if sender.waits > 0 || sender.stalls_left_out.may_overlap(since, times.end) {
+            return sender.max_burst;
+        }
+        let stalls = sender.stalls.iter();
+        let within = stalls.filter(|stall| stall.from < times.end && stall.to > since);
+        let longest = within.map(|stall| stall.to - stall.from).max();
+        // It sends at once what was due in the stall and since its last round, which was no longer
+        // before: it would have been late.
+        let most = longest.unwrap_or(0).max(Stall::ABOVE) + Stall::ABOVE;
+        sender.max_burst.min(most)
+    }
 }
 
-/// The windows of a phase: the first of each 100 ms without a stall.
+/// The windows of a phase: the first of each 100 ms without a long stall.
 struct Watched {
+    /// Begin of the phase.
+    begin: Nanos,
     windows: Range<usize>,
     starts: Vec<usize>,
     /// Share of the phase that lies in those 100 ms.
@@ -141,7 +169,9 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
             // What was held up a window earlier arrives in this one.
             let from = (e.windows.epoch + *start as Nanos * width).saturating_sub(width);
             let to = from + DIP_WINDOW + 2 * width;
-            let overlaps = |stall: &Stall| stall.from < to && stall.to > from;
+            let overlaps = |stall: &Stall| {
+                stall.to - stall.from > SHORT_STALL && stall.from < to && stall.to > from
+            };
             !stalls(e).any(overlaps) && !left_out(e).any(|spans| spans.may_overlap(from, to))
         })
         .collect();
@@ -153,6 +183,7 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
     }
     let length = (span.to - span.from).max(1);
     Some(Watched {
+        begin: span.from,
         windows,
         starts,
         share: (covered as f64 * width as f64 / length as f64).min(1.0),
@@ -192,14 +223,16 @@ pub(in crate::cases::pfc) fn no_dip(e: &PfcEvidence) -> Finding {
 
 /// Most of a phase has to be watched, or a dip may have been where nobody looked.
 fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f64) {
-    let what = format!("share of phase {phase:?} in windows of 100 ms without a stall");
+    let what = format!("share of phase {phase:?} in windows of 100 ms without a long stall");
     let expected = format!(">= {WATCHED}");
     if share >= WATCHED {
         finding.expect(what, expected, format!("{share:.2}"), true);
         return;
     }
     let span = e.span(phase).map_or((0, 0), |span| (span.from, span.to));
-    let within = |stall: &&Stall| stall.from < span.1 && stall.to > span.0;
+    let within = |stall: &&Stall| {
+        stall.to - stall.from > SHORT_STALL && stall.from < span.1 && stall.to > span.0
+    };
     let listed: Vec<Nanos> = stalls(e)
         .filter(within)
         .map(|stall| stall.to - stall.from)
@@ -221,6 +254,90 @@ fn expect_watched(finding: &mut Finding, e: &PfcEvidence, phase: Phase, share: f
     }
 }
 
+/// One window of 100 ms, for a group.
+struct Seen {
+    /// Index of its first window.
+    start: usize,
+    offered: u64,
+    received: u64,
+    /// Frames that may be under way at its edges.
+    edges: f64,
+}
+
+impl Seen {
+    /// Share that arrived of what should have; `None` where all may have been under way.
+    fn share(&self) -> Option<f64> {
+        let due = self.offered as f64 - self.edges;
+        (due > 0.0).then(|| self.received as f64 / due)
+    }
+
+    /// The smallest dip, as a share of what is offered, that is one for certain.
+    fn resolution(&self) -> Option<f64> {
+        let share = self.edges / self.offered as f64;
+        (self.offered > 0 && share < 1.0).then(|| 1.0 - DIP_SHARE * (1.0 - share))
+    }
+}
+
+/// The watched windows, as `group` has them.
+fn seen<'a>(
+    e: &'a PfcEvidence,
+    watched: &'a Watched,
+    group: &'a Group,
+) -> impl Iterator<Item = Seen> + 'a {
+    let many = windows_in_a_dip(e);
+    let width = e.windows.width.max(1);
+    let late = lateness(e);
+    watched.starts.iter().map(move |&start| {
+        let range = start..start + many;
+        let from = e.windows.epoch + start as Nanos * width;
+        // What was held up a window earlier arrives in this one.
+        let times = from.saturating_sub(width)..from + many as Nanos * width;
+        let burst = group.burst(e, watched.begin, times);
+        Seen {
+            start,
+            offered: sum(&e.windows.offered, range.clone(), &group.priorities),
+            received: sum(&e.windows.received, range, &group.priorities),
+            edges: edges(e) * group.under_way(e, burst, late),
+        }
+    })
+}
+
+/// Number of edges at which frames may be missed. What is under way as a window begins arrives in
+/// it; but with [`Clock::Batched`] it may be told to have come before.
+fn edges(e: &PfcEvidence) -> f64 {
+    match e.counting.clock {
+        Clock::Exact => 1.0,
+        Clock::Batched => 2.0,
+    }
+}
+
+/// The time by which a frame may be late on its way: on the path, and in a short stall of the
+/// simulated DUT.
+fn lateness(e: &PfcEvidence) -> Nanos {
+    let of_dut = e
+        .dut
+        .as_ref()
+        .map_or(0, |dut| dut.max_lateness.min(SHORT_STALL));
+    path_latency(e).unwrap_or(0) + of_dut
+}
+
+/// The smallest dips in any watched window: of all frames, and of one priority's. `None` where no
+/// window tells.
+pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<[f64; 2]> {
+    let phases = [Phase::Baseline, Phase::Storm];
+    let watched: Vec<_> = phases.iter().filter_map(|phase| watched(e, *phase)).collect();
+    let groups = groups(e);
+    let worst = |all: bool| {
+        let of_kind = groups.iter().filter(move |group| group.all == all);
+        let windows = of_kind.flat_map(|group| {
+            let phases = watched.iter();
+            phases.flat_map(move |watched| seen(e, watched, group).filter_map(|s| s.resolution()))
+        });
+        windows.max_by(f64::total_cmp)
+    };
+    Some([worst(true)?, worst(false)?])
+}
+
 /// Compares the least share of `group` in any 100 ms that are watched.
 fn least_share(
     finding: &mut Finding,
@@ -229,35 +346,20 @@ fn least_share(
     watched: &Watched,
     group: &Group,
 ) {
-    let many = windows_in_a_dip(e);
     let path = path_latency(e);
-    // Lateness above it is a stall.
-    let of_dut = e
-        .dut
-        .as_ref()
-        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
-    let late = path.unwrap_or(0) + of_dut;
-    let edges = 2.0 * group.under_way(e, e.sender.max_burst, late);
-    let mut least: Option<(f64, usize)> = None;
-    let mut most_offered = 0;
-    for start in &watched.starts {
-        let range = *start..start + many;
-        let offered = sum(&e.windows.offered, range.clone(), &group.priorities);
-        most_offered = most_offered.max(offered);
-        let received = sum(&e.windows.received, range, &group.priorities);
-        let share = received as f64 / (offered as f64 - edges);
-        if offered as f64 > edges && least.is_none_or(|(least, _)| share < least) {
-            least = Some((share, *start - watched.windows.start));
-        }
-    }
+    let windows: Vec<Seen> = seen(e, watched, group).collect();
+    let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
+    let shares = windows.iter().filter_map(|seen| Some((seen.share()?, seen)));
+    let least = shares.min_by(|(one, _), (other, _)| one.total_cmp(other));
     let what = format!(
         "least share received of {} in 100 ms of phase {phase:?}",
         group.name
     );
-    let Some((share, at)) = least else {
+    let Some((share, seen)) = least else {
+        let most = windows.iter().map(|seen| seen.edges).fold(0.0, f64::max);
         let what = format!("{} offered in 100 ms of phase {phase:?}", group.name);
-        let expected = format!("more than the {edges:.1} that may be under way at its edges");
-        let by_rate = 2.0 * group.under_way(e, 0, late) >= most_offered as f64;
+        let expected = format!("more than the {most:.1} that may be under way at its edges");
+        let by_rate = edges(e) * group.under_way(e, 0, lateness(e)) >= most_offered as f64;
         if most_offered > 0 && by_rate {
             finding.undecidable(what, expected, most_offered);
         } else if !watched.starts.is_empty() {
@@ -266,10 +368,11 @@ fn least_share(
         return;
     };
     let expected = format!(">= {DIP_SHARE}");
-    let place = ms(at as Nanos * e.windows.width.max(1));
+    let place = ms((seen.start - watched.windows.start) as Nanos * e.windows.width.max(1));
     let found = format!(
-        "{} ({place} after its first window; {edges:.1} frames may be under way at the edges)",
-        share_beside(share, DIP_SHARE)
+        "{} ({place} after its first window; {:.1} frames may be under way at the edges)",
+        share_beside(share, DIP_SHARE),
+        seen.edges
     );
     if share < DIP_SHARE && path.is_none() {
         let unknown = format!(
