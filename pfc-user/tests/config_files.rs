@@ -147,10 +147,15 @@ fn the_smoke_plan_has_all_four_cases_in_short() {
     ];
     assert_eq!(repetitions(&config), expected);
     let parameters = parameters(&config);
+    let traffic: Vec<_> = parameters
+        .iter()
+        .map(|case| case.durations.traffic / MS)
+        .collect();
+    assert_eq!(traffic, [300, 300, 600, 300]);
     assert!(
         parameters
             .iter()
-            .all(|case| case.durations.traffic == 300 * MS && case.durations.lead == 300 * MS)
+            .all(|case| case.durations.lead == 300 * MS)
     );
     assert_eq!(parameters[1].repetitions[1].storm, Some(priorities(&[3])));
 }

@@ -325,7 +325,10 @@ fn lateness(e: &PfcEvidence) -> Nanos {
 /// window tells.
 pub(in crate::cases::pfc) fn resolution(e: &PfcEvidence) -> Option<[f64; 2]> {
     let phases = [Phase::Baseline, Phase::Storm];
-    let watched: Vec<_> = phases.iter().filter_map(|phase| watched(e, *phase)).collect();
+    let watched: Vec<_> = phases
+        .iter()
+        .filter_map(|phase| watched(e, *phase))
+        .collect();
     let groups = groups(e);
     let worst = |all: bool| {
         let of_kind = groups.iter().filter(move |group| group.all == all);
@@ -349,7 +352,9 @@ fn least_share(
     let path = path_latency(e);
     let windows: Vec<Seen> = seen(e, watched, group).collect();
     let most_offered = windows.iter().map(|seen| seen.offered).max().unwrap_or(0);
-    let shares = windows.iter().filter_map(|seen| Some((seen.share()?, seen)));
+    let shares = windows
+        .iter()
+        .filter_map(|seen| Some((seen.share()?, seen)));
     let least = shares.min_by(|(one, _), (other, _)| one.total_cmp(other));
     let what = format!(
         "least share received of {} in 100 ms of phase {phase:?}",
