@@ -203,9 +203,10 @@ pub(super) const BACKGROUND_LOSSLESS: Row<Pfc> = Row {
 
 pub(super) const NO_DIP: Row<Pfc> = Row {
     extra: true,
-    tolerance: "at each edge of a window one frame of each flow, the largest burst that was \
-        measured and what the path's least latency holds; windows in which tester or simulated \
-        DUT stalled for more than 0.5 ms are left out, and at least 0.8 of each phase is watched",
+    tolerance: "at the edge of a window one frame of each flow, the largest burst that may still \
+        wait there, and what the path's least latency and a stall of up to 1 ms hold; windows in \
+        which tester or simulated DUT stalled for longer are left out, and at least 0.8 of each \
+        phase is watched",
     needs: needs![
         PORTS,
         ACCOUNTING,

@@ -274,7 +274,7 @@ impl Seen {
     /// The smallest dip, as a share of what is offered, that is one for certain.
     fn resolution(&self) -> Option<f64> {
         let share = self.edges / self.offered as f64;
-        (self.offered > 0 && share < 1.0).then(|| 1.0 - DIP_SHARE * (1.0 - share))
+        (self.offered > 0 && share < 1.0).then_some(1.0 - DIP_SHARE * (1.0 - share))
     }
 }
 
