@@ -15,6 +15,7 @@ fn main() {
     for program in [
         "account",
         "account-traced",
+        "flow",
         "responder",
         "watch",
         "watch-traced",

@@ -4,6 +4,7 @@
 //! Every value is plain old data of fixed layout, in the byte order of the host.
 
 pub mod account;
+pub mod flow;
 pub mod generate;
 pub mod responder;
 pub mod watch;

@@ -3,7 +3,7 @@
 //!
 //! - [`wire`]: the formats of frames, one protocol a file; [`units`]: quantities of the field.
 //! - [`classify`] tells what a frame of a test port is, [`observe`] what any frame is; [`stamp`] is
-//!   what test frames carry.
+//!   what test frames carry, [`flow_stamp`] what frames of flows do.
 //! - [`pacing`]: when a sender's frames are due.
 //! - [`abi`]: the layout of the BPF maps.
 //! - `bpf` (feature `bpf`): helpers that only the programs need.
@@ -14,6 +14,7 @@ pub mod abi;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod classify;
+pub mod flow_stamp;
 pub mod observe;
 pub mod pacing;
 pub mod stamp;

@@ -352,7 +352,7 @@ fn watch_beside(before: &Path) {
         let mut samples = [const { Vec::new() }; 2];
         for _ in 0..ROUNDS {
             for (build, samples) in builds.iter().zip(&mut samples) {
-                samples.push(build.run("watch", &frame));
+                samples.push(build.run(entry(&build.0), &frame));
             }
         }
         row_beside(&format!("watch: {name}"), &samples[0], &samples[1]);
@@ -363,23 +363,55 @@ fn watch_beside(before: &Path) {
     }
 }
 
-/// A build of `watch` that counts by DSCP and captures nothing.
-fn watching(path: &Path) -> Bench {
-    let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
-    let mut object = Ebpf::load(&octets).expect("root is needed");
+/// The program that is attached to the first port: before ports shared one, the only one.
+fn entry(object: &Ebpf) -> &'static str {
+    if object.program("watch_0").is_some() {
+        "watch_0"
+    } else {
+        "watch"
+    }
+}
+
+/// Loads an XDP program of a build.
+fn load(object: &mut Ebpf, name: &str) -> ProgramFd {
     let program: &mut Xdp = object
-        .program_mut("watch")
+        .program_mut(name)
         .expect("in the object")
         .try_into()
         .expect("an XDP program");
     program.load().expect("the kernel takes it");
+    program
+        .fd()
+        .expect("loaded")
+        .try_clone()
+        .expect("a descriptor")
+}
+
+/// A build of `watch` that counts by DSCP and captures nothing.
+fn watching(path: &Path) -> Bench {
+    let octets = std::fs::read(path).expect("VALIDATOR_BEFORE names a folder of objects");
+    let mut object = Ebpf::load(&octets).expect("root is needed");
+    let counts = load(&mut object, "watch");
+    let entry = entry(&object);
+    if entry != "watch" {
+        load(&mut object, entry);
+        let programs = object.map_mut(abi::watch::name::XDP);
+        let mut programs: ProgramArray<_> = programs
+            .expect("in the object")
+            .try_into()
+            .expect("an array of programs");
+        programs.set(0, &counts, 0).expect("an entry");
+    }
+    let version = object.map(abi::ABI_SECTION).expect("in the object");
+    let version: Array<_, u32> = version.try_into().expect("an array");
+    let built_with = version.get(&0, 0).expect("an entry");
     let config = abi::watch::Config {
-        abi: abi::watch::ABI_VERSION,
+        abi: built_with,
         trust: Trust::Dscp as u8,
         capture: 0,
-        _pad: [0; 2],
+        sketch: 0,
         flows: 0,
-        _pad2: 0,
+        first_flow: 0,
         line_rate: 100_000_000_000,
         dscp_to_priority: std::array::from_fn(|dscp| dscp as u8 % 8),
     };
@@ -388,7 +420,7 @@ fn watching(path: &Path) -> Bench {
         .expect("in the object");
     let mut map: Array<_, [u8; size_of::<abi::watch::Config>()]> =
         map.try_into().expect("an array");
-    // SAFETY: plain data without gaps; the fields `_pad` fill them.
+    // SAFETY: plain data without gaps.
     let octets: [u8; size_of::<abi::watch::Config>()] = unsafe { std::mem::transmute(config) };
     map.set(0, octets, 0).expect("an entry");
     Bench(object)

@@ -72,6 +72,9 @@ pub enum Command {
     },
     /// Serve the tester of the RC cases on the DUT's host, with real queue pairs by verbs.
     Agent(AgentArgs),
+    /// Serve the Open Traffic Generator API (snappi, otgen) on ports of this machine.
+    #[cfg(feature = "otg")]
+    Otg(crate::otg::args::OtgArgs),
 }
 
 /// Arguments of `validator list`.

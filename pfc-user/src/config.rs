@@ -5,6 +5,8 @@ pub mod arguments;
 mod constraints;
 mod document;
 pub mod keys;
+#[cfg(feature = "otg")]
+pub mod otg;
 mod plan;
 mod testbed;
 

@@ -13,9 +13,11 @@
 //!
 //! - [`config`] is the only reader of testbeds and plans; it returns typed, checked values.
 //! - [`run`] is the only loop: it brings up the testbed and has each repetition driven.
+//! - [`engine`] sends and counts flows on ports, for whoever asks.
 //! - [`live`] drives the repetitions of each family on real devices.
 //! - [`driver`] is the only contact with kernel and devices: programs, senders, storms, links.
 //! - [`dut`] has the processes of the simulated devices, [`agent`] the verbs agent.
+//! - `otg` (feature `otg`) puts the server of `validator_otg` on real ports.
 //! - [`port_check`] is `validator check`; [`watch`] counts the traffic of ports in use.
 //!
 //! Of the rules, [`cases`] plans, stimulates and judges; [`evidence`] is all that a verdict rests
@@ -32,8 +34,11 @@ pub mod config;
 pub mod docs;
 pub mod driver;
 pub mod dut;
+pub mod engine;
 pub mod error_text;
 pub mod live;
+#[cfg(feature = "otg")]
+pub mod otg;
 pub mod output;
 pub mod port_check;
 pub mod report;

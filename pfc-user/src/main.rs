@@ -57,6 +57,10 @@ fn perform(command: Command) -> Result<Exit> {
         Command::Agent(args) => {
             agent::process::main(&args, output::stdout()).map(|()| Exit::Passed)
         }
+        #[cfg(feature = "otg")]
+        Command::Otg(args) => {
+            validator::otg::process::main(&args, output::stdout()).map(|()| Exit::Passed)
+        }
     }
 }
 

@@ -21,7 +21,9 @@ use validator::evidence::pfc::{
     PortReceived, Ports, SenderReport, StormReport, Windows,
 };
 use validator::evidence::{CaseEvidence, Evidence, Host, Repetition, SCHEMA, Testbed, digest};
-use validator::plan::{Durations, FlowPlan, Limits, RepetitionPlan, Role, StormKind, StormPlan};
+use validator::plan::{
+    Durations, FlowPlan, Limits, Nanos, RepetitionPlan, Role, StormKind, StormPlan,
+};
 use validator::report::{self, text};
 
 const ALL: [Verdict; 6] = [
@@ -655,6 +657,33 @@ fn what_is_written_is_read_again() {
         0,
         "captures of the earlier run are gone"
     );
+}
+
+#[test]
+fn the_page_shows_attempts_by_their_number_wherever_they_stand() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("report.html");
+    let page = |numbers: [u32; 2]| {
+        let mut evidence = evidence();
+        evidence.cases[0].repetitions = numbers
+            .map(|number| {
+                let mut attempt = repetition("lossless 3", &[]);
+                let Repetition::Pfc(found) = &mut attempt else {
+                    unreachable!("the helper makes repetitions of PFC");
+                };
+                found.attempt = number;
+                found.sender.max_burst = Nanos::from(number);
+                attempt
+            })
+            .into();
+        report::write_page(&path, &evidence, &[every_verdict()], Exit::Failed).unwrap();
+        fs::read_to_string(&path).unwrap()
+    };
+    let text = page([1, 2]);
+    assert!(text.find(">attempt 1<").unwrap() < text.find(">attempt 2<").unwrap());
+    assert_eq!(page([2, 1]), text);
+    // One that was left out is not counted over.
+    assert!(page([1, 3]).contains(">attempt 3<"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::step::{self, step};
 use crate::toolchain::{Toolchain, without_outer_cargo};
 
 /// The programs, one object each.
-const PROGRAMS: [&str; 4] = ["account", "responder", "watch", "bench"];
+const PROGRAMS: [&str; 5] = ["account", "flow", "responder", "watch", "bench"];
 /// Programs with a variant that writes lines about frames, and its name.
 const TRACED: [(&str, &str); 2] = [("account", "account-traced"), ("watch", "watch-traced")];
 

@@ -1,16 +1,20 @@
 //! `cargo xtask lab`: devices, kernels and network cards that this machine does not have, in
 //! virtual machines.
 
-mod archive;
+pub mod archive;
 mod browser;
+pub mod chromium;
 mod events;
+mod fleet;
 mod guest;
 mod initrd;
 mod kernel;
 mod modules;
-mod network;
+pub mod namespace;
+pub mod network;
 mod nic;
-mod packages;
+mod otg;
+pub mod packages;
 mod prometheus;
 pub mod rxe;
 mod script;
@@ -35,6 +39,10 @@ enum Device {
     Kernel(kernel::KernelLab),
     /// Drivers of real network cards in QEMU with virtual time: check, watch and PFC cases
     Nic(nic::NicLab),
+    /// Clients of the Open Traffic Generator API against `validator otg` (as root)
+    Otg(otg::Otg),
+    /// Debian's Prometheus on 20 exporters: its alerts fire for what is planted, and clear (as root)
+    Fleet(fleet::FleetLab),
     /// Setup and demo as on a freshly installed machine, in chroots (as root)
     Userspace(userspace::Userspace),
     /// Part of `cargo xtask test`: rdma_rxe
@@ -52,6 +60,9 @@ enum Device {
     /// Part of `cargo xtask test --full`: pages in a browser
     #[command(hide = true)]
     TestBrowser,
+    /// Part of `cargo xtask test --full`: the fleet
+    #[command(hide = true)]
+    TestFleet,
     /// Part of `cargo xtask test`: rules and queries for Prometheus
     #[command(hide = true)]
     TestPrometheus,
@@ -63,10 +74,13 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Rxe(options) => rxe::run(root, options),
         Device::Kernel(options) => kernel::run(root, options),
         Device::Userspace(options) => userspace::run(root, options),
+        Device::Otg(options) => otg::run(root, options),
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),
         Device::TestBrowser => browser::test(root),
+        Device::Fleet(options) => fleet::run(root, options),
+        Device::TestFleet => fleet::test(root),
         Device::TestPrometheus => prometheus::test(root),
         Device::TestKernel { kernels } => kernel::test(root, kernels),
     }

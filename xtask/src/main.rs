@@ -9,6 +9,7 @@ mod docs;
 mod lab;
 mod portable;
 mod remap;
+mod screenshots;
 mod setup;
 mod step;
 mod test;
@@ -46,6 +47,8 @@ enum Command {
     Dist(dist::Dist),
     /// Write the generated pages of the book, check its links, and build it
     Docs(docs::Docs),
+    /// Make the pictures of the documentation, from real runs (as root)
+    Screenshots(screenshots::Screenshots),
     /// Set up, build, and run every test; what needs root is skipped without it
     Test(test::Test),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(root, &options),
         Command::Dist(options) => dist::run(root, &options),
         Command::Docs(options) => docs::run(root, &options).map(|()| ExitCode::SUCCESS),
+        Command::Screenshots(options) => screenshots::run(root, &options),
         Command::Test(options) => test::run(root, &options),
     };
     done.unwrap_or_else(|error| {

@@ -112,6 +112,8 @@ impl Suite<'_> {
             self.outcome.add(part.run());
         }
         if self.full && step::is_root() {
+            let part = self.lab("a fleet in Prometheus", &["test-fleet"])?;
+            self.outcome.add(part.run());
             let part = self.this(
                 "packages: built twice, and on Debian 12 in a chroot",
                 &["dist", "--check"],
@@ -132,6 +134,8 @@ impl Suite<'_> {
                     "clippy",
                     "--workspace",
                     "--all-targets",
+                    "--features",
+                    "pfc-user/otg",
                     "--",
                     "-D",
                     "warnings",

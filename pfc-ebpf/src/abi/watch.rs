@@ -5,34 +5,43 @@ use crate::stamp::Stamp;
 use crate::wire::Malformed;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
+/// Ports that the programs of one object can count apart, at most: as many as it has entries.
+pub const PORTS: usize = 32;
 /// Octets of a frame that are read: two tags, IPv4 with all its options, UDP, and a stamp. More
 /// than any MAC control frame has.
 pub const HEADERS: usize = 112;
 
 /// Names of the maps in the object.
 pub mod name {
-    /// `Array<Config>`, one entry.
+    /// `ProgramArray`, one entry: the program for XDP, to which the entries of the ports hand on.
+    pub const XDP: &str = "XDP";
+    /// `ProgramArray`, one entry: the program for tc.
+    pub const TC: &str = "TC";
+    /// `Array<Config>` by port.
     pub const CONFIG: &str = "CONFIG";
-    /// `PerCpuArray<Counters>`, one entry.
+    /// `PerCpuArray<Counters>` by port.
     pub const COUNTERS: &str = "COUNTERS";
-    /// `Array<PauseClock>` by priority, entry 8 for 802.3x; memory-mapped, to be read without a
-    /// system call.
+    /// `Array<PauseClock>` by `port * PAUSED + priority`, at priority 8 for 802.3x;
+    /// memory-mapped, to be read without a system call.
     pub const PAUSE: &str = "PAUSE";
     /// Ring buffer of [`super::Control`].
     pub const CONTROLS: &str = "CONTROLS";
-    /// `HashMap<u32, u32>` from [`super::flow_key`] to a flow's place in the three below.
+    /// `HashMap<u64, u32>` from [`super::flow_key`] to a flow's place in STATES and SEEN.
     pub const FLOWS: &str = "FLOWS";
-    /// `Array<u64>`, one entry: how many places are taken.
+    /// `Array<u64>` by port: how many of its places are taken.
     pub const TAKEN: &str = "TAKEN";
     /// `Array<FlowState>` by place.
     pub const STATES: &str = "STATES";
     /// `Array<u64>` by `place * SEEN_WINDOW + sequence % SEEN_WINDOW`: the last sequence number
     /// seen there plus one.
     pub const SEEN: &str = "SEEN";
-    /// `PerCpuArray<Sketch>`, one entry.
+    /// `PerCpuArray<Sketch>` by [`super::Config::sketch`].
     pub const SKETCH: &str = "SKETCH";
 }
+
+/// Classes of a port that can be paused: eight priorities, and the whole link.
+pub const PAUSED: usize = 9;
 
 /// Octets from the network header on by which frames are told apart: IPv6, TCP with options, and
 /// some payload.
@@ -86,7 +95,7 @@ impl Sketch {
     }
 }
 
-/// Configuration of a program.
+/// Configuration of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
@@ -96,13 +105,13 @@ pub struct Config {
     pub trust: u8,
     /// 1: MAC control frames are recorded in CONTROLS.
     pub capture: u8,
-    /// Padding.
-    pub _pad: [u8; 2],
+    /// The entry of SKETCH where its frames are sorted, if flows are told apart.
+    pub sketch: u16,
     /// Flows of test frames that are told apart, by run and flow; 0: their stamps are only
     /// counted.
     pub flows: u32,
-    /// Padding.
-    pub _pad2: u32,
+    /// The first of the places that belong to its flows.
+    pub first_flow: u32,
     /// The link's speed in bit/s, which turns quanta into time; 0 where it is not known.
     pub line_rate: u64,
     /// Priority by DSCP.
@@ -204,9 +213,9 @@ impl PauseClock {
     }
 }
 
-/// Key of a flow in FLOWS.
-pub const fn flow_key(stamp: &Stamp) -> u32 {
-    (stamp.run as u32) << 16 | stamp.flow as u32
+/// Key of a flow of a port in FLOWS.
+pub const fn flow_key(port: u32, stamp: &Stamp) -> u64 {
+    (port as u64) << 32 | (stamp.run as u64) << 16 | stamp.flow as u64
 }
 
 /// The sequence numbers of a flow of test frames. Words are only ever raised or added to, so that
@@ -242,6 +251,10 @@ pub struct Control {
     pub tpid: u16,
     /// The tag's TCI.
     pub tci: u16,
+    /// The port that it came to.
+    pub port: u32,
+    /// Padding.
+    pub _pad: u32,
     /// The frame's first octets, the rest zero.
     pub octets: [u8; HEADERS],
 }

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod case;
 pub mod cases;
 pub mod dut;
+pub mod engine;
 pub mod evidence;
 pub mod fault;
 pub mod mad;

@@ -114,6 +114,29 @@ impl Station {
     }
 }
 
+/// The question of a station for the MAC address of `target` (RFC 4861, 4.3), without FCS.
+pub fn solicitation(mac: [u8; 6], own: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
+    // The solicited-node address (RFC 4291, 2.7.1), and its MAC address (RFC 2464, 7).
+    let [.., a, b, c] = target.octets();
+    let to = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), {
+        u16::from_be_bytes([b, c])
+    });
+    let mut said = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
+    said.extend(target.octets());
+    said.extend(SOURCE_ADDRESS);
+    said.extend(mac);
+    let addresses = [own.octets(), to.octets()].concat();
+    let checksum = !sum(&addresses, &said);
+    said[2..4].copy_from_slice(&checksum.to_be_bytes());
+    let mut question = [&[0x33, 0x33, 0xff, a, b, c], &mac, &IPV6[..]].concat();
+    question.extend([0x60, 0, 0, 0]);
+    question.extend((said.len() as u16).to_be_bytes());
+    question.extend([ICMPV6, HOP_LIMIT]);
+    question.extend(addresses);
+    question.extend(said);
+    question
+}
+
 /// The ones-complement sum of an ICMPv6 message and its pseudo-header; 0xffff where its checksum is
 /// right.
 fn sum(addresses: &[u8], message: &[u8]) -> u16 {
@@ -185,6 +208,16 @@ mod tests {
             let [question, answer] = pair.map(octets);
             assert_eq!(v6().answer(&question), Some(answer));
         }
+    }
+
+    #[test]
+    fn a_solicitation_is_asked_as_another_implementation_does() {
+        let asked = solicitation(
+            [2, 0, 0, 0, 0, 0x99],
+            "2001:db8::9".parse().unwrap(),
+            "2001:db8::2".parse().unwrap(),
+        );
+        assert_eq!(asked, octets(ND_PAIR[0]));
     }
 
     #[test]

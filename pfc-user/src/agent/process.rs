@@ -70,7 +70,7 @@ pub fn run(
 }
 
 /// Returns at the first signal, or at once if signals cannot be received.
-async fn until_signal(signals: SigSet) {
+pub(crate) async fn until_signal(signals: SigSet) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),

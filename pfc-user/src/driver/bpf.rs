@@ -1,7 +1,9 @@
 //! The BPF programs: load, attach, write and read their maps.
 
 mod account;
+mod batch;
 mod error;
+pub mod flow;
 mod generate;
 mod mmap;
 mod object;

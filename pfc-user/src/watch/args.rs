@@ -1,5 +1,6 @@
 //! Arguments of `validator watch`.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -88,6 +89,12 @@ pub struct Pair {
     pub tx: String,
     /// Interface that receives.
     pub rx: String,
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.tx, self.rx)
+    }
 }
 
 /// Field that tells the priority.

@@ -184,7 +184,14 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
         ("evidence that contradicts itself", SINGLE, |e| {
             e.phases[0].to = 0
         }),
-    ] as [(&str, &str, Tamper); 7]
+        // No probe is measured better where max_response takes all of the longest pause.
+        ("pauses that are too short to be seen", SINGLE, |e| {
+            let longest = e.limits.pause_time(pfc_ebpf::units::Quanta(0xffff));
+            let first = e.span(Phase::Storm).unwrap().from - longest;
+            e.storm.as_mut().unwrap().first = at(first, first);
+            e.limits.max_response = longest;
+        }),
+    ] as [(&str, &str, Tamper); 8]
     {
         assert_eq!(cases::again(&attempts(case, &[tamper])), None, "{what}");
     }

@@ -508,3 +508,19 @@ fn an_answer_without_completions_that_comes_after_the_end_is_not_the_last() {
         );
     }
 }
+
+#[test]
+fn a_repetition_takes_as_long_as_it_says() {
+    for plan in [of_document(), plan(0, 14, 1024), plan(7, 16, 4096)] {
+        let mut bench = Virtual::new(&[]);
+        let begin = bench.now;
+        bench.run(&plan);
+        let (said, took) = (plan.shortest(), bench.now - begin);
+        // Beside the waits there are the exchanges with the agent.
+        assert!(
+            (said..said + said / 10).contains(&took),
+            "{}: says {said} ns, took {took} ns",
+            plan.name
+        );
+    }
+}

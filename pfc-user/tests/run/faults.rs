@@ -18,7 +18,9 @@ fn expect(test: &str, fault: &str, expected: &[&str], possible: &[&str]) {
     settle::until_all_fail(test, expected, possible, |cases| {
         let plan = lab.file("plan.toml", &cases_of(cases));
         let out = lab.out();
-        let set_fault = format!("--set testbed.dut.faults=[\"{fault}\"]");
+        // What an attempt leaves open is run again below, alone.
+        let set_fault =
+            format!("--set testbed.dut.faults=[\"{fault}\"] --set testbed.limits.attempts=1");
         let run = lab.run(&format!(
             "run --testbed {testbed} --plan {plan} --out {} --format json {set_fault}",
             out.display()

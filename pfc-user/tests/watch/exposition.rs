@@ -106,10 +106,10 @@ fn scrape(lab: &Lab, address: SocketAddr) -> BTreeMap<Key, f64> {
     parse(body)
 }
 
-fn listening(lab: &Lab) -> (Running, SocketAddr) {
+fn listening(lab: &Lab, ports: &str) -> (Running, SocketAddr) {
     let mut address = None;
     let running = lab.watch_from(
-        "t0 t1 --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8",
+        &format!("{ports} --prometheus 0 --line-rate 1G --dscp-map dscp-mod-8"),
         "listening",
         |event| {
             let message = event["message"].as_str().unwrap();
@@ -132,7 +132,7 @@ fn root_a_scrape_has_every_count_at_that_moment() {
         return;
     }
     let lab = Lab::new();
-    let (running, address) = listening(&lab);
+    let (running, address) = listening(&lab, "t0 t1");
     assert!(address.ip().is_loopback(), "a bare port");
     let of = |name: &str, labels: &[(&str, &str)]| {
         let labels = [("interface", "t0"), ("direction", "receive")]
@@ -212,7 +212,7 @@ fn root_other_requests_are_refused_and_nobody_holds_up_others() {
         return;
     }
     let lab = Lab::new();
-    let (running, address) = listening(&lab);
+    let (running, address) = listening(&lab, "t0 t1");
     // Says nothing, and another not enough.
     let silent = lab
         .tester
@@ -249,5 +249,29 @@ fn root_other_requests_are_refused_and_nobody_holds_up_others() {
     );
     scrape(&lab, address);
     drop((silent, slow));
+    running.summary("t0");
+}
+
+#[test]
+fn root_both_ends_of_a_pair_are_labelled_and_no_other_port() {
+    if !need_root("root_both_ends_of_a_pair_are_labelled_and_no_other_port") {
+        return;
+    }
+    let lab = Lab::new();
+    let (running, address) = listening(&lab, "t0 --loss t0:t1");
+    let samples = scrape(&lab, address);
+    let ends: BTreeSet<_> = samples
+        .keys()
+        .map(|(_, labels)| {
+            let pair = labels.get("pair").map(String::as_str);
+            (&*labels["interface"], &*labels["direction"], pair)
+        })
+        .collect();
+    let expected = [
+        ("t0", "receive", None),
+        ("t0", "transmit", Some("t0:t1")),
+        ("t1", "receive", Some("t0:t1")),
+    ];
+    assert_eq!(ends, BTreeSet::from(expected));
     running.summary("t0");
 }

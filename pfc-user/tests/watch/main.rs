@@ -19,6 +19,7 @@ mod highest_rate;
 mod lab;
 mod lifetime; // lane: programs
 mod loss; // lane: programs, 8 at a time
+mod many; // lane: programs
 #[path = "../common/napi.rs"]
 mod napi;
 mod own_side; // lane: programs, 8 at a time

@@ -15,13 +15,20 @@ use crate::workspace::VERSION;
 use crate::{step, workspace};
 
 /// Each needs those before it.
-const PUBLISHED: [&str; 4] = ["ib-mad", "pfc-ebpf", "validator-core", PROGRAM];
+const PUBLISHED: [&str; 5] = [
+    "ib-mad",
+    "pfc-ebpf",
+    "validator-core",
+    "validator-otg",
+    PROGRAM,
+];
 /// The published name of `pfc-user`.
 const PROGRAM: &str = "lossless-validator";
 /// The objects that the program includes; another one is for benchmarks.
-const OBJECTS: [&str; 5] = [
+const OBJECTS: [&str; 6] = [
     "account",
     "account-traced",
+    "flow",
     "responder",
     "watch",
     "watch-traced",
@@ -98,7 +105,13 @@ mod tests {
 
     #[test]
     fn each_crate_has_what_a_registry_asks_for() {
-        for folder in ["ib-mad", "pfc-ebpf", "pfc-user/core", "pfc-user"] {
+        for folder in [
+            "ib-mad",
+            "pfc-ebpf",
+            "pfc-user/core",
+            "pfc-user/otg",
+            "pfc-user",
+        ] {
             let manifest = read(&format!("{folder}/Cargo.toml"));
             for key in [
                 "description = ",
@@ -126,7 +139,7 @@ mod tests {
     fn versions_are_those_of_the_workspace() {
         let manifest = read("Cargo.toml");
         assert!(manifest.contains(&format!("\nversion = \"{VERSION}\"\n")));
-        for name in ["ib-mad", "pfc-ebpf", "validator-core"] {
+        for name in ["ib-mad", "pfc-ebpf", "validator-core", "validator-otg"] {
             let line = manifest
                 .lines()
                 .find(|line| line.starts_with(&format!("{name} = ")))

@@ -334,7 +334,13 @@ mod tests {
             .collect();
         assert_eq!(ids.len(), packages.len());
         for package in packages {
-            let own = ["pfc-user", "pfc-ebpf", "validator-core", "ib-mad"];
+            let own = [
+                "pfc-user",
+                "pfc-ebpf",
+                "validator-core",
+                "validator-otg",
+                "ib-mad",
+            ];
             let name = package["name"].as_str().unwrap();
             assert_ne!(
                 package["checksums"].is_array(),

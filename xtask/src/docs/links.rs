@@ -167,7 +167,8 @@ mod tests {
         let files = [
             (
                 "README.md",
-                "# A `b` c!\n[ok](#a-b-c) [page](docs/x.md#y) [gone](docs/z.md)\n",
+                "# A `b` c!\n[ok](#a-b-c) [page](docs/x.md#y) [gone](docs/z.md)\n\n\
+                 ![a picture](docs/no.png)\n",
             ),
             ("ib-mad/README.md", "[up](../README.md) `[code](nowhere)`\n"),
             ("docs/SUMMARY.md", "- [x](x.md)\n- [gone](gone.md)\n"),
@@ -184,6 +185,7 @@ mod tests {
         }
         let expected = [
             "README.md: the link docs/z.md: there is no docs/z.md",
+            "README.md: the link docs/no.png: there is no docs/no.png",
             "docs/SUMMARY.md: the link gone.md: there is no docs/gone.md",
             "docs/x.md: the link ../README.md: it leads out of docs, where the book \
              does not follow",

@@ -1,7 +1,7 @@
 //! Debian's archive beside the machine's own packages: a private apt root with further suites, for
 //! kernels and a QEMU that the machine's release does not have. Nothing from it is installed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +44,7 @@ impl Archive {
         };
         let sources = sources()?;
         let list = archive.folder.join("sources.list");
+        let _alone = archive.alone()?;
         let known = fs::read_to_string(&list).is_ok_and(|found| found == sources);
         if !known || archive.newest("linux-image-6.1.").is_err() {
             for folder in ["lists/partial", "cache/archives/partial"] {
@@ -51,13 +52,31 @@ impl Archive {
                 fs::create_dir_all(&folder).with_context(|| cannot_write(&folder))?;
             }
             fs::write(&list, sources).with_context(|| cannot_write(&list))?;
-            archive.update()?;
+            archive.download_lists()?;
         }
         Ok(archive)
     }
 
     /// Updates the lists of packages. If a suite has left the archive, only its kernel is lost.
     pub fn update(&self) -> Result<()> {
+        let _alone = self.alone()?;
+        self.download_lists()
+    }
+
+    /// Waits until no other lab changes the lists: apt refuses where it cannot lock them at once.
+    /// The lock is held until the file is dropped.
+    fn alone(&self) -> Result<File> {
+        let path = self.folder.join("alone");
+        let lock = || {
+            fs::create_dir_all(&self.folder)?;
+            let file = File::create(&path)?;
+            file.lock()?;
+            Ok::<_, std::io::Error>(file)
+        };
+        lock().with_context(|| cannot_write(&path))
+    }
+
+    fn download_lists(&self) -> Result<()> {
         step("lists of Debian's packages, for the labs", || {
             step::run(self.apt("apt-get").args(["-qq", "update"])).or_else(|error| {
                 println!("    going on with the lists that there are: {error:#}");
@@ -265,6 +284,20 @@ mod tests {
             pinned(line).as_deref(),
             Some("qemu-system-x86=1:7.2+dfsg-7")
         );
+    }
+
+    #[test]
+    fn one_lab_at_a_time_changes_the_lists() {
+        let folder = std::env::temp_dir().join(format!("validator-apt-{}", std::process::id()));
+        let archive = Archive {
+            folder: folder.clone(),
+        };
+        let held = archive.alone().unwrap();
+        let other = File::open(folder.join("alone")).unwrap();
+        assert!(other.try_lock().is_err(), "it is not held");
+        drop(held);
+        other.try_lock().expect("it is let go with its file");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

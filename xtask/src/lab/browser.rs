@@ -11,8 +11,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use super::archive::{Archive, cannot_write};
-use super::packages::Tree;
+use super::archive::cannot_write;
+use super::chromium::Chromium;
 use super::script;
 use crate::step::{self, step};
 use crate::toolchain;
@@ -25,9 +25,6 @@ const AXE_INTEGRITY: &str = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NP
 
 /// Widths of windows, and whether the colours are dark.
 const WINDOWS: [(u32, bool); 4] = [(360, false), (1024, false), (1920, false), (1024, true)];
-
-/// Seconds after which a page that is not done is given up.
-const LIMIT: &str = "120";
 
 /// A page that has each kind of mistake, to show that the probe finds them.
 const WRONG: &str = "<!DOCTYPE html><html><head><title>x</title></head><body>\
@@ -46,16 +43,15 @@ const MISTAKES: [&str; 5] = [
 
 /// Prints a closing line like libtest's.
 pub fn test(root: &Path) -> Result<ExitCode> {
-    let browser = Browser {
-        tree: Tree::browser(&Archive::open()?)?,
-        axe: axe()?,
-        folder: root.join("target/lab/browser"),
-    };
-    if browser.folder.exists() {
-        fs::remove_dir_all(&browser.folder).with_context(|| cannot_write(&browser.folder))?;
+    let folder = root.join("target/lab/browser");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| cannot_write(&folder))?;
     }
-    fs::create_dir_all(&browser.folder).with_context(|| cannot_write(&browser.folder))?;
-    browser.write_fonts()?;
+    let browser = Browser {
+        chromium: Chromium::prepare(&folder)?,
+        axe: axe()?,
+        folder,
+    };
     let pages = browser.folder.join("pages");
     let mut example = step::cargo();
     example
@@ -108,25 +104,13 @@ pub fn test(root: &Path) -> Result<ExitCode> {
 }
 
 struct Browser {
-    tree: Tree,
+    chromium: Chromium,
     /// The source of axe-core.
     axe: String,
     folder: PathBuf,
 }
 
 impl Browser {
-    /// The browser's fonts are those of the tree, whatever the machine has.
-    fn write_fonts(&self) -> Result<()> {
-        let text = format!(
-            "<?xml version=\"1.0\"?><!DOCTYPE fontconfig SYSTEM \"fonts.dtd\">\
-             <fontconfig><dir>{}</dir><cachedir>{}</cachedir></fontconfig>",
-            self.tree.path("usr/share/fonts").display(),
-            self.folder.join("fonts").display()
-        );
-        let file = self.folder.join("fonts.conf");
-        fs::write(&file, text).with_context(|| cannot_write(&file))
-    }
-
     /// Renders a page and returns what is wrong with it.
     fn mistakes(&self, page: &str, width: u32, dark: bool) -> Result<Vec<String>> {
         let (before, after) = page
@@ -135,23 +119,11 @@ impl Browser {
         let probed = format!("{before}<head><script>{}{PROBE}</script>{after}", self.axe);
         let file = self.folder.join("probed.html");
         fs::write(&file, probed).with_context(|| cannot_write(&file))?;
-        let mut chromium = Command::new("timeout");
+        let mut chromium = self.chromium.command((width, 1000), dark);
         chromium
-            .arg(LIMIT)
-            .arg(self.tree.path("usr/lib/chromium/chromium-headless-shell"))
-            .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
             .args(["--virtual-time-budget=100000", "--enable-logging=stderr"])
-            .arg(format!("--window-size={width},1000"))
-            .arg(format!(
-                "--user-data-dir={}",
-                self.folder.join("profile").display()
-            ))
-            .args(dark.then_some("--blink-settings=preferredColorScheme=0"))
             .arg("--dump-dom")
-            .arg(format!("file://{}", file.display()))
-            .env("HOME", &self.folder)
-            .env("FONTCONFIG_FILE", self.folder.join("fonts.conf"))
-            .env("LD_LIBRARY_PATH", self.libraries());
+            .arg(format!("file://{}", file.display()));
         let output = chromium
             .output()
             .with_context(|| format!("cannot run {}", step::show(&chromium)))?;
@@ -167,12 +139,6 @@ impl Browser {
         let console = log.lines().filter(|line| line.contains(":CONSOLE:"));
         found.extend(console.map(|line| format!("console: {line}")));
         Ok(found)
-    }
-
-    /// Folders of libraries: one of the packages has its own outside the usual ones.
-    fn libraries(&self) -> String {
-        let own = self.tree.path("usr/lib/x86_64-linux-gnu/pulseaudio");
-        format!("{}:{}", self.tree.libraries(), own.display())
     }
 }
 

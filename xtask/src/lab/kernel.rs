@@ -27,7 +27,7 @@ pub struct KernelLab {
 /// Kernels on which the programs have to work, and one that is too old.
 const ROWS: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::Newest];
 /// Test programs that the guest runs.
-const PROGRAMS: [&str; 4] = ["traffic_live", "xdp", "watch", "responder"];
+const PROGRAMS: [&str; 5] = ["traffic_live", "xdp", "watch", "responder", "engine"];
 const MODULES: [&str; 4] = ["veth", "sch_ingress", "cls_bpf", "act_mirred"];
 /// A kernel takes a minute or two; several times as long on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -44,6 +44,10 @@ step "live frames" /tools/traffic_live --test-threads=1 \
 step "account counts arbitrary frames as the host" /tools/xdp differential:: --test-threads=1
 step "watch counts arbitrary frames as the host" /tools/watch differential:: --test-threads=1
 step "responder on frames of the corpus" /tools/responder program:: --test-threads=1
+# Each loads the object anew, which takes the verifier seconds here.
+step "flow counts and keeps frames" /tools/engine program::root_stamped program::root_pauses \
+    program::root_captured --test-threads=1
+step "flows on veths" /tools/engine counts::root_flows --test-threads=1
 step "watch on veths" /tools/watch counting::root_pause clsact::root_frames \
     --test-threads=1
 step "account tells of frames" /tools/xdp trace:: --test-threads=1

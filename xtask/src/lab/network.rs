@@ -91,7 +91,23 @@ fn redirect(from: &str, to: &str) -> Result<()> {
     ))
 }
 
-fn in_namespace<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+/// Runs `work` in such a namespace with a pair of veths as a cable, and loopback.
+pub fn with_cable<T: Send>(ends: [&str; 2], work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    in_namespace(|| {
+        let [one, other] = ends;
+        ip("link set lo up")?;
+        ip(&format!(
+            "link add {one} mtu 9500 type veth peer name {other} mtu 9500"
+        ))?;
+        for end in ends {
+            ip(&format!("link set dev {end} up"))?;
+        }
+        work()
+    })
+}
+
+/// Runs `work` on a thread in a namespace of its own; programs that it starts are in it too.
+pub fn in_namespace<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;

@@ -288,7 +288,7 @@ done
 watches() {
     /tools/validator watch t1 --duration 4s --json > /tmp/watch & watch=$!
     awaited t1
-    until $ip -d link show t1 | grep -q xdp; do usleep 10000; done
+    until grep -q '"watching"' /tmp/watch; do kill -0 $watch || return 1; usleep 10000; done
     awaited t1
     $ip address add 192.0.2.1/24 dev t0
     /bin/arping -q -c 3 -w 2 -I t0 192.0.2.9

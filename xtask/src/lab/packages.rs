@@ -100,6 +100,12 @@ impl Tree {
         )
     }
 
+    /// What makes pictures small.
+    pub fn pictures(archive: &Archive) -> Result<Self> {
+        let wanted = || archive.closure(&["pngquant"], None);
+        Self::prepare(archive, "pictures", wanted, |_| Ok(()))
+    }
+
     /// Prometheus, with its promtool.
     pub fn prometheus(archive: &Archive) -> Result<Self> {
         // Linked statically; it needs none of the packages that it would be installed with.

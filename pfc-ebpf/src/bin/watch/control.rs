@@ -4,17 +4,18 @@ use crate::{CONTROLS, PAUSE};
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use core::ptr;
-use pfc_ebpf::abi::watch::{Config, Control, Counters, HEADERS, PauseClock};
+use pfc_ebpf::abi::watch::{Config, Control, Counters, HEADERS, PAUSED, PauseClock};
 use pfc_ebpf::bpf::{atomic, verifier};
 use pfc_ebpf::observe::{Pauses, Tag};
 use pfc_ebpf::units::Quanta;
 
-/// The entry of PAUSE for 802.3x.
+/// The class of 802.3x.
 const WHOLE_LINK: u32 = 8;
 
 /// Accounts for a MAC control frame; `None`: one that is malformed, and pauses nothing.
 #[inline(always)]
 pub fn account(
+    port: u32,
     config: &Config,
     counters: &mut Counters,
     length: usize,
@@ -26,15 +27,21 @@ pub fn account(
     let now = unsafe { bpf_ktime_get_ns() };
     if let Some(control) = control {
         if !control.pfc {
-            pause(config, WHOLE_LINK, now, control.quanta[0]);
+            pause(port, config, WHOLE_LINK, now, control.quanta[0]);
         }
         for priority in 0..8 {
             if control.vector & (1 << priority) != 0 {
-                pause(config, priority, now, control.quanta[priority as usize & 7]);
+                pause(
+                    port,
+                    config,
+                    priority,
+                    now,
+                    control.quanta[priority as usize & 7],
+                );
             }
         }
     }
-    if config.capture != 0 && !record(length, tag, now, load) {
+    if config.capture != 0 && !record(port, length, tag, now, load) {
         counters.controls_lost += 1;
     }
 }
@@ -42,8 +49,8 @@ pub fn account(
 /// A class is paused from now on for as long as `quanta` say; what of its former pause had run is
 /// added up.
 #[inline(always)]
-fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
-    let Some(clock) = PAUSE.get_ptr_mut(class) else {
+fn pause(port: u32, config: &Config, class: u32, now: u64, quanta: u16) {
+    let Some(clock) = PAUSE.get_ptr_mut(port * PAUSED as u32 + class) else {
         return;
     };
     // Exact up to the longest pause time, and without the division of 128 bits that BPF lacks.
@@ -74,6 +81,7 @@ fn pause(config: &Config, class: u32, now: u64, quanta: u16) {
 /// Keeps the octets; false: they did not fit.
 #[inline(always)]
 fn record(
+    port: u32,
     length: usize,
     tag: Option<Tag>,
     now: u64,
@@ -92,6 +100,7 @@ fn record(
         (*record).length = length as u32;
         (*record).tpid = tpid;
         (*record).tci = tci;
+        (*record).port = port;
         load((&raw mut (*record).octets).cast(), kept) == 0
     };
     // Userspace looks at times of its own.

@@ -15,8 +15,14 @@ const NO_PRIORITY: u8 = 8;
 
 /// Counts a frame by its sequence number.
 #[inline(always)]
-pub fn account(config: &Config, counters: &mut Counters, stamp: &Stamp, priority: Option<u8>) {
-    let Some(place) = place(flow_key(stamp), config.flows) else {
+pub fn account(
+    port: u32,
+    config: &Config,
+    counters: &mut Counters,
+    stamp: &Stamp,
+    priority: Option<u8>,
+) {
+    let Some(place) = place(port, config, stamp) else {
         counters.flows_lost += 1;
         return;
     };
@@ -42,24 +48,25 @@ pub fn account(config: &Config, counters: &mut Counters, stamp: &Stamp, priority
     }
 }
 
-/// The place of a flow, a new one where it has none; `None` where all are taken.
+/// The place of a flow of a port, a new one where it has none; `None` where all are taken.
 #[inline(always)]
-fn place(key: u32, places: u32) -> Option<u32> {
+fn place(port: u32, config: &Config, stamp: &Stamp) -> Option<u32> {
+    let key = flow_key(port, stamp);
     if let Some(place) = FLOWS.get_ptr(key) {
         // SAFETY: an entry of the map, which none removes.
         return Some(unsafe { *place });
     }
-    let taken = TAKEN.get_ptr_mut(0)?;
+    let taken = TAKEN.get_ptr_mut(port)?;
     let mut free = None;
     for _ in 0..TRIES {
         // SAFETY: an aligned word of a map.
         let place = unsafe { taken.read_volatile() };
-        if place >= places as u64 {
+        if place >= config.flows as u64 {
             return None;
         }
         // SAFETY: as above.
         if unsafe { atomic::compare_exchange(taken, place, place + 1) } == place {
-            free = Some(place as u32);
+            free = Some(config.first_flow + place as u32);
             break;
         }
     }

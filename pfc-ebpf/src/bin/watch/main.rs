@@ -1,9 +1,9 @@
 //! The programs of `watch`: count every frame of a port and let it pass, untouched. `watch` at XDP;
 //! `watch_tc` at tcx, either on the way in, where another XDP program holds the port, or on the way
-//! out.
+//! out. Where the kernel has no tcx (before Linux 6.6), that is a filter of clsact.
 //!
-//! Each attachment loads the object anew, so that no two share a map. Counters are per CPU. Where
-//! the kernel has no tcx (before Linux 6.6), the classifier is a filter of clsact.
+//! Both are loaded once for many ports, each of which has counts of its own; what is attached to a
+//! port is an [`entry`]. Counters are per CPU.
 #![no_std]
 #![no_main]
 #![expect(
@@ -12,8 +12,10 @@
 )]
 
 mod control;
+mod entry;
 mod flow;
 mod headers;
+mod run;
 mod sketch;
 #[cfg(feature = "trace")]
 mod trace;
@@ -27,7 +29,9 @@ use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use headers::Headers;
 use pfc_ebpf::abi::account::SEEN_WINDOW;
-use pfc_ebpf::abi::watch::{ABI_VERSION, Config, Counters, FlowState, PauseClock, Sketch, Volume};
+use pfc_ebpf::abi::watch::{
+    ABI_VERSION, Config, Counters, FlowState, PAUSED, PauseClock, Sketch, Volume,
+};
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::observe::{Content, Observed, Tag, observe};
 use pfc_ebpf::wire::{Octets, ip, udp};
@@ -38,17 +42,17 @@ use whole::Whole;
 #[unsafe(link_section = ".rodata.abi")]
 static ABI: Global<u32> = Global::new(ABI_VERSION);
 
+// The loader sets the number of entries of all that go by port or flow.
 #[map]
 static CONFIG: Array<Config> = Array::with_max_entries(1, 0);
 #[map]
 static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0);
 #[map]
-static PAUSE: Array<PauseClock> = Array::with_max_entries(9, BPF_F_MMAPABLE);
+static PAUSE: Array<PauseClock> = Array::with_max_entries(PAUSED as u32, BPF_F_MMAPABLE);
 #[map]
 static CONTROLS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
-// The loader sets the number of entries of all that go by flow.
 #[map]
-static FLOWS: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
+static FLOWS: HashMap<u64, u32> = HashMap::with_max_entries(1, 0);
 #[map]
 static TAKEN: Array<u64> = Array::with_max_entries(1, 0);
 #[map]
@@ -64,14 +68,21 @@ const TCX_NEXT: i32 = -1;
 /// Counts a frame that came in.
 #[xdp(frags)]
 pub fn watch(ctx: XdpContext) -> u32 {
+    let Some(run) = run::present() else {
+        return xdp_action::XDP_PASS;
+    };
     // SAFETY: the program's own context.
     let length = unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize;
+    let port = port_of(run);
     if length == ctx.data_end() - ctx.data() {
-        whole(ctx.ctx)
+        whole(ctx.ctx, port)
     } else {
-        in_pieces(ctx.ctx, length)
+        in_pieces(ctx.ctx, length, port)
     }
-    sort_xdp(ctx.ctx, length);
+    // SAFETY: as above.
+    if unsafe { (*run).note.frames } != 0 {
+        sort_xdp(ctx.ctx, length);
+    }
     xdp_action::XDP_PASS
 }
 
@@ -81,15 +92,23 @@ fn sort_xdp(ctx: *mut xdp_md, length: usize) {
     sketch::sort(length, |from, to, octets| load_xdp(ctx, from, to, octets));
 }
 
+/// The port of this run.
+#[inline(always)]
+fn port_of(run: *mut run::Run) -> u32 {
+    // SAFETY: this CPU's value.
+    unsafe { (*run).port as u32 }
+}
+
 /// A frame in one piece: read where it is. A function of its own, as is the next, to have a stack
 /// of its own.
 #[inline(never)]
-fn whole(ctx: *mut xdp_md) {
+fn whole(ctx: *mut xdp_md, port: u32) {
     #[cfg(feature = "trace")]
     trace::whole(ctx);
     let frame = Whole(Packet::new(&XdpContext::new(ctx)));
     let length = frame.length() as u64;
     count(
+        port,
         &frame,
         None,
         |_| Volume {
@@ -102,12 +121,13 @@ fn whole(ctx: *mut xdp_md) {
 
 /// A frame in several pieces, of which the first may end anywhere.
 #[inline(never)]
-fn in_pieces(ctx: *mut xdp_md, length: usize) {
+fn in_pieces(ctx: *mut xdp_md, length: usize, port: u32) {
     let load = |to: *mut u8, octets| load_xdp(ctx, 0, to, octets);
     if let Some(headers) = Headers::load(length, load) {
         #[cfg(feature = "trace")]
         trace::headers(length);
         count(
+            port,
             &headers,
             None,
             |_| Volume {
@@ -130,8 +150,14 @@ fn load_xdp(ctx: *mut xdp_md, from: u32, to: *mut u8, octets: u32) -> i64 {
 #[classifier]
 pub fn watch_tc(ctx: TcContext) -> i32 {
     let skb = ctx.skb.skb;
-    count_skb(skb);
-    sort_skb(skb);
+    let Some(run) = run::present() else {
+        return TCX_NEXT;
+    };
+    count_skb(skb, port_of(run));
+    // SAFETY: as above.
+    if unsafe { (*run).note.frames } != 0 {
+        sort_skb(skb);
+    }
     TCX_NEXT
 }
 
@@ -151,7 +177,7 @@ fn sort_skb(skb: *mut __sk_buff) {
 }
 
 #[inline(never)]
-fn count_skb(skb: *mut __sk_buff) {
+fn count_skb(skb: *mut __sk_buff, port: u32) {
     // SAFETY: the program's own context.
     let (length, tag, merged) = unsafe {
         let tag = Tag {
@@ -176,6 +202,7 @@ fn count_skb(skb: *mut __sk_buff) {
         #[cfg(feature = "trace")]
         trace::headers(length);
         count(
+            port,
             &headers,
             tag,
             |observed| volume(&headers, observed, tag, &merged),
@@ -243,19 +270,25 @@ fn volume(headers: &Headers, observed: &Observed, tag: Option<Tag>, merged: &Mer
     }
 }
 
-/// Counts a frame; `load` copies its first octets.
+/// Counts a frame of a port; `load` copies its first octets.
 #[inline(always)]
 fn count(
+    port: u32,
     frame: &impl Octets,
     tag: Option<Tag>,
     volume: impl FnOnce(&Observed) -> Volume,
     load: impl FnOnce(*mut u8, u32) -> i64,
 ) {
-    let Some(config) = CONFIG.get(0) else { return };
+    // Traced programs are loaded for each port anew, which is then the first one. That it is known
+    // keeps their stack within the 512 octets that Linux 6.1 has.
+    let port = if cfg!(feature = "trace") { 0 } else { port };
+    let Some(config) = CONFIG.get(port) else {
+        return;
+    };
     if config.abi != ABI.load() {
         return;
     }
-    let Some(counters) = COUNTERS.get_ptr_mut(0) else {
+    let Some(counters) = COUNTERS.get_ptr_mut(port) else {
         return;
     };
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
@@ -264,17 +297,18 @@ fn count(
     let volume = volume(&observed);
     counters.add(config, &observed, volume);
     if config.flows > 0 && observed.priority(config).is_some() {
-        sketch::note(&observed, volume.frames);
+        sketch::note(config.sketch as u32, &observed, volume.frames);
     }
     let control = match observed.content {
         Content::Control(control) => Some(control),
         Content::Malformed(reason) if reason.is_control() => None,
         Content::Stamped(stamp) if config.flows > 0 => {
-            return flow::account(config, counters, &stamp, observed.priority(config));
+            return flow::account(port, config, counters, &stamp, observed.priority(config));
         }
         _ => return,
     };
     control::account(
+        port,
         config,
         counters,
         frame.length(),

@@ -1,10 +1,11 @@
 //! Frames sorted by the octets that no device on the way changes.
 //!
-//! A frame is counted first, which leaves a [`Note`] of it, and sorted in a function of its own:
+//! A frame is counted first, which leaves a note of it, and sorted in a function of its own:
 //! behind all that the parsers tell apart, the verifier would walk this once for each of their
 //! paths.
 
 use crate::SKETCH;
+use crate::run::{self, Note};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use core::ptr;
@@ -16,34 +17,18 @@ use pfc_ebpf::wire::ip;
 /// Buffer for the octets: the stack has no room for them.
 #[map]
 static OCTETS: PerCpuArray<[u64; COMPARED / 8]> = PerCpuArray::with_max_entries(1, 0);
-/// The frame that is being counted on this CPU.
-#[map]
-static NOTE: PerCpuArray<Note> = PerCpuArray::with_max_entries(1, 0);
 
 /// An odd number whose bits look random: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Beyond any header before that of the network.
 const MAX_NETWORK: usize = 64;
 
-/// Fields of a frame that is to be sorted.
-#[repr(C)]
-struct Note {
-    /// Frames that were merged into this one, or 1; 0: it is not to be sorted.
-    frames: u64,
-    /// Offset of the network header.
-    network: u64,
-    /// Offset of the payload's checksum from there; 0 where it has none that an offload fills in.
-    checksum: u64,
-    /// 1: the network header is one of IP.
-    ip: u64,
-}
-
 /// Leaves the note of a frame.
 #[inline(always)]
-pub fn note(observed: &Observed, frames: u64) {
+pub fn note(sketch: u32, observed: &Observed, frames: u64) {
     const OF_UDP: usize = 6;
     const OF_TCP: usize = 16;
-    let Some(note) = NOTE.get_ptr_mut(0) else {
+    let Some(run) = run::present() else {
         return;
     };
     let checksum = match observed.ip {
@@ -53,8 +38,9 @@ pub fn note(observed: &Observed, frames: u64) {
     };
     // SAFETY: this CPU's value, which no other run of this program on this CPU interrupts.
     unsafe {
-        *note = Note {
+        (*run).note = Note {
             frames,
+            sketch: sketch as u64,
             network: observed.network as u64,
             checksum: checksum as u64,
             ip: observed.ip.is_some() as u64,
@@ -66,18 +52,19 @@ pub fn note(observed: &Observed, frames: u64) {
 /// octets of it.
 #[inline(always)]
 pub fn sort(length: usize, load: impl FnOnce(u32, *mut u8, u32) -> i64) {
-    let Some(note) = NOTE.get_ptr_mut(0) else {
+    let Some(run) = run::present() else {
         return;
     };
     // SAFETY: values of this CPU, which no other run of this program on this CPU interrupts;
     // positions in them are bounded.
     unsafe {
+        let note = &raw mut (*run).note;
         let frames = (*note).frames;
-        if frames == 0 {
-            return;
-        }
         (*note).frames = 0;
-        let (Some(sketch), Some(octets)) = (SKETCH.get_ptr_mut(0), OCTETS.get_ptr_mut(0)) else {
+        let (Some(sketch), Some(octets)) = (
+            SKETCH.get_ptr_mut((*note).sketch as u32),
+            OCTETS.get_ptr_mut(0),
+        ) else {
             return;
         };
         let octets = octets.cast::<u8>();

@@ -46,14 +46,8 @@ impl RcPlan {
         1 + self.retry_count as usize
     }
 
-    /// Its least duration: every request waits for its time-out, and after the last four more.
+    /// Its least duration: that with a DUT that retries after exactly T_tr.
     pub fn shortest(&self) -> Nanos {
-        let timers = u64::from(self.control_drops) + self.requests() as u64 + 4;
-        timers * Self::transport_timer(self.timeout)
-    }
-
-    /// Duration with a DUT that retries after exactly T_tr.
-    pub fn least_duration(&self) -> Nanos {
         // All requests, and the silence that has to follow the last one.
         (u64::from(self.control_drops) + u64::from(self.retry_count) + 4)
             * Self::transport_timer(self.timeout)

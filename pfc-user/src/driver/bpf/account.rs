@@ -18,8 +18,9 @@ use pfc_ebpf::units::{LineRate, OutOfRange};
 
 use self::control_log::Log;
 pub use self::read::{OffendingFrame, Rings};
+use super::batch;
 use super::mmap::Words;
-use super::object::{Interface, Program, by_cpu, on_all_cpus};
+use super::object::{Interface, Program, by_cpu};
 use super::pod::Plain;
 use super::{
     Constant, Generator, TraceOutput, Tracepoints, XdpError, XdpMode, generate, verifier_log,
@@ -244,14 +245,8 @@ impl AccountProgram {
 
     /// Zeroes what the last configuration used.
     fn clear(&mut self) -> Result<(), XdpError> {
-        for index in 0..self.used.flows * Phase::COUNT as u32 {
-            self.counts
-                .set(index, on_all_cpus(FlowCounters::default())?, 0)?;
-        }
-        for index in 0..self.used.windows {
-            self.windows
-                .set(index, on_all_cpus(WindowCounters::default())?, 0)?;
-        }
+        batch::zero(&self.counts, self.used.flows * Phase::COUNT as u32)?;
+        batch::zero(&self.windows, self.used.windows)?;
         self.flows.zero(0..self.used.flows as usize * WORDS_OF_FLOW);
         self.pause.zero(0..CLASSES * WORDS_OF_PAUSE);
         for ring in [&mut self.arrivals, &mut self.offences] {

@@ -114,6 +114,12 @@ pub enum XdpError {
         /// Number of readings.
         readings: u32,
     },
+    /// Counts could not be zeroed.
+    #[error(
+        "the counts of the XDP program cannot be zeroed (BPF_MAP_UPDATE_BATCH on arrays by CPU, \
+         Linux 5.13): {0}"
+    )]
+    Clear(io::Error),
     /// Records could not be waited for.
     #[error("cannot wait for records of the XDP program: {0}")]
     Wait(io::Error),

@@ -1,6 +1,6 @@
 //! A program in the kernel: its object loaded, its maps, where it is attached.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::maps::{Array, Map, MapError, PerCpuValues};
 use aya::programs::{ProgramError, ProgramFd, TestRun, Xdp};
@@ -68,22 +68,7 @@ impl Program {
 
     /// Attaches it to an interface that has no program.
     pub fn attach(&mut self, interface: &Interface, mode: XdpMode) -> Result<(), XdpError> {
-        let attach = |mode: xdp_link::Hook| {
-            let fd = self.program()?.fd()?;
-            xdp_link::create(fd.as_fd(), interface.index, mode)
-                .map_err(|error| XdpError::of_attach(interface.name, interface.index, mode, error))
-        };
-        let (link, mode) = match mode {
-            XdpMode::Driver => (attach(xdp_link::Hook::Driver)?, xdp_link::Hook::Driver),
-            XdpMode::Skb => (attach(xdp_link::Hook::Skb)?, xdp_link::Hook::Skb),
-            XdpMode::Auto => match attach(xdp_link::Hook::Driver) {
-                Err(XdpError::Refused { .. }) => {
-                    (attach(xdp_link::Hook::Skb)?, xdp_link::Hook::Skb)
-                }
-                link => (link?, xdp_link::Hook::Driver),
-            },
-        };
-        self.link = Some((link, mode));
+        self.link = Some(attach(self.fd()?.as_fd(), interface, mode)?);
         self.one_queue = ethtool::receive_queues(interface.name) == Some(1);
         Ok(())
     }
@@ -154,6 +139,27 @@ impl Program {
             .program(self.name)
             .ok_or(XdpError::Missing(self.name))?
             .try_into()?)
+    }
+}
+
+/// Attaches an XDP program to an interface that has none.
+pub fn attach(
+    program: BorrowedFd,
+    interface: &Interface,
+    mode: XdpMode,
+) -> Result<(OwnedFd, xdp_link::Hook), XdpError> {
+    let attach = |hook: xdp_link::Hook| {
+        xdp_link::create(program, interface.index, hook)
+            .map(|link| (link, hook))
+            .map_err(|error| XdpError::of_attach(interface.name, interface.index, hook, error))
+    };
+    match mode {
+        XdpMode::Driver => attach(xdp_link::Hook::Driver),
+        XdpMode::Skb => attach(xdp_link::Hook::Skb),
+        XdpMode::Auto => match attach(xdp_link::Hook::Driver) {
+            Err(XdpError::Refused { .. }) => attach(xdp_link::Hook::Skb),
+            link => link,
+        },
     }
 }
 

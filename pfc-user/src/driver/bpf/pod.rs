@@ -6,7 +6,7 @@ use aya::Pod;
 use pfc_ebpf::abi::account::{
     Arrival, Config, Control, FlowCounters, Offence, Port, WindowCounters,
 };
-use pfc_ebpf::abi::{generate, responder, watch};
+use pfc_ebpf::abi::{flow, generate, responder, watch};
 
 /// A value of a map; its type is another crate's, as is the trait.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ plain!(Arrival Config Control FlowCounters Offence Port WindowCounters);
 plain!([u64; 8] generate::Flow generate::Lanes generate::Settings generate::Span generate::Worker);
 plain!(responder::Config responder::Counters responder::Record);
 plain!(watch::Config watch::Control watch::Counters watch::FlowState);
-plain!(watch::Sketch);
+plain!(watch::Sketch flow::Port);
 
 impl<T: Copy> Plain<T>
 where

@@ -4,6 +4,7 @@
 
 mod claim;
 mod files;
+mod link_setting;
 mod setting;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::claim::Claim;
 use self::files::{boot, list, others, read, remove, unreadable, write};
+pub use self::link_setting::LinkChange;
+use self::link_setting::LinkSetting;
 use self::setting::{Reach, Setting};
 use super::mad::{ClaimEntry, KeyEntry, Target};
 use crate::driver::kernel::link::{self, Feature, LinkError};
@@ -76,6 +79,7 @@ enum What {
     Setting(Setting),
     Key(KeyEntry),
     Claim(ClaimEntry),
+    Link(LinkSetting),
 }
 
 impl Entry {
@@ -92,6 +96,7 @@ impl fmt::Display for What {
                 let (interface, feature) = (&setting.interface, setting.feature.name());
                 write!(f, "{interface}: {feature} was changed")
             }
+            Self::Link(setting) => write!(f, "a changed link: {setting}"),
             Self::Key(key) => write!(f, "a changed {key}"),
             Self::Claim(claim) => write!(f, "a test of {}", claim.claimed),
         }
@@ -436,6 +441,18 @@ impl Journal {
                             "{setting}, as it was before process {pid} was killed"
                         )),
                         // Taken out or renamed; there is nothing to put back.
+                        Err(LinkError::Unknown { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    },
+                    Reach::Gone => {}
+                    Reach::Elsewhere => continue,
+                },
+                What::Link(setting) => match setting.reach()? {
+                    Reach::Here(namespace) => match setting.undo(&namespace) {
+                        Ok(()) => done.push(format!(
+                            "{setting}, as it was before process {pid} was killed"
+                        )),
+                        // Taken out; there is nothing to put back.
                         Err(LinkError::Unknown { .. }) => {}
                         Err(error) => return Err(error.into()),
                     },

@@ -14,6 +14,7 @@ mod netdev;
 mod netlink;
 mod pause;
 mod preflight;
+mod property;
 mod qdisc;
 mod virtual_link;
 
@@ -32,6 +33,7 @@ pub use self::counters::{drop_rises, softnet_dropped, statistics, transmitted};
 pub use self::events::{LinkEvent, events};
 pub use self::netdev::{takes_frames, xdp_features};
 pub use self::preflight::examine;
+pub use self::property::{Property, set};
 pub use self::qdisc::queue_drops;
 pub use self::virtual_link::{End, create_bridge, create_veth};
 use super::netns::{Namespace, NamespaceError};

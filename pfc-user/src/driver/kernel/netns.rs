@@ -145,7 +145,7 @@ impl Namespace {
     }
 
     /// The number that tells it from all other namespaces of this moment.
-    pub(in crate::driver) fn inode(&self) -> Result<u64, NamespaceError> {
+    pub(crate) fn inode(&self) -> Result<u64, NamespaceError> {
         inode(&self.file)
     }
 

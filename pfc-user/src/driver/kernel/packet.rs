@@ -241,6 +241,22 @@ impl PacketSocket {
         }
     }
 
+    /// True if the interface is up and has carrier: one system call, unlike netlink.
+    pub fn has_carrier(&self) -> nix::Result<bool> {
+        // SAFETY: all octets zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { zeroed() };
+        for (place, octet) in request.ifr_name.iter_mut().zip(self.interface.bytes()) {
+            *place = octet as libc::c_char;
+        }
+        // SAFETY: the kernel reads and writes the ifreq, which outlives the call.
+        Errno::result(unsafe {
+            libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request)
+        })?;
+        // SAFETY: SIOCGIFFLAGS has written the flags.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
+    }
+
     /// The interface it was opened on.
     pub fn interface(&self) -> &str {
         &self.interface

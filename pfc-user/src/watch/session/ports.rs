@@ -1,25 +1,22 @@
 //! The ports that are watched.
 
+mod attach;
+
 use std::fmt;
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pfc_ebpf::abi::watch::Sketch;
-use pfc_ebpf::units::{LineRate, Nanos};
+use pfc_ebpf::units::Nanos;
 
 use super::output::{Output, Shown};
-use crate::driver::bpf::watch::{Direction, Flow, Point, Reading, Settings, Watch};
-use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
+use crate::driver::bpf::watch::{Flow, Reading, Watch};
 use crate::driver::kernel::clock;
-use crate::driver::kernel::link::{self, Feature, LinkError, LinkEvent, LinkState};
+use crate::driver::kernel::link::{self, LinkError, LinkEvent};
 use crate::driver::kernel::netns::Namespace;
-use crate::nic;
-use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
+use crate::watch::args::{Pair, WatchArgs};
 use crate::watch::pcapng::Capture;
 use crate::watch::prometheus::Labelled;
-
-/// Flows of test frames that are told apart when loss is judged.
-const FLOWS: u32 = 1024;
 
 /// A port and the way it is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +34,12 @@ impl PortName {
     /// Counts outgoing frames.
     fn is_egress(&self) -> bool {
         self.place.ends_with(" egress")
+    }
+
+    /// It counts what a pair sends, or what it receives.
+    fn is_end_of(&self, pair: &Pair) -> bool {
+        let end = if self.is_egress() { &pair.tx } else { &pair.rx };
+        self.interface == *end
     }
 }
 
@@ -95,105 +98,17 @@ impl Port {
 /// All ports.
 pub struct Ports {
     ports: Vec<Port>,
+    pair: Option<Pair>,
     begin: Nanos,
 }
 
 impl Ports {
-    /// Attaches to the ports that are asked for. The receiving port of a pair comes before the
-    /// sending one, so that it sees all that was counted there.
+    /// Attaches to the ports that are asked for.
     pub fn attach(args: &WatchArgs, output: &mut Output) -> Result<Self> {
-        let namespace = Namespace::current()?;
-        let mut ports = Self {
-            ports: Vec::new(),
+        Ok(Self {
+            ports: attach::all(args, output)?,
+            pair: args.loss.clone(),
             begin: clock::now(),
-        };
-        let mut interfaces = args.interfaces.clone();
-        interfaces.extend(
-            args.loss
-                .as_ref()
-                .map(|pair| pair.rx.clone())
-                .filter(|rx| !args.interfaces.contains(rx)),
-        );
-        let mut wanted: Vec<_> = interfaces
-            .into_iter()
-            .map(|interface| (interface, None))
-            .collect();
-        wanted.extend(
-            args.loss
-                .as_ref()
-                .map(|pair| (pair.tx.clone(), Some(Direction::Egress))),
-        );
-        for (interface, direction) in wanted {
-            if direction.is_none()
-                && ports
-                    .ports
-                    .iter()
-                    .any(|port| port.name.interface == interface)
-            {
-                bail!("{interface} is named twice; each interface is to be named once");
-            }
-            let state = link::state(&namespace, &interface)?;
-            if !state.ethernet {
-                bail!(
-                    "{interface} carries packets without Ethernet headers (as tun, WireGuard and \
-                     IPoIB do), which cannot be read here; watch the Ethernet port below it"
-                );
-            }
-            let port = Self::attach_one(args, &interface, direction, &state, output)?;
-            ports.ports.push(port);
-        }
-        ports.begin = clock::now();
-        Ok(ports)
-    }
-
-    fn attach_one(
-        args: &WatchArgs,
-        interface: &str,
-        direction: Option<Direction>,
-        state: &LinkState,
-        output: &mut Output,
-    ) -> Result<Port> {
-        let reported = state
-            .speed
-            .and_then(|speed| LineRate::from_bits_per_second(speed).ok());
-        let settings = Settings {
-            trust: args.trust.into(),
-            dscp_map: args.dscp_map.map,
-            line_rate: args.line_rate.or(reported),
-            capture: args.pcap.is_some() && direction.is_none(),
-            flows: if args.loss.is_some() { FLOWS } else { 0 },
-        };
-        let watch = attach(args, interface, direction, state, &settings, output)?;
-        let place = match watch.place() {
-            "driver" => "xdp driver",
-            "skb" => "xdp skb",
-            place => place,
-        };
-        let name = PortName {
-            interface: interface.to_owned(),
-            place,
-            how: how(args, settings.line_rate),
-        };
-        let first = watch.read()?;
-        let (carrier, mtu) = (state.carrier, state.mtu);
-        if !carrier {
-            warn(interface, "it has no carrier");
-        }
-        let disturbed = (!carrier).then(|| without_carrier(interface));
-        let tags_hidden = tags_hidden(args, &name)?;
-        let index = state.index;
-        Ok(Port {
-            name,
-            watch,
-            last: first.clone(),
-            first,
-            index,
-            named: interface.to_owned(),
-            carrier,
-            mtu,
-            gone: false,
-            disturbed,
-            tags_hidden,
         })
     }
 
@@ -320,10 +235,12 @@ impl Ports {
             } else {
                 "receive"
             };
-            let labels = vec![
+            let mut labels = vec![
                 ("interface", port.name.interface.clone()),
                 ("direction", direction.to_owned()),
             ];
+            let pair = self.pair.iter().find(|pair| port.name.is_end_of(pair));
+            labels.extend(pair.map(|pair| ("pair", pair.to_string())));
             Ok(Labelled {
                 labels,
                 reading: port.watch.read()?,
@@ -407,91 +324,7 @@ impl Port {
     }
 }
 
-/// Loads the program and attaches it; behind another XDP program where there is one and the user
-/// leaves the choice.
-fn attach(
-    args: &WatchArgs,
-    interface: &str,
-    direction: Option<Direction>,
-    state: &LinkState,
-    settings: &Settings,
-    output: &mut Output,
-) -> Result<Watch> {
-    let point = match (direction, args.attach) {
-        (Some(direction), _) => Point::tc(direction),
-        (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
-        (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
-        (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
-        (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
-    };
-    let driver = &state.driver;
-    if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::resets(driver) {
-        warn(
-            interface,
-            &format!(
-                "its driver {driver} may reset its rings as the program comes and goes; \
-                 --attach tc avoids that"
-            ),
-        );
-    }
-    let trace = args.trace.then(TraceOutput::terminal);
-    let attach = |point| match &trace {
-        Some(output) => Watch::attach_traced(interface, point, settings, output),
-        None => Watch::attach(interface, point, settings),
-    };
-    Ok(match attach(point) {
-        Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
-            let message = format!(
-                "has an XDP program already, {program}: counting at tc ingress, behind it. Not \
-                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where \
-                 it takes them, and frames as they were before it changed them"
-            );
-            output.event(0, interface, "occupied", &message)?;
-            attach(Point::tc(Direction::Ingress))?
-        }
-        watch => watch?,
-    })
-}
-
-/// True if the NIC may take out the tags by which priorities are told, before the frames are
-/// counted. At tcx such a tag stands beside the frame.
-fn tags_hidden(args: &WatchArgs, name: &PortName) -> Result<bool> {
-    let interface = &name.interface;
-    let hidden = args.trust == TrustArg::Pcp
-        && name.place.starts_with("xdp")
-        && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
-    if hidden {
-        let message = format!(
-            "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP \
-             counts; `ethtool -K {interface} rxvlan off`, or --attach tc"
-        );
-        warn(interface, &message);
-    }
-    Ok(hidden)
-}
-
-fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
-    let priority = match args.trust {
-        TrustArg::Dscp => format!("priority by DSCP ({})", args.dscp_map.name),
-        TrustArg::Pcp => "priority by PCP".to_owned(),
-    };
-    match (line_rate, args.line_rate) {
-        (Some(rate), Some(_)) => {
-            format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9)
-        }
-        (Some(rate), None) => format!(
-            "{priority}, {} Gbit/s as the driver reports",
-            rate.bits_per_second() as f64 / 1e9
-        ),
-        (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
-    }
-}
-
 /// The reason given for a port that had no carrier.
 pub fn without_carrier(interface: &str) -> String {
     format!("{interface} had no carrier for a time")
-}
-
-fn warn(interface: &str, message: &str) {
-    eprintln!("validator: {interface}: {message}");
 }

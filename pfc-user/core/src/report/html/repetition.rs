@@ -31,14 +31,10 @@ pub fn of_case(case: &Numbered<'_>, columns: usize) -> Vec<Element> {
     let parts = names.into_iter().enumerate();
     parts
         .map(|(index, wanted)| {
-            let attempts = recorded.iter().filter(|found| name(found) == wanted);
-            one(
-                case,
-                index,
-                wanted,
-                &attempts.copied().collect::<Vec<_>>(),
-                columns,
-            )
+            let attempts = recorded.iter().copied();
+            let mut attempts: Vec<_> = attempts.filter(|found| name(found) == wanted).collect();
+            attempts.sort_by_key(|attempt| attempt.attempt());
+            one(case, index, wanted, &attempts, columns)
         })
         .collect()
 }
@@ -66,10 +62,11 @@ fn one(
     for omitted in omitted.filter(|omitted| omitted.name == name) {
         part = part.child(el("p").text(format_args!("not done: {}", omitted.reason)));
     }
-    for (number, attempt) in attempts.iter().enumerate() {
+    for attempt in attempts {
         let title = if attempts.len() > 1 {
-            part = part.child(el("h4").text(format_args!("attempt {}", number + 1)));
-            format!("{} [{name}], attempt {}", case.result.case, number + 1)
+            let number = attempt.attempt();
+            part = part.child(el("h4").text(format_args!("attempt {number}")));
+            format!("{} [{name}], attempt {number}", case.result.case)
         } else {
             format!("{} [{name}]", case.result.case)
         };

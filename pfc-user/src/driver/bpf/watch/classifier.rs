@@ -1,24 +1,13 @@
-//! The program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone with the
-//! process; on older kernels as a filter of `clsact` (see [`super::clsact`]).
+//! Attaching the program for tc: at tcx (Linux 6.6) by bpf_link, beside other programs and gone
+//! with the process; on older kernels as a filter of `clsact` (see [`super::clsact`]).
 
-use aya::maps::{Map, MapError};
-use aya::programs::tc::{NlOptions, TcAttachOptions};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun};
-use aya::{Ebpf, EbpfLoader, TestRunOptions};
+use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 
 use super::clsact::Clsact;
-use crate::driver::bpf::mmap::Words;
-use crate::driver::bpf::object::{open, take, verified, words};
-use crate::driver::bpf::trace::{Trace, TraceOutput};
-use crate::driver::bpf::{TestResult, XdpError};
+use crate::driver::bpf::XdpError;
 use crate::driver::kernel::link::LinkError;
 use crate::driver::kernel::netns::Namespace;
-
-/// The program in the object.
-const NAME: &str = "watch_tc";
-/// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_size` stands.
-const CONTEXT: usize = 192;
-const GSO_SIZE: usize = 176;
 
 /// Direction of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,142 +19,79 @@ pub enum Direction {
     Egress,
 }
 
-/// A program for tc. Dropping it detaches it; at tcx so does the end of the process.
-pub struct Classifier {
-    object: Ebpf,
-    attached: Option<Attached>,
-    trace: Option<Trace>,
+impl From<Direction> for TcAttachType {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Ingress => Self::Ingress,
+            Direction::Egress => Self::Egress,
+        }
+    }
 }
 
-enum Attached {
-    Tcx(Direction),
+/// A program that is attached for tc. Dropping it detaches it; at tcx so does the end of the
+/// process.
+pub enum Attached {
+    /// At tcx.
+    Tcx(
+        Direction,
+        #[expect(dead_code, reason = "detaches when dropped")] SchedClassifierLink,
+    ),
+    /// A filter of `clsact`.
     Clsact(Direction, Clsact),
 }
 
-impl Classifier {
-    /// Loads the program of an object, which has to be built with that version of its maps.
-    pub fn load(octets: &[u8], abi: u32, loader: &mut EbpfLoader<'_>) -> Result<Self, XdpError> {
-        let mut object = open(octets, abi, loader)?;
-        let program: &mut SchedClassifier = object
-            .program_mut(NAME)
-            .ok_or(XdpError::Missing(NAME))?
-            .try_into()?;
-        verified(|| program.load())?;
-        Ok(Self {
-            object,
-            attached: None,
-            trace: None,
-        })
-    }
-
-    /// Begins with the lines of a traced object; each gets the name of its `port`.
-    pub fn trace(&mut self, port: &str, output: &TraceOutput) -> Result<(), XdpError> {
-        self.trace = Some(Trace::begin(&mut self.object, port, output)?);
-        Ok(())
-    }
-
-    /// Attaches it to `interface` of the calling thread's network namespace, beside whatever is
-    /// there.
-    pub fn attach(&mut self, interface: &str, direction: Direction) -> Result<(), XdpError> {
-        let program = self.program()?;
-        let (kind, order) = match direction {
-            Direction::Ingress => (TcAttachType::Ingress, LinkOrder::first()),
-            Direction::Egress => (TcAttachType::Egress, LinkOrder::last()),
+impl Attached {
+    /// Attaches a program at tcx to `interface` of the calling thread's network namespace, beside
+    /// whatever is there.
+    pub fn at_tcx(
+        program: &mut SchedClassifier,
+        interface: &str,
+        direction: Direction,
+    ) -> Result<Self, XdpError> {
+        let order = match direction {
+            Direction::Ingress => LinkOrder::first(),
+            Direction::Egress => LinkOrder::last(),
         };
-        program.attach_with_options(interface, kind, TcAttachOptions::TcxOrder(order))?;
-        self.attached = Some(Attached::Tcx(direction));
-        Ok(())
+        let options = TcAttachOptions::TcxOrder(order);
+        let link = program.attach_with_options(interface, direction.into(), options)?;
+        Ok(Self::Tcx(direction, program.take_link(link)?))
     }
 
     /// The same by a filter of `clsact`, which this makes where it is not there. The program
     /// answers TCX_NEXT, which is TC_ACT_UNSPEC: the next filter decides.
-    pub fn attach_to_clsact(
-        &mut self,
+    pub fn at_clsact(
+        program: &mut SchedClassifier,
         interface: &str,
         direction: Direction,
-    ) -> Result<(), XdpError> {
+    ) -> Result<Self, XdpError> {
         let namespace = Namespace::current().map_err(LinkError::from)?;
         let clsact = Clsact::ready(namespace, interface)?;
-        let kind = match direction {
-            Direction::Ingress => TcAttachType::Ingress,
-            Direction::Egress => TcAttachType::Egress,
-        };
         let (priority, handle) = clsact.filter(direction);
-        let options = NlOptions {
+        let options = TcAttachOptions::Netlink(NlOptions {
             priority,
             handle: handle.into(),
             ..NlOptions::default()
-        };
-        let program = self.program()?;
-        let link =
-            program.attach_with_options(interface, kind, TcAttachOptions::Netlink(options))?;
+        });
+        let link = program.attach_with_options(interface, direction.into(), options)?;
         // Its end would take the filter away in whatever namespace the thread is in by then.
         std::mem::forget(program.take_link(link)?);
-        self.attached = Some(Attached::Clsact(direction, clsact));
-        Ok(())
+        Ok(Self::Clsact(direction, clsact))
     }
 
-    /// Place of the attachment: `tcx ingress`, `tc egress` and the like, or `none`.
+    /// `tcx ingress`, `tc egress` and the like.
     pub fn place(&self) -> &'static str {
-        match &self.attached {
-            Some(Attached::Tcx(Direction::Ingress)) => "tcx ingress",
-            Some(Attached::Tcx(Direction::Egress)) => "tcx egress",
-            Some(Attached::Clsact(Direction::Ingress, _)) => "tc ingress",
-            Some(Attached::Clsact(Direction::Egress, _)) => "tc egress",
-            None => "none",
+        match self {
+            Self::Tcx(Direction::Ingress, _) => "tcx ingress",
+            Self::Tcx(Direction::Egress, _) => "tcx egress",
+            Self::Clsact(Direction::Ingress, _) => "tc ingress",
+            Self::Clsact(Direction::Egress, _) => "tc egress",
         }
-    }
-
-    fn program(&mut self) -> Result<&mut SchedClassifier, XdpError> {
-        let program = self.object.program_mut(NAME);
-        Ok(program.ok_or(XdpError::Missing(NAME))?.try_into()?)
-    }
-
-    /// Takes a map out of the object, typed.
-    pub fn map<M: TryFrom<Map, Error = MapError>>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<M, XdpError> {
-        take(&mut self.object, name)
-    }
-
-    /// Maps the first `length` words of an array into memory.
-    pub fn words(&mut self, name: &'static str, length: usize) -> Result<Words, XdpError> {
-        words(&self.object, name, length)
-    }
-
-    /// Runs the program `repeat` times on `frame`, which the stack is to cut into frames of
-    /// `gso_size` octets of payload; 0: is one.
-    pub fn test_run(
-        &self,
-        frame: &[u8],
-        repeat: u32,
-        gso_size: u32,
-    ) -> Result<TestResult, XdpError> {
-        let program: &SchedClassifier = self
-            .object
-            .program(NAME)
-            .ok_or(XdpError::Missing(NAME))?
-            .try_into()?;
-        let mut context = [0; CONTEXT];
-        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&gso_size.to_ne_bytes());
-        let options = TestRunOptions {
-            data_in: Some(frame),
-            ctx_in: Some(&context),
-            repeat,
-            ..TestRunOptions::new()
-        };
-        let result = program.test_run(options)?;
-        Ok(TestResult {
-            action: result.return_value,
-            duration: result.duration,
-        })
     }
 }
 
-impl Drop for Classifier {
+impl Drop for Attached {
     fn drop(&mut self) {
-        if let Some(Attached::Clsact(direction, clsact)) = &self.attached {
+        if let Self::Clsact(direction, clsact) = self {
             // An interface that is gone took its filters along; what stays is for the next `watch`.
             let _ = clsact.detach(*direction);
         }

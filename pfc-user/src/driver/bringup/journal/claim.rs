@@ -48,7 +48,7 @@ impl Journal {
             let is_its = match &entry.what {
                 What::Claim(claim) => claim.claimed == *target,
                 What::Key(key) => key.target() == *target,
-                What::Setting(_) => false,
+                What::Setting(_) | What::Link(_) => false,
             };
             if is_its && entry.pid != process::id() && entry.is_alive(&boot) {
                 return Err(JournalError::Claimed {

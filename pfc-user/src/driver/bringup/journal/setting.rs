@@ -30,6 +30,22 @@ pub(super) enum Reach {
     Elsewhere,
 }
 
+/// The place of what was changed in the namespace of that name and number.
+pub(super) fn reach(name: Option<&str>, inode: u64) -> Result<Reach, NamespaceError> {
+    let namespace = match name {
+        None => Namespace::current()?,
+        Some(name) => match Namespace::named(name) {
+            Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
+            other => other?,
+        },
+    };
+    Ok(match namespace.inode()? == inode {
+        true => Reach::Here(namespace),
+        false if name.is_some() => Reach::Gone,
+        false => Reach::Elsewhere,
+    })
+}
+
 impl Setting {
     pub(super) fn new(
         namespace: &Namespace,
@@ -53,18 +69,7 @@ impl Setting {
     }
 
     pub(super) fn reach(&self) -> Result<Reach, NamespaceError> {
-        let namespace = match &self.namespace {
-            None => Namespace::current()?,
-            Some(name) => match Namespace::named(name) {
-                Err(NamespaceError::Unknown { .. }) => return Ok(Reach::Gone),
-                other => other?,
-            },
-        };
-        Ok(match namespace.inode()? == self.inode {
-            true => Reach::Here(namespace),
-            false if self.namespace.is_some() => Reach::Gone,
-            false => Reach::Elsewhere,
-        })
+        reach(self.namespace.as_deref(), self.inode)
     }
 
     /// Puts it back, also under a new name of the interface. An error that the interface is not

@@ -70,16 +70,18 @@ fn judge_probes(e: &PfcEvidence, judge: JudgeProbe) -> Finding {
     }
     if counted < probing::ENOUGH {
         let made = e.probes.len();
-        let reason = match &reason {
+        let why = match &reason {
             Some(why) => format!(": {}", why.reason()),
             None if made == 0 => ": no probe was made".to_owned(),
             None => String::new(),
         };
-        finding.undecided(
-            "probes measured well enough",
-            format!("at least {}", probing::ENOUGH),
-            format!("{counted} of {made}{reason}"),
-        );
+        let what = "probes measured well enough";
+        let expected = format!("at least {}", probing::ENOUGH);
+        let actual = format!("{counted} of {made}{why}");
+        match reason {
+            Some(NotCounted::Planned(_)) => finding.undecidable(what, expected, actual),
+            _ => finding.undecided(what, expected, actual),
+        }
     }
     finding
 }

@@ -25,12 +25,14 @@ pub(super) enum NotCounted {
     Tester(String),
     /// Another probe would meet the same.
     Lasting(String),
+    /// So would every attempt of the repetition: its plan or its limits are the reason.
+    Planned(String),
 }
 
 impl NotCounted {
     pub(super) fn reason(&self) -> &str {
         match self {
-            Self::Tester(reason) | Self::Lasting(reason) => reason,
+            Self::Tester(reason) | Self::Lasting(reason) | Self::Planned(reason) => reason,
         }
     }
 }
@@ -59,7 +61,10 @@ pub(in crate::cases::pfc) fn enough(measured: &Measured) -> bool {
         let judge = |probe| judge(measured, probe, &measured.traffic(probe));
         let outcomes: Vec<_> = measured.probes.iter().map(judge).collect();
         let counted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-        let hopeless = matches!(outcomes.last(), Some(Err(NotCounted::Lasting(_))));
+        let hopeless = matches!(
+            outcomes.last(),
+            Some(Err(NotCounted::Lasting(_) | NotCounted::Planned(_)))
+        );
         counted >= probing::ENOUGH || hopeless
     })
 }
@@ -153,7 +158,7 @@ impl<'e> Measured<'e> {
 
     /// The reason of a pause that is too short, as even the longest is at high speeds.
     pub(super) fn too_short(&self, probe: &ProbeReport) -> NotCounted {
-        NotCounted::Lasting(format!(
+        NotCounted::Planned(format!(
             "a pause of {} is too short to be told from none by a max_response of {}; set \
              limits.max_response to what the DUT needs",
             ms(self.limits.pause_time(probe.quanta)),

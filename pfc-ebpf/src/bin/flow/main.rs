@@ -1,0 +1,148 @@
+//! The XDP program `flow`: counts the frames of an engine of ports and flows, obeys nobody and
+//! tells who pauses, and keeps whole frames while a capture is on.
+//!
+//! Its ports are the tester's alone: frames end here, but for ARP and ND, which the host's stack may
+//! answer too. Several queues may run it at once: what decides between frames of different CPUs is
+//! only ever raised by compare-and-exchange. Frames may be in several pieces.
+#![no_std]
+#![no_main]
+#![expect(
+    missing_docs,
+    reason = "the macro `xdp` makes a public function of its own"
+)]
+
+mod control;
+mod keep;
+mod stamped;
+
+use aya_ebpf::Global;
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action, xdp_md};
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::generated::bpf_xdp_get_buff_len;
+use aya_ebpf::macros::{map, xdp};
+use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
+use aya_ebpf::programs::XdpContext;
+use core::ptr;
+use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, Pauses, Port};
+use pfc_ebpf::bpf::packet::Packet;
+use pfc_ebpf::wire::{Octets, ethernet};
+
+/// Alone in its section, so that the loader finds it without the object's symbols.
+#[used]
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".rodata.abi")]
+static ABI: Global<u32> = Global::new(ABI_VERSION);
+
+#[map]
+static CONFIG: Array<Config> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static PORT: PerCpuArray<Port> = PerCpuArray::with_max_entries(1, 0);
+// The loader sets the number of entries.
+#[map]
+static FLOWS: Array<Flow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static PAUSE: Array<Pauses> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+#[map]
+static CAPTURE: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
+#[map]
+static NEIGHBOURS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
+
+/// EtherType of ARP.
+const ARP: u16 = 0x0806;
+/// ICMPv6, and its messages of Neighbour Discovery (RFC 4861).
+const ICMPV6: u8 = 58;
+const SOLICITATION_OF_ROUTERS: u8 = 133;
+const REDIRECT: u8 = 137;
+/// Offsets in an IPv6 packet.
+const NEXT_HEADER: usize = 6;
+const MESSAGE: usize = 40;
+
+/// The present frame.
+struct Frame {
+    ctx: *mut xdp_md,
+    /// Octets, without FCS.
+    length: usize,
+    quantum: u64,
+}
+
+/// Counts a frame.
+#[xdp(frags)]
+pub fn flow(ctx: XdpContext) -> u32 {
+    let (Some(config), Some(port)) = (CONFIG.get_ptr(0), PORT.get_ptr_mut(0)) else {
+        return xdp_action::XDP_PASS;
+    };
+    // SAFETY: the map's value, which userspace writes word by word meanwhile; this CPU's value,
+    // which no other run of a program on this CPU interrupts.
+    let (abi, capture, quantum, port) = unsafe {
+        (
+            ptr::read_volatile(&raw const (*config).abi),
+            ptr::read_volatile(&raw const (*config).capture),
+            ptr::read_volatile(&raw const (*config).quantum),
+            &mut *port,
+        )
+    };
+    if abi != ABI_VERSION as u64 {
+        return xdp_action::XDP_PASS;
+    }
+    let frame = Frame {
+        ctx: ctx.ctx,
+        // SAFETY: the program's own context.
+        length: unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize,
+        quantum,
+    };
+    port.frames += 1;
+    port.octets += frame.length as u64;
+    if capture != 0 && !keep::keep(frame.ctx, frame.length, now(), true) {
+        port.missed += 1;
+    }
+    account(&frame, port, &Packet::new(&ctx))
+}
+
+#[inline(always)]
+fn account(frame: &Frame, port: &mut Port, packet: &Packet) -> u32 {
+    if packet.word(ethernet::TYPE) == Some(ethernet::MAC_CONTROL) {
+        control::account(frame, port, packet);
+        return xdp_action::XDP_DROP;
+    }
+    if stamped::account(frame, port) {
+        return xdp_action::XDP_DROP;
+    }
+    if is_of_neighbours(packet) {
+        port.neighbours += 1;
+        keep::keep(frame.ctx, frame.length, now(), false);
+        return xdp_action::XDP_PASS;
+    }
+    port.other += 1;
+    xdp_action::XDP_DROP
+}
+
+/// True of ARP, and of Neighbour Discovery of IPv6.
+#[inline(always)]
+fn is_of_neighbours(packet: &Packet) -> bool {
+    let Ok(header) = ethernet::parse(packet) else {
+        return false;
+    };
+    if header.ethertype != ethernet::IPV6 {
+        return header.ethertype == ARP;
+    }
+    let next = packet.get::<1>(header.payload + NEXT_HEADER);
+    let message = packet.get::<1>(header.payload + MESSAGE);
+    let (Some([next]), Some([message])) = (next, message) else {
+        return false;
+    };
+    next == ICMPV6 && matches!(message, SOLICITATION_OF_ROUTERS..=REDIRECT)
+}
+
+/// The clock's reading.
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper has no preconditions.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // The verifier refuses a program in which this could be reached.
+    loop {}
+}

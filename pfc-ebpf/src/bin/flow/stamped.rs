@@ -1,0 +1,150 @@
+//! Frames of flows, told by the stamp at their end.
+
+use core::ptr;
+
+use aya_ebpf::bindings::xdp_md;
+use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
+use aya_ebpf::programs::XdpContext;
+use pfc_ebpf::abi::flow::{Flow, IN_USE, Port, SEEN_WINDOW};
+use pfc_ebpf::bpf::atomic;
+use pfc_ebpf::bpf::packet::Packet;
+use pfc_ebpf::flow_stamp::{FlowStamp, INNER_FCS, LEN, NoStamp, whole_sequence};
+use pfc_ebpf::wire::{ethernet, ip, udp};
+
+use crate::{FLOWS, Frame, now};
+
+/// Counts a frame with a stamp; false: it has none.
+#[inline(always)]
+pub fn account(frame: &Frame, port: &mut Port) -> bool {
+    let octets = match load(frame, LEN) {
+        Some(octets) if is_stamp(&octets) => octets,
+        _ => match load(frame, LEN + INNER_FCS) {
+            Some(octets) if is_stamp(&octets) => octets,
+            _ => return false,
+        },
+    };
+    match FlowStamp::read(octets) {
+        Ok(stamp) => whole(frame, port, &stamp),
+        Err(NoStamp::Foreign) => return false,
+        Err(NoStamp::Damaged) => damaged(port, &FlowStamp::content(octets)),
+    }
+    true
+}
+
+#[inline(always)]
+fn is_stamp(octets: &[u8; LEN]) -> bool {
+    !matches!(FlowStamp::read(*octets), Err(NoStamp::Foreign))
+}
+
+/// The octets that begin so many before the frame's end.
+#[inline(always)]
+fn load(frame: &Frame, before_end: usize) -> Option<[u8; LEN]> {
+    if frame.length < before_end {
+        return None;
+    }
+    let mut octets = [0u8; LEN];
+    // SAFETY: the helper checks the frame's end, and the room is as long as it is told.
+    let loaded = unsafe {
+        bpf_xdp_load_bytes(
+            frame.ctx,
+            (frame.length - before_end) as u32,
+            octets.as_mut_ptr().cast(),
+            LEN as u32,
+        )
+    };
+    (loaded == 0).then_some(octets)
+}
+
+/// The place of a stamp's flow, if the stamp is of its present start.
+#[inline(always)]
+fn place(stamp: &FlowStamp) -> Option<*mut Flow> {
+    let flow = FLOWS.get_ptr_mut(stamp.flow as u32)?;
+    // SAFETY: a value of the map, which userspace writes meanwhile.
+    let generation = unsafe { ptr::read_volatile(&raw const (*flow).generation) };
+    (generation == IN_USE | stamp.generation as u64).then_some(flow)
+}
+
+/// A frame whose stamp is damaged is its flow's, if that much can still be read.
+#[inline(always)]
+fn damaged(port: &mut Port, stamp: &FlowStamp) {
+    port.damaged += 1;
+    if let Some(flow) = place(stamp) {
+        // SAFETY: an aligned word of the map.
+        unsafe { atomic::add(&raw mut (*flow).corrupt, 1) };
+    }
+}
+
+#[inline(always)]
+fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
+    let Some(flow) = place(stamp) else {
+        port.stale += 1;
+        return;
+    };
+    port.test += 1;
+    // SAFETY: aligned words of the map; the remainder is below the number of places.
+    unsafe {
+        let next = &raw mut (*flow).next;
+        let Some(sequence) = whole_sequence(stamp.sequence, ptr::read_volatile(next)) else {
+            return atomic::add(&raw mut (*flow).beyond, 1);
+        };
+        let after = sequence + 1;
+        let seen = &raw mut (*flow).seen[(sequence % SEEN_WINDOW) as usize];
+        let before = atomic::raise(seen, after, false);
+        if before > after {
+            return atomic::add(&raw mut (*flow).beyond, 1);
+        }
+        if before == after {
+            return atomic::add(&raw mut (*flow).duplicates, 1);
+        }
+        if atomic::raise(next, after, false) > after {
+            atomic::add(&raw mut (*flow).reordered, 1);
+        }
+        if ptr::read_volatile(&raw const (*flow).verify) != 0 && !is_intact(frame.ctx) {
+            atomic::add(&raw mut (*flow).corrupt, 1);
+        }
+        distinct(flow, frame.length, stamp.latency(now()));
+    }
+}
+
+/// Counts a frame whose sequence number had not been seen.
+///
+/// # Safety
+/// `flow` points to a value of the map.
+#[inline(always)]
+unsafe fn distinct(flow: *mut Flow, length: usize, latency: u64) {
+    // SAFETY: aligned words of the map. The number of frames is last: who reads it finds the rest.
+    unsafe {
+        atomic::add(&raw mut (*flow).octets, length as u64);
+        atomic::add(&raw mut (*flow).latency_sum, latency);
+        atomic::raise(&raw mut (*flow).latency_max, latency, false);
+        atomic::raise(&raw mut (*flow).not_latency_min, !latency, false);
+        atomic::add(&raw mut (*flow).received, 1);
+    }
+}
+
+/// True if the frame is a UDP datagram with a right checksum, or is in several pieces, of which the
+/// sum is not taken. A function of its own, for the verifier to walk once.
+#[inline(never)]
+fn is_intact(ctx: *mut xdp_md) -> bool {
+    let packet = Packet::new(&XdpContext::new(ctx));
+    let Ok(header) = ethernet::parse(&packet) else {
+        return false;
+    };
+    let parsed = match header.ethertype {
+        ethernet::IPV4 => ip::parse_v4(&packet, header.payload),
+        ethernet::IPV6 => ip::parse_v6(&packet, header.payload),
+        // A device put it into a tunnel, say.
+        _ => return true,
+    };
+    match parsed {
+        Ok(ip) if ip.protocol == ip::UDP && !ip.fragment => {
+            udp::parse(&packet, &ip).is_ok_and(|udp| udp::is_intact(&packet, &ip, &udp))
+        }
+        Ok(_) => true,
+        // Its end is in another piece.
+        Err(
+            pfc_ebpf::wire::Malformed::Ipv4Truncated | pfc_ebpf::wire::Malformed::Ipv6Truncated,
+        ) => true,
+        Err(_) => false,
+    }
+}

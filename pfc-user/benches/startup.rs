@@ -1,0 +1,151 @@
+//! Measures the start-up: `watch` on many ports until all of them count, and the programs of a tx
+//! port until its first frame could go. Root, after `cargo xtask build-ebpf`; `cargo bench -p
+//! pfc-user --bench startup`.
+//!
+//! The peer of ports that share their programs is a set of ports that each load their own, in the
+//! same rounds.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::time::Instant;
+
+use common::{Extent, Report, Spread};
+use pfc_ebpf::abi::Trust;
+use pfc_ebpf::abi::account::{Config, FlowConfig};
+use pfc_ebpf::units::Priority;
+use validator::driver::bpf::watch::{Point, Settings, Watch};
+use validator::driver::bpf::{AccountProgram, Sizes, XdpMode};
+use validator::driver::kernel::clock;
+use validator::driver::kernel::link::{End, create_veth};
+use validator::driver::kernel::netns::Namespace;
+
+const REPORT: Report = Report("startup");
+const UNIT: &str = "ms";
+/// Flows and windows of a long repetition with many flows.
+const SIZES: Sizes = Sizes {
+    flows: 64,
+    windows: 4000,
+};
+
+fn main() {
+    println!(
+        "{:<44} {:>9} {:>9} {:>9}  {:>6}",
+        "ms", "median", "min", "max", "ratio"
+    );
+    for ports in [1, 8, 32] {
+        watch(ports);
+    }
+    account();
+}
+
+/// The time that `work` takes, in ms.
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let begin = Instant::now();
+    let done = work();
+    (begin.elapsed().as_secs_f64() * 1e3, done)
+}
+
+/// A namespace with that many ports, and their peers in another one.
+fn ports(count: usize) -> (Namespace, Namespace, Vec<String>) {
+    let new = || Namespace::new().expect("root may make a network namespace");
+    let (tester, device) = (new(), new());
+    let names: Vec<_> = (0..count).map(|port| format!("p{port}")).collect();
+    for (port, name) in names.iter().enumerate() {
+        let end = |namespace, far: u8| End {
+            namespace,
+            name,
+            mac: [2, 0, 0, 0, far, port as u8],
+        };
+        create_veth(end(&tester, 0), end(&device, 1), 1500).expect("a pair of ports");
+    }
+    (tester, device, names)
+}
+
+fn watch(count: usize) {
+    let settings = Settings {
+        trust: Trust::Dscp,
+        dscp_map: std::array::from_fn(|dscp| Priority::from_low_bits(dscp as u8)),
+        line_rate: None,
+        capture: false,
+        flows: 0,
+    };
+    let point = Point::Xdp(XdpMode::Auto);
+    let (tester, _device, names) = ports(count);
+    let together = || {
+        let mut watches = Watch::of_ports(&vec![settings; count]).expect("the programs");
+        let places: Vec<_> = names.iter().map(|name| (name.as_str(), point)).collect();
+        for attached in Watch::attach_all(&mut watches, &places).expect("the programs") {
+            attached.expect("a port");
+        }
+        watches
+    };
+    let apart = || -> Vec<Watch> {
+        let attach = |name: &String| Watch::attach(name, point, &settings).expect("a port");
+        names.iter().map(attach).collect()
+    };
+    let (mut shared, mut own) = (Vec::new(), Vec::new());
+    for _ in 0..Extent::asked().pick(3, 9) {
+        let measure = |samples: &mut Vec<f64>, attach: &(dyn Fn() -> Vec<Watch> + Sync)| {
+            let (time, watches) = tester.run(|| timed(attach)).expect("the namespace");
+            samples.push(time);
+            drop(watches);
+        };
+        measure(&mut shared, &together);
+        measure(&mut own, &apart);
+    }
+    row(&format!("watch, {count} ports"), &shared, Some(&own));
+}
+
+fn account() {
+    let (tester, _device, names) = ports(1);
+    let config = Config {
+        epoch: clock::now(),
+        window: 1_000_000,
+        windows: SIZES.windows,
+        line_rate: 100_000_000_000,
+        verify_every: 1,
+        ..Config::default()
+    };
+    let flow = FlowConfig {
+        mark: 3,
+        log_phases: 0,
+        priority: 3,
+        _pad: 0,
+    };
+    let flows = vec![flow; SIZES.flows as usize];
+    let (mut loaded, mut sends, mut configured) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..Extent::asked().pick(5, 15) {
+        let attach = || AccountProgram::attach(&names[0], XdpMode::Auto, SIZES);
+        let (time, account) = tester.run(|| timed(attach)).expect("the namespace");
+        let mut account = account.expect("the program");
+        loaded.push(time);
+        sends.push(timed(|| account.generator().expect("the sender")).0);
+        // The first zeroes nothing, as nothing was used before.
+        for _ in 0..2 {
+            let (time, done) = timed(|| account.configure(&config, &flows));
+            done.expect("a configuration");
+            configured.push(time);
+        }
+        configured.remove(configured.len() - 2);
+    }
+    row("account, attached", &loaded, None);
+    row("the sender in the kernel, ready", &sends, None);
+    row("the next repetition, 64 flows of 4 s", &configured, None);
+}
+
+fn row(name: &str, samples: &[f64], own: Option<&[f64]>) {
+    let Spread { median, min, max } = Spread::of(samples);
+    match own {
+        Some(own) => {
+            let ratio = Spread::of_ratios(samples, own).median;
+            println!("{name:<44} {median:9.1} {min:9.1} {max:9.1}  {ratio:6.3}");
+            REPORT.beside(name, UNIT, samples, "a program for each", own);
+            row(&format!("{name}, a program for each"), own, None);
+        }
+        None => {
+            println!("{name:<44} {median:9.1} {min:9.1} {max:9.1}");
+            REPORT.figure(name, UNIT, samples);
+        }
+    }
+}

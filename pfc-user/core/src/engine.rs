@@ -1,0 +1,122 @@
+//! An engine of ports and flows: what it is asked for, and what it says of it.
+//!
+//! The vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the
+//! stacks of headers, [`snapshot`] the counts. [`port`] decides what leaves when: [`flow`] when the
+//! frames of a flow are due, [`queue`] what pause frames hold. Who drives real ports implements [`Engine`]; a
+//! server of another protocol needs no more than this module.
+
+pub mod flow;
+pub mod length;
+pub mod neighbour;
+pub mod packet;
+pub mod plan;
+pub mod port;
+pub mod queue;
+pub mod snapshot;
+
+use std::fmt;
+use std::time::SystemTime;
+
+use plan::{FlowIndex, Length, Plan, PortIndex, Rate};
+use snapshot::{Neighbour, Snapshot};
+
+/// Ports that send and count.
+///
+/// Calls return when the order has been carried out, not when traffic ends; none waits for traffic.
+pub trait Engine: Send {
+    /// Takes the ports of `plan`, and brings its interfaces to life; what was planned before ends.
+    /// Nothing is sent yet but ARP and ND.
+    ///
+    /// # Errors
+    ///
+    /// All defects of the plan at once; the plan before it is then still in force.
+    fn configure(&mut self, plan: Plan) -> Result<Vec<Warning>, Vec<Problem>>;
+
+    /// Starts, stops, pauses or resumes flows. A start clears the counts of these flows. Flows that
+    /// are in that state already are left as they are, but for a start, which begins anew.
+    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<Vec<Warning>, Problem>;
+
+    /// Changes a flow's rate or length while it is sent, or before.
+    fn update(&mut self, flow: FlowIndex, change: Change) -> Result<Vec<Warning>, Problem>;
+
+    /// Takes a port's link up or down. The link is as it was found once the engine is dropped.
+    fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem>;
+
+    /// Begins to capture at these ports, with nothing captured yet, or ends it.
+    fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem>;
+
+    /// What a port captured, in the order of arrival; `None` if it never captured.
+    fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem>;
+
+    /// The next hops of the plan's interfaces: those that answered, and those that did not.
+    fn neighbours(&mut self) -> Vec<Neighbour>;
+
+    /// All counts, at one time.
+    fn snapshot(&mut self) -> Result<Snapshot, Problem>;
+}
+
+/// What is to happen with flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the first frame on, with all counts zero.
+    Start,
+    /// Ends; what is under way is counted yet.
+    Stop,
+    /// Holds until [`Order::Resume`].
+    Pause,
+    /// Goes on where it was paused.
+    Resume,
+}
+
+/// A change of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Another rate.
+    Rate(Rate),
+    /// Other lengths of frames.
+    Length(Length),
+}
+
+/// What was captured at a port.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Captured {
+    /// Frames, in the order of arrival.
+    pub frames: Vec<CapturedFrame>,
+    /// Frames that there was no room for.
+    pub missed: u64,
+}
+
+/// A received frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapturedFrame {
+    /// Wall time of its arrival.
+    pub at: SystemTime,
+    /// The whole frame, without FCS.
+    pub octets: Vec<u8>,
+}
+
+/// What a client should know, though the order was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning(pub String);
+
+/// Why an order was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The order is at fault: what was expected, what was found, what to do.
+    Order(String),
+    /// The machine is at fault.
+    Machine(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Order(text) | Self::Machine(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

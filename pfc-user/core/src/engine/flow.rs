@@ -1,0 +1,253 @@
+//! A flow in time: when its frames are due, and when it ends. No clock is asked.
+
+#[cfg(test)]
+mod tests;
+
+use pfc_ebpf::units::{LineRate, Nanos};
+
+use super::plan::{End, Length, Rate, Schedule, Span};
+use super::snapshot::Transmit;
+
+/// A time in units of 2^-32 ns: frames of any rate are due without drift.
+pub type Fine = u128;
+const FRACTION: u32 = 32;
+const SECOND: u128 = 1_000_000_000;
+/// Preamble and start delimiter, in octets.
+const PREAMBLE: u64 = 8;
+/// A fine time.
+pub const fn fine(time: Nanos) -> Fine {
+    (time as u128) << FRACTION
+}
+
+/// The first whole nanosecond at or after a fine time.
+pub const fn whole(time: Fine) -> Nanos {
+    time.div_ceil(1 << FRACTION) as Nanos
+}
+
+/// The time that so many octets take at `rate`.
+pub fn octets_at(rate: LineRate, octets: u64) -> Fine {
+    ((u128::from(octets * 8) * SECOND) << FRACTION) / u128::from(rate.bits_per_second())
+}
+
+/// The pace of a flow, and what it has sent.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    rate: Rate,
+    length: Length,
+    schedule: Schedule,
+    line_rate: LineRate,
+    progress: Progress,
+}
+
+/// How far a flow has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// State.
+    pub state: Transmit,
+    /// Frames taken since its start; the number of the next.
+    pub number: u64,
+    /// When the next is due.
+    pub due: Fine,
+    /// End of the time that it may take; the greatest time where it has none.
+    pub end: Nanos,
+    /// Frames taken of the present burst, and bursts before it.
+    burst: u64,
+    bursts: u64,
+    /// When it was paused by an order.
+    paused: Nanos,
+}
+
+/// A frame that leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Number in its flow.
+    pub number: u64,
+    /// Octets with FCS.
+    pub length: u32,
+}
+
+impl Pace {
+    /// Of a flow that has not been started.
+    pub fn new(rate: Rate, length: Length, schedule: Schedule, line_rate: LineRate) -> Self {
+        Self {
+            rate,
+            length,
+            schedule,
+            line_rate,
+            progress: Progress::default(),
+        }
+    }
+
+    /// How far it has come.
+    pub const fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// It has come so far, and no further: frames taken since did not leave.
+    pub const fn return_to(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    /// True if frames leave, or will.
+    pub fn is_started(&self) -> bool {
+        self.progress.state == Transmit::Started
+    }
+
+    /// Starts from the first frame on.
+    pub fn start(&mut self, now: Nanos) {
+        let first = fine(now) + self.span(self.schedule.delay);
+        let end = match self.schedule.end {
+            End::Time(time) => whole(first).saturating_add(time),
+            _ => Nanos::MAX,
+        };
+        self.progress = Progress {
+            state: Transmit::Started,
+            due: first,
+            end,
+            ..Progress::default()
+        };
+        if matches!(
+            self.schedule.end,
+            End::Frames(0)
+                | End::Bursts { frames: 0, .. }
+                | End::Bursts {
+                    bursts: Some(0),
+                    ..
+                }
+        ) {
+            self.stop();
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(&mut self) {
+        self.progress.state = Transmit::Stopped;
+    }
+
+    /// Holds it by an order.
+    pub fn pause(&mut self, now: Nanos) {
+        if self.is_started() {
+            self.progress.state = Transmit::Paused;
+            self.progress.paused = now;
+        }
+    }
+
+    /// Goes on where it was paused: what was left of its time is left still.
+    pub fn resume(&mut self, now: Nanos) {
+        if self.progress.state != Transmit::Paused {
+            return;
+        }
+        let passed = now.saturating_sub(self.progress.paused);
+        self.progress.state = Transmit::Started;
+        self.progress.due += fine(passed);
+        self.progress.end = self.progress.end.saturating_add(passed);
+    }
+
+    /// Another rate; the next frame is due no later than by it.
+    pub fn set_rate(&mut self, rate: Rate, now: Nanos) {
+        self.rate = rate;
+        let next = fine(now) + self.interval(self.length.nth(self.progress.number));
+        self.progress.due = self.progress.due.min(next);
+    }
+
+    /// Other lengths.
+    pub fn set_length(&mut self, length: Length) {
+        self.length = length;
+    }
+
+    /// It was held for `held` until `now`: what became due meanwhile is not owed.
+    pub fn was_held(&mut self, held: Nanos, now: Nanos) {
+        let due = &mut self.progress.due;
+        if *due < fine(now) {
+            *due = (*due + fine(held)).min(fine(now));
+        }
+    }
+
+    /// Takes the frame that is due; `None` where its time is over, which ends it.
+    pub fn take(&mut self) -> Option<Taken> {
+        if self.progress.due >= fine(self.progress.end) {
+            self.stop();
+            return None;
+        }
+        let due = self.progress.due;
+        let number = self.progress.number;
+        let length = self.length.nth(number);
+        self.progress.number += 1;
+        self.progress.due = due + self.interval(length);
+        match self.schedule.end {
+            End::Frames(frames) if self.progress.number >= frames => self.stop(),
+            End::Bursts {
+                bursts,
+                frames,
+                gap,
+            } => self.count_in_burst(bursts, frames, gap, due, length),
+            _ => {}
+        }
+        Some(Taken { number, length })
+    }
+
+    /// Ends a burst with its last frame, which was due then and has that length.
+    fn count_in_burst(
+        &mut self,
+        bursts: Option<u64>,
+        frames: u64,
+        gap: Span,
+        due: Fine,
+        length: u32,
+    ) {
+        self.progress.burst += 1;
+        if self.progress.burst < frames {
+            return;
+        }
+        self.progress.burst = 0;
+        self.progress.bursts += 1;
+        if bursts.is_some_and(|bursts| self.progress.bursts >= bursts) {
+            return self.stop();
+        }
+        let silence = self.span(gap);
+        self.progress.due = due + self.wire(u64::from(length) + PREAMBLE) + silence;
+    }
+
+    /// From a frame of that length to the next.
+    fn interval(&self, length: u32) -> Fine {
+        let length = u64::from(length);
+        let by_rate = match self.rate {
+            Rate::FramesPerSecond(rate) => (SECOND << FRACTION) / u128::from(rate.max(1)),
+            Rate::BitsPerSecond(rate) => {
+                ((u128::from(length * 8) * SECOND) << FRACTION) / u128::from(rate.max(1))
+            }
+            Rate::Percent(percent) => {
+                // Millionths: finer than what 32 bits of floating point tell apart.
+                let share = (percent * 1e6).round().max(1.0) as u128;
+                self.wire(length + LineRate::OVERHEAD) * 100_000_000 / share
+            }
+        };
+        by_rate.max(self.wire(length + PREAMBLE + u64::from(self.schedule.gap)))
+    }
+
+    fn wire(&self, octets: u64) -> Fine {
+        octets_at(self.line_rate, octets)
+    }
+
+    fn span(&self, span: Span) -> Fine {
+        match span {
+            Span::Time(time) => fine(time),
+            Span::Octets(octets) => self.wire(octets),
+        }
+    }
+}
+
+impl Rate {
+    /// The defect of a rate that is none.
+    pub fn check(&self) -> Option<String> {
+        match self {
+            Self::FramesPerSecond(0) | Self::BitsPerSecond(0) => {
+                Some("expected a rate above 0, found 0".into())
+            }
+            Self::Percent(percent) if !percent.is_finite() || *percent <= 0.0 => {
+                Some(format!("expected a rate above 0 percent, found {percent}"))
+            }
+            _ => None,
+        }
+    }
+}

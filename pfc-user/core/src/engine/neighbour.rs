@@ -1,0 +1,245 @@
+//! An interface of a port towards its neighbours: it answers for its address, and asks for the MAC
+//! address of its next hop. No clock is asked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pfc_ebpf::units::Nanos;
+
+use super::plan::Interface;
+use crate::neighbour::{Station, solicitation};
+
+/// From one question to the next while nobody answers, as RFC 1122 (2.3.2.1) allows and RFC 4861
+/// (10) has it.
+const AGAIN: Nanos = 1_000_000_000;
+/// A next hop that has answered is asked again, lest a device forget the interface or change.
+const REFRESH: Nanos = 30_000_000_000;
+
+const MACS: usize = 12;
+const TAG: usize = 4;
+const C_TAG: [u8; 2] = [0x81, 0];
+const S_TAG: [u8; 2] = [0x88, 0xa8];
+const VLAN_ID: u16 = 0x0fff;
+const SHORTEST: usize = 60;
+const ARP: [u8; 2] = [0x08, 0x06];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0, 6, 4, 0, 1];
+/// Operations of ARP.
+const REQUEST: u8 = 1;
+const REPLY: u8 = 2;
+const ICMPV6: u8 = 58;
+const ADVERTISEMENT: u8 = 136;
+
+/// An interface, and what it knows of its next hop.
+#[derive(Clone, Debug)]
+pub struct Host {
+    station: Station,
+    gateway: IpAddr,
+    vlans: Vec<u16>,
+    mac: Option<[u8; 6]>,
+    ask_at: Nanos,
+}
+
+impl Host {
+    /// An interface of a plan, which knows nobody yet.
+    pub fn new(interface: &Interface) -> Self {
+        Self {
+            station: Station {
+                mac: interface.mac,
+                ip: interface.address,
+            },
+            gateway: interface.gateway,
+            vlans: interface.vlans.clone(),
+            mac: None,
+            ask_at: 0,
+        }
+    }
+
+    /// The next hop's MAC address, once it has answered.
+    pub const fn mac(&self) -> Option<[u8; 6]> {
+        self.mac
+    }
+
+    /// When it asks next.
+    pub const fn ask_at(&self) -> Nanos {
+        self.ask_at
+    }
+
+    /// The question that is due at `now`.
+    pub fn ask(&mut self, now: Nanos) -> Option<Vec<u8>> {
+        if now < self.ask_at {
+            return None;
+        }
+        self.ask_at = now + if self.mac.is_some() { REFRESH } else { AGAIN };
+        let frame = match (self.station.ip, self.gateway) {
+            (IpAddr::V4(own), IpAddr::V4(gateway)) => self.request(own, gateway),
+            (IpAddr::V6(own), IpAddr::V6(gateway)) => solicitation(self.station.mac, own, gateway),
+            // The check of the plan refuses it.
+            _ => return None,
+        };
+        Some(self.tagged(frame))
+    }
+
+    /// Takes a frame without FCS; the answer, where it asks for this interface.
+    pub fn receive(&mut self, frame: &[u8], now: Nanos) -> Option<Vec<u8>> {
+        let frame = self.untagged(frame)?;
+        if let Some(mac) = self.answered(&frame) {
+            self.mac = Some(mac);
+            self.ask_at = now + REFRESH;
+        }
+        let answer = self.station.answer(&frame)?;
+        Some(self.tagged(answer))
+    }
+
+    fn request(&self, own: Ipv4Addr, gateway: Ipv4Addr) -> Vec<u8> {
+        let mut frame = [&[0xff; 6], &self.station.mac, &ARP[..]].concat();
+        frame.extend(ARP_REQUEST);
+        frame.extend(self.station.mac);
+        frame.extend(own.octets());
+        frame.extend([0; 6]);
+        frame.extend(gateway.octets());
+        frame.resize(SHORTEST, 0);
+        frame
+    }
+
+    /// The MAC address of the next hop, where the frame has it.
+    fn answered(&self, frame: &[u8]) -> Option<[u8; 6]> {
+        let ethertype = frame.get(MACS..MACS + 2)?;
+        let body = &frame[MACS + 2..];
+        match self.gateway {
+            // Its own question tells as much as its answer (RFC 826).
+            IpAddr::V4(gateway) if ethertype == ARP => {
+                let said = body.get(..28)?;
+                let is_known = said[..6] == ARP_REQUEST[..6]
+                    && said[6] == 0
+                    && [REQUEST, REPLY].contains(&said[7])
+                    && said[14..18] == gateway.octets();
+                is_known.then(|| said[8..14].try_into().ok())?
+            }
+            IpAddr::V6(gateway) if ethertype == IPV6 => advertised(body, gateway),
+            _ => None,
+        }
+    }
+
+    /// The frame without this interface's tags; `None` where it has others.
+    fn untagged(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        let mut at = MACS;
+        let is_tag = |at: usize| {
+            frame
+                .get(at..at + 2)
+                .is_some_and(|tpid| tpid == C_TAG || tpid == S_TAG)
+        };
+        for vlan in &self.vlans {
+            let tci = u16::from_be_bytes(*frame.get(at + 2..)?.first_chunk()?);
+            if !is_tag(at) || tci & VLAN_ID != *vlan {
+                return None;
+            }
+            at += TAG;
+        }
+        if is_tag(at) {
+            return None;
+        }
+        Some([frame.get(..MACS)?, &frame[at..]].concat())
+    }
+
+    fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
+        for vlan in self.vlans.iter().rev() {
+            let [high, low] = vlan.to_be_bytes();
+            frame.splice(MACS..MACS, [C_TAG[0], C_TAG[1], high, low]);
+        }
+        frame
+    }
+}
+
+/// The MAC address in a Neighbour Advertisement of `gateway` (RFC 4861, 4.4).
+fn advertised(packet: &[u8], gateway: Ipv6Addr) -> Option<[u8; 6]> {
+    const HEADER: usize = 40;
+    const TARGET_ADDRESS: [u8; 2] = [2, 1];
+    let header = packet.get(..HEADER)?;
+    let message = packet.get(HEADER..)?;
+    let is_of_gateway = header[6..8] == [ICMPV6, 255]
+        && message.first() == Some(&ADVERTISEMENT)
+        && message.get(8..24)? == gateway.octets();
+    let mut options = message.get(24..)?;
+    while is_of_gateway && options.len() >= 8 {
+        if options.starts_with(&TARGET_ADDRESS) {
+            return options[2..].first_chunk().copied();
+        }
+        // In units of eight octets; one of 0 would have no end.
+        options = options.get(usize::from(options[1]).max(1) * 8..)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::plan::PortIndex;
+
+    fn interface(address: &str, gateway: &str, last: u8, vlans: &[u16]) -> Host {
+        Host::new(&Interface {
+            name: "interface".into(),
+            port: PortIndex(0),
+            mac: [2, 0, 0, 0, 0, last],
+            vlans: vlans.to_vec(),
+            address: address.parse().unwrap(),
+            prefix: 24,
+            gateway: gateway.parse().unwrap(),
+        })
+    }
+
+    const PAIRS: [[&str; 2]; 2] = [["198.18.0.1", "198.18.0.2"], ["2001:db8::1", "2001:db8::2"]];
+
+    #[test]
+    fn two_interfaces_find_each_other_behind_their_tags() {
+        for ([here, there], vlans) in PAIRS
+            .into_iter()
+            .flat_map(|pair| [(pair, vec![]), (pair, vec![7]), (pair, vec![7, 4000])])
+        {
+            let mut one = interface(here, there, 1, &vlans);
+            let mut other = interface(there, here, 2, &vlans);
+            let question = one.ask(5).unwrap();
+            let answer = other.receive(&question, 6).unwrap();
+            assert_eq!(one.receive(&answer, 7), None);
+            assert_eq!(one.mac(), Some([2, 0, 0, 0, 0, 2]), "{here}, {vlans:?}");
+        }
+    }
+
+    #[test]
+    fn frames_of_another_vlan_are_not_for_an_interface() {
+        let [here, there] = PAIRS[0];
+        let question = interface(here, there, 1, &[7]).ask(0).unwrap();
+        for vlans in [vec![], vec![8], vec![7, 7]] {
+            let mut other = interface(there, here, 2, &vlans);
+            assert_eq!(other.receive(&question, 1), None, "{vlans:?}");
+            assert_eq!(other.mac(), None);
+        }
+    }
+
+    #[test]
+    fn the_next_hop_is_asked_each_second_until_it_answers() {
+        let [here, there] = PAIRS[0];
+        let mut one = interface(here, there, 1, &[]);
+        let question = one.ask(0).unwrap();
+        assert_eq!(one.ask(AGAIN - 1), None);
+        assert_eq!(one.ask(AGAIN), Some(question.clone()));
+        let answer = interface(there, here, 2, &[]).receive(&question, 0);
+        one.receive(&answer.unwrap(), AGAIN);
+        assert_eq!(one.ask(3 * AGAIN), None);
+        assert_eq!(one.ask(AGAIN + REFRESH), Some(question));
+    }
+
+    #[test]
+    fn what_others_say_is_not_taken_for_the_next_hop() {
+        let [here, there] = PAIRS[0];
+        let mut one = interface(here, there, 1, &[]);
+        let mut third = interface("198.18.0.3", here, 3, &[]);
+        one.receive(&third.ask(0).unwrap(), 0);
+        assert_eq!(one.mac(), None);
+        for length in 0..60 {
+            let question = interface(there, here, 2, &[]).ask(0).unwrap();
+            one.receive(&question[..length], 0);
+            assert_eq!(one.mac().is_some(), length >= 42, "{length} octets");
+            one = interface(here, there, 1, &[]);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Stacks of headers, and the frames that they make.
+//!
+//! A header is a table of fields; a field takes a value, or walks through several, each frame by
+//! its number in the flow. What a field needs from its surroundings (a length, a checksum, the type
+//! of the next header) is computed where it is left alone.
+
+mod check;
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod pause;
+mod table;
+mod tcp;
+mod template;
+mod udp;
+mod value;
+mod vlan;
+mod vxlan;
+
+pub use self::template::Template;
+pub(super) use self::value::scattered;
+
+/// The headers of a flow's frames, outermost first. What they leave of the frame's length is
+/// filled with a pattern and, where the flow is counted, a stamp.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packet {
+    /// Headers.
+    pub headers: Vec<Header>,
+}
+
+/// A header with those fields that are not at their default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Fields by the names of the protocol's table, each at most once.
+    pub fields: Vec<(&'static str, Value)>,
+    /// Octets of [`Protocol::Custom`].
+    pub octets: Vec<u8>,
+}
+
+/// A protocol that headers are known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Ethernet II.
+    Ethernet,
+    /// IEEE 802.1Q tag.
+    Vlan,
+    /// IPv4 without options.
+    Ipv4,
+    /// IPv6 without extension headers.
+    Ipv6,
+    /// UDP.
+    Udp,
+    /// TCP without options.
+    Tcp,
+    /// VXLAN.
+    Vxlan,
+    /// Priority-based flow control (IEEE 802.1Qbb).
+    PfcPause,
+    /// PAUSE (IEEE 802.3, annex 31B).
+    EthernetPause,
+    /// Octets as they are.
+    Custom,
+}
+
+/// The values of a field, each in the low bits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// The same in each frame.
+    Fixed(u128),
+    /// Frame n has the one at n modulo their number.
+    List(Vec<u128>),
+    /// Frame n has `start + step * (n mod count)`, cut to the field.
+    Increment {
+        /// First.
+        start: u128,
+        /// Difference.
+        step: u128,
+        /// Length of the walk.
+        count: u64,
+    },
+    /// Frame n has `start - step * (n mod count)`, cut to the field.
+    Decrement {
+        /// First.
+        start: u128,
+        /// Difference.
+        step: u128,
+        /// Length of the walk.
+        count: u64,
+    },
+    /// Numbers of a generator, the same after each `count` frames.
+    Random {
+        /// Least.
+        min: u128,
+        /// Greatest.
+        max: u128,
+        /// Seed.
+        seed: u64,
+        /// Length of the walk.
+        count: u64,
+    },
+    /// A checksum that is wrong on purpose.
+    Bad,
+}

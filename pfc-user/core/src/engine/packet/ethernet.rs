@@ -1,0 +1,14 @@
+//! Ethernet II (IEEE 802.3, 3.2).
+
+use super::table::{LeftAlone, Table, computed, value};
+
+/// The header.
+pub const TABLE: Table = Table {
+    name: "ethernet",
+    octets: 14,
+    fields: &[
+        value("dst", 0, 48, 0),
+        value("src", 48, 48, 0),
+        computed("ether_type", 96, 16, LeftAlone::EtherType),
+    ],
+};

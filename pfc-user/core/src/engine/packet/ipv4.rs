@@ -1,0 +1,28 @@
+//! IPv4 without options (RFC 791).
+
+use super::table::{LeftAlone, Table, computed, value};
+
+/// Any private protocol (IANA): what stands behind no header that is known.
+const ANY: u128 = 61;
+
+/// The header. `priority` is the whole second octet: DSCP and ECN (RFC 2474, RFC 3168).
+pub const TABLE: Table = Table {
+    name: "ipv4",
+    octets: 20,
+    fields: &[
+        value("version", 0, 4, 4),
+        value("header_length", 4, 4, 5),
+        value("priority", 8, 8, 0),
+        computed("total_length", 16, 16, LeftAlone::Rest(0)),
+        value("identification", 32, 16, 0),
+        value("reserved", 48, 1, 0),
+        value("dont_fragment", 49, 1, 0),
+        value("more_fragments", 50, 1, 0),
+        value("fragment_offset", 51, 13, 0),
+        value("time_to_live", 64, 8, 64),
+        computed("protocol", 72, 8, LeftAlone::Protocol(ANY)),
+        computed("header_checksum", 80, 16, LeftAlone::HeaderSum),
+        value("src", 96, 32, 0),
+        value("dst", 128, 32, 0),
+    ],
+};

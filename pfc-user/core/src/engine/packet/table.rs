@@ -1,0 +1,130 @@
+//! The form of a header: its length and its fields, one protocol a file beside this one.
+
+use super::{Header, Protocol, ethernet, ipv4, ipv6, pause, tcp, udp, vlan, vxlan};
+
+/// Fields of a protocol's header.
+#[derive(Debug)]
+pub struct Table {
+    /// Name in messages.
+    pub name: &'static str,
+    /// Octets of the header.
+    pub octets: usize,
+    /// Fields.
+    pub fields: &'static [Field],
+}
+
+/// A field.
+#[derive(Debug)]
+pub struct Field {
+    /// Name by which a header sets it.
+    pub name: &'static str,
+    /// Its place.
+    pub place: Place,
+    /// Its width.
+    pub bits: usize,
+    /// What it has where it is left alone.
+    pub left_alone: LeftAlone,
+}
+
+/// Place of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this bit of the header, the highest bit of its first octet being 0.
+    Here(usize),
+    /// In the type field of the header before, where that is left alone.
+    TypeBefore,
+}
+
+/// What a field has where it is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftAlone {
+    /// A constant.
+    Value(u128),
+    /// The EtherType of the next header.
+    EtherType,
+    /// The protocol number of the next header; this one where there is none.
+    Protocol(u128),
+    /// Octets from the header's begin to the packet's end, less so many.
+    Rest(usize),
+    /// Checksum of the header.
+    HeaderSum,
+    /// Checksum of header, payload and pseudo-header.
+    PayloadSum,
+    /// The well-known port of the next header; 0 where it has none.
+    Port,
+}
+
+impl LeftAlone {
+    /// True of checksums, which alone may be wrong on purpose.
+    pub const fn is_sum(self) -> bool {
+        matches!(self, Self::HeaderSum | Self::PayloadSum)
+    }
+}
+
+/// A field with a constant.
+pub const fn value(name: &'static str, at: usize, bits: usize, value: u128) -> Field {
+    computed(name, at, bits, LeftAlone::Value(value))
+}
+
+/// A field that is computed where it is left alone.
+pub const fn computed(name: &'static str, at: usize, bits: usize, left_alone: LeftAlone) -> Field {
+    Field {
+        name,
+        place: Place::Here(at),
+        bits,
+        left_alone,
+    }
+}
+
+impl Protocol {
+    /// Its table; `None` where octets are as they are.
+    pub(super) const fn table(self) -> Option<&'static Table> {
+        Some(match self {
+            Self::Ethernet => &ethernet::TABLE,
+            Self::Vlan => &vlan::TABLE,
+            Self::Ipv4 => &ipv4::TABLE,
+            Self::Ipv6 => &ipv6::TABLE,
+            Self::Udp => &udp::TABLE,
+            Self::Tcp => &tcp::TABLE,
+            Self::Vxlan => &vxlan::TABLE,
+            Self::PfcPause => &pause::PFC,
+            Self::EthernetPause => &pause::PAUSE,
+            Self::Custom => return None,
+        })
+    }
+
+    /// Name in messages.
+    pub fn name(self) -> &'static str {
+        self.table().map_or("custom", |table| table.name)
+    }
+
+    /// EtherType by which the header before announces it; that of a tag is its own field.
+    pub(super) const fn ether_type(self) -> Option<u128> {
+        Some(match self {
+            Self::Ipv4 => 0x0800,
+            Self::Ipv6 => 0x86dd,
+            Self::Vlan => vlan::TPID,
+            _ => return None,
+        })
+    }
+
+    /// Number by which an IP header announces it.
+    pub(super) const fn number(self) -> Option<u128> {
+        Some(match self {
+            Self::Ipv4 => 4,
+            Self::Tcp => 6,
+            Self::Udp => 17,
+            Self::Ipv6 => 41,
+            _ => return None,
+        })
+    }
+}
+
+impl Header {
+    /// Its octets on the wire.
+    pub(super) fn length(&self) -> usize {
+        self.protocol
+            .table()
+            .map_or(self.octets.len(), |table| table.octets)
+    }
+}

@@ -1,0 +1,348 @@
+//! Frames of a packet: what is the same in all of them made once, the rest by frame.
+
+mod filler;
+#[cfg(test)]
+mod tests;
+
+use pfc_ebpf::flow_stamp::{self, FlowStamp};
+use pfc_ebpf::wire::fold;
+
+use self::filler::{FILLER, filler_sum};
+use super::table::{LeftAlone, Place};
+use super::value::mask;
+use super::{Header, Packet, Protocol, Value, ipv6, vlan, vxlan};
+
+/// Makes the frames of a packet. It has to have no defects ([`Packet::check`]).
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The headers, with all that is the same in each frame.
+    headers: Vec<u8>,
+    walks: Vec<Walk>,
+    lengths: Vec<Rest>,
+    /// Innermost first: outer ones cover inner ones.
+    sums: Vec<Sum>,
+    /// Octets at the end behind the stamp.
+    tail: usize,
+    stamped: bool,
+    pause: bool,
+}
+
+/// A field that differs from frame to frame.
+#[derive(Clone, Debug)]
+struct Walk {
+    /// Its highest bit, from the begin of the frame.
+    bit: usize,
+    bits: usize,
+    value: Value,
+}
+
+/// A field with a length.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    at: usize,
+    /// What it counts begins here, ...
+    begin: usize,
+    /// ... and ends so many octets before the frame does.
+    tail: usize,
+}
+
+/// A field with a checksum.
+#[derive(Clone, Debug)]
+struct Sum {
+    at: usize,
+    begin: usize,
+    tail: usize,
+    covers: Covers,
+    /// Wrong on purpose.
+    bad: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Covers {
+    /// So many octets.
+    Header(usize),
+    /// Everything up to the end, and a pseudo-header.
+    Payload {
+        /// Addresses: offset and octets.
+        addresses: (usize, usize),
+        protocol: u16,
+        /// 0 stands for no checksum (RFC 768).
+        zero_is_none: bool,
+    },
+}
+
+impl Template {
+    /// Of a packet whose frames are `stamped`; `next_hop` is the destination of its Ethernet header
+    /// where that is left alone.
+    pub fn new(packet: &Packet, next_hop: Option<[u8; 6]>, stamped: bool) -> Self {
+        let mut template = Self {
+            headers: vec![0; packet.header_octets()],
+            walks: Vec::new(),
+            lengths: Vec::new(),
+            sums: Vec::new(),
+            tail: packet.inner_fcs(),
+            stamped: stamped && !packet.is_pause(),
+            pause: packet.is_pause(),
+        };
+        let mut begin = 0;
+        let mut tail = 0;
+        for (place, header) in packet.headers.iter().enumerate() {
+            let placed = Placed {
+                packet,
+                place,
+                begin,
+                tail,
+            };
+            template.add(&placed, header);
+            begin += header.length();
+            if header.protocol == Protocol::Vxlan {
+                tail += flow_stamp::INNER_FCS;
+            }
+        }
+        if let (Some(mac), Some(first)) = (next_hop, packet.headers.first())
+            && first.protocol == Protocol::Ethernet
+            && !first.fields.iter().any(|(name, _)| *name == "dst")
+        {
+            template.headers[..6].copy_from_slice(&mac);
+        }
+        template.sums.reverse();
+        template
+    }
+
+    fn add(&mut self, placed: &Placed<'_>, header: &Header) {
+        let Some(table) = header.protocol.table() else {
+            let end = placed.begin + header.octets.len();
+            self.headers[placed.begin..end].copy_from_slice(&header.octets);
+            return;
+        };
+        for field in table.fields {
+            let Place::Here(at) = field.place else {
+                continue;
+            };
+            let bit = placed.begin * 8 + at;
+            match header.value(field.name) {
+                Some(Value::Bad) => self.compute(placed, field.left_alone, bit, field.bits, true),
+                Some(value) => self.set(bit, field.bits, value),
+                None => self.compute(placed, field.left_alone, bit, field.bits, false),
+            }
+        }
+    }
+
+    /// A field takes this value.
+    fn set(&mut self, bit: usize, bits: usize, value: &Value) {
+        match value.constant(bits) {
+            Some(constant) => put(&mut self.headers, bit, bits, constant),
+            None => self.walks.push(Walk {
+                bit,
+                bits,
+                value: value.clone(),
+            }),
+        }
+    }
+
+    /// A field that is left alone.
+    fn compute(
+        &mut self,
+        placed: &Placed<'_>,
+        left_alone: LeftAlone,
+        bit: usize,
+        bits: usize,
+        bad: bool,
+    ) {
+        let (at, begin, tail) = (bit / 8, placed.begin, placed.tail);
+        let next = placed.packet.headers.get(placed.place + 1);
+        let protocol = next.map(|header| header.protocol);
+        let constant = match left_alone {
+            LeftAlone::Value(value) => value,
+            LeftAlone::EtherType => {
+                if let Some(tpid) = next.and_then(|next| next.value(vlan::TPID_FIELD)) {
+                    return self.set(bit, bits, tpid);
+                }
+                // Reserved, and so nobody's (IEEE 802).
+                protocol.and_then(Protocol::ether_type).unwrap_or(0xffff)
+            }
+            LeftAlone::Protocol(none) => protocol.and_then(Protocol::number).unwrap_or(none),
+            LeftAlone::Port if protocol == Some(Protocol::Vxlan) => vxlan::PORT,
+            LeftAlone::Port => 0,
+            LeftAlone::Rest(less) => {
+                return self.lengths.push(Rest {
+                    at,
+                    begin: begin + less,
+                    tail,
+                });
+            }
+            LeftAlone::HeaderSum | LeftAlone::PayloadSum => {
+                return self.sums.push(Sum {
+                    at,
+                    begin,
+                    tail,
+                    covers: placed.covers(left_alone),
+                    bad,
+                });
+            }
+        };
+        put(&mut self.headers, bit, bits, constant);
+    }
+
+    /// True if frames of one length are all the same but for their stamps.
+    pub fn is_constant(&self) -> bool {
+        self.walks.is_empty()
+    }
+
+    /// Place of the stamp in a frame of `length` octets without FCS.
+    pub fn stamp_at(&self, length: usize) -> Option<usize> {
+        self.stamped.then(|| length - self.tail - flow_stamp::LEN)
+    }
+
+    /// Writes the stamp into a frame that has room for one.
+    pub fn stamp(&self, frame: &mut [u8], stamp: &FlowStamp) {
+        if let Some(at) = self.stamp_at(frame.len()) {
+            frame[at..at + flow_stamp::LEN].copy_from_slice(&stamp.emit());
+        }
+    }
+
+    /// Makes frame `number`, of `length` octets without FCS, with zeros in the stamp's place.
+    pub fn render(&self, number: u64, length: usize, frame: &mut Vec<u8>) {
+        let headers = self.headers.len();
+        // What stands there is written over; of a longer or shorter frame the end is made anew.
+        frame.resize(length.max(headers), 0);
+        frame[..headers].copy_from_slice(&self.headers);
+        let filled = self.filled(length);
+        frame[headers..headers + filled].copy_from_slice(&FILLER[..filled]);
+        frame[headers + filled..].fill(0);
+        for walk in &self.walks {
+            put(frame, walk.bit, walk.bits, walk.value.at(number, walk.bits));
+        }
+        for rest in &self.lengths {
+            let octets = length.saturating_sub(rest.begin + rest.tail) as u16;
+            frame[rest.at..rest.at + 2].copy_from_slice(&octets.to_be_bytes());
+        }
+        for sum in &self.sums {
+            let checksum = self.checksum(frame, sum, filled);
+            frame[sum.at..sum.at + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
+
+    /// Octets of filler behind the headers.
+    fn filled(&self, length: usize) -> usize {
+        if self.pause {
+            return 0;
+        }
+        let stamp = if self.stamped { flow_stamp::LEN } else { 0 };
+        length.saturating_sub(self.headers.len() + self.tail + stamp)
+    }
+
+    /// The checksum of a frame in which `filled` octets behind the headers are filler, and those
+    /// behind it zero.
+    fn checksum(&self, frame: &mut [u8], sum: &Sum, filled: usize) -> u16 {
+        frame[sum.at..sum.at + 2].fill(0);
+        let headers = self.headers.len();
+        let mut zero_is_none = false;
+        let total = match sum.covers {
+            Covers::Header(octets) => add(&frame[sum.begin..sum.begin + octets]),
+            Covers::Payload {
+                addresses: (at, octets),
+                protocol,
+                zero_is_none: none,
+            } => {
+                zero_is_none = none;
+                let length = frame.len().saturating_sub(sum.begin + sum.tail) as u32;
+                let filler = filler_sum(filled);
+                // Behind an odd number of octets, words are summed with their octets swapped.
+                let filler = if (headers - sum.begin).is_multiple_of(2) {
+                    filler
+                } else {
+                    filler.swap_bytes()
+                };
+                add(&frame[at..at + octets])
+                    + u32::from(protocol)
+                    + (length & 0xffff)
+                    + (length >> 16)
+                    + add(&frame[sum.begin..headers])
+                    + u32::from(filler)
+            }
+        };
+        let mut checksum = !fold(total);
+        if sum.bad {
+            // No two numbers that differ so are the same in ones complement.
+            checksum ^= 0x0101;
+        }
+        if zero_is_none && checksum == 0 {
+            checksum = if sum.bad { 0x0202 } else { 0xffff };
+        }
+        checksum
+    }
+}
+
+/// A header in its packet.
+struct Placed<'a> {
+    packet: &'a Packet,
+    place: usize,
+    begin: usize,
+    /// Octets behind the end of its packet.
+    tail: usize,
+}
+
+impl Placed<'_> {
+    fn header(&self) -> &Header {
+        &self.packet.headers[self.place]
+    }
+
+    fn covers(&self, sum: LeftAlone) -> Covers {
+        if sum == LeftAlone::HeaderSum {
+            return Covers::Header(self.header().length());
+        }
+        let before = self.place.checked_sub(1);
+        let ip = before.map(|before| &self.packet.headers[before]);
+        let octets = ip.map_or(0, Header::length);
+        let addresses = match ip.map(|ip| ip.protocol) {
+            Some(Protocol::Ipv4) => (self.begin - octets + 12, 8),
+            Some(Protocol::Ipv6) => (self.begin - ipv6::OCTETS + 8, 32),
+            _ => (0, 0),
+        };
+        let protocol = self.header().protocol;
+        Covers::Payload {
+            addresses,
+            protocol: protocol.number().unwrap_or(0) as u16,
+            zero_is_none: protocol == Protocol::Udp,
+        }
+    }
+}
+
+impl Header {
+    /// What a field is set to.
+    fn value(&self, name: &str) -> Option<&Value> {
+        let found = self.fields.iter().find(|(other, _)| *other == name);
+        found.map(|(_, value)| value)
+    }
+}
+
+/// The sum of 16-bit words in network order, an odd last octet padded with zero.
+fn add(octets: &[u8]) -> u32 {
+    let (words, odd) = octets.as_chunks::<2>();
+    let sum: u32 = words
+        .iter()
+        .map(|word| u32::from(u16::from_be_bytes(*word)))
+        .sum();
+    sum + odd.first().map_or(0, |octet| u32::from(*octet) << 8)
+}
+
+/// Writes the low `bits` of `value` from the bit `at` on, which is the highest.
+fn put(octets: &mut [u8], at: usize, bits: usize, value: u128) {
+    let value = value & mask(bits);
+    let (first, end) = (at / 8, at + bits);
+    for (place, octet) in octets[first..end.div_ceil(8)].iter_mut().enumerate() {
+        let place = first + place;
+        // Bits of the field that stand behind this octet, or of the octet that stand behind the
+        // field.
+        let behind = end as isize - (place as isize + 1) * 8;
+        let (part, places) = if behind >= 0 {
+            ((value >> behind) as u8, 0xffu8)
+        } else {
+            ((value << -behind) as u8, 0xff << -behind)
+        };
+        let before = at.saturating_sub(place * 8);
+        let places = places & (0xff >> before);
+        *octet = *octet & !places | part & places;
+    }
+}

@@ -1,0 +1,249 @@
+use super::*;
+use pfc_ebpf::wire::{Octets, ethernet, ip, udp};
+
+fn header(protocol: Protocol, fields: &[(&'static str, Value)]) -> Header {
+    Header {
+        protocol,
+        fields: fields.to_vec(),
+        octets: Vec::new(),
+    }
+}
+
+fn fixed(value: u128) -> Value {
+    Value::Fixed(value)
+}
+
+fn packet(protocols: &[Protocol]) -> Packet {
+    let headers = protocols.iter().map(|protocol| header(*protocol, &[]));
+    Packet {
+        headers: headers.collect(),
+    }
+}
+
+fn render(packet: &Packet, number: u64, length: usize) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let shortest = packet.shortest(true);
+    assert_eq!(packet.check(shortest, true), [""; 0]);
+    Template::new(packet, None, true).render(number, length, &mut frame);
+    frame
+}
+
+const STAMP: FlowStamp = FlowStamp {
+    flow: 3,
+    generation: 0xfedc,
+    sequence: 0x0102_0304,
+    time: 0xa0b0_c0d0_e0f0,
+};
+
+/// True if the frame's UDP datagram is right, with the stamp in it.
+fn is_intact(packet: &Packet, length: usize) -> bool {
+    let mut frame = render(packet, 0, length);
+    Template::new(packet, None, true).stamp(&mut frame, &STAMP);
+    let octets: [u8; flow_stamp::LEN] = *frame.last_chunk().unwrap();
+    assert_eq!(FlowStamp::read(octets), Ok(STAMP));
+    let octets = &frame[..];
+    let header = ethernet::parse(octets).unwrap();
+    let ip = match header.ethertype {
+        ethernet::IPV4 => ip::parse_v4(octets, header.payload),
+        _ => ip::parse_v6(octets, header.payload),
+    }
+    .unwrap();
+    assert_eq!(ip.payload + ip.length, length, "all of the frame is in it");
+    udp::is_intact(octets, &ip, &udp::parse(octets, &ip).unwrap())
+}
+
+#[test]
+fn datagrams_of_every_length_are_right_and_stamped_ones_too() {
+    use Protocol::{Ethernet, Ipv4, Ipv6, Udp, Vlan};
+    for (stack, shortest) in [
+        (vec![Ethernet, Ipv4, Udp], 60),
+        (vec![Ethernet, Vlan, Ipv4, Udp], 64),
+        (vec![Ethernet, Ipv6, Udp], 80),
+        (vec![Ethernet, Vlan, Vlan, Ipv6, Udp], 88),
+    ] {
+        let packet = packet(&stack);
+        assert_eq!(packet.shortest(true), shortest + 4, "{stack:?}");
+        for length in (shortest as usize..200).chain([1023, 1024, 8996, 16_000]) {
+            assert!(is_intact(&packet, length), "{stack:?}, {length} octets");
+        }
+    }
+}
+
+#[test]
+fn a_udp_frame_of_64_octets_has_room_for_the_stamp_and_a_tcp_frame_has_not() {
+    use Protocol::{Ethernet, Ipv4, Tcp, Udp};
+    assert_eq!(packet(&[Ethernet, Ipv4, Udp]).check(64, true), [""; 0]);
+    let tcp = packet(&[Ethernet, Ipv4, Tcp]);
+    let wrong = tcp.check(64, true);
+    assert_eq!(wrong.len(), 1);
+    assert!(wrong[0].contains("needs at least 76"), "{wrong:?}");
+    assert_eq!(tcp.check(64, false), [""; 0]);
+}
+
+#[test]
+fn fields_of_a_part_of_an_octet_leave_their_neighbours_alone() {
+    let mut octets = [0xff; 4];
+    put(&mut octets, 3, 1, 0);
+    put(&mut octets, 12, 12, 0x123);
+    assert_eq!(octets, [0xef, 0xf1, 0x23, 0xff]);
+    let mut octets = [0; 20];
+    put(&mut octets, 12, 128, u128::MAX);
+    assert_eq!(
+        (octets[1], octets[2], octets[17], octets[18]),
+        (0x0f, 0xff, 0xf0, 0)
+    );
+}
+
+#[test]
+fn walking_fields_keep_the_checksums_right() {
+    let mut packet = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp]);
+    packet.headers[1].fields = vec![
+        ("priority", Value::List(vec![0, 0x18, 0xb8])),
+        (
+            "src",
+            Value::Increment {
+                start: 0x0a00_00ff,
+                step: 1,
+                count: 1000,
+            },
+        ),
+    ];
+    for number in 0..9 {
+        let frame = render(&packet, number, 60);
+        assert_eq!(frame[15], [0, 0x18, 0xb8][number as usize % 3]);
+        let source = u32::from_be_bytes(*frame[26..].first_chunk().unwrap());
+        assert_eq!(source, 0x0a00_00ff + number as u32);
+        let octets = &frame[..];
+        let ip = ip::parse_v4(octets, 14).unwrap();
+        assert!(udp::is_intact(
+            octets,
+            &ip,
+            &udp::parse(octets, &ip).unwrap()
+        ));
+    }
+}
+
+#[test]
+fn checksums_that_are_wrong_on_purpose_are_wrong() {
+    for (place, name) in [(1, "header_checksum"), (2, "checksum")] {
+        let mut packet = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp]);
+        let right = render(&packet, 0, 60);
+        packet.headers[place].fields = vec![(name, Value::Bad)];
+        let wrong = render(&packet, 0, 60);
+        let differ: Vec<_> = (0..60).filter(|at| right[*at] != wrong[*at]).collect();
+        assert_eq!(differ, if place == 1 { [24, 25] } else { [40, 41] });
+    }
+}
+
+#[test]
+fn a_packet_in_a_tunnel_leaves_room_for_an_fcs_and_is_right() {
+    use Protocol::{Ethernet, Ipv4, Udp, Vxlan};
+    let packet = packet(&[Ethernet, Ipv4, Udp, Vxlan, Ethernet, Ipv4, Udp]);
+    let mut frame = render(&packet, 0, 200);
+    Template::new(&packet, None, true).stamp(&mut frame, &STAMP);
+    let stamp: [u8; flow_stamp::LEN] = *frame[..196].last_chunk().unwrap();
+    assert_eq!(FlowStamp::read(stamp), Ok(STAMP));
+    let octets = &frame[..];
+    assert_eq!(octets.word(36), Some(4789), "the port of VXLAN");
+    for (at, length) in [(14, 186), (64, 132)] {
+        let ip = ip::parse_v4(octets, at).unwrap();
+        assert_eq!(octets.word(at + 2), Some(length), "total length");
+        let udp = udp::parse(octets, &ip).unwrap();
+        assert!(udp::is_intact(octets, &ip, &udp), "at {at}");
+    }
+}
+
+#[test]
+fn a_tag_is_announced_by_its_tpid_and_announces_what_follows() {
+    let mut packet = packet(&[Protocol::Ethernet, Protocol::Vlan, Protocol::Ipv4]);
+    packet.headers[1].fields = vec![
+        ("priority", fixed(5)),
+        ("cfi", fixed(1)),
+        ("id", fixed(0xabc)),
+    ];
+    let frame = render(&packet, 0, 60);
+    assert_eq!(frame[12..18], [0x81, 0, 0xba, 0xbc, 0x08, 0]);
+    packet.headers[1].fields.push(("tpid", fixed(0x88a8)));
+    assert_eq!(render(&packet, 0, 60)[12..14], [0x88, 0xa8]);
+}
+
+#[test]
+fn pause_frames_are_made_octet_by_octet_without_stamp_or_filler() {
+    let mut packet = packet(&[Protocol::PfcPause]);
+    packet.headers[0].fields = vec![
+        ("src", fixed(0x0000_fafe_0102)),
+        ("class_enable_vector", fixed(0b1000)),
+        ("pause_class_3", fixed(0xffff)),
+    ];
+    let mut expected = vec![
+        1, 0x80, 0xc2, 0, 0, 1, 0, 0, 0xfa, 0xfe, 1, 2, 0x88, 8, 1, 1, 0, 8,
+    ];
+    expected.extend([0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+    expected.resize(60, 0);
+    assert_eq!(render(&packet, 0, 60), expected);
+    let mut frame = Vec::new();
+    let pause = packet_of_pause();
+    Template::new(&pause, None, true).render(0, 60, &mut frame);
+    assert_eq!(frame[12..20], [0x88, 8, 0, 1, 0x12, 0x34, 0, 0]);
+}
+
+fn packet_of_pause() -> Packet {
+    Packet {
+        headers: vec![header(Protocol::EthernetPause, &[("time", fixed(0x1234))])],
+    }
+}
+
+#[test]
+fn the_next_hop_is_the_destination_unless_one_is_given() {
+    let mut packet = packet(&[Protocol::Ethernet, Protocol::Ipv4, Protocol::Udp]);
+    let mac = [2, 0, 0, 0, 0, 9];
+    let first = |packet: &Packet| {
+        let mut frame = Vec::new();
+        Template::new(packet, Some(mac), true).render(0, 60, &mut frame);
+        *frame.first_chunk::<6>().unwrap()
+    };
+    assert_eq!(first(&packet), mac);
+    packet.headers[0].fields = vec![("dst", fixed(5))];
+    assert_eq!(first(&packet), [0, 0, 0, 0, 0, 5]);
+}
+
+#[test]
+fn defects_name_the_header_and_the_field() {
+    let check = |protocol, fields: &[(&'static str, Value)]| {
+        let headers = vec![header(Protocol::Ethernet, &[]), header(protocol, fields)];
+        Packet { headers }.check(1500, true)
+    };
+    let one = |wrong: Vec<String>, expected: &str| {
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].contains(expected), "{wrong:?}");
+    };
+    one(
+        check(Protocol::Ipv4, &[("ttl", fixed(1))]),
+        "header 2 (ipv4): field \"ttl\": no such field; there are version,",
+    );
+    one(
+        check(Protocol::Ipv4, &[("priority", fixed(256))]),
+        "header 2 (ipv4): field \"priority\": expected at most 255 in 8 bits, found 256",
+    );
+    one(
+        check(Protocol::Ipv4, &[("src", Value::Bad)]),
+        "only a checksum",
+    );
+    one(
+        check(Protocol::Ipv4, &[("src", Value::List(vec![]))]),
+        "is empty",
+    );
+    one(
+        check(Protocol::Ipv4, &[("src", fixed(1)), ("src", fixed(1))]),
+        "is set twice",
+    );
+    one(check(Protocol::PfcPause, &[]), "first and alone");
+    one(
+        check(Protocol::Custom, &[("a", fixed(1))]),
+        "octets have no fields",
+    );
+    one(
+        packet(&[Protocol::Ipv4]).check(1500, true),
+        "header 1 is ipv4",
+    );
+}

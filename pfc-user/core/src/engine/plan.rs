@@ -1,0 +1,187 @@
+//! What an engine is to do: ports, flows, captures, interfaces.
+
+use std::net::IpAddr;
+
+use pfc_ebpf::units::{LineRate, Nanos, Priority};
+
+use super::packet::Packet;
+
+/// A port, by its place in [`Plan::ports`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortIndex(pub usize);
+
+/// A flow, by its place in [`Plan::flows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowIndex(pub usize);
+
+/// All that is to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Ports of the tester.
+    pub ports: Vec<Port>,
+    /// Flows; nothing is sent before it is started.
+    pub flows: Vec<Flow>,
+    /// Addresses that the ports answer for, with their next hops.
+    pub interfaces: Vec<Interface>,
+}
+
+/// A port that sends, receives and counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// Name, for messages.
+    pub name: String,
+    /// Network interface.
+    pub interface: String,
+    /// Its network namespace; `None` is the tester's own.
+    pub namespace: Option<String>,
+    /// Base of percentages and quanta. `None`: the link's own, an error where it has none.
+    pub line_rate: Option<LineRate>,
+    /// Longest frame's IP packet, in octets; `None` leaves the interface's.
+    pub mtu: Option<u16>,
+    /// Pause frames that hold the port's queues.
+    pub obeys: Obeys,
+    /// Captures are asked for at this port.
+    pub captures: bool,
+}
+
+/// Pause frames that a port obeys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Obeys {
+    /// None.
+    #[default]
+    Nothing,
+    /// PAUSE (802.3x): all queues.
+    Pause,
+    /// PFC (802.1Qbb): by class, the queue that is held.
+    Pfc([Option<Priority>; Priority::COUNT]),
+}
+
+/// Frames of one kind from one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Name, for messages.
+    pub name: String,
+    /// Port that sends it.
+    pub from: PortIndex,
+    /// Ports at which it is counted; a frame at any other port is a leak.
+    pub to: Vec<PortIndex>,
+    /// The sending port's queue, which pause frames may hold. Nothing of it is on the wire.
+    pub queue: Priority,
+    /// Headers of its frames.
+    pub packet: Packet,
+    /// Lengths of its frames.
+    pub length: Length,
+    /// Rate.
+    pub rate: Rate,
+    /// When it begins and ends, from the time of its start.
+    pub schedule: Schedule,
+    /// What is counted of it.
+    pub metrics: Metrics,
+    /// The interface from whose next hop the destination MAC address comes, by its place in
+    /// [`Plan::interfaces`].
+    pub next_hop: Option<usize>,
+}
+
+/// Lengths of a flow's frames in octets with FCS. Frame n has the n-th.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Length {
+    /// One length.
+    Fixed(u32),
+    /// `start`, `start + step`, ... up to `end`, and again.
+    Increment {
+        /// First length.
+        start: u32,
+        /// Longest length.
+        end: u32,
+        /// Difference, above 0.
+        step: u32,
+    },
+    /// Any from `min` to `max`, by a generator with a fixed seed.
+    Random {
+        /// Shortest.
+        min: u32,
+        /// Longest.
+        max: u32,
+    },
+    /// Lengths with their weights.
+    Weighted(Vec<(u32, f32)>),
+}
+
+/// Rate of a flow while nothing holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Frames a second.
+    FramesPerSecond(u64),
+    /// Bits a second of frames with FCS: layer 2.
+    BitsPerSecond(u64),
+    /// Percent of the line rate, preamble and gap included: layer 1.
+    Percent(f64),
+}
+
+/// When a flow begins and ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// From the start to the first frame.
+    pub delay: Span,
+    /// The end.
+    pub end: End,
+    /// Least octets from one frame to the next (as long as they take at line rate).
+    pub gap: u32,
+}
+
+/// A time, or as many octets at line rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Span {
+    /// Nanoseconds.
+    Time(Nanos),
+    /// Octets at line rate.
+    Octets(u64),
+}
+
+/// What ends a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// Its stop alone.
+    Never,
+    /// So many frames have left.
+    Frames(u64),
+    /// So much wall time has passed since its first frame was due, also while it is held.
+    Time(Nanos),
+    /// Bursts: frames at the flow's rate, then silence.
+    Bursts {
+        /// How many; `None` is without end.
+        bursts: Option<u64>,
+        /// Frames of each.
+        frames: u64,
+        /// Silence between two.
+        gap: Span,
+    },
+}
+
+/// What is counted of a flow, beside its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Its frames are told apart at the receiver: each carries a stamp.
+    pub count: bool,
+    /// Latency, too.
+    pub latency: bool,
+}
+
+/// An address that a port answers for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interface {
+    /// Name, for messages.
+    pub name: String,
+    /// Its port.
+    pub port: PortIndex,
+    /// MAC address.
+    pub mac: [u8; 6],
+    /// VLAN identifiers of its frames, outermost first.
+    pub vlans: Vec<u16>,
+    /// IP address.
+    pub address: IpAddr,
+    /// Bits of its network.
+    pub prefix: u8,
+    /// The next hop, whose MAC address is asked for.
+    pub gateway: IpAddr,
+}

@@ -1,0 +1,124 @@
+//! What an engine counted, at one time.
+
+use std::net::IpAddr;
+
+use pfc_ebpf::units::{Nanos, Priority};
+
+/// All counts, read within a few milliseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub at: Nanos,
+    /// By port, in the plan's order.
+    pub ports: Vec<PortCounts>,
+    /// By flow, in the plan's order.
+    pub flows: Vec<FlowCounts>,
+}
+
+/// Counts of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Frames.
+    pub frames: u64,
+    /// Their octets, with FCS.
+    pub octets: u64,
+}
+
+/// Rate over the last second or so, while there was traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Frames a second.
+    pub frames: f64,
+    /// Octets a second, with FCS.
+    pub octets: f64,
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PortCounts {
+    /// The link is up.
+    pub link_up: bool,
+    /// Some flow of it is started and has not ended.
+    pub transmitting: bool,
+    /// It captures.
+    pub capturing: bool,
+    /// Frames that left, of all flows.
+    pub sent: Count,
+    /// Frames that arrived, of whatever kind.
+    pub received: Count,
+    /// Rate of those that left.
+    pub sent_rate: Rates,
+    /// Rate of those that arrived.
+    pub received_rate: Rates,
+    /// PAUSE (802.3x) frames that arrived.
+    pub pause_received: u64,
+    /// PAUSE frames that left.
+    pub pause_sent: u64,
+    /// PFC frames that arrived and held or released a class, by class.
+    pub pfc_received: [u64; Priority::COUNT],
+    /// PFC frames that left, by class.
+    pub pfc_sent: [u64; Priority::COUNT],
+    /// Time for which each queue was held, nanoseconds.
+    pub held: [Nanos; Priority::COUNT],
+}
+
+/// State of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transmit {
+    /// Not started, stopped, or at its end.
+    #[default]
+    Stopped,
+    /// It is sent, or would be but for a pause frame of the DUT.
+    Started,
+    /// Held by an order.
+    Paused,
+}
+
+/// A flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowCounts {
+    /// State.
+    pub transmit: Transmit,
+    /// Frames that left since its start.
+    pub sent: Count,
+    /// Frames of that start that arrived where they should.
+    pub received: Count,
+    /// Rate of those that left.
+    pub sent_rate: Rates,
+    /// Rate of those that arrived.
+    pub received_rate: Rates,
+    /// Arrived a second time; not among `received`.
+    pub duplicates: u64,
+    /// Arrived after a later one.
+    pub reordered: u64,
+    /// Arrived with other octets than were sent.
+    pub corrupt: u64,
+    /// Arrived at a port that is none of its own.
+    pub leaked: u64,
+    /// Latency of those that arrived, if asked for and any did.
+    pub latency: Option<Latency>,
+    /// From the order to start until the first frame was handed to the port, nanoseconds.
+    pub first_frame: Option<Nanos>,
+}
+
+/// One-way latency, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// Least.
+    pub min: Nanos,
+    /// Mean.
+    pub mean: Nanos,
+    /// Greatest.
+    pub max: Nanos,
+}
+
+/// An interface's next hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The interface, by its place in the plan.
+    pub interface: usize,
+    /// Address that was asked for.
+    pub address: IpAddr,
+    /// The MAC address that answered.
+    pub mac: Option<[u8; 6]>,
+}

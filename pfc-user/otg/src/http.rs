@@ -1,0 +1,139 @@
+//! The HTTP interface: the model's operations, and the engine's own counts.
+
+mod body;
+mod listen;
+mod tls;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, get, on};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::api::{Answer, OPERATIONS, Operation};
+use crate::error::Refusal;
+use crate::json;
+use crate::server::Shared;
+
+const JSON: &str = "application/json";
+const OCTETS: &str = "application/octet-stream";
+/// Prometheus' text format.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Serves until the sender of `stopped` is gone.
+///
+/// # Errors
+///
+/// Those of the listener and of making a certificate.
+pub async fn serve(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stopped: watch::Receiver<()>,
+) -> io::Result<()> {
+    let tls = tls::acceptor()?;
+    let tell = shared.tell;
+    listen::serve(listener, tls, router(shared), stopped, tell).await
+}
+
+/// All paths.
+fn router(shared: Arc<Shared>) -> Router {
+    let mut router = Router::new()
+        .route("/counters", get(counters))
+        .route("/metrics", get(prometheus));
+    for operation in &OPERATIONS {
+        let (method, path) = operation.http;
+        let filter = match method {
+            "GET" => MethodFilter::GET,
+            "PATCH" => MethodFilter::PATCH,
+            _ => MethodFilter::POST,
+        };
+        let handler = move |State(shared): State<Arc<Shared>>, request: Request| {
+            perform(shared, operation, request)
+        };
+        router = router.route(path, on(filter, handler));
+    }
+    router
+        .fallback(unknown)
+        .method_not_allowed_fallback(unknown)
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
+        .with_state(shared)
+}
+
+/// Lets in who may use the server.
+async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    // A page in a browser reaches loopback, too. No other client sends the header.
+    if headers.contains_key(header::ORIGIN) {
+        return refused(
+            StatusCode::FORBIDDEN,
+            &Refusal::validation("requests of web pages are not served"),
+        );
+    }
+    let token = headers.get(header::AUTHORIZATION);
+    if shared.access.allows(token.map(HeaderValue::as_bytes)) {
+        return next.run(request).await;
+    }
+    let refusal =
+        Refusal::validation("a token is needed: send it as a header, Authorization: Bearer TOKEN");
+    refused(StatusCode::UNAUTHORIZED, &refusal)
+}
+
+async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {
+    let octets = match body::read(request.into_body()).await {
+        Ok(octets) => octets,
+        Err((status, refusal)) => return refused(status, &refusal),
+    };
+    let argument = move || {
+        let argument = operation.takes.map(|name| json::parse(name, &octets));
+        argument.transpose()
+    };
+    match shared.perform(operation.call, argument).await {
+        Ok(Answer::Message(message)) => reply(StatusCode::OK, JSON, json::text(&message)),
+        Ok(Answer::Octets(octets)) => reply(StatusCode::OK, OCTETS, octets),
+        Err(refusal) => {
+            let status = StatusCode::from_u16(refusal.http_status());
+            refused(
+                status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                &refusal,
+            )
+        }
+    }
+}
+
+async fn counters(State(shared): State<Arc<Shared>>) -> Response {
+    let counters = shared.look(|session| session.counters()).await;
+    let text = counters.and_then(|counters| {
+        serde_json::to_string(&counters).map_err(|error| Refusal::internal(error.to_string()))
+    });
+    match text {
+        Ok(text) => reply(StatusCode::OK, JSON, text),
+        Err(refusal) => refused(StatusCode::INTERNAL_SERVER_ERROR, &refusal),
+    }
+}
+
+async fn prometheus(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.look(|session| session.counters()).await {
+        Ok(counters) => reply(StatusCode::OK, TEXT, counters.prometheus()),
+        Err(refusal) => refused(StatusCode::INTERNAL_SERVER_ERROR, &refusal),
+    }
+}
+
+async fn unknown(method: Method, request: Request) -> Response {
+    let text = format!("there is no {method} {}", request.uri().path());
+    refused(StatusCode::NOT_FOUND, &Refusal::validation(text))
+}
+
+fn refused(status: StatusCode, refusal: &Refusal) -> Response {
+    reply(status, JSON, refusal.body(status.as_u16().into()))
+}
+
+fn reply(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, kind)], body.into()).into_response()
+}

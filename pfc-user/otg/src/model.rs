@@ -1,0 +1,170 @@
+//! The OTG model: its messages by name, read and written by descriptor.
+//!
+//! No code is generated: a message that this server does not know to do is still read whole, so
+//! that it can be refused by name instead of being dropped.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use bytes::Bytes;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, Value,
+};
+
+/// `model/README.md` says where it comes from.
+const DESCRIPTOR: &[u8] = include_bytes!("../model/otg.binpb");
+
+static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(DESCRIPTOR).expect("the descriptor is that of the repository")
+});
+
+/// The version of the model.
+pub const VERSION: &str = "1.62.0";
+/// Versions of clients that work: any below 2, as the model only adds.
+pub const CLIENTS: &str = "^1.0.0";
+
+/// The descriptor of a message of the model.
+///
+/// # Panics
+///
+/// If the model has no such message: names are those of this crate's own code.
+pub fn descriptor(name: &str) -> MessageDescriptor {
+    POOL.get_message_by_name(&format!("otg.{name}"))
+        .unwrap_or_else(|| panic!("the model has a message {name}"))
+}
+
+/// An empty message.
+pub fn message(name: &str) -> DynamicMessage {
+    DynamicMessage::new(descriptor(name))
+}
+
+/// The empty message of a kind. One of each kind is kept for ever, so that a view of a message that
+/// is absent lives as long as that of one that is there.
+pub fn empty(kind: &MessageDescriptor) -> &'static DynamicMessage {
+    static KEPT: LazyLock<Mutex<HashMap<String, &'static DynamicMessage>>> =
+        LazyLock::new(Mutex::default);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.entry(kind.full_name().to_owned())
+        .or_insert_with(|| Box::leak(Box::new(DynamicMessage::new(kind.clone()))))
+}
+
+/// What a field may be set to.
+pub trait IntoValue {
+    /// As a value of the model.
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for Value {
+    fn into_value(self) -> Value {
+        self
+    }
+}
+
+/// Rust types, and the values of the model that they are.
+macro_rules! into_value {
+    ($($type:ty => $value:ident),*) => {$(
+        impl IntoValue for $type {
+            fn into_value(self) -> Value {
+                Value::$value(self)
+            }
+        }
+    )*};
+}
+
+into_value!(String => String, u64 => U64, f32 => F32, f64 => F64, Bytes => Bytes);
+
+/// A message that is filled in field by field.
+#[derive(Debug)]
+pub struct Builder(DynamicMessage);
+
+impl Builder {
+    /// An empty message of that name.
+    pub fn new(name: &str) -> Self {
+        Self(message(name))
+    }
+
+    /// Sets a field.
+    ///
+    /// # Panics
+    ///
+    /// If the message has no such field, or one of another type.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: impl IntoValue) -> Self {
+        self.0
+            .try_set_field_by_name(field, value.into_value())
+            .unwrap_or_else(|error| panic!("{field}: {error}"));
+        self
+    }
+
+    /// Sets a field of an enumeration.
+    ///
+    /// # Panics
+    ///
+    /// If the message has no such field, or it has no such value.
+    #[must_use]
+    pub fn with_name(self, field: &str, name: &str) -> Self {
+        let number = enumeration_value(&self.0.descriptor(), field, name)
+            .unwrap_or_else(|| panic!("{field} has a value {name}"));
+        self.with(field, Value::EnumNumber(number))
+    }
+
+    /// Sets a field if there is a value.
+    #[must_use]
+    pub fn with_some(self, field: &str, value: Option<impl IntoValue>) -> Self {
+        match value {
+            Some(value) => self.with(field, value),
+            None => self,
+        }
+    }
+
+    /// Sets a repeated field of messages.
+    #[must_use]
+    pub fn with_messages(self, field: &str, messages: Vec<DynamicMessage>) -> Self {
+        let list = messages.into_iter().map(Value::Message).collect();
+        self.with(field, Value::List(list))
+    }
+
+    /// Sets a repeated field of texts.
+    #[must_use]
+    pub fn with_texts(self, field: &str, texts: &[String]) -> Self {
+        let list = texts.iter().cloned().map(Value::String).collect();
+        self.with(field, Value::List(list))
+    }
+
+    /// The message.
+    pub fn done(self) -> DynamicMessage {
+        self.0
+    }
+}
+
+/// The number of a name in the enumeration that a field has.
+fn enumeration_value(message: &MessageDescriptor, field: &str, name: &str) -> Option<i32> {
+    let field = message.get_field_by_name(field)?;
+    let values = field.kind().as_enum()?.clone();
+    values.get_value_by_name(name).map(|value| value.number())
+}
+
+/// A warning message with these texts; present, though it may be empty.
+pub fn warning(texts: &[String]) -> DynamicMessage {
+    Builder::new("Warning").with_texts("warnings", texts).done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_has_the_service_with_its_eighteen_methods() {
+        let service = POOL.get_service_by_name("otg.Openapi").unwrap();
+        assert_eq!(service.methods().len(), 18);
+    }
+
+    #[test]
+    fn a_builder_writes_enumerations_by_name() {
+        let state = Builder::new("PortMetric")
+            .with("name", "p1".to_owned())
+            .with_name("link", "up")
+            .done();
+        assert_eq!(crate::json::text(&state), r#"{"name":"p1","link":"up"}"#);
+    }
+}

@@ -1,0 +1,441 @@
+//! A view of a message that records what was read of it.
+//!
+//! Whoever translates a message reads the fields that it knows. What is set and was not read at the
+//! end is refused by its path, so that nothing that a client asks for is silently left out.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value};
+
+use crate::model;
+
+/// What a translation has found so far.
+#[derive(Debug, Default)]
+pub struct Notes {
+    read: RefCell<HashMap<String, Depth>>,
+    errors: RefCell<Vec<String>>,
+    warnings: RefCell<Vec<String>>,
+}
+
+/// How much of a field was dealt with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// The field; what is within it has to be read too.
+    Field,
+    /// All that is within it, too.
+    Whole,
+}
+
+impl Notes {
+    /// Adds an error, which should begin with the path of the culprit.
+    pub fn error(&self, text: impl Into<String>) {
+        self.errors.borrow_mut().push(text.into());
+    }
+
+    /// Adds a warning.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.warnings.borrow_mut().push(text.into());
+    }
+
+    /// Refuses what is set in `message` and was not read; returns all errors and warnings.
+    pub fn finish(self, message: &DynamicMessage) -> (Vec<String>, Vec<String>) {
+        self.unread(message, "");
+        (self.errors.into_inner(), self.warnings.into_inner())
+    }
+
+    fn note(&self, path: String, depth: Depth) {
+        let mut read = self.read.borrow_mut();
+        let known = read.entry(path).or_insert(depth);
+        if depth == Depth::Whole {
+            *known = depth;
+        }
+    }
+
+    fn unread(&self, message: &DynamicMessage, path: &str) {
+        for unknown in message.unknown_fields() {
+            self.error(format!(
+                "{}: the model that this server knows has no field number {} here",
+                if path.is_empty() { "the message" } else { path },
+                unknown.number()
+            ));
+        }
+        for (field, value) in message.fields() {
+            let path = join(path, field.name());
+            let depth = self.read.borrow().get(&path).copied();
+            match depth {
+                Some(Depth::Whole) => {}
+                Some(Depth::Field) => self.unread_within(value, &path),
+                None => self.error(refused(message, &field, &path)),
+            }
+        }
+    }
+
+    fn unread_within(&self, value: &Value, path: &str) {
+        match value {
+            Value::Message(message) => self.unread(message, path),
+            Value::List(list) => {
+                for (index, value) in list.iter().enumerate() {
+                    self.unread_within(value, &format!("{path}[{index}]"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why an unread field is refused.
+fn refused(message: &DynamicMessage, field: &FieldDescriptor, path: &str) -> String {
+    let root = Notes::default();
+    if choices(message).iter().any(|name| name == field.name())
+        && let Some(chosen) = Reader::new(message, &root).enumeration("choice")
+        && chosen != field.name()
+    {
+        return format!(
+            "{path} is set, but the choice beside it is \"{chosen}\": remove one of them"
+        );
+    }
+    format!("{path} is not supported: remove it")
+}
+
+/// The names of a message's choice.
+fn choices(message: &DynamicMessage) -> Vec<String> {
+    let Some(field) = message.descriptor().get_field_by_name("choice") else {
+        return Vec::new();
+    };
+    let kind = field.kind();
+    let Some(values) = kind.as_enum() else {
+        return Vec::new();
+    };
+    let set = values.values().filter(|value| value.number() != 0);
+    set.map(|value| value.name().to_owned()).collect()
+}
+
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() {
+        field.to_owned()
+    } else {
+        format!("{path}.{field}")
+    }
+}
+
+/// A message, its path, and the notes that what is read of it goes to.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    message: &'a DynamicMessage,
+    path: String,
+    notes: &'a Notes,
+}
+
+impl<'a> Reader<'a> {
+    /// The whole message.
+    pub fn new(message: &'a DynamicMessage, notes: &'a Notes) -> Self {
+        Self {
+            message,
+            path: String::new(),
+            notes,
+        }
+    }
+
+    /// Its path, such as `flows[0].rate`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of a field.
+    pub fn at(&self, field: &str) -> String {
+        join(&self.path, field)
+    }
+
+    /// The message, unread.
+    pub fn message(&self) -> &'a DynamicMessage {
+        self.message
+    }
+
+    /// An error of a field.
+    pub fn error(&self, field: &str, text: impl AsRef<str>) {
+        self.notes
+            .error(format!("{} {}", self.at(field), text.as_ref()));
+    }
+
+    /// A warning about a field.
+    pub fn warn(&self, field: &str, text: impl AsRef<str>) {
+        self.notes
+            .warn(format!("{} {}", self.at(field), text.as_ref()));
+    }
+
+    /// True if the field is set.
+    pub fn has(&self, field: &str) -> bool {
+        self.message.has_field_by_name(field)
+    }
+
+    /// Refuses a field that is set, with the reason, and reads no further in it.
+    pub fn refuse(&self, field: &str, why: &str) {
+        if self.has(field) {
+            self.error(field, why);
+            self.leave(field);
+        }
+    }
+
+    /// Takes a field for read with all that is within it.
+    pub fn leave(&self, field: &str) {
+        self.notes.note(self.at(field), Depth::Whole);
+    }
+
+    /// Accepts a field that changes nothing, with a warning that says so.
+    pub fn accept(&self, field: &str, why: &str) {
+        if self.has(field) {
+            self.warn(field, why);
+            self.leave(field);
+        }
+    }
+
+    /// The value of a field that is set.
+    fn value(&self, field: &str) -> Option<&'a Value> {
+        debug_assert!(
+            self.message.descriptor().get_field_by_name(field).is_some(),
+            "{} has a field {field}",
+            self.message.descriptor().full_name()
+        );
+        if !self.has(field) {
+            return None;
+        }
+        self.notes.note(self.at(field), Depth::Field);
+        match self.message.get_field_by_name(field)? {
+            Cow::Borrowed(value) => Some(value),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// An integer of any width.
+    pub fn integer(&self, field: &str) -> Option<u64> {
+        integer(self.value(field)?)
+    }
+
+    /// A list of integers.
+    pub fn integers(&self, field: &str) -> Vec<u64> {
+        self.list(field).iter().filter_map(integer).collect()
+    }
+
+    /// A float.
+    pub fn float(&self, field: &str) -> Option<f64> {
+        match self.value(field)? {
+            Value::F32(value) => Some(f64::from(*value)),
+            Value::F64(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A truth value.
+    pub fn truth(&self, field: &str) -> Option<bool> {
+        self.value(field)?.as_bool()
+    }
+
+    /// A text.
+    pub fn text(&self, field: &str) -> Option<&'a str> {
+        self.value(field)?.as_str()
+    }
+
+    /// A text that has to be there and not empty; an error else.
+    pub fn required(&self, field: &str) -> Option<&'a str> {
+        let text = self.text(field).filter(|text| !text.is_empty());
+        if text.is_none() {
+            self.error(field, "is missing");
+        }
+        text
+    }
+
+    /// A list of texts.
+    pub fn texts(&self, field: &str) -> Vec<&'a str> {
+        self.list(field).iter().filter_map(Value::as_str).collect()
+    }
+
+    /// The name of an enumeration's value; `None` if it is not specified.
+    pub fn enumeration(&self, field: &str) -> Option<String> {
+        let number = self.value(field)?.as_enum_number()?;
+        self.name_of(field, number)
+    }
+
+    /// The names of a list of an enumeration's values.
+    pub fn enumerations(&self, field: &str) -> Vec<String> {
+        let numbers = self.list(field).iter().filter_map(Value::as_enum_number);
+        numbers
+            .filter_map(|number| self.name_of(field, number))
+            .collect()
+    }
+
+    /// `None` where it is not specified; what the model does not have goes by its number.
+    fn name_of(&self, field: &str, number: i32) -> Option<String> {
+        if number == 0 {
+            return None;
+        }
+        let field = self.message.descriptor().get_field_by_name(field)?;
+        let kind = field.kind();
+        let named = kind.as_enum()?.get_value(number);
+        Some(named.map_or_else(|| number.to_string(), |value| value.name().to_owned()))
+    }
+
+    /// A message.
+    pub fn child(&self, field: &str) -> Option<Reader<'a>> {
+        let Value::Message(message) = self.value(field)? else {
+            return None;
+        };
+        Some(Reader {
+            message,
+            path: self.at(field),
+            notes: self.notes,
+        })
+    }
+
+    /// A message, or the empty one if it is absent: a choice may stand without its object, which
+    /// then has its defaults.
+    ///
+    /// # Panics
+    ///
+    /// If the field is none of a message.
+    pub fn object(&self, field: &str) -> Reader<'a> {
+        self.child(field).unwrap_or_else(|| {
+            let descriptor = self.message.descriptor().get_field_by_name(field);
+            let kind = descriptor.expect("a field of the model").kind();
+            Reader {
+                message: model::empty(kind.as_message().expect("a field of a message")),
+                path: self.at(field),
+                notes: self.notes,
+            }
+        })
+    }
+
+    /// A list of messages.
+    pub fn children(&self, field: &str) -> Vec<Reader<'a>> {
+        let messages = self.list(field).iter().enumerate();
+        messages
+            .filter_map(|(index, value)| {
+                Some(Reader {
+                    message: value.as_message()?,
+                    path: format!("{}[{index}]", self.at(field)),
+                    notes: self.notes,
+                })
+            })
+            .collect()
+    }
+
+    fn list(&self, field: &str) -> &'a [Value] {
+        self.value(field).and_then(Value::as_list).unwrap_or(&[])
+    }
+
+    /// What was chosen: the choice, or the one object that is set, or else the default.
+    pub fn choice(&self, default: &str) -> String {
+        if let Some(name) = self.enumeration("choice") {
+            return name;
+        }
+        let set = choices(self.message).into_iter().find(|name| {
+            // A choice without an object of its own has no field.
+            let field = self.message.descriptor().get_field_by_name(name);
+            field.is_some() && self.has(name)
+        });
+        set.unwrap_or_else(|| default.to_owned())
+    }
+
+    /// Refuses a choice that is not known here.
+    pub fn refuse_choice(&self, chosen: &str, needs: &str) {
+        if self
+            .message
+            .descriptor()
+            .get_field_by_name(chosen)
+            .is_some()
+        {
+            self.leave(chosen);
+        }
+        self.error("choice", format!("\"{chosen}\" is not supported: {needs}"));
+    }
+}
+
+fn integer(value: &Value) -> Option<u64> {
+    match value {
+        Value::U32(value) => Some(u64::from(*value)),
+        Value::U64(value) => Some(*value),
+        Value::I32(value) => u64::try_from(*value).ok(),
+        Value::I64(value) => u64::try_from(*value).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+
+    fn flow() -> DynamicMessage {
+        parse(
+            "Flow",
+            br#"{"name":"f","size":{"choice":"fixed","fixed":64,"increment":{"start":1}},
+                 "packet":[{"choice":"ethernet","ethernet":{}},{"choice":"gtpv1","gtpv1":{}}],
+                 "metrics":{"enable":true,"timestamps":true}}"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_not_read_is_refused_by_its_path() {
+        let flow = flow();
+        let notes = Notes::default();
+        let reader = Reader::new(&flow, &notes);
+        assert_eq!(reader.text("name"), Some("f"));
+        let size = reader.child("size").unwrap();
+        assert_eq!(size.choice("fixed"), "fixed");
+        assert_eq!(size.integer("fixed"), Some(64));
+        reader.leave("packet");
+        assert_eq!(reader.child("metrics").unwrap().truth("enable"), Some(true));
+        assert_eq!(
+            notes.finish(&flow).0,
+            [
+                "size.increment is set, but the choice beside it is \"fixed\": remove one of them",
+                "metrics.timestamps is not supported: remove it",
+            ]
+        );
+    }
+
+    #[test]
+    fn elements_of_a_list_are_told_apart() {
+        let flow = flow();
+        let notes = Notes::default();
+        let reader = Reader::new(&flow, &notes);
+        for field in ["name", "size", "metrics"] {
+            reader.leave(field);
+        }
+        let [first, second] = &reader.children("packet")[..] else {
+            panic!("two headers")
+        };
+        assert_eq!(first.choice(""), "ethernet");
+        assert!(first.child("ethernet").is_some());
+        assert_eq!(second.choice(""), "gtpv1");
+        assert_eq!(
+            notes.finish(&flow).0,
+            ["packet[1].gtpv1 is not supported: remove it"]
+        );
+    }
+
+    #[test]
+    fn a_field_that_the_model_does_not_have_is_refused_by_its_number() {
+        use prost_reflect::prost::Message as _;
+        // Field 999, a varint.
+        let flow =
+            DynamicMessage::decode(crate::model::descriptor("Flow"), &[0xb8, 0x3e, 1][..]).unwrap();
+        assert_eq!(flow.encoded_len(), 3);
+        let (errors, _) = Notes::default().finish(&flow);
+        assert_eq!(
+            errors,
+            ["the message: the model that this server knows has no field number 999 here"]
+        );
+    }
+
+    #[test]
+    fn a_choice_is_found_by_the_object_that_is_set() {
+        let size = parse("FlowSize", br#"{"increment":{"start":64}}"#).unwrap();
+        let notes = Notes::default();
+        assert_eq!(Reader::new(&size, &notes).choice("fixed"), "increment");
+        let empty = parse("FlowSize", b"{}").unwrap();
+        assert_eq!(Reader::new(&empty, &notes).choice("fixed"), "fixed");
+    }
+}

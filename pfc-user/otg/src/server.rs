@@ -1,0 +1,203 @@
+//! The server: listeners of both transports before one session.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost_reflect::DynamicMessage;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use validator_core::engine::Engine;
+
+use crate::access::Access;
+use crate::api::{self, Answer, Call};
+use crate::error::Refusal;
+use crate::places::Places;
+use crate::session::Session;
+use crate::{grpc, http, lease};
+
+/// Longest request, in octets: a configuration of 4096 flows has about 8 MiB of JSON.
+pub const LONGEST: usize = 64 << 20;
+/// Longest time for a request to come in.
+pub const REQUEST: Duration = Duration::from_secs(30);
+
+/// Longest time for connections to end when the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Where and for whom a server is.
+#[derive(Clone)]
+pub struct Options {
+    /// Address for gRPC.
+    pub grpc: SocketAddr,
+    /// Address for HTTP, plain and by TLS.
+    pub http: SocketAddr,
+    /// Who may use it.
+    pub access: Access,
+    /// Flows without an end are stopped when no request came for so long.
+    pub lease: Duration,
+    /// Where the server tells what no client asks for.
+    pub tell: fn(&str),
+}
+
+/// A server that listens, and does not serve yet.
+pub struct Server {
+    grpc: TcpListener,
+    http: TcpListener,
+    options: Options,
+}
+
+/// What the requests of all connections share.
+pub struct Shared {
+    /// `None` once the server stops.
+    session: Mutex<Option<Session>>,
+    /// Who may use it.
+    pub access: Access,
+    /// Where the server tells what no client asks for.
+    pub tell: fn(&str),
+    last: watch::Sender<Instant>,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// An address that is taken, or that others reach though there is no token.
+    pub async fn bind(options: Options) -> io::Result<Self> {
+        for address in [options.grpc, options.http] {
+            let allowed = options.access.listens(address);
+            allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
+        }
+        Ok(Self {
+            grpc: listen(options.grpc).await?,
+            http: listen(options.http).await?,
+            options,
+        })
+    }
+
+    /// Addresses of gRPC and HTTP.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok((self.grpc.local_addr()?, self.http.local_addr()?))
+    }
+
+    /// Serves until `stop` is done. The engine is dropped then.
+    ///
+    /// # Errors
+    ///
+    /// Those of the listeners and of making a certificate.
+    pub async fn run(
+        self,
+        engine: Box<dyn Engine>,
+        places: Places,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let (last, requests) = watch::channel(Instant::now());
+        let shared = Arc::new(Shared {
+            session: Mutex::new(Some(Session::new(engine, places, self.options.tell))),
+            access: self.options.access,
+            tell: self.options.tell,
+            last,
+        });
+        let (stopping, stopped) = watch::channel(());
+        let grpc = grpc::serve(self.grpc, Arc::clone(&shared), stopped.clone());
+        let http = http::serve(self.http, Arc::clone(&shared), stopped);
+        let lease = lease::keep(Arc::clone(&shared), requests, self.options.lease);
+        let serve = async { tokio::try_join!(grpc, http).map(|_| ()) };
+        tokio::pin!(serve);
+        tokio::select! {
+            ended = &mut serve => return ended,
+            () = lease => {}
+            () = stop => {}
+        }
+        drop(stopping);
+        // A client that keeps its connection holds nobody up.
+        let served = timeout(GRACE, serve).await;
+        shared.close().await;
+        served.unwrap_or(Ok(()))
+    }
+}
+
+impl Shared {
+    /// Carries out a call on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// Those of the call.
+    pub async fn perform(
+        self: &Arc<Self>,
+        call: Call,
+        argument: impl FnOnce() -> Result<Option<DynamicMessage>, Refusal> + Send + 'static,
+    ) -> Result<Answer, Refusal> {
+        self.last.send_replace(Instant::now());
+        let answer = self
+            .blocking(move |shared| {
+                let argument = argument()?;
+                shared.with_session(|session| api::perform(session, call, argument))
+            })
+            .await;
+        // A long request is no silence of the client.
+        self.last.send_replace(Instant::now());
+        answer
+    }
+
+    /// Does something with the session on a thread that may block; no request of a client.
+    ///
+    /// # Errors
+    ///
+    /// Those of what is done.
+    pub async fn look<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&mut Session) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.blocking(move |shared| shared.with_session(look)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let shared = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.unwrap_or_else(|error| Err(Refusal::internal(format!("the request failed: {error}"))))
+    }
+
+    fn with_session<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let Ok(mut session) = self.session.lock() else {
+            return Err(Refusal::internal(
+                "an earlier request made the engine fail: restart the server",
+            ));
+        };
+        match session.as_mut() {
+            Some(session) => work(session),
+            None => Err(Refusal::internal("the server stops")),
+        }
+    }
+
+    /// Drops the engine, which puts the ports back as it found them.
+    async fn close(self: Arc<Self>) {
+        let dropped = tokio::task::spawn_blocking(move || {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(session.take());
+        });
+        if let Err(error) = dropped.await {
+            // The engine panicked; the message is on standard error.
+            debug_assert!(error.is_panic());
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+    })
+}

@@ -1,0 +1,204 @@
+//! The server's state: the configuration in force, and the engine that carries it out.
+
+mod capture;
+mod control;
+mod counters;
+mod metrics;
+mod states;
+
+use prost_reflect::{DynamicMessage, Value};
+use validator_core::engine::plan::{FlowIndex, PortIndex};
+use validator_core::engine::{Engine, Order};
+
+pub use counters::Counters;
+
+use crate::error::{Kind, Refusal};
+use crate::model;
+use crate::places::Places;
+use crate::reader::{Notes, Reader};
+use crate::translate::{self, Address, FlowNames, PortNames, Translated};
+
+/// Texts of warnings for the client.
+pub type Warnings = Vec<String>;
+
+/// What a client's requests act on. Requests are served one after the other.
+pub struct Session {
+    engine: Box<dyn Engine>,
+    places: Places,
+    tell: fn(&str),
+    force: Force,
+}
+
+/// The configuration in force.
+struct Force {
+    config: DynamicMessage,
+    ports: Vec<PortNames>,
+    flows: Vec<FlowNames>,
+    addresses: Vec<Address>,
+}
+
+impl Session {
+    /// A session without a configuration, which tells by `tell` what no client asks for.
+    pub fn new(engine: Box<dyn Engine>, places: Places, tell: fn(&str)) -> Self {
+        Self {
+            engine,
+            places,
+            tell,
+            force: Force {
+                config: model::message("Config"),
+                ports: Vec::new(),
+                flows: Vec::new(),
+                addresses: Vec::new(),
+            },
+        }
+    }
+
+    /// Puts a configuration into force.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in it; the one before stays in force.
+    pub fn set_config(&mut self, config: DynamicMessage) -> Result<Warnings, Refusal> {
+        let translated = translate::translate(&config, &self.places)?;
+        let Translated {
+            plan,
+            ports,
+            flows,
+            addresses,
+            mut warnings,
+        } = translated;
+        let of_engine = self.engine.configure(plan)?;
+        warnings.extend(of_engine.into_iter().map(|warning| warning.0));
+        self.force = Force {
+            config,
+            ports,
+            flows,
+            addresses,
+        };
+        Ok(warnings)
+    }
+
+    /// The configuration in force, as it was sent.
+    pub fn config(&self) -> &DynamicMessage {
+        &self.force.config
+    }
+
+    /// Changes rates and lengths of flows.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in it; nothing is changed then.
+    pub fn update_config(&mut self, update: &DynamicMessage) -> Result<Warnings, Refusal> {
+        let changes = translate::changes(update, &self.force.flows)?;
+        let mut warnings = Vec::new();
+        for change in changes {
+            let of_engine = self.engine.update(change.flow, change.change)?;
+            warnings.extend(of_engine.into_iter().map(|warning| warning.0));
+            let (field, value) = change.field;
+            replace(&mut self.force.config, change.flow, field, value);
+        }
+        Ok(warnings)
+    }
+
+    /// Stops the flows that nothing but an order ends; their number.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub fn stop_endless(&mut self) -> Result<usize, Refusal> {
+        use validator_core::engine::snapshot::Transmit;
+        let snapshot = self.engine.snapshot()?;
+        let flows = self.force.flows.iter().zip(&snapshot.flows).enumerate();
+        let going: Vec<FlowIndex> = flows
+            .filter(|(_, (names, counts))| names.endless && counts.transmit != Transmit::Stopped)
+            .map(|(place, _)| FlowIndex(place))
+            .collect();
+        if !going.is_empty() {
+            self.engine.transmit(&going, Order::Stop)?;
+        }
+        Ok(going.len())
+    }
+
+    /// The ports of these names; all if there are none.
+    fn ports_of(&self, reader: &Reader<'_>, field: &str) -> Vec<PortIndex> {
+        let names = self.force.ports.iter().map(|port| &*port.name);
+        let found = places(reader, field, names, "port");
+        found.into_iter().map(PortIndex).collect()
+    }
+
+    /// The flows of these names; all if there are none.
+    fn flows_of(&self, reader: &Reader<'_>, field: &str) -> Vec<FlowIndex> {
+        let names = self.force.flows.iter().map(|flow| &*flow.name);
+        let found = places(reader, field, names, "flow");
+        found.into_iter().map(FlowIndex).collect()
+    }
+}
+
+/// The places of the names of a field among those that are known; all if the field is empty.
+fn places<'a>(
+    reader: &Reader<'_>,
+    field: &str,
+    known: impl Iterator<Item = &'a str>,
+    what: &str,
+) -> Vec<usize> {
+    let known: std::collections::HashMap<&str, usize> = known
+        .enumerate()
+        .map(|(place, name)| (name, place))
+        .collect();
+    let names = reader.texts(field);
+    if names.is_empty() {
+        let mut all: Vec<usize> = known.into_values().collect();
+        all.sort_unstable();
+        return all;
+    }
+    let mut found = Vec::new();
+    for name in names {
+        match known.get(name) {
+            Some(place) if found.contains(place) => {}
+            Some(place) => found.push(*place),
+            None => reader.error(
+                field,
+                format!("names \"{name}\", which is no {what} of the configuration in force"),
+            ),
+        }
+    }
+    found
+}
+
+/// Reads a request whole: what is not read is refused.
+///
+/// # Errors
+///
+/// All that is wrong in it.
+fn read<T>(request: &DynamicMessage, reads: impl FnOnce(&Reader<'_>) -> T) -> Result<T, Refusal> {
+    let notes = Notes::default();
+    let found = reads(&Reader::new(request, &notes));
+    let (errors, _) = notes.finish(request);
+    if errors.is_empty() {
+        Ok(found)
+    } else {
+        Err(Refusal {
+            kind: Kind::Validation,
+            errors,
+        })
+    }
+}
+
+/// Writes a changed field of a flow into the configuration.
+fn replace(
+    config: &mut DynamicMessage,
+    flow: FlowIndex,
+    field: &str,
+    value: Option<DynamicMessage>,
+) {
+    let Some(Value::List(flows)) = config.get_field_by_name_mut("flows") else {
+        return;
+    };
+    let Some(Value::Message(flow)) = flows.get_mut(flow.0) else {
+        return;
+    };
+    match value {
+        Some(value) => flow.set_field_by_name(field, Value::Message(value)),
+        None => flow.clear_field_by_name(field),
+    }
+}

@@ -1,0 +1,142 @@
+//! Captures as files.
+
+use std::borrow::Cow;
+use std::time::{Duration, UNIX_EPOCH};
+
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pcap_file::{DataLink, PcapError, TsResolution};
+use prost_reflect::DynamicMessage;
+use validator_core::engine::plan::PortIndex;
+use validator_core::engine::{Captured, CapturedFrame};
+
+use super::{Session, read};
+use crate::error::Refusal;
+use crate::translate::{Capture, Format};
+
+/// Octets of a frame that a file may have.
+const LONGEST: u32 = 65_535;
+/// Octets of the frame check sequence.
+const FCS: u8 = 4;
+
+impl Session {
+    /// The file of what a port has captured.
+    ///
+    /// # Errors
+    ///
+    /// A port that is unknown, or has captured nothing yet.
+    pub fn captured(&mut self, request: &DynamicMessage) -> Result<Vec<u8>, Refusal> {
+        let port = read(request, |reader| {
+            if let Some(packets) = reader.child("packets")
+                && packets.choice("all") != "all"
+            {
+                packets.refuse("slice", "is not supported: ask for all");
+            }
+            let name = reader.required("port_name")?;
+            let ports = &self.force.ports;
+            let port = ports.iter().position(|port| port.name == name);
+            match port.map(|port| ports[port].capture) {
+                None => reader.error(
+                    "port_name",
+                    format!("is \"{name}\", which is no port of the configuration in force"),
+                ),
+                Some(None) => reader.error(
+                    "port_name",
+                    format!("is \"{name}\", which no capture of the configuration has"),
+                ),
+                Some(Some(_)) => {}
+            }
+            port.map(PortIndex)
+        })?;
+        let port = port.ok_or_else(|| Refusal::internal("a request without a port was taken"))?;
+        let names = &self.force.ports[port.0];
+        let (Some(capture), Some(captured)) = (names.capture, self.engine.captured(port)?) else {
+            return Err(Refusal::validation(format!(
+                "port_name: {} has captured nothing: start its capture first",
+                names.name
+            )));
+        };
+        if captured.missed > 0 {
+            (self.tell)(&format!(
+                "{}: {} frames after the first {} found no room in the capture",
+                names.name,
+                captured.missed,
+                captured.frames.len()
+            ));
+        }
+        file(&captured, capture, &names.name)
+            .map_err(|error| Refusal::internal(format!("cannot write the capture: {error}")))
+    }
+}
+
+/// The file of a capture.
+///
+/// # Errors
+///
+/// Those of the writer.
+pub fn file(captured: &Captured, capture: Capture, port: &str) -> Result<Vec<u8>, PcapError> {
+    let kept = capture.octets.unwrap_or(LONGEST).min(LONGEST);
+    match capture.format {
+        Format::Pcap => pcap(captured, kept),
+        Format::PcapNg => pcapng(captured, kept, port),
+    }
+}
+
+fn pcap(captured: &Captured, kept: u32) -> Result<Vec<u8>, PcapError> {
+    let header = PcapHeader {
+        snaplen: kept,
+        datalink: DataLink::ETHERNET,
+        ts_resolution: TsResolution::NanoSecond,
+        ..PcapHeader::default()
+    };
+    let mut writer = PcapWriter::with_header(Vec::new(), header)?;
+    for frame in &captured.frames {
+        let (octets, length) = whole(frame, kept);
+        writer.write_packet(&PcapPacket::new(since_1970(frame), length, &octets))?;
+    }
+    Ok(writer.into_writer())
+}
+
+fn pcapng(captured: &Captured, kept: u32, port: &str) -> Result<Vec<u8>, PcapError> {
+    let mut writer = PcapNgWriter::new(Vec::new())?;
+    let interface = InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: kept,
+        options: vec![
+            InterfaceDescriptionOption::IfName(Cow::Borrowed(port)),
+            InterfaceDescriptionOption::IfTsResol(9),
+            InterfaceDescriptionOption::IfFcsLen(FCS),
+        ],
+    };
+    writer.write_block(&interface.into_block())?;
+    for frame in &captured.frames {
+        let (octets, original_len) = whole(frame, kept);
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: since_1970(frame),
+            original_len,
+            data: Cow::Owned(octets),
+            options: Vec::new(),
+        };
+        writer.write_block(&block.into_block())?;
+    }
+    Ok(writer.into_inner())
+}
+
+/// A frame with its FCS, which clients expect though NICs keep it; cut, and its whole length.
+fn whole(frame: &CapturedFrame, kept: u32) -> (Vec<u8>, u32) {
+    let mut octets = frame.octets.clone();
+    // Sent with the low octet first (IEEE 802.3, 3.2.9).
+    octets.extend(crc32fast::hash(&frame.octets).to_le_bytes());
+    let length = u32::try_from(octets.len()).unwrap_or(u32::MAX);
+    octets.truncate(kept as usize);
+    (octets, length)
+}
+
+fn since_1970(frame: &CapturedFrame) -> Duration {
+    frame.at.duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,60 @@
+//! Captures: which ports, and the format of the file.
+
+use super::names::Names;
+use super::ports::Ports;
+use crate::reader::Reader;
+
+/// Format of a capture file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// libpcap's.
+    Pcap,
+    /// Its successor.
+    PcapNg,
+}
+
+/// What is asked for at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// Format of the file.
+    pub format: Format,
+    /// Octets of each frame that are kept; `None` is all.
+    pub octets: Option<u32>,
+}
+
+/// Reads the captures into the ports that they are for.
+pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
+    for reader in config.children("captures") {
+        names.take(&reader);
+        reader.refuse(
+            "filters",
+            "is not supported: it needs a matcher of frames; all frames are kept",
+        );
+        // Clients send it by themselves; where memory is full, the engine keeps the first frames.
+        reader.truth("overwrite");
+        let format = match reader.enumeration("format").as_deref() {
+            Some("pcapng") => Format::PcapNg,
+            // The model's default.
+            Some("pcap") | None => Format::Pcap,
+            Some(other) => {
+                reader.error("format", format!("\"{other}\" is not supported"));
+                Format::Pcap
+            }
+        };
+        let octets = reader.integer("packet_size");
+        let octets = octets.map(|octets| u32::try_from(octets).unwrap_or(u32::MAX));
+        for name in reader.texts("port_names") {
+            let Some(index) = ports.find(&reader, "port_names", name) else {
+                continue;
+            };
+            let (port, names) = ports.get_mut(index);
+            port.captures = true;
+            if names.capture.replace(Capture { format, octets }).is_some() {
+                reader.error(
+                    "port_names",
+                    format!("names {name}, as a capture before it does"),
+                );
+            }
+        }
+    }
+}

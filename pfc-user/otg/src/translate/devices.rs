@@ -1,0 +1,234 @@
+//! Devices: addresses that the ports answer for.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use validator_core::engine::plan::{Interface, PortIndex};
+
+use super::headers::mac;
+use super::names::Names;
+use super::ports::Ports;
+use crate::reader::Reader;
+
+/// What an interface of the plan is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The Ethernet that it belongs to.
+    pub ethernet: String,
+    /// The next hop.
+    pub gateway: IpAddr,
+}
+
+/// Interfaces of a configuration.
+#[derive(Debug, Default)]
+pub struct Interfaces {
+    /// By the names of devices, Ethernets and addresses.
+    by_name: HashMap<String, Vec<usize>>,
+    list: Vec<(Interface, Address)>,
+}
+
+impl Interfaces {
+    /// The interfaces of a device, an Ethernet or an address; `None` if there is none of that name.
+    pub fn find(&self, name: &str) -> Option<Vec<(usize, &Interface)>> {
+        let places = self.by_name.get(name)?;
+        Some(
+            places
+                .iter()
+                .map(|place| (*place, &self.list[*place].0))
+                .collect(),
+        )
+    }
+
+    /// For the plan.
+    pub fn into_plan(self) -> (Vec<Interface>, Vec<Address>) {
+        self.list.into_iter().unzip()
+    }
+
+    fn add(&mut self, names: [&str; 3], interface: Interface) {
+        let place = self.list.len();
+        for name in names {
+            self.by_name.entry(name.to_owned()).or_default().push(place);
+        }
+        let address = Address {
+            ethernet: names[1].to_owned(),
+            gateway: interface.gateway,
+        };
+        self.list.push((interface, address));
+    }
+}
+
+/// Protocols of a device, all out of reach.
+const PROTOCOLS: [&str; 12] = [
+    "ipv4_loopbacks",
+    "ipv6_loopbacks",
+    "isis",
+    "bgp",
+    "vxlan",
+    "rsvp",
+    "dhcp_server",
+    "ospfv2",
+    "macsec",
+    "ospfv3",
+    "rocev2",
+    "bmp",
+];
+
+/// What all addresses of an Ethernet share.
+struct Ethernet<'a> {
+    device: &'a str,
+    name: &'a str,
+    port: PortIndex,
+    mac: [u8; 6],
+    vlans: Vec<u16>,
+}
+
+/// Reads the devices.
+pub fn read(config: &Reader<'_>, ports: &Ports, names: &mut Names) -> Interfaces {
+    let mut interfaces = Interfaces::default();
+    for device in config.children("devices") {
+        let name = names.take(&device);
+        interfaces.by_name.entry(name.to_owned()).or_default();
+        for protocol in PROTOCOLS {
+            device.refuse(
+                protocol,
+                "is not supported: it needs a control plane; devices answer ARP and ND alone",
+            );
+        }
+        for ethernet in device.children("ethernets") {
+            read_ethernet(&ethernet, name, ports, names, &mut interfaces);
+        }
+    }
+    interfaces
+}
+
+fn read_ethernet(
+    reader: &Reader<'_>,
+    device: &str,
+    ports: &Ports,
+    names: &mut Names,
+    interfaces: &mut Interfaces,
+) {
+    let name = names.take(reader);
+    interfaces.by_name.entry(name.to_owned()).or_default();
+    for field in ["dhcpv4_interfaces", "dhcpv6_interfaces"] {
+        reader.refuse(
+            field,
+            "is not supported: it needs a DHCP client; set addresses",
+        );
+    }
+    if reader.integer("mtu").is_some_and(|mtu| mtu != 1500) {
+        reader.warn("mtu", "changes nothing: layer1.mtu is the port's");
+    }
+    let ethernet = Ethernet {
+        device,
+        name,
+        port: connection(reader, ports).unwrap_or(PortIndex(0)),
+        mac: unicast(reader).unwrap_or_default(),
+        vlans: reader
+            .children("vlans")
+            .iter()
+            .map(|vlan| tag(vlan, names))
+            .collect(),
+    };
+    for address in reader.children("ipv4_addresses") {
+        read_address::<Ipv4Addr>(&address, &ethernet, (24, 32), names, interfaces);
+    }
+    for address in reader.children("ipv6_addresses") {
+        read_address::<Ipv6Addr>(&address, &ethernet, (64, 128), names, interfaces);
+    }
+}
+
+/// The port that an Ethernet is on.
+fn connection(reader: &Reader<'_>, ports: &Ports) -> Option<PortIndex> {
+    let Some(connection) = reader.child("connection") else {
+        reader.error("connection", "is missing");
+        return None;
+    };
+    let chosen = connection.choice("port_name");
+    if chosen != "port_name" {
+        connection.refuse_choice(&chosen, "connect it by port_name");
+        return None;
+    }
+    let port = connection.required("port_name")?;
+    ports.find(&connection, "port_name", port)
+}
+
+/// A MAC address of a station.
+fn unicast(reader: &Reader<'_>) -> Option<[u8; 6]> {
+    let text = reader.required("mac")?;
+    let found = mac(text).filter(|mac| mac[0] & 1 == 0 && *mac != [0; 6]);
+    if found.is_none() {
+        let text = format!("must be an address of a station like 02:00:00:00:00:01, found {text}");
+        reader.error("mac", text);
+    }
+    found
+}
+
+/// The identifier of a VLAN tag.
+fn tag(reader: &Reader<'_>, names: &mut Names) -> u16 {
+    names.take(reader);
+    if let Some(tpid) = reader.enumeration("tpid")
+        && tpid != "x8100"
+    {
+        reader.error("tpid", format!("{tpid} is not supported: x8100 is"));
+    }
+    if reader.integer("priority").is_some_and(|value| value != 0) {
+        reader.error("priority", "is not supported for ARP and ND: set 0");
+    }
+    // The model's default is 1.
+    let id = reader.integer("id").unwrap_or(1);
+    match u16::try_from(id).ok().filter(|id| *id < 4095) {
+        Some(id) => id,
+        None => {
+            reader.error("id", format!("must be 0 to 4094, found {id}"));
+            0
+        }
+    }
+}
+
+fn read_address<A: std::str::FromStr + Into<IpAddr>>(
+    reader: &Reader<'_>,
+    ethernet: &Ethernet<'_>,
+    (default_prefix, bits): (u64, u64),
+    names: &mut Names,
+    interfaces: &mut Interfaces,
+) {
+    let name = names.take(reader);
+    if let Some(resolution) = reader.child("gateway_mac") {
+        match &*resolution.choice("auto") {
+            "auto" => resolution.leave("auto"),
+            _ => resolution.refuse("value", "is not supported: it is asked for by ARP and ND"),
+        }
+    }
+    let prefix = reader.integer("prefix").unwrap_or(default_prefix);
+    if prefix > bits {
+        reader.error("prefix", format!("must be 0 to {bits}, found {prefix}"));
+    }
+    let (Some(address), Some(gateway)) = (
+        parsed::<A>(reader, "address"),
+        parsed::<A>(reader, "gateway"),
+    ) else {
+        return;
+    };
+    interfaces.add(
+        [ethernet.device, ethernet.name, name],
+        Interface {
+            name: name.to_owned(),
+            port: ethernet.port,
+            mac: ethernet.mac,
+            vlans: ethernet.vlans.clone(),
+            address,
+            prefix: u8::try_from(prefix).unwrap_or(0),
+            gateway,
+        },
+    );
+}
+
+fn parsed<A: std::str::FromStr + Into<IpAddr>>(reader: &Reader<'_>, field: &str) -> Option<IpAddr> {
+    let text = reader.required(field)?;
+    let address = text.parse::<A>().ok();
+    if address.is_none() {
+        reader.error(field, format!("is \"{text}\", which is no such address"));
+    }
+    address.map(Into::into)
+}

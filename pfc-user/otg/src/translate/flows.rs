@@ -1,0 +1,154 @@
+//! Flows: what is sent from where to where.
+
+mod ends;
+
+use validator_core::engine::packet::Protocol;
+use validator_core::engine::plan::{End, Flow, Metrics, PortIndex};
+
+use super::devices::Interfaces;
+use super::names::Names;
+use super::ports::Ports;
+use super::{duration, headers, rate, size};
+use crate::reader::Reader;
+
+/// What a flow is called, and what a client may ask of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowNames {
+    /// Name.
+    pub name: String,
+    /// The sending port.
+    pub tx: String,
+    /// The receiving ports, with commas between.
+    pub rx: String,
+    /// It is in flow metrics.
+    pub counted: bool,
+    /// Its latency is, too.
+    pub latency: bool,
+    /// Nothing but an order ends it.
+    pub endless: bool,
+    /// Shortest frame that has room for its headers, in octets with FCS.
+    pub least: u32,
+}
+
+/// Reads the flows.
+pub fn read(
+    config: &Reader<'_>,
+    ports: &Ports,
+    interfaces: &Interfaces,
+    names: &mut Names,
+) -> Vec<(Flow, FlowNames)> {
+    let flows = config.children("flows");
+    let read = flows
+        .iter()
+        .filter_map(|flow| read_flow(flow, ports, interfaces, names));
+    read.collect()
+}
+
+/// `None` only with an error.
+fn read_flow(
+    reader: &Reader<'_>,
+    ports: &Ports,
+    interfaces: &Interfaces,
+    names: &mut Names,
+) -> Option<(Flow, FlowNames)> {
+    let name = names.take(reader).to_owned();
+    reader.refuse(
+        "egress_packet",
+        "is not supported: it needs counting by fields of received frames",
+    );
+    reader.refuse(
+        "payload",
+        "is not supported: frames are filled with a pattern of the engine; remove it",
+    );
+    let mut headers = headers::read(reader);
+    let ends = ends::read(reader, ports, interfaces, &mut headers);
+    let metrics = metrics(reader, &headers);
+    let length = size::read(reader, headers.least);
+    let rate = rate::read(reader);
+    let schedule = duration::read(reader);
+    let (ends, length, rate, schedule) = (ends?, length?, rate?, schedule?);
+    let names = FlowNames {
+        name: name.clone(),
+        tx: ports.name(ends.from).to_owned(),
+        rx: joined(ports, &ends.to),
+        counted: metrics.count,
+        latency: metrics.latency,
+        endless: matches!(schedule.end, End::Never | End::Bursts { bursts: None, .. }),
+        least: headers.least,
+    };
+    let flow = Flow {
+        name,
+        from: ends.from,
+        to: ends.to,
+        queue: headers.queue,
+        packet: headers.packet,
+        length,
+        rate,
+        schedule,
+        metrics,
+        next_hop: ends.next_hop,
+    };
+    Some((flow, names))
+}
+
+fn joined(ports: &Ports, list: &[PortIndex]) -> String {
+    let names: Vec<&str> = list.iter().map(|port| ports.name(*port)).collect();
+    names.join(",")
+}
+
+/// What is counted of a flow.
+fn metrics(flow: &Reader<'_>, headers: &headers::Headers) -> Metrics {
+    let Some(reader) = flow.child("metrics") else {
+        return Metrics::default();
+    };
+    let count = reader.truth("enable").unwrap_or(false);
+    // It is always there.
+    reader.truth("loss");
+    if reader.truth("timestamps") == Some(true) {
+        reader.error(
+            "timestamps",
+            "is not supported: it needs times of single frames; ask for latency",
+        );
+    }
+    reader.refuse(
+        "rx_tx_ratio",
+        "is not supported: divide frames_rx by frames_tx",
+    );
+    if let Some(tags) = reader.child("predefined_metric_tags")
+        && tags.truth("rx_name") == Some(true)
+    {
+        tags.error("rx_name", "is not supported: make a flow for each port");
+    }
+    let latency = latency(&reader);
+    if latency && !count {
+        reader.error(
+            "latency",
+            "is enabled, but the metrics of this flow are not: enable them",
+        );
+    }
+    let control = headers.packet.headers.iter().any(|header| {
+        matches!(
+            header.protocol,
+            Protocol::PfcPause | Protocol::EthernetPause
+        )
+    });
+    Metrics {
+        count,
+        // Pause frames end at the next port, and have no room for a stamp.
+        latency: latency && !control,
+    }
+}
+
+fn latency(reader: &Reader<'_>) -> bool {
+    let Some(latency) = reader.child("latency") else {
+        return false;
+    };
+    let enabled = latency.truth("enable").unwrap_or(false);
+    if let Some(mode) = latency.enumeration("mode")
+        && mode != "store_forward"
+        && enabled
+    {
+        latency.error("mode", format!("{mode} is not supported: store_forward is"));
+    }
+    enabled
+}

@@ -1,0 +1,188 @@
+//! Stacks of headers.
+
+mod pattern;
+mod priority;
+mod table;
+
+use validator_core::engine::packet::{Header, Packet, Protocol, Value};
+
+pub use pattern::mac;
+use pfc_ebpf::units::Priority;
+use table::{Field, Kind};
+
+use crate::reader::Reader;
+
+/// Octets of the frame check sequence.
+const FCS: u32 = 4;
+/// Most octets of a custom header.
+const CUSTOM: usize = 1024;
+
+/// What a flow's headers ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Headers {
+    /// For the engine.
+    pub packet: Packet,
+    /// The sending port's queue.
+    pub queue: Priority,
+    /// Shortest frame that has room for them, with FCS.
+    pub least: u32,
+}
+
+/// Reads the headers of a flow.
+pub fn read(flow: &Reader<'_>) -> Headers {
+    let mut headers = Headers {
+        packet: Packet::default(),
+        queue: Priority::from_low_bits(0),
+        least: 0,
+    };
+    let list = flow.children("packet");
+    if list.is_empty() {
+        flow.error(
+            "packet",
+            "is empty: begin with an ethernet or a pfcpause header",
+        );
+    }
+    for reader in &list {
+        let before = headers.packet.headers.last().map(|header| header.protocol);
+        let first = headers.packet.headers.is_empty();
+        let Some(header) = header(reader, first, &mut headers.queue) else {
+            continue;
+        };
+        if !follows(before, header.protocol) {
+            let text = match before {
+                None => "cannot begin a frame: begin with ethernet, pfcpause or ethernetpause",
+                Some(_) => "cannot follow the header before it",
+            };
+            let chosen = reader.choice("");
+            reader.error(&chosen, text);
+        }
+        headers.least += octets(&header);
+        headers.packet.headers.push(header);
+    }
+    headers.least = (headers.least + FCS).max(super::size::LEAST);
+    headers
+}
+
+fn octets(header: &Header) -> u32 {
+    match header.protocol {
+        Protocol::Custom => u32::try_from(header.octets.len()).unwrap_or(u32::MAX),
+        protocol => table::octets(protocol),
+    }
+}
+
+/// Whether a header may come after another.
+fn follows(before: Option<Protocol>, next: Protocol) -> bool {
+    use Protocol::{Custom, Ethernet, EthernetPause, Ipv4, Ipv6, PfcPause, Tcp, Udp, Vlan, Vxlan};
+    match before {
+        None => matches!(next, Ethernet | PfcPause | EthernetPause | Custom),
+        Some(Ethernet | Vlan) => matches!(next, Vlan | Ipv4 | Ipv6 | Custom),
+        Some(Ipv4 | Ipv6) => matches!(next, Udp | Tcp | Ipv4 | Ipv6 | Custom),
+        Some(Udp) => matches!(next, Vxlan | Custom),
+        Some(Vxlan) => matches!(next, Ethernet | Custom),
+        Some(Tcp) => next == Custom,
+        Some(PfcPause | EthernetPause) => false,
+        Some(Custom) => true,
+    }
+}
+
+/// Reads a header.
+fn header(reader: &Reader<'_>, first: bool, queue: &mut Priority) -> Option<Header> {
+    let chosen = reader.choice("ethernet");
+    if chosen == "custom" {
+        return custom(&reader.object("custom"));
+    }
+    let Some((protocol, fields)) = table::of(&chosen) else {
+        reader.refuse_choice(
+            &chosen,
+            "ethernet, vlan, ipv4, ipv6, udp, tcp, vxlan, pfcpause, ethernetpause and custom are",
+        );
+        return None;
+    };
+    let object = reader.object(&chosen);
+    let mut header = Header {
+        protocol,
+        fields: Vec::new(),
+        octets: Vec::new(),
+    };
+    for field in fields {
+        match field.kind {
+            Kind::Queue => read_queue(&object, field, first, queue),
+            _ => {
+                if let Some(value) = read_field(&object, field)
+                    && !stands_for_default(protocol, field, &value)
+                {
+                    header.fields.push((field.name, value));
+                }
+            }
+        }
+    }
+    Some(header)
+}
+
+fn read_field(object: &Reader<'_>, field: &Field) -> Option<Value> {
+    match field.kind {
+        Kind::Checksum => pattern::checksum(&object.child(field.name)?),
+        Kind::TrafficClass => priority::read(&object.child(field.name)?),
+        _ => pattern::read(&object.child(field.name)?, field),
+    }
+}
+
+/// True of values by which the model says that the field is left alone.
+fn stands_for_default(protocol: Protocol, field: &Field, value: &Value) -> bool {
+    match (protocol, field.name) {
+        // The model's default, though the wire has 0x8100.
+        (Protocol::Vlan, "tpid") => *value == Value::Fixed(0xffff),
+        (Protocol::Udp, "length") => *value == Value::Fixed(0),
+        _ => false,
+    }
+}
+
+/// The queue is the port's and on no wire: one for a flow.
+fn read_queue(object: &Reader<'_>, field: &Field, first: bool, queue: &mut Priority) {
+    let Some(reader) = object.child(field.name) else {
+        return;
+    };
+    let found = match pattern::read(&reader, field) {
+        None => Some(0),
+        Some(Value::Fixed(queue)) => Some(queue),
+        Some(Value::List(list)) if list.iter().all(|queue| *queue == list[0]) => Some(list[0]),
+        Some(_) => None,
+    };
+    let found = found.and_then(|queue| u8::try_from(queue).ok());
+    match found.and_then(|queue| Priority::new(queue).ok()) {
+        Some(found) if first => *queue = found,
+        Some(found) if found.get() == 0 => {}
+        Some(_) => object.error(field.name, "is not supported but in the first header"),
+        None => object.error(
+            field.name,
+            "walks through queues, which needs a flow for each: make one flow a queue",
+        ),
+    }
+}
+
+/// Octets as they are.
+fn custom(reader: &Reader<'_>) -> Option<Header> {
+    let text = reader.required("bytes")?;
+    let octets = hex(text).filter(|octets| octets.len() <= CUSTOM);
+    if octets.is_none() {
+        reader.error(
+            "bytes",
+            format!("must be at most {CUSTOM} octets of hexadecimal digits"),
+        );
+    }
+    Some(Header {
+        protocol: Protocol::Custom,
+        fields: Vec::new(),
+        octets: octets?,
+    })
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}

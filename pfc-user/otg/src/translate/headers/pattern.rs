@@ -1,0 +1,178 @@
+//! Patterns: the values that a field has or walks through.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use validator_core::engine::packet::Value;
+
+use super::table::{Field, Kind};
+use crate::reader::Reader;
+
+/// Reads a pattern; `None` leaves the field to its default, or to the engine.
+pub fn read(reader: &Reader<'_>, field: &Field) -> Option<Value> {
+    match &*reader.choice("value") {
+        "value" => one(reader, "value", field).map(Value::Fixed),
+        "values" => values(reader, field),
+        "increment" => {
+            let (start, step, count) = counter(&reader.object("increment"), field)?;
+            Some(Value::Increment { start, step, count })
+        }
+        "decrement" => {
+            let (start, step, count) = counter(&reader.object("decrement"), field)?;
+            Some(Value::Decrement { start, step, count })
+        }
+        "random" => random(&reader.object("random"), field),
+        "auto" => {
+            auto(reader, field);
+            None
+        }
+        other => {
+            reader.refuse_choice(other, "value, values, increment, decrement and random are");
+            None
+        }
+    }
+}
+
+/// Reads a checksum; `None` is a good one.
+pub fn checksum(reader: &Reader<'_>) -> Option<Value> {
+    match &*reader.choice("generated") {
+        "generated" => match reader.enumeration("generated").as_deref() {
+            Some("bad") => Some(Value::Bad),
+            _ => None,
+        },
+        "custom" => {
+            let value = reader.integer("custom").unwrap_or(0);
+            if value > 0xffff {
+                reader.error("custom", format!("must be 0 to 65535, found {value}"));
+            }
+            Some(Value::Fixed(u128::from(value)))
+        }
+        other => {
+            reader.refuse_choice(other, "generated and custom are");
+            None
+        }
+    }
+}
+
+/// A MAC address.
+pub fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut octets = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for octet in &mut octets {
+        let part = parts.next()?;
+        // `from_str_radix` takes a sign.
+        if part.is_empty() || part.len() > 2 || part.starts_with('+') {
+            return None;
+        }
+        *octet = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(octets)
+}
+
+/// What is computed needs no value; addresses would come from a protocol that is not spoken.
+fn auto(reader: &Reader<'_>, field: &Field) {
+    if matches!(field.kind, Kind::Ipv4 | Kind::Ipv6) {
+        reader.leave("auto");
+        reader.error(
+            "choice",
+            "\"auto\" is not supported: addresses would come from DHCP; write them",
+        );
+    } else {
+        reader.leave("auto");
+    }
+}
+
+fn values(reader: &Reader<'_>, field: &Field) -> Option<Value> {
+    let list: Vec<u128> = match field.kind {
+        Kind::Mac | Kind::Ipv4 | Kind::Ipv6 => {
+            let texts = reader.texts("values").into_iter();
+            texts
+                .filter_map(|text| address(reader, "values", text, field.kind))
+                .collect()
+        }
+        _ => {
+            let numbers = reader.integers("values").into_iter();
+            numbers
+                .filter_map(|value| fits(reader, "values", value, field))
+                .collect()
+        }
+    };
+    if !reader.has("values") {
+        reader.error("values", "is empty: add values");
+    }
+    (!list.is_empty()).then_some(Value::List(list))
+}
+
+fn counter(reader: &Reader<'_>, field: &Field) -> Option<(u128, u128, u64)> {
+    let start = or(reader, "start", field, field.start);
+    let step = or(reader, "step", field, 1);
+    Some((start?, step?, count(reader)?))
+}
+
+fn random(reader: &Reader<'_>, field: &Field) -> Option<Value> {
+    let all_ones = u128::MAX >> (128 - field.bits);
+    let min = or(reader, "min", field, 0)?;
+    let max = or(reader, "max", field, all_ones)?;
+    if min > max {
+        reader.error("min", "is above the max beside it");
+    }
+    Some(Value::Random {
+        min,
+        max,
+        seed: reader.integer("seed").unwrap_or(1),
+        count: count(reader)?,
+    })
+}
+
+/// The length of a walk: 1, the model's default, does not move.
+fn count(reader: &Reader<'_>) -> Option<u64> {
+    let count = reader.integer("count").unwrap_or(1);
+    if count == 0 {
+        reader.error("count", "must be 1 or more, found 0");
+    }
+    (count > 0).then_some(count)
+}
+
+fn or(reader: &Reader<'_>, name: &str, field: &Field, default: u128) -> Option<u128> {
+    if reader.has(name) {
+        one(reader, name, field)
+    } else {
+        Some(default)
+    }
+}
+
+/// A value; an error if it does not fit.
+fn one(reader: &Reader<'_>, name: &str, field: &Field) -> Option<u128> {
+    match field.kind {
+        Kind::Mac | Kind::Ipv4 | Kind::Ipv6 => {
+            address(reader, name, reader.text(name)?, field.kind)
+        }
+        _ => fits(reader, name, reader.integer(name)?, field),
+    }
+}
+
+fn fits(reader: &Reader<'_>, name: &str, value: u64, field: &Field) -> Option<u128> {
+    let greatest = u128::MAX >> (128 - field.bits);
+    let value = u128::from(value);
+    if value > greatest {
+        reader.error(name, format!("must be 0 to {greatest}, found {value}"));
+    }
+    (value <= greatest).then_some(value)
+}
+
+fn address(reader: &Reader<'_>, name: &str, text: &str, kind: Kind) -> Option<u128> {
+    let found = match kind {
+        Kind::Mac => mac(text).map(|octets| {
+            let octets = octets.iter();
+            octets.fold(0, |number, octet| number << 8 | u128::from(*octet))
+        }),
+        Kind::Ipv4 => text
+            .parse::<Ipv4Addr>()
+            .ok()
+            .map(|address| u128::from(address.to_bits())),
+        _ => text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits),
+    };
+    if found.is_none() {
+        reader.error(name, format!("has \"{text}\", which is no such address"));
+    }
+    found
+}

@@ -1,0 +1,127 @@
+//! The octet of DSCP and ECN, or of TOS, put together from its parts.
+
+use validator_core::engine::packet::Value;
+
+use super::pattern;
+use super::table::{Field, Kind};
+use crate::reader::Reader;
+
+/// Longest walk of parts that move together.
+const LONGEST: u64 = 4096;
+
+/// A part of the octet: its name, its width, and how far it is from the low end.
+struct Part {
+    name: &'static str,
+    bits: u32,
+    shift: u32,
+}
+
+const fn part(name: &'static str, bits: u32, shift: u32) -> Part {
+    Part { name, bits, shift }
+}
+
+/// RFC 2474 and RFC 3168.
+const DSCP: [Part; 2] = [part("phb", 6, 2), part("ecn", 2, 0)];
+/// RFC 791, as RFC 1349 has it.
+const TOS: [Part; 6] = [
+    part("precedence", 3, 5),
+    part("delay", 1, 4),
+    part("throughput", 1, 3),
+    part("reliability", 1, 2),
+    part("monetary", 1, 1),
+    part("unused", 1, 0),
+];
+
+/// Reads the octet.
+pub fn read(reader: &Reader<'_>) -> Option<Value> {
+    match &*reader.choice("dscp") {
+        "raw" => pattern::read(&reader.child("raw")?, &field("raw", 8)),
+        "dscp" => parts(&reader.object("dscp"), &DSCP),
+        "tos" => parts(&reader.object("tos"), &TOS),
+        other => {
+            reader.refuse_choice(other, "raw, dscp and tos are");
+            None
+        }
+    }
+}
+
+fn field(name: &'static str, bits: u32) -> Field {
+    Field {
+        name,
+        bits,
+        kind: Kind::Number,
+        start: 0,
+    }
+}
+
+fn parts(reader: &Reader<'_>, parts: &[Part]) -> Option<Value> {
+    let values: Vec<(&Part, Value)> = parts
+        .iter()
+        .filter_map(|part| {
+            let pattern = reader.child(part.name)?;
+            let value = pattern::read(&pattern, &field(part.name, part.bits))?;
+            Some((part, value))
+        })
+        .collect();
+    if values.is_empty() {
+        return None;
+    }
+    let length = values
+        .iter()
+        .try_fold(1_u64, |length, (_, value)| common(length, period(value)));
+    let Some(length) = length.filter(|length| *length <= LONGEST) else {
+        let parent = reader.path();
+        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        reader.error(
+            values[0].0.name,
+            format!(
+                "walks with the other parts of {parent} ({}) through more than {LONGEST} values: \
+                 shorten the walks",
+                names.join(", ")
+            ),
+        );
+        return None;
+    };
+    let octet = |frame: u64| {
+        values.iter().fold(0, |octet, (part, value)| {
+            let mask = (1_u128 << part.bits) - 1;
+            octet | (at(value, frame) & mask) << part.shift
+        })
+    };
+    let list: Vec<u128> = (0..length).map(octet).collect();
+    Some(match &list[..] {
+        [one] => Value::Fixed(*one),
+        _ => Value::List(list),
+    })
+}
+
+/// The number of values until they come again; none of fields of eight bits is random in the model.
+fn period(value: &Value) -> u64 {
+    match value {
+        Value::List(list) => list.len() as u64,
+        // Cut to eight bits, a walk comes again after 256 at the latest.
+        Value::Increment { count, .. } | Value::Decrement { count, .. } => *count,
+        Value::Fixed(_) | Value::Random { .. } | Value::Bad => 1,
+    }
+}
+
+/// The least common multiple.
+fn common(a: u64, b: u64) -> Option<u64> {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x).checked_mul(b)
+}
+
+/// The value of a frame, before it is cut to the field.
+fn at(value: &Value, frame: u64) -> u128 {
+    let steps = |count: u64, step: u128| step.wrapping_mul(u128::from(frame % count));
+    match value {
+        Value::Fixed(value) => *value,
+        Value::List(list) => list[(frame % list.len() as u64) as usize],
+        Value::Increment { start, step, count } => start.wrapping_add(steps(*count, *step)),
+        Value::Decrement { start, step, count } => start.wrapping_sub(steps(*count, *step)),
+        Value::Random { .. } | Value::Bad => 0,
+    }
+}

@@ -1,0 +1,150 @@
+//! Layer 1: speed, MTU, and the pause frames that a port obeys.
+
+use std::collections::HashSet;
+
+use pfc_ebpf::units::{LineRate, Priority};
+use validator_core::engine::plan::{Obeys, PortIndex};
+
+use super::names::Names;
+use super::ports::Ports;
+use crate::reader::Reader;
+
+/// What a client sends by itself, and thereby asks for nothing.
+const DEFAULT_MTU: u64 = 1500;
+/// The address of pause frames (IEEE 802.3, 31B.1).
+const PAUSE_ADDRESS: &str = "01:80:c2:00:00:01";
+
+/// Accepted fields that the driver of the interface decides.
+const OF_THE_DRIVER: [&str; 4] = [
+    "media",
+    "ieee_media_defaults",
+    "auto_negotiate",
+    "auto_negotiation",
+];
+
+/// Reads layer 1 into the ports that it is for.
+pub fn read(config: &Reader<'_>, ports: &mut Ports, names: &mut Names) {
+    let mut done = HashSet::new();
+    for reader in config.children("layer1") {
+        names.take(&reader);
+        for field in OF_THE_DRIVER {
+            reader.accept(field, "changes nothing: set it with ethtool");
+        }
+        if reader.truth("promiscuous") == Some(false) {
+            reader.warn("promiscuous", "changes nothing: ports take all frames");
+        }
+        let speed = reader.enumeration("speed");
+        let speed = speed.and_then(|name| {
+            let rate = line_rate(&name);
+            if rate.is_none() {
+                reader.error(
+                    "speed",
+                    format!("\"{name}\" is not supported: full duplex is"),
+                );
+            }
+            rate
+        });
+        let mtu = mtu(&reader);
+        let obeys = obeys(&reader);
+        for name in reader.texts("port_names") {
+            let Some(index) = ports.find(&reader, "port_names", name) else {
+                continue;
+            };
+            if !done.insert(index) {
+                reader.error(
+                    "port_names",
+                    format!("names {name}, as layer1 before it does"),
+                );
+            }
+            complete(ports, index, speed, mtu, obeys);
+        }
+    }
+}
+
+fn complete(
+    ports: &mut Ports,
+    index: PortIndex,
+    speed: Option<LineRate>,
+    mtu: Option<u16>,
+    obeys: Obeys,
+) {
+    let (port, _) = ports.get_mut(index);
+    // What the configuration says is meant for this run; the testbed file for any.
+    port.line_rate = speed.or(port.line_rate);
+    port.mtu = mtu;
+    port.obeys = obeys;
+}
+
+/// `speed_100_fd_mbps`, `speed_25_gbps`.
+fn line_rate(name: &str) -> Option<LineRate> {
+    let name = name.strip_prefix("speed_")?;
+    let (number, unit) = if let Some(number) = name.strip_suffix("_fd_mbps") {
+        (number, 1_000_000)
+    } else {
+        (name.strip_suffix("_gbps")?, 1_000_000_000)
+    };
+    LineRate::from_bits_per_second(number.parse::<u64>().ok()? * unit).ok()
+}
+
+/// `None` for the default, which leaves the interface's own.
+fn mtu(reader: &Reader<'_>) -> Option<u16> {
+    let mtu = reader.integer("mtu").filter(|mtu| *mtu != DEFAULT_MTU)?;
+    let fits = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 68);
+    if fits.is_none() {
+        reader.error("mtu", format!("must be 68 to 65535, found {mtu}"));
+    }
+    fits
+}
+
+fn obeys(reader: &Reader<'_>) -> Obeys {
+    let Some(control) = reader.child("flow_control") else {
+        return Obeys::Nothing;
+    };
+    if let Some(address) = control.text("directed_address")
+        && !address.eq_ignore_ascii_case(PAUSE_ADDRESS)
+    {
+        control.error(
+            "directed_address",
+            format!("must be {PAUSE_ADDRESS}, found {address}: other addresses are not obeyed"),
+        );
+    }
+    match &*control.choice("ieee_802_1qbb") {
+        "ieee_802_1qbb" => pfc(&control.object("ieee_802_1qbb")),
+        "ieee_802_3x" => {
+            control.child("ieee_802_3x");
+            Obeys::Pause
+        }
+        other => {
+            control.refuse_choice(other, "ports obey ieee_802_1qbb or ieee_802_3x");
+            Obeys::Nothing
+        }
+    }
+}
+
+/// Class i holds queue i where nothing else is said.
+fn pfc(table: &Reader<'_>) -> Obeys {
+    let queue = |class: Priority| {
+        let field = format!("pfc_class_{}", class.get());
+        let Some(queue) = table.integer(&field) else {
+            return Some(class);
+        };
+        let known = u8::try_from(queue)
+            .ok()
+            .and_then(|queue| Priority::new(queue).ok());
+        if known.is_none() {
+            table.error(&field, format!("must be 0 to 7, found {queue}"));
+        }
+        known
+    };
+    if table.integer("pfc_delay").is_some_and(|delay| delay > 0) {
+        table.error(
+            "pfc_delay",
+            "is not supported: the model gives it no unit; set 0, and ports obey at once",
+        );
+    }
+    let mut queues = [None; Priority::COUNT];
+    for class in Priority::all() {
+        queues[class.index()] = queue(class);
+    }
+    Obeys::Pfc(queues)
+}

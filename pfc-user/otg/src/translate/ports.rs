@@ -1,0 +1,111 @@
+//! Ports, by their locations.
+
+use std::collections::{BTreeMap, HashMap};
+
+use validator_core::engine::plan::{Obeys, Port, PortIndex};
+
+use super::captures::Capture;
+use super::names::Names;
+use crate::places::{Place, Places};
+use crate::reader::Reader;
+
+/// What a port is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortNames {
+    /// Name.
+    pub name: String,
+    /// Location, as the configuration has it.
+    pub location: String,
+    /// Captures that are asked for.
+    pub capture: Option<Capture>,
+}
+
+/// Ports of a configuration.
+#[derive(Debug, Default)]
+pub struct Ports {
+    by_name: HashMap<String, PortIndex>,
+    list: Vec<(Port, PortNames)>,
+}
+
+impl Ports {
+    /// The port that a field names; an error if there is none.
+    pub fn find(&self, reader: &Reader<'_>, field: &str, name: &str) -> Option<PortIndex> {
+        let found = self.by_name.get(name).copied();
+        if found.is_none() {
+            let known: Vec<&str> = self.list.iter().map(|(port, _)| &*port.name).collect();
+            reader.error(
+                field,
+                format!(
+                    "names \"{name}\", which is no port of this configuration ({})",
+                    known.join(", ")
+                ),
+            );
+        }
+        found
+    }
+
+    /// A port, to complete it.
+    pub fn get_mut(&mut self, index: PortIndex) -> (&mut Port, &mut PortNames) {
+        let (port, names) = &mut self.list[index.0];
+        (port, names)
+    }
+
+    /// The name of a port.
+    pub fn name(&self, index: PortIndex) -> &str {
+        &self.list[index.0].0.name
+    }
+
+    /// For the plan.
+    pub fn into_plan(self) -> (Vec<Port>, Vec<PortNames>) {
+        self.list.into_iter().unzip()
+    }
+}
+
+/// Reads the ports.
+pub fn read(config: &Reader<'_>, places: &Places, names: &mut Names) -> Ports {
+    let mut ports = Ports::default();
+    let mut taken: BTreeMap<(Option<String>, String), String> = BTreeMap::new();
+    for reader in config.children("ports") {
+        let name = names.take(&reader).to_owned();
+        let location = reader.required("location").unwrap_or_default();
+        let place = if location.is_empty() {
+            None
+        } else {
+            places
+                .find(location)
+                .map_err(|why| reader.error("location", why))
+                .ok()
+        };
+        let place = place.unwrap_or(Place {
+            interface: String::new(),
+            namespace: None,
+            line_rate: None,
+        });
+        let key = (place.namespace.clone(), place.interface.clone());
+        if !place.interface.is_empty()
+            && let Some(other) = taken.insert(key, name.clone())
+        {
+            let text = format!("is \"{location}\", the interface that port {other} has already");
+            reader.error("location", text);
+        }
+        let index = PortIndex(ports.list.len());
+        ports.by_name.entry(name.clone()).or_insert(index);
+        ports.list.push((
+            Port {
+                name: name.clone(),
+                interface: place.interface,
+                namespace: place.namespace,
+                line_rate: place.line_rate,
+                mtu: None,
+                obeys: Obeys::Nothing,
+                captures: false,
+            },
+            PortNames {
+                name,
+                location: location.to_owned(),
+                capture: None,
+            },
+        ));
+    }
+    ports
+}

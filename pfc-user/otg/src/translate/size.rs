@@ -1,0 +1,132 @@
+//! Lengths of frames.
+
+use validator_core::engine::plan::Length;
+
+use crate::reader::Reader;
+
+/// Least length of an Ethernet frame with FCS (IEEE 802.3, 4A.4.2).
+pub const LEAST: u32 = 64;
+/// Greatest length that a port may be set to, with FCS: beyond it no driver goes.
+pub const GREATEST: u32 = 16_384;
+
+/// The model's distributions.
+const MIXES: [(&str, &[(u32, f32)]); 5] = [
+    ("imix", &[(64, 7.0), (570, 4.0), (1518, 1.0)]),
+    (
+        "ipsec_imix",
+        &[(90, 58.67), (92, 2.0), (594, 23.66), (1418, 15.67)],
+    ),
+    (
+        "ipv6_imix",
+        &[(60, 58.67), (496, 2.0), (594, 23.66), (1518, 15.67)],
+    ),
+    (
+        "standard_imix",
+        &[(58, 58.67), (62, 2.0), (594, 23.66), (1518, 15.67)],
+    ),
+    (
+        "tcp_imix",
+        &[(90, 58.67), (92, 2.0), (594, 23.66), (1518, 15.67)],
+    ),
+];
+
+/// Reads the lengths of a flow's frames; each has to be `least` octets at least.
+pub fn read(flow: &Reader<'_>, least: u32) -> Option<Length> {
+    let Some(size) = flow.child("size") else {
+        return checked(flow, "size", u64::from(LEAST), least).map(Length::Fixed);
+    };
+    match &*size.choice("fixed") {
+        "fixed" => {
+            let length = size.integer("fixed").unwrap_or(u64::from(LEAST));
+            checked(&size, "fixed", length, least).map(Length::Fixed)
+        }
+        "increment" => increment(&size.object("increment"), least),
+        "random" => random(&size.object("random"), least),
+        "weight_pairs" => weights(&size.object("weight_pairs"), least),
+        other => {
+            size.refuse_choice(other, "fixed, increment, random and weight_pairs are");
+            None
+        }
+    }
+}
+
+fn increment(reader: &Reader<'_>, least: u32) -> Option<Length> {
+    let start = reader.integer("start").unwrap_or(64);
+    let end = reader.integer("end").unwrap_or(1518);
+    let step = reader.integer("step").unwrap_or(1);
+    if start > end {
+        reader.error("start", format!("is {start}, above the end {end}"));
+    }
+    let known = u32::try_from(step).ok().filter(|step| *step > 0);
+    if known.is_none() {
+        reader.error("step", format!("must be 1 or more, found {step}"));
+    }
+    Some(Length::Increment {
+        start: checked(reader, "start", start, least)?,
+        end: checked(reader, "end", end, least)?,
+        step: known?,
+    })
+}
+
+fn random(reader: &Reader<'_>, least: u32) -> Option<Length> {
+    let min = reader.integer("min").unwrap_or(64);
+    let max = reader.integer("max").unwrap_or(1518);
+    if min > max {
+        reader.error("min", format!("is {min}, above the greatest length {max}"));
+    }
+    Some(Length::Random {
+        min: checked(reader, "min", min, least)?,
+        max: checked(reader, "max", max, least)?,
+    })
+}
+
+fn weights(reader: &Reader<'_>, least: u32) -> Option<Length> {
+    if reader.choice("predefined") == "predefined" {
+        let name = reader.enumeration("predefined").unwrap_or("imix".into());
+        let mix = MIXES.iter().find(|mix| mix.0 == name).map(|mix| mix.1);
+        let Some(mix) = mix else {
+            reader.error("predefined", format!("\"{name}\" is not supported"));
+            return None;
+        };
+        let short = mix.iter().find(|pair| pair.0 < least);
+        if let Some((length, _)) = short {
+            let text = format!("has frames of {length} octets, and this flow's need {least}");
+            reader.error("predefined", text);
+        }
+        return Some(Length::Weighted(mix.to_vec()));
+    }
+    let pairs = reader.children("custom");
+    if pairs.is_empty() {
+        reader.error("custom", "is empty: add a size and its weight");
+    }
+    let read = |pair: &Reader<'_>| {
+        let size = pair.integer("size").unwrap_or(u64::from(LEAST));
+        let weight = pair.float("weight").unwrap_or(1.0);
+        if !(weight.is_finite() && weight > 0.0) {
+            pair.error("weight", format!("must be above 0, found {weight}"));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "it was an f32")]
+        Some((checked(pair, "size", size, least)?, weight as f32))
+    };
+    let list = pairs.iter().map(read).collect::<Option<Vec<_>>>()?;
+    Some(Length::Weighted(list))
+}
+
+/// A length between `least` and [`GREATEST`]; an error else.
+fn checked(reader: &Reader<'_>, field: &str, length: u64, least: u32) -> Option<u32> {
+    let known = u32::try_from(length)
+        .ok()
+        .filter(|length| (least..=GREATEST).contains(length));
+    if known.is_none() {
+        let why = if least > LEAST {
+            format!(" (the flow's headers with FCS take {least})")
+        } else {
+            String::new()
+        };
+        reader.error(
+            field,
+            format!("must be {least} to {GREATEST} octets with FCS{why}, found {length}"),
+        );
+    }
+    known
+}

@@ -1,0 +1,85 @@
+//! Changes of flows while they are sent.
+
+use prost_reflect::DynamicMessage;
+use validator_core::engine::Change;
+use validator_core::engine::plan::FlowIndex;
+
+use super::flows::FlowNames;
+use super::{rate, size};
+use crate::error::{Kind, Refusal};
+use crate::reader::{Notes, Reader};
+
+/// A change of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowChange {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// What changes.
+    pub change: Change,
+    /// The field of the configuration with it, and its new value.
+    pub field: (&'static str, Option<DynamicMessage>),
+}
+
+/// Understands an update of a configuration with these flows.
+///
+/// # Errors
+///
+/// All that is wrong in it, or not supported.
+pub fn changes(update: &DynamicMessage, flows: &[FlowNames]) -> Result<Vec<FlowChange>, Refusal> {
+    let notes = Notes::default();
+    let reader = Reader::new(update, &notes);
+    let mut found = Vec::new();
+    match &*reader.choice("flows") {
+        "flows" => of_flows(&reader.object("flows"), flows, &mut found),
+        other => reader.refuse_choice(other, "flows are"),
+    }
+    let (errors, _) = notes.finish(update);
+    if errors.is_empty() {
+        Ok(found)
+    } else {
+        Err(Refusal {
+            kind: Kind::Validation,
+            errors,
+        })
+    }
+}
+
+fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange>) {
+    let properties = reader.enumerations("property_names");
+    if properties.is_empty() {
+        reader.error("property_names", "is empty: name rate or size");
+    }
+    for property in &properties {
+        if !["rate", "size"].contains(&&**property) {
+            reader.error("property_names", format!("\"{property}\" is not supported"));
+        }
+    }
+    reader.leave("flows");
+    for flow in reader.children("flows") {
+        let Some(name) = flow.required("name") else {
+            continue;
+        };
+        let Some(place) = flows.iter().position(|known| known.name == name) else {
+            flow.error("name", format!("is \"{name}\", which is no flow in force"));
+            continue;
+        };
+        let named = |name: &str| properties.iter().any(|property| property == name);
+        let mut add = |change: Option<Change>, field: &'static str| {
+            if let Some(change) = change {
+                let value = flow.child(field).map(|reader| reader.message().clone());
+                found.push(FlowChange {
+                    flow: FlowIndex(place),
+                    change,
+                    field: (field, value),
+                });
+            }
+        };
+        if named("rate") {
+            add(rate::read(&flow).map(Change::Rate), "rate");
+        }
+        if named("size") {
+            let length = size::read(&flow, flows[place].least);
+            add(length.map(Change::Length), "size");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Clients that know no more than the protocol.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// A reply of HTTP.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    pub fn errors(&self) -> Vec<String> {
+        let json = self.json();
+        let list = json["errors"].as_array().expect("errors").iter();
+        list.map(|error| error.as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+/// Sends one request on a connection of its own.
+pub async fn request(server: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> Reply {
+    let stream = TcpStream::connect(server).await.unwrap();
+    exchange(stream, line, headers, body).await
+}
+
+/// Sends a request without more headers.
+pub async fn send(server: SocketAddr, line: &str, body: &str) -> Reply {
+    request(server, line, &[], body.as_bytes()).await
+}
+
+async fn exchange(mut stream: TcpStream, line: &str, headers: &[&str], body: &[u8]) -> Reply {
+    let mut head = format!("{line} HTTP/1.1\r\nHost: tester\r\nConnection: close\r\n");
+    for header in headers {
+        head.push_str(header);
+        head.push_str("\r\n");
+    }
+    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body).await.unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).await.unwrap();
+    let end = reply
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .expect("a head");
+    let head = String::from_utf8(reply[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Reply {
+        status,
+        head: head.to_ascii_lowercase(),
+        body: reply[end + 4..].to_vec(),
+    }
+}

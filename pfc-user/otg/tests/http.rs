@@ -1,0 +1,324 @@
+//! The server over HTTP, before an engine that records.
+//!
+//! lane: waiting
+
+mod common;
+
+use common::Served;
+use common::client::{request, send};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use validator_core::engine::Order;
+use validator_otg::Access;
+
+const TWO_PORTS: &str = r#"{
+    "ports": [{"name": "p1", "location": "10.36.78.53;1;1"}, {"name": "p2", "location": "veth9"}],
+    "captures": [{"name": "c", "port_names": ["p2"], "format": "pcapng"}],
+    "flows": [{
+        "name": "f",
+        "tx_rx": {"choice": "port", "port": {"tx_name": "p1", "rx_name": "p2"}},
+        "packet": [{"choice": "ethernet", "ethernet": {}}],
+        "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 100}},
+        "metrics": {"enable": true, "loss": true}
+    }, {
+        "name": "g",
+        "tx_rx": {"choice": "port", "port": {"tx_name": "p2", "rx_name": "p1"}},
+        "packet": [{"choice": "pfcpause", "pfcpause": {}}]
+    }]
+}"#;
+
+#[tokio::test]
+async fn a_flow_is_configured_sent_and_counted() {
+    let served = Served::start().await;
+    let reply = send(served.http, "POST /config", TWO_PORTS).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.head.contains("content-type: application/json"));
+    assert_eq!(
+        reply.json(),
+        json!({"warnings": ["a fake engine sends nothing"]})
+    );
+    let start = r#"{"choice":"traffic","traffic":{"choice":"flow_transmit",
+                    "flow_transmit":{"state":"start"}}}"#;
+    let reply = send(served.http, "POST /control/state", start).await;
+    assert_eq!((reply.status, reply.json()), (200, json!({})));
+    assert_eq!(served.record.get().orders, [(vec![0, 1], Order::Start)]);
+    let reply = send(served.http, "POST /monitor/metrics", r#"{"choice":"flow"}"#).await;
+    let metrics = reply.json();
+    // The other flow has no metrics.
+    assert_eq!(metrics["flow_metrics"].as_array().unwrap().len(), 1);
+    let flow = &metrics["flow_metrics"][0];
+    assert_eq!(flow["name"], "f");
+    assert_eq!(flow["transmit"], "stopped");
+    assert_eq!(
+        (&flow["frames_tx"], &flow["frames_rx"]),
+        (&json!(100), &json!(99))
+    );
+    assert_eq!(flow["loss"], 1.0);
+    assert_eq!(flow.get("latency"), None);
+    let text = String::from_utf8(reply.body).unwrap();
+    assert!(text.contains("\"frames_tx_rate\":0.00001"), "{text}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn the_configuration_comes_back_as_it_was_sent() {
+    let served = Served::start().await;
+    let empty = send(served.http, "GET /config", "").await;
+    assert_eq!((empty.status, empty.json()), (200, json!({})));
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let reply = send(served.http, "GET /config", "").await;
+    let sent: serde_json::Value = serde_json::from_str(TWO_PORTS).unwrap();
+    assert_eq!(reply.json(), sent);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_configuration_leaves_the_one_before_in_force() {
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let wrong = r#"{"ports":[{"name":"p","location":"veth0"},{"name":"p","location":"veth1"}],
+                    "lags":[{"name":"l"}]}"#;
+    let reply = send(served.http, "POST /config", wrong).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.json()["code"], 400);
+    assert_eq!(reply.json()["kind"], "validation");
+    let errors = reply.errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("lags is not supported"), "{errors:?}");
+    assert!(
+        errors[1].starts_with("ports[1].name is \"p\""),
+        "{errors:?}"
+    );
+    served.record.get().problems = vec![validator_core::engine::Problem::Machine(
+        "port p1: no such device".into(),
+    )];
+    let reply = send(served.http, "POST /config", TWO_PORTS).await;
+    assert_eq!(
+        (reply.status, reply.errors()),
+        (500, vec!["port p1: no such device".to_owned()])
+    );
+    let reply = send(served.http, "GET /config", "").await;
+    assert_eq!(reply.json()["ports"][0]["name"], "p1");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn rate_and_size_are_updated_and_come_back() {
+    use validator_core::engine::{Change, plan::Length, plan::Rate};
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let update = r#"{"choice":"flows","flows":{"property_names":["rate","size"],"flows":[
+        {"name":"f","rate":{"choice":"percentage","percentage":50},
+         "size":{"choice":"fixed","fixed":128}}]}}"#;
+    let reply = send(served.http, "PATCH /config", update).await;
+    assert_eq!((reply.status, reply.json()), (200, json!({})));
+    assert_eq!(
+        served.record.get().changes,
+        [
+            (0, Change::Rate(Rate::Percent(50.0))),
+            (0, Change::Length(Length::Fixed(128)))
+        ]
+    );
+    let reply = send(served.http, "GET /config", "").await;
+    assert_eq!(reply.json()["flows"][0]["size"]["fixed"], 128);
+    let wrong = update.replace("\"f\"", "\"h\"").replace("50", "150");
+    let errors = send(served.http, "PATCH /config", &wrong).await.errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0].starts_with("flows.flows[0].name is \"h\""),
+        "{errors:?}"
+    );
+    assert_eq!(served.record.get().changes.len(), 2);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let get = r#"{"port_name":"p2"}"#;
+    let early = send(served.http, "POST /monitor/capture", get).await;
+    assert_eq!(early.status, 400);
+    let start = r#"{"choice":"port","port":{"choice":"capture","capture":{"state":"start"}}}"#;
+    assert_eq!(
+        send(served.http, "POST /control/state", start).await.status,
+        200
+    );
+    assert_eq!(served.record.get().captures, [(vec![1], true)]);
+    let reply = send(served.http, "POST /monitor/capture", get).await;
+    assert!(
+        reply
+            .head
+            .contains("content-type: application/octet-stream")
+    );
+    let mut reader = PcapNgReader::new(&reply.body[..]).unwrap();
+    let mut found = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            assert_eq!(packet.original_len as usize, packet.data.len());
+            found.push(packet.data.into_owned());
+        }
+    }
+    let sent: Vec<Vec<u8>> = common::frames()
+        .into_iter()
+        .map(|frame| {
+            let fcs = crc32fast::hash(&frame.octets).to_le_bytes();
+            [frame.octets, fcs.to_vec()].concat()
+        })
+        .collect();
+    assert_eq!(found, sent);
+    assert_eq!(found[0].len(), 64);
+    let other = send(
+        served.http,
+        "POST /monitor/capture",
+        r#"{"port_name":"p1"}"#,
+    )
+    .await;
+    assert!(other.errors()[0].contains("no capture"), "{other:?}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn own_counters_are_json_and_prometheus_text() {
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    served.record.get().ports[0].pfc_received[3] = 7;
+    let json = send(served.http, "GET /counters", "").await.json();
+    assert_eq!(json["ports"][0]["pfc_rx"], json!([0, 0, 0, 7, 0, 0, 0, 0]));
+    let reply = send(served.http, "GET /metrics", "").await;
+    let text = String::from_utf8(reply.body).unwrap();
+    let line = "validator_otg_port_pfc_frames_total{port=\"p1\",direction=\"rx\",class=\"3\"} 7\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("# TYPE validator_otg_port_pfc_frames_total counter\n"));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_unknown_or_malformed_is_refused_as_json() {
+    let served = Served::start().await;
+    for (line, body, status) in [
+        ("GET /nothing", "", 404),
+        ("DELETE /config", "", 404),
+        ("POST /config", "{", 400),
+        ("POST /config", "[1]", 400),
+        ("POST /config", "", 400),
+        ("POST /config", r#"{"port":[]}"#, 400),
+        ("POST /control/state", "{}", 400),
+        ("POST /control/action", "{}", 400),
+        ("PATCH /config/append", "{}", 400),
+        ("PATCH /config/delete", "{}", 400),
+        ("POST /monitor/metrics", r#"{"choice":"bgpv4"}"#, 400),
+        ("POST /monitor/states", r#"{"choice":"bgp_prefixes"}"#, 400),
+        ("POST /monitor/capture", r#"{"port_name":"p"}"#, 400),
+    ] {
+        let reply = send(served.http, line, body).await;
+        assert_eq!(reply.status, status, "{line} {body}");
+        assert!(!reply.errors().is_empty(), "{line} {body}");
+        assert_eq!(reply.json()["code"], status, "{line} {body}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_of_100_mb_is_refused_and_the_server_goes_on() {
+    let served = Served::start().await;
+    let body = vec![b' '; 100_000_000];
+    let reply = request(served.http, "POST /config", &[], &body).await;
+    assert_eq!(reply.status, 413);
+    assert!(
+        reply.errors()[0].contains("67108864"),
+        "{:?}",
+        reply.errors()
+    );
+    let reply = send(served.http, "GET /capabilities/version", "").await;
+    assert_eq!(reply.json()["api_spec_version"], "^1.0.0");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn without_the_token_nothing_is_served() {
+    const TOKEN: &str = "0123456789abcdef";
+    let access = Access::token(TOKEN).unwrap();
+    let served = Served::with(access, Duration::from_secs(600)).await;
+    for path in [
+        "GET /config",
+        "GET /metrics",
+        "GET /counters",
+        "GET /nothing",
+    ] {
+        let reply = send(served.http, path, "").await;
+        assert_eq!(reply.status, 401, "{path}");
+    }
+    let header = format!("Authorization: Bearer {TOKEN}");
+    let reply = request(served.http, "GET /config", &[&header], b"").await;
+    assert_eq!(reply.status, 200);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_web_page_is_not_served() {
+    let served = Served::start().await;
+    let origin = ["Origin: http://example.org"];
+    let reply = request(served.http, "GET /config", &origin, b"").await;
+    assert_eq!(reply.status, 403);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn flows_without_an_end_stop_when_the_client_is_silent() {
+    let served = Served::with(Access::open(), Duration::from_secs(600)).await;
+    // The first ends by itself, but not yet; the second has no end.
+    let config = TWO_PORTS.replace(
+        r#""fixed_packets", "fixed_packets": {"packets": 100}"#,
+        r#""fixed_seconds", "fixed_seconds": {"seconds": 3600}"#,
+    );
+    assert_eq!(send(served.http, "POST /config", &config).await.status, 200);
+    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+    send(served.http, "POST /control/state", start).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(599)).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(served.record.get().orders.len(), 1);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    // Another thread carries it out, in real time.
+    let limit = Instant::now() + Duration::from_secs(20);
+    while served.record.get().orders.len() < 2 && Instant::now() < limit {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        served.record.get().orders,
+        [(vec![0, 1], Order::Start), (vec![1], Order::Stop)]
+    );
+    tokio::time::resume();
+    served.stop().await;
+}
+
+/// What the server answers to these octets and then silence, with a clock that goes on by itself
+/// where all wait.
+async fn answer_to_silence(served: &Served, octets: &[u8]) -> String {
+    let mut stream = TcpStream::connect(served.http).await.unwrap();
+    stream.write_all(octets).await.unwrap();
+    tokio::time::pause();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    tokio::time::resume();
+    answer
+}
+
+#[tokio::test]
+async fn a_client_that_is_silent_in_its_request_is_not_waited_for() {
+    let served = Served::start().await;
+    let silent = answer_to_silence(&served, b"POST /config HTTP/1.1\r\nHost: t\r\n").await;
+    assert!(silent.is_empty() || silent.contains(" 408 "), "{silent}");
+    let head = b"POST /config HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\
+                 Content-Length: 9\r\n\r\n{";
+    let late = answer_to_silence(&served, head).await;
+    assert!(late.starts_with("HTTP/1.1 408 "), "{late}");
+    assert!(late.contains("the body did not come within 30 s"), "{late}");
+    served.stop().await;
+}

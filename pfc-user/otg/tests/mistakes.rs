@@ -1,0 +1,167 @@
+//! Mistakes of configurations, each named by its path.
+//!
+//! lane: computing
+
+mod common;
+
+use common::configs::{translated, with_flow};
+use serde_json::{Value as Json, json};
+
+fn errors(config: &Json) -> Vec<String> {
+    translated(config).expect_err("it is refused").errors
+}
+
+/// The error that a flow with these fields has, which is the only one.
+fn flow_error(fields: Json) -> String {
+    let errors = errors(&with_flow(fields.clone()));
+    assert_eq!(errors.len(), 1, "{fields}: {errors:#?}");
+    errors.into_iter().next().unwrap()
+}
+
+#[test]
+fn each_mistake_of_a_flow_is_named_by_its_path() {
+    let size = |size: Json| json!({"size": size});
+    let header = |header: Json| json!({"packet": [{"choice": "ethernet"}, header]});
+    for (fields, begin) in [
+        (json!({"packet": []}), "flows[0].packet is empty"),
+        (
+            size(json!({"choice": "fixed", "fixed": 63})),
+            "flows[0].size.fixed must be 64 to",
+        ),
+        (
+            size(json!({"choice": "fixed", "fixed": 90000})),
+            "flows[0].size.fixed must be 64 to",
+        ),
+        (
+            size(json!({"choice": "increment", "increment": {"start": 200, "end": 100}})),
+            "flows[0].size.increment.start is 200, above the end 100",
+        ),
+        (
+            size(json!({"choice": "weight_pairs", "weight_pairs": {"predefined": "ipv6_imix"}})),
+            "flows[0].size.weight_pairs.predefined has frames of 60 octets",
+        ),
+        (
+            json!({"rate": {"choice": "percentage", "percentage": 101}}),
+            "flows[0].rate.percentage must be above 0 and at most 100, found 101",
+        ),
+        (
+            json!({"rate": {"choice": "pps", "pps": 0}}),
+            "flows[0].rate.pps must be 1 or more",
+        ),
+        (
+            json!({"tx_rx": {"choice": "port", "port": {"tx_name": "p9"}}}),
+            "flows[0].tx_rx.port.tx_name names \"p9\", which is no port",
+        ),
+        (
+            json!({"tx_rx": {"choice": "device", "device": {"tx_names": ["d"], "rx_names": []}}}),
+            "flows[0].tx_rx.device.",
+        ),
+        (
+            json!({"name": "p1"}),
+            "flows[0].name is \"p1\", as ports[0] is called",
+        ),
+        (
+            header(json!({"choice": "gtpv1", "gtpv1": {"version": {"value": 1}}})),
+            "flows[0].packet[1].choice \"gtpv1\" is not supported",
+        ),
+        (
+            header(json!({"choice": "udp"})),
+            "flows[0].packet[1].udp cannot follow",
+        ),
+        (
+            header(json!({"choice": "vlan", "vlan": {"id": {"value": 4096}}})),
+            "flows[0].packet[1].vlan.id.value must be 0 to 4095, found 4096",
+        ),
+        (
+            header(json!({"choice": "ipv4", "ipv4": {"src": {"value": "1.2.3"}}})),
+            "flows[0].packet[1].ipv4.src.value has \"1.2.3\"",
+        ),
+        (
+            header(json!({"choice": "ipv4", "ipv4": {"options": [{"choice": "router_alert"}]}})),
+            "flows[0].packet[1].ipv4.options is not supported",
+        ),
+        (
+            header(
+                json!({"choice": "ipv4", "ipv4": {"dst": {"value": "1.1.1.1",
+                "metric_tags": [{"name": "t"}]}}}),
+            ),
+            "flows[0].packet[1].ipv4.dst.metric_tags is not supported",
+        ),
+        (
+            header(json!({"choice": "custom", "custom": {"bytes": "0g"}})),
+            "flows[0].packet[1].custom.bytes must be",
+        ),
+        (
+            json!({"metrics": {"timestamps": true}}),
+            "flows[0].metrics.timestamps is not supported",
+        ),
+        (
+            json!({"payload": {"choice": "fixed"}}),
+            "flows[0].payload is not supported",
+        ),
+        (
+            json!({"egress_packet": [{"choice": "ethernet"}]}),
+            "flows[0].egress_packet is not supported",
+        ),
+        (
+            json!({"duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 0}}}),
+            "flows[0].duration.fixed_packets.packets must be 1 or more",
+        ),
+        (
+            json!({"packet": [{"choice": "ethernet", "ethernet": {"pfc_queue":
+                {"choice": "values", "values": [1, 2]}}}]}),
+            "flows[0].packet[0].ethernet.pfc_queue walks through queues",
+        ),
+    ] {
+        let error = match fields.pointer("/tx_rx/device") {
+            Some(_) => errors(&with_flow(fields)).remove(0),
+            None => flow_error(fields),
+        };
+        assert!(error.starts_with(begin), "{error}\nexpected: {begin}");
+    }
+}
+
+#[test]
+fn headers_have_to_fit_the_frames() {
+    let packet = json!([{"choice": "ethernet"}, {"choice": "ipv6"}, {"choice": "udp"},
+        {"choice": "vxlan"}, {"choice": "ethernet"}, {"choice": "ipv4"}]);
+    let error = flow_error(json!({"packet": packet, "size": {"choice": "fixed", "fixed": 100}}));
+    // 14 + 40 + 8 + 8 + 14 + 20 and FCS.
+    assert!(
+        error.starts_with("flows[0].size.fixed must be 108 to"),
+        "{error}"
+    );
+}
+
+#[test]
+fn all_mistakes_of_a_configuration_are_found_at_once() {
+    let config = json!({
+        "ports": [{"name": "p", "location": "veth0"}, {"name": "q", "location": "veth0"},
+                  {"name": "r", "location": "10.0.0.1;2;3"}, {"location": "veth2"}],
+        "lags": [{"name": "l"}],
+        "layer1": [{"name": "l1", "port_names": ["p", "s"], "speed": "speed_10_hd_mbps",
+                    "flow_control": {"ieee_802_1qbb": {"pfc_delay": 3, "pfc_class_0": 8}}}],
+        "captures": [{"name": "c", "port_names": ["p"], "filters": [{"choice": "vlan"}]}],
+        "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}, "ethernets": [{
+            "name": "e", "mac": "01:00:00:00:00:01",
+            "connection": {"choice": "lag_name", "lag_name": "l"}}]}],
+    });
+    let found = errors(&config).join("\n");
+    for expected in [
+        "lags is not supported",
+        "ports[1].location is \"veth0\", the interface that port p has already",
+        "ports[2].location is \"10.0.0.1;2;3\", which is neither",
+        "ports[3].name is missing",
+        "layer1[0].port_names names \"s\"",
+        "layer1[0].speed \"speed_10_hd_mbps\"",
+        "layer1[0].flow_control.ieee_802_1qbb.pfc_delay",
+        "layer1[0].flow_control.ieee_802_1qbb.pfc_class_0 must be 0 to 7, found 8",
+        "captures[0].filters is not supported",
+        "devices[0].bgp is not supported",
+        "devices[0].ethernets[0].mac must be",
+        "devices[0].ethernets[0].connection.choice \"lag_name\"",
+    ] {
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
+    assert_eq!(found.lines().count(), 12, "{found}");
+}

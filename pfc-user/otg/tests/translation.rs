@@ -1,0 +1,347 @@
+//! Configurations as clients send them, and the plans that are made of them.
+//!
+//! lane: computing
+
+mod common;
+
+use common::configs::{translated, with_flow};
+use pfc_ebpf::units::{LineRate, Priority};
+use serde_json::{Value as Json, json};
+use validator_core::engine::packet::{Protocol, Value};
+use validator_core::engine::plan::{
+    End, Length, Metrics, Obeys, Plan, PortIndex, Rate, Schedule, Span,
+};
+
+fn plan(config: &Json) -> Plan {
+    translated(config)
+        .unwrap_or_else(|refusal| panic!("{:#?}", refusal.errors))
+        .plan
+}
+
+fn fields(plan: &Plan, header: usize) -> Vec<(&'static str, Value)> {
+    plan.flows[0].packet.headers[header].fields.clone()
+}
+
+/// What sonic-mgmt's PFC helpers send: locations of a chassis, PFC by class, a data flow with a
+/// DSCP list and a queue, and a storm from the receiving port.
+fn sonic() -> Json {
+    let classes = (0..8).map(|class| (format!("pfc_class_{class}"), json!(class)));
+    let mut table: serde_json::Map<String, Json> = classes.collect();
+    table.insert("pfc_delay".into(), json!(0));
+    json!({
+        "ports": [{"name": "Port 0", "location": "10.36.78.53;1;1"},
+                  {"name": "Port 1", "location": "10.36.78.53;1;2"}],
+        "layer1": [{
+            "name": "L1", "port_names": ["Port 0", "Port 1"], "speed": "speed_100_gbps",
+            "promiscuous": true, "mtu": 1500,
+            "ieee_media_defaults": false, "auto_negotiate": false,
+            "auto_negotiation": {"link_training": false, "rs_fec": true},
+            "flow_control": {"choice": "ieee_802_1qbb", "directed_address": "01:80:C2:00:00:01",
+                             "ieee_802_1qbb": table},
+        }],
+        "options": {"port_options": {"location_preemption": true}},
+        "devices": [{"name": "Device 0", "ethernets": [{
+            "name": "Ethernet 0", "mac": "00:11:22:33:44:01", "mtu": 1500,
+            "connection": {"choice": "port_name", "port_name": "Port 0"},
+            "ipv4_addresses": [{"name": "Ipv4 0", "address": "21.1.1.2", "gateway": "21.1.1.1",
+                                "prefix": 24}],
+        }]}],
+        "flows": [{
+            "name": "Test Flow Prio 3",
+            "tx_rx": {"choice": "port", "port": {"tx_name": "Port 0", "rx_name": "Port 1"}},
+            "packet": [
+                {"choice": "ethernet", "ethernet": {
+                    "dst": {"choice": "value", "value": "72:06:00:01:02:03"},
+                    "src": {"choice": "value", "value": "00:11:22:33:44:01"},
+                    "pfc_queue": {"choice": "value", "value": 3}}},
+                {"choice": "ipv4", "ipv4": {
+                    "src": {"choice": "value", "value": "21.1.1.2"},
+                    "dst": {"choice": "value", "value": "22.1.1.2"},
+                    "priority": {"choice": "dscp", "dscp": {
+                        "phb": {"choice": "values", "values": [3, 4]},
+                        "ecn": {"choice": "value", "value": 2}}}}},
+                {"choice": "udp", "udp": {
+                    "src_port": {"choice": "increment",
+                                 "increment": {"start": 5000, "step": 1, "count": 1}}}},
+            ],
+            "size": {"choice": "fixed", "fixed": 1024},
+            "rate": {"choice": "percentage", "percentage": 45},
+            "duration": {"choice": "fixed_seconds", "fixed_seconds": {
+                "seconds": 15, "gap": 12,
+                "delay": {"choice": "nanoseconds", "nanoseconds": 4e9}}},
+            "metrics": {"enable": true, "loss": true, "timestamps": false},
+        }, {
+            "name": "Pause Storm",
+            "tx_rx": {"choice": "port", "port": {"tx_name": "Port 1", "rx_name": "Port 0"}},
+            "packet": [{"choice": "pfcpause", "pfcpause": {
+                "src": {"choice": "value", "value": "00:00:fa:ce:fa:ce"},
+                "dst": {"choice": "value", "value": "01:80:C2:00:00:01"},
+                "class_enable_vector": {"choice": "value", "value": 8},
+                "pause_class_3": {"choice": "value", "value": 65535}}}],
+            "rate": {"choice": "pps", "pps": 5960},
+            "size": {"choice": "fixed", "fixed": 64},
+            "duration": {"choice": "continuous", "continuous": {
+                "delay": {"choice": "nanoseconds", "nanoseconds": 0}}},
+            "metrics": {"enable": true, "loss": true},
+        }],
+    })
+}
+
+#[test]
+fn sonic_mgmts_configuration_is_understood() {
+    let translated = translated(&sonic()).unwrap();
+    let plan = &translated.plan;
+    assert_eq!(plan.ports[0].interface, "veth0");
+    assert_eq!(plan.ports[0].namespace.as_deref(), Some("tester"));
+    let rate = LineRate::from_bits_per_second(100_000_000_000).unwrap();
+    assert_eq!(plan.ports[1].line_rate, Some(rate));
+    assert_eq!(plan.ports[1].mtu, None, "the default asks for nothing");
+    let all = std::array::from_fn(|class| Priority::new(class as u8).ok());
+    assert_eq!(plan.ports[0].obeys, Obeys::Pfc(all));
+    let [data, storm] = &plan.flows[..] else {
+        panic!("two flows")
+    };
+    assert_eq!((data.from, &data.to), (PortIndex(0), &vec![PortIndex(1)]));
+    assert_eq!(data.queue.get(), 3);
+    assert_eq!(data.length, Length::Fixed(1024));
+    assert_eq!(data.rate, Rate::Percent(45.0));
+    assert_eq!(
+        data.schedule,
+        Schedule {
+            delay: Span::Time(4_000_000_000),
+            end: End::Time(15_000_000_000),
+            gap: 12,
+        }
+    );
+    assert_eq!(
+        fields(plan, 1),
+        [
+            ("priority", Value::List(vec![3 << 2 | 2, 4 << 2 | 2])),
+            ("src", Value::Fixed(0x1501_0102)),
+            ("dst", Value::Fixed(0x1601_0102)),
+        ]
+    );
+    assert_eq!((storm.from, &storm.to), (PortIndex(1), &vec![PortIndex(0)]));
+    assert_eq!(storm.packet.headers[0].protocol, Protocol::PfcPause);
+    assert_eq!(storm.schedule.end, End::Never);
+    assert!(translated.flows[1].endless && !translated.flows[0].endless);
+    assert_eq!(plan.interfaces[0].gateway.to_string(), "21.1.1.1");
+    // Those of the driver: three fields.
+    assert_eq!(translated.warnings.len(), 3, "{:?}", translated.warnings);
+}
+
+#[test]
+fn a_device_flow_takes_from_its_devices_what_it_leaves_out() {
+    let device = |number: u8, port: &str| {
+        json!({"name": format!("d{number}"), "ethernets": [{
+            "name": format!("e{number}"), "mac": format!("02:00:00:00:00:0{number}"),
+            "connection": {"choice": "port_name", "port_name": port},
+            "ipv4_addresses": [{"name": format!("i{number}"), "address": format!("10.0.0.{number}"),
+                                "gateway": "10.0.0.9"}],
+            "ipv6_addresses": [{"name": format!("v{number}"), "address": format!("fc00::{number}"),
+                                "gateway": "fc00::9"}]}]})
+    };
+    let mut config = with_flow(json!({
+        "tx_rx": {"choice": "device", "device": {"tx_names": ["d1"], "rx_names": ["i2"]}},
+        "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
+        "metrics": {"enable": true, "latency": {"enable": true, "mode": "store_forward"}},
+    }));
+    config["devices"] = json!([device(1, "p1"), device(2, "p2")]);
+    let plan = plan(&config);
+    assert_eq!(plan.interfaces.len(), 4);
+    assert_eq!(plan.interfaces[1].prefix, 64);
+    let flow = &plan.flows[0];
+    assert_eq!(flow.next_hop, Some(0));
+    assert_eq!((flow.from, &flow.to), (PortIndex(0), &vec![PortIndex(1)]));
+    assert_eq!(fields(&plan, 0), [("src", Value::Fixed(0x0200_0000_0001))]);
+    assert_eq!(
+        fields(&plan, 1),
+        [
+            ("src", Value::Fixed(0x0a00_0001)),
+            ("dst", Value::Fixed(0x0a00_0002))
+        ]
+    );
+    assert_eq!(
+        flow.metrics,
+        Metrics {
+            count: true,
+            latency: true
+        }
+    );
+}
+
+#[test]
+fn what_a_flow_leaves_out_has_the_models_defaults() {
+    let flow = plan(&with_flow(json!({}))).flows.remove(0);
+    assert_eq!(flow.length, Length::Fixed(64));
+    assert_eq!(flow.rate, Rate::FramesPerSecond(1000));
+    assert_eq!(flow.schedule.end, End::Never);
+    assert_eq!(flow.metrics, Metrics::default());
+    assert_eq!(flow.packet.headers[0].fields, []);
+}
+
+#[test]
+fn every_kind_of_pattern_is_understood() {
+    let number = |pattern: Json| {
+        let udp = json!({"choice": "udp", "udp": {"src_port": pattern}});
+        let config = with_flow(json!({"packet": [
+            {"choice": "ethernet"}, {"choice": "ipv4"}, udp]}));
+        fields(&plan(&config), 2)
+    };
+    let of = |value: Value| vec![("src_port", value)];
+    assert_eq!(
+        number(json!({"choice": "value", "value": 7})),
+        of(Value::Fixed(7))
+    );
+    assert_eq!(number(json!({"value": 7})), of(Value::Fixed(7)));
+    assert_eq!(
+        number(json!({"choice": "values", "values": [1, 2]})),
+        of(Value::List(vec![1, 2]))
+    );
+    let (start, step, count) = (5, 2, 9);
+    let counter = json!({"start": 5, "step": 2, "count": 9});
+    assert_eq!(
+        number(json!({"choice": "increment", "increment": counter})),
+        of(Value::Increment { start, step, count })
+    );
+    assert_eq!(
+        number(json!({"choice": "decrement", "decrement": counter})),
+        of(Value::Decrement { start, step, count })
+    );
+    assert_eq!(
+        number(json!({"choice": "random", "random": {"count": 9}})),
+        of(Value::Random {
+            min: 0,
+            max: 0xffff,
+            seed: 1,
+            count: 9
+        })
+    );
+    assert_eq!(number(json!({"choice": "value"})), []);
+}
+
+#[test]
+fn addresses_walk_too() {
+    let config = with_flow(json!({"packet": [
+        {"choice": "ethernet", "ethernet": {"src": {"choice": "increment", "increment": {
+            "start": "00:00:00:00:00:10", "step": "00:00:00:00:01:00", "count": 3}}}},
+        {"choice": "ipv6", "ipv6": {"dst": {"choice": "values", "values": ["::1", "fc00::"]}}},
+    ]}));
+    let plan = plan(&config);
+    assert_eq!(
+        fields(&plan, 0),
+        [(
+            "src",
+            Value::Increment {
+                start: 0x10,
+                step: 0x100,
+                count: 3
+            }
+        )]
+    );
+    assert_eq!(
+        fields(&plan, 1),
+        [("dst", Value::List(vec![1, 0xfc00 << 112]))]
+    );
+}
+
+#[test]
+fn what_is_computed_is_left_to_the_engine() {
+    let config = with_flow(json!({"packet": [
+        {"choice": "ethernet", "ethernet": {"dst": {"choice": "auto", "auto": "00:00:00:00:00:00"},
+                                            "ether_type": {"choice": "auto", "auto": 65535}}},
+        {"choice": "vlan", "vlan": {"id": {"choice": "value", "value": 9},
+                                    "tpid": {"choice": "value", "value": 65535}}},
+        {"choice": "ipv4", "ipv4": {"total_length": {"choice": "auto", "auto": 46},
+            "header_checksum": {"choice": "generated", "generated": "bad"}}},
+        {"choice": "udp", "udp": {"length": {"choice": "value", "value": 0},
+            "checksum": {"choice": "generated", "generated": "good"}}},
+    ]}));
+    let plan = plan(&config);
+    assert_eq!(fields(&plan, 0), []);
+    assert_eq!(fields(&plan, 1), [("id", Value::Fixed(9))]);
+    assert_eq!(fields(&plan, 2), [("header_checksum", Value::Bad)]);
+    assert_eq!(fields(&plan, 3), []);
+}
+
+#[test]
+fn rates_and_ends_of_every_kind_are_understood() {
+    for (rate, expected) in [
+        (json!({"choice": "pps", "pps": 5}), Rate::FramesPerSecond(5)),
+        (
+            json!({"choice": "bps", "bps": 5000}),
+            Rate::BitsPerSecond(5000),
+        ),
+        (
+            json!({"choice": "kbps", "kbps": 5}),
+            Rate::BitsPerSecond(5000),
+        ),
+        (
+            json!({"choice": "mbps", "mbps": 5}),
+            Rate::BitsPerSecond(5_000_000),
+        ),
+        (
+            json!({"choice": "gbps", "gbps": 5}),
+            Rate::BitsPerSecond(5_000_000_000),
+        ),
+        (json!({"choice": "percentage"}), Rate::Percent(100.0)),
+    ] {
+        assert_eq!(
+            plan(&with_flow(json!({"rate": rate}))).flows[0].rate,
+            expected
+        );
+    }
+    let burst = json!({"packets": 7, "inter_burst_gap":
+        {"choice": "microseconds", "microseconds": 1.5}});
+    for (duration, expected) in [
+        (json!({"choice": "continuous"}), End::Never),
+        (json!({"choice": "fixed_packets"}), End::Frames(1)),
+        (
+            json!({"choice": "fixed_seconds", "fixed_seconds": {"seconds": 0.5}}),
+            End::Time(500_000_000),
+        ),
+        (
+            json!({"choice": "burst", "burst": burst}),
+            End::Bursts {
+                bursts: None,
+                frames: 7,
+                gap: Span::Time(1500),
+            },
+        ),
+    ] {
+        let plan = plan(&with_flow(json!({"duration": duration})));
+        assert_eq!(plan.flows[0].schedule.end, expected);
+    }
+}
+
+#[test]
+fn sizes_of_every_kind_are_understood() {
+    let length = |size: Json| {
+        plan(&with_flow(json!({"size": size})))
+            .flows
+            .remove(0)
+            .length
+    };
+    assert_eq!(
+        length(json!({"choice": "increment"})),
+        Length::Increment {
+            start: 64,
+            end: 1518,
+            step: 1
+        }
+    );
+    assert_eq!(
+        length(json!({"choice": "random", "random": {"min": 100, "max": 200}})),
+        Length::Random { min: 100, max: 200 }
+    );
+    assert_eq!(
+        length(json!({"choice": "weight_pairs", "weight_pairs":
+            {"choice": "predefined", "predefined": "imix"}})),
+        Length::Weighted(vec![(64, 7.0), (570, 4.0), (1518, 1.0)])
+    );
+    assert_eq!(
+        length(json!({"choice": "weight_pairs", "weight_pairs":
+            {"choice": "custom", "custom": [{"size": 99, "weight": 2}]}})),
+        Length::Weighted(vec![(99, 2.0)])
+    );
+}

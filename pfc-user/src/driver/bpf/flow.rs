@@ -1,0 +1,154 @@
+//! The XDP program `flow`: load, attach, set, read.
+
+mod places;
+
+use std::sync::Arc;
+
+use aya::maps::{MapData, PerCpuArray, RingBuf};
+use pfc_ebpf::abi::flow::{ABI_VERSION, CLASSES, Config, Flow, Pauses, Port, name};
+use pfc_ebpf::abi::watch::PauseClock;
+use pfc_ebpf::units::LineRate;
+
+pub use self::places::{Place, Places, Received};
+use super::mmap::Words;
+use super::object::{Interface, Program};
+use super::pod::Plain;
+use super::{TestResult, XdpError, XdpMode, verifier_log};
+
+/// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/flow"));
+/// The program in it.
+const NAME: &str = "flow";
+
+const WORDS_OF_CONFIG: usize = size_of::<Config>() / size_of::<u64>();
+const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
+/// Places of [`Config`]'s words.
+const ABI: usize = 0;
+const CAPTURE: usize = 1;
+const QUANTUM: usize = 2;
+
+/// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
+pub struct FlowProgram {
+    program: Program,
+    config: Words,
+    port: PerCpuArray<MapData, Plain<Port>>,
+    places: Places,
+    pauses: PauseClocks,
+    rings: Option<FrameRings>,
+}
+
+/// The present pauses of all classes, read without system calls.
+#[derive(Clone, Debug)]
+pub struct PauseClocks(Arc<Words>);
+
+/// Rings of whole frames, for the thread that reads them.
+pub struct FrameRings {
+    /// The capture.
+    pub capture: RingBuf<MapData>,
+    /// ARP and ND.
+    pub neighbours: RingBuf<MapData>,
+}
+
+impl PauseClocks {
+    /// All classes: eight priorities, and the whole link.
+    pub fn read(&self) -> Pauses {
+        std::array::from_fn(|class| self.clock(class))
+    }
+
+    /// A class. The program may write meanwhile: read until two readings agree.
+    fn clock(&self, class: usize) -> PauseClock {
+        let word = |index| self.0.load(class * WORDS_OF_CLOCK + index);
+        let read = || PauseClock {
+            paused: word(0),
+            at: word(1),
+            until: word(2),
+        };
+        let mut last = read();
+        // Frames are microseconds apart, a reading takes nanoseconds.
+        for _ in 0..1000 {
+            let next = read();
+            if next == last {
+                break;
+            }
+            last = next;
+        }
+        last
+    }
+}
+
+impl FlowProgram {
+    /// Loads a program with so many places for flows and attaches it to `interface` of the calling
+    /// thread's network namespace.
+    pub fn attach(interface: &str, mode: XdpMode, places: u32) -> Result<Self, XdpError> {
+        let found = Interface::find(interface)?;
+        let mut program = Self::load(places)?;
+        program.program.attach(&found, mode)?;
+        Ok(program)
+    }
+
+    /// Loads a program without attaching it: it sees the frames of [`Self::test_run`] alone.
+    pub fn load(places: u32) -> Result<Self, XdpError> {
+        let mut loader = verifier_log::loader();
+        loader.map_max_entries(name::FLOWS, places);
+        let mut program = Program::load(OBJECT, NAME, ABI_VERSION, &mut loader)?;
+        let words = places as usize * size_of::<Flow>() / size_of::<u64>();
+        Ok(Self {
+            config: program.words(name::CONFIG, WORDS_OF_CONFIG)?,
+            places: Places::new(program.words(name::FLOWS, words)?, places),
+            pauses: PauseClocks(Arc::new(
+                program.words(name::PAUSE, CLASSES * WORDS_OF_CLOCK)?,
+            )),
+            port: program.map(name::PORT)?,
+            rings: Some(FrameRings {
+                capture: program.map(name::CAPTURE)?,
+                neighbours: program.map(name::NEIGHBOURS)?,
+            }),
+            program,
+        })
+    }
+
+    /// Counts from now on, with quanta of that line rate.
+    pub fn configure(&self, line_rate: LineRate) {
+        self.config.store(QUANTUM, line_rate.quantum());
+        self.config.store(ABI, u64::from(ABI_VERSION));
+    }
+
+    /// Captures whole frames from now on, or no longer.
+    pub fn capture(&self, on: bool) {
+        self.config.store(CAPTURE, on.into());
+    }
+
+    /// What the port received since the program was loaded.
+    pub fn port(&self) -> Result<Port, XdpError> {
+        let mut port = Port::default();
+        for cpu in self.port.get(&0, 0)?.iter() {
+            port.merge(&cpu.0);
+        }
+        Ok(port)
+    }
+
+    /// The places of flows.
+    pub const fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The pauses.
+    pub fn pauses(&self) -> PauseClocks {
+        self.pauses.clone()
+    }
+
+    /// The rings, once.
+    pub fn take_rings(&mut self) -> Option<FrameRings> {
+        self.rings.take()
+    }
+
+    /// `driver` or `skb`; `none` where it is not attached.
+    pub fn mode(&self) -> &'static str {
+        self.program.mode()
+    }
+
+    /// Runs the program `repeat` times on `frame`.
+    pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestResult, XdpError> {
+        self.program.test_run(frame, repeat)
+    }
+}

@@ -1,0 +1,103 @@
+//! The places at which the program counts the frames of flows.
+
+use std::mem::offset_of;
+
+use pfc_ebpf::abi::flow::{Flow, IN_USE};
+use pfc_ebpf::units::Nanos;
+
+use crate::driver::bpf::mmap::Words;
+
+const WORD: usize = size_of::<u64>();
+const WORDS: usize = size_of::<Flow>() / WORD;
+
+/// What the stamps of a start of a flow have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Place in the map.
+    pub flow: u16,
+    /// Told apart from the starts that had the place before.
+    pub generation: u16,
+}
+
+/// Frames of a start that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Distinct frames.
+    pub frames: u64,
+    /// Their octets, without FCS.
+    pub octets: u64,
+    /// Frames that had arrived before.
+    pub duplicates: u64,
+    /// Distinct frames after a later one.
+    pub reordered: u64,
+    /// Frames too late to say whether they had arrived before.
+    pub beyond: u64,
+    /// Frames with other octets than were sent.
+    pub corrupt: u64,
+    /// Sum of latencies, nanoseconds.
+    pub latency_sum: u64,
+    /// Greatest.
+    pub latency_max: Nanos,
+    /// Least; the greatest number there is where none arrived.
+    pub latency_min: Nanos,
+}
+
+/// All places, in memory that the program shares.
+#[derive(Debug)]
+pub struct Places {
+    words: Words,
+    count: u32,
+}
+
+macro_rules! word {
+    ($field:ident) => {
+        offset_of!(Flow, $field) / WORD
+    };
+}
+
+impl Places {
+    pub(super) const fn new(words: Words, count: u32) -> Self {
+        Self { words, count }
+    }
+
+    /// Their number.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Begins to count at a place, from zero; `verify`: the frames' UDP checksums are right.
+    pub fn begin(&self, place: Place, verify: bool) {
+        let at = usize::from(place.flow) * WORDS;
+        self.end(place.flow);
+        self.words.zero(at + 1..at + WORDS);
+        self.words.store(at + word!(verify), verify.into());
+        // Last: what the program sees as in use is whole.
+        let generation = IN_USE | u64::from(place.generation);
+        self.words.store(at + word!(generation), generation);
+    }
+
+    /// Counts no longer at a place; what was counted stays.
+    pub fn end(&self, flow: u16) {
+        let at = usize::from(flow) * WORDS;
+        self.words.store(at + word!(generation), 0);
+    }
+
+    /// What was counted at a place.
+    pub fn read(&self, flow: u16) -> Received {
+        let at = usize::from(flow) * WORDS;
+        let word = |field: usize| self.words.load(at + field);
+        // The program writes the number of frames last.
+        let frames = word(word!(received));
+        Received {
+            frames,
+            octets: word(word!(octets)),
+            duplicates: word(word!(duplicates)),
+            reordered: word(word!(reordered)),
+            beyond: word(word!(beyond)),
+            corrupt: word(word!(corrupt)),
+            latency_sum: word(word!(latency_sum)),
+            latency_max: word(word!(latency_max)),
+            latency_min: !word(word!(not_latency_min)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The programs of `watch` in the kernel: verified once for many ports, and an entry for each port.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::resume_unwind;
+use std::thread;
+
+use aya::maps::{MapData, ProgramArray};
+use aya::programs::{Program, ProgramFd, SchedClassifier, TestRun};
+use aya::{Ebpf, TestRunOptions};
+use pfc_ebpf::abi::watch::name;
+
+use super::Point;
+use super::classifier::Attached;
+use crate::driver::bpf::object::{self, Interface, take, verified};
+use crate::driver::bpf::xdp_link::Hook;
+use crate::driver::bpf::{TestResult, XdpError};
+
+/// Octets of `struct __sk_buff` of `linux/bpf.h`, and where its `gso_size` stands.
+const CONTEXT: usize = 192;
+const GSO_SIZE: usize = 176;
+
+/// Hook for which there is a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// XDP.
+    Xdp,
+    /// tcx, or a filter of `clsact`.
+    Tc,
+}
+
+impl Kind {
+    /// The program in the object that counts.
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Xdp => "watch",
+            Self::Tc => "watch_tc",
+        }
+    }
+
+    /// The program in the object that is attached to a port.
+    fn entry(self, port: u32) -> String {
+        format!("{}_{port}", self.program())
+    }
+}
+
+impl From<Point> for Kind {
+    fn from(point: Point) -> Self {
+        match point {
+            Point::Xdp(_) => Self::Xdp,
+            Point::Tcx(_) | Point::Clsact(_) => Self::Tc,
+        }
+    }
+}
+
+/// The object and what is loaded of it.
+pub struct Programs {
+    /// For the maps that belong to no program alone.
+    pub object: Ebpf,
+    // The kernel empties an array of programs when its last descriptor is closed.
+    xdp: ProgramArray<MapData>,
+    tc: ProgramArray<MapData>,
+}
+
+/// An entry that is attached. Dropping it detaches it.
+pub enum Link {
+    /// As long as the descriptor is open.
+    Xdp(
+        #[expect(dead_code, reason = "detaches when closed")] OwnedFd,
+        Hook,
+    ),
+    /// For tc.
+    Tc(Attached),
+}
+
+impl Programs {
+    /// Of an object whose maps are loaded, and no program yet.
+    pub fn new(mut object: Ebpf) -> Result<Self, XdpError> {
+        Ok(Self {
+            xdp: take(&mut object, name::XDP)?,
+            tc: take(&mut object, name::TC)?,
+            object,
+        })
+    }
+
+    /// Loads the program of that kind where no port has it yet, and the port's entry.
+    pub fn ready(&mut self, kind: Kind, port: u32) -> Result<(), XdpError> {
+        let counts = program(&mut self.object, kind, kind.program())?;
+        if descriptor(counts).is_none() {
+            let counts = loaded(counts, kind)?;
+            array(&mut self.xdp, &mut self.tc, kind).set(0, counts, 0)?;
+        }
+        let entry = program(&mut self.object, kind, &kind.entry(port))?;
+        loaded(entry, kind).map(drop)
+    }
+
+    /// Attaches entries in the calling thread's network namespace. All of a kind count once all of
+    /// them are attached; a result for each.
+    ///
+    /// The kernel waits some milliseconds at each port, and meanwhile verifies what counts.
+    pub fn attach(
+        &mut self,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Result<Link, XdpError>>, XdpError> {
+        let mut programs: HashMap<&str, &mut Program> = self.object.programs_mut().collect();
+        let mut counting = Vec::new();
+        for kind in [Kind::Xdp, Kind::Tc] {
+            if places.iter().any(|place| Kind::from(place.point) == kind) {
+                let program = programs.remove(kind.program());
+                counting.push((kind, program.ok_or(XdpError::Missing(kind.program()))?));
+            }
+        }
+        counting.retain(|(_, program)| descriptor(program).is_none());
+        thread::scope(|scope| {
+            let verified: Vec<_> = counting
+                .into_iter()
+                .map(|(kind, program)| (kind, scope.spawn(move || loaded(program, kind))))
+                .collect();
+            let links = places
+                .iter()
+                .map(|place| place.attach(&mut programs))
+                .collect();
+            for (kind, program) in verified {
+                let program = program
+                    .join()
+                    .unwrap_or_else(|panic| resume_unwind(panic))?;
+                array(&mut self.xdp, &mut self.tc, kind).set(0, program, 0)?;
+            }
+            Ok(links)
+        })
+    }
+
+    /// Runs a port's entry `repeat` times on `frame`, which the stack is to cut into frames of
+    /// `gso_size` octets of payload (0: is one). XDP knows no such thing.
+    pub fn test_run(
+        &mut self,
+        kind: Kind,
+        port: u32,
+        frame: &[u8],
+        repeat: u32,
+        gso_size: u32,
+    ) -> Result<TestResult, XdpError> {
+        self.ready(kind, port)?;
+        let mut context = [0; CONTEXT];
+        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&gso_size.to_ne_bytes());
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat,
+            ..TestRunOptions::new()
+        };
+        let result = match program(&mut self.object, kind, &kind.entry(port))? {
+            Program::Xdp(entry) => entry.test_run(options)?,
+            Program::SchedClassifier(entry) => entry.test_run(TestRunOptions {
+                ctx_in: Some(&context),
+                ..options
+            })?,
+            _ => return Err(XdpError::Missing(kind.program())),
+        };
+        Ok(TestResult {
+            action: result.return_value,
+            duration: result.duration,
+        })
+    }
+}
+
+/// A port's entry and where it is to be attached.
+pub struct Place<'a> {
+    /// Port of the entry.
+    pub port: u32,
+    /// Interface in the calling thread's network namespace.
+    pub interface: &'a str,
+    /// Place there.
+    pub point: Point,
+}
+
+impl Place<'_> {
+    fn attach(&self, programs: &mut HashMap<&str, &mut Program>) -> Result<Link, XdpError> {
+        let found = Interface::find(self.interface)?;
+        let kind = Kind::from(self.point);
+        let entry = programs.get_mut(kind.entry(self.port).as_str());
+        let entry = entry.ok_or(XdpError::Missing(kind.program()))?;
+        let descriptor = loaded(entry, kind)?;
+        Ok(match self.point {
+            Point::Xdp(mode) => {
+                let (link, hook) = object::attach(descriptor.as_fd(), &found, mode)?;
+                Link::Xdp(link, hook)
+            }
+            Point::Tcx(direction) => {
+                let entry = classifier(entry)?;
+                Link::Tc(Attached::at_tcx(entry, self.interface, direction)?)
+            }
+            Point::Clsact(direction) => {
+                let entry = classifier(entry)?;
+                Link::Tc(Attached::at_clsact(entry, self.interface, direction)?)
+            }
+        })
+    }
+}
+
+impl Link {
+    /// Place of the attachment, in words.
+    pub fn place(&self) -> &'static str {
+        match self {
+            Self::Xdp(_, hook) => hook.word(),
+            Self::Tc(attached) => attached.place(),
+        }
+    }
+}
+
+fn program<'a>(object: &'a mut Ebpf, kind: Kind, name: &str) -> Result<&'a mut Program, XdpError> {
+    object
+        .program_mut(name)
+        .ok_or(XdpError::Missing(kind.program()))
+}
+
+/// The program's descriptor, once it is loaded.
+fn descriptor(program: &Program) -> Option<&ProgramFd> {
+    match program {
+        Program::Xdp(program) => program.fd().ok(),
+        Program::SchedClassifier(program) => program.fd().ok(),
+        _ => None,
+    }
+}
+
+/// The descriptor of a program, which is loaded where it is not.
+fn loaded(program: &mut Program, kind: Kind) -> Result<&ProgramFd, XdpError> {
+    if descriptor(program).is_none() {
+        match program {
+            Program::Xdp(program) => verified(|| program.load())?,
+            Program::SchedClassifier(program) => verified(|| program.load())?,
+            _ => {}
+        }
+    }
+    descriptor(program).ok_or(XdpError::Missing(kind.program()))
+}
+
+/// The array by which the entries of that kind hand on.
+fn array<'a>(
+    xdp: &'a mut ProgramArray<MapData>,
+    tc: &'a mut ProgramArray<MapData>,
+    kind: Kind,
+) -> &'a mut ProgramArray<MapData> {
+    match kind {
+        Kind::Xdp => xdp,
+        Kind::Tc => tc,
+    }
+}
+
+fn classifier(program: &mut Program) -> Result<&mut SchedClassifier, XdpError> {
+    Ok(program.try_into()?)
+}

@@ -1,0 +1,333 @@
+//! Ports that send and count flows: [`validator_core::engine`] on real interfaces.
+//!
+//! Each port has the XDP program `flow`, which counts what arrives, a thread that sends, and one
+//! that reads whole frames and talks ARP and ND. What the threads say of themselves is read without
+//! waiting for them.
+
+mod check;
+mod port;
+mod published;
+mod rates;
+mod reader;
+mod sender;
+mod snapshot;
+mod starts;
+
+use std::sync::Arc;
+
+use validator_core::engine::flow::Pace;
+use validator_core::engine::neighbour::Host;
+use validator_core::engine::packet::Template;
+use validator_core::engine::plan::{Flow, FlowIndex, Interface, Length, Plan, PortIndex};
+use validator_core::engine::snapshot::{Neighbour, Snapshot};
+use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
+
+use self::port::LivePort;
+use self::published::FlowState;
+use self::rates::Samples;
+use self::sender::{Command, Died, SenderFlow};
+use self::starts::Starts;
+use crate::driver::bpf::XdpMode;
+use crate::driver::bpf::flow::Place;
+use crate::driver::kernel::clock;
+use crate::driver::kernel::netns::Namespace;
+
+/// How an engine works.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Where the program is attached.
+    pub xdp: XdpMode,
+}
+
+/// An engine on interfaces of this machine. Dropping it puts them back as they were.
+pub struct LiveEngine {
+    options: Options,
+    /// That of ports without a name of one.
+    namespace: Namespace,
+    plan: Plan,
+    /// In the plan's order.
+    ports: Vec<LivePort>,
+    flows: Vec<LiveFlow>,
+    starts: Starts,
+    samples: Samples,
+}
+
+/// A flow of the plan.
+struct LiveFlow {
+    /// Its place among the flows of its port.
+    local: usize,
+    /// What the stamps of its present start have; `None` before the first.
+    place: Option<Place>,
+    state: Arc<FlowState>,
+}
+
+impl From<Died> for Problem {
+    fn from(error: Died) -> Self {
+        Self::Machine(error.to_string())
+    }
+}
+
+/// What went wrong with the machine.
+fn machine(error: impl std::fmt::Display) -> Problem {
+    Problem::Machine(format!("{error:#}"))
+}
+
+impl LiveEngine {
+    /// Without ports yet; ports without a named namespace are those of the calling thread's.
+    ///
+    /// # Errors
+    ///
+    /// The thread's namespace cannot be told.
+    pub fn new(options: Options) -> Result<Self, Problem> {
+        Ok(Self {
+            options,
+            namespace: Namespace::current().map_err(machine)?,
+            plan: Plan::default(),
+            ports: Vec::new(),
+            flows: Vec::new(),
+            starts: Starts::new(),
+            samples: Samples::default(),
+        })
+    }
+
+    /// Makes what the senders need of the flows, and hands it to them.
+    fn install(&mut self) -> Result<(), Problem> {
+        let mut by_port: Vec<Vec<SenderFlow>> = self.ports.iter().map(|_| Vec::new()).collect();
+        self.flows.clear();
+        for flow in &self.plan.flows {
+            let of_port = &mut by_port[flow.from.0];
+            let state = Arc::new(FlowState::default());
+            self.flows.push(LiveFlow {
+                local: of_port.len(),
+                place: None,
+                state: state.clone(),
+            });
+            of_port.push(SenderFlow {
+                pace: Pace::new(
+                    flow.rate,
+                    flow.length.clone(),
+                    flow.schedule.clone(),
+                    self.ports[flow.from.0].line_rate,
+                ),
+                queue: (!flow.packet.is_pause()).then_some(flow.queue),
+                template: Template::new(&flow.packet, None, flow.metrics.count),
+                one_length: matches!(flow.length, Length::Fixed(_)),
+                state,
+            });
+        }
+        for ((port, plan), flows) in self.ports.iter().zip(&self.plan.ports).zip(by_port) {
+            port.sender.order(Command::Install {
+                flows,
+                obeys: plan.obeys,
+                line_rate: port.line_rate,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Has the ports answer for the plan's interfaces, and ask for their next hops.
+    fn set_interfaces(&self) -> Result<(), Problem> {
+        for (place, port) in self.ports.iter().enumerate() {
+            let of_port = |interface: &&Interface| interface.port.0 == place;
+            let hosts = self.plan.interfaces.iter().filter(of_port).map(Host::new);
+            port.reader
+                .set_interfaces(hosts.collect())
+                .map_err(machine)?;
+        }
+        Ok(())
+    }
+
+    /// The next hops' MAC addresses, by interface of the plan.
+    fn macs(&self) -> Vec<Option<[u8; 6]>> {
+        let mut by_port: Vec<_> = self
+            .ports
+            .iter()
+            .map(|port| port.reader.macs().into_iter())
+            .collect();
+        let interfaces = self.plan.interfaces.iter();
+        interfaces
+            .map(|interface| by_port[interface.port.0].next().flatten())
+            .collect()
+    }
+
+    /// The flows of each port, by their places there, that are among these.
+    fn by_port(&self, flows: &[FlowIndex]) -> Vec<Vec<usize>> {
+        let mut by_port: Vec<Vec<usize>> = self.ports.iter().map(|_| Vec::new()).collect();
+        for flow in flows {
+            by_port[self.plan.flows[flow.0].from.0].push(self.flows[flow.0].local);
+        }
+        by_port
+    }
+
+    /// Gives each port its order, and waits until all have carried it out.
+    fn order(
+        &self,
+        flows: &[FlowIndex],
+        command: impl Fn(Vec<usize>) -> Command,
+    ) -> Result<(), Problem> {
+        let mut carried_out = Vec::new();
+        for (port, flows) in self.ports.iter().zip(self.by_port(flows)) {
+            if !flows.is_empty() {
+                carried_out.push(port.sender.give(command(flows))?);
+            }
+        }
+        for port in carried_out {
+            port.recv().map_err(|_| Died)?;
+        }
+        Ok(())
+    }
+
+    fn known(&self, flows: &[FlowIndex]) -> Result<(), Problem> {
+        match flows.iter().find(|flow| flow.0 >= self.plan.flows.len()) {
+            None => Ok(()),
+            Some(flow) => Err(Problem::Order(format!(
+                "there is no flow {}: the plan has {}",
+                flow.0,
+                self.plan.flows.len()
+            ))),
+        }
+    }
+
+    fn port(&mut self, port: PortIndex) -> Result<&mut LivePort, Problem> {
+        let count = self.ports.len();
+        self.ports.get_mut(port.0).ok_or_else(|| {
+            Problem::Order(format!("there is no port {}: the plan has {count}", port.0))
+        })
+    }
+}
+
+impl Engine for LiveEngine {
+    fn configure(&mut self, plan: Plan) -> Result<Vec<Warning>, Vec<Problem>> {
+        let wrong = check::plan(&plan);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let warnings = self.take_ports(&plan)?;
+        self.plan = plan;
+        self.starts.forget(&self.ports);
+        self.samples = Samples::default();
+        self.install()
+            .and_then(|()| self.set_interfaces())
+            .map_err(|problem| vec![problem])?;
+        Ok(warnings)
+    }
+
+    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<Vec<Warning>, Problem> {
+        self.known(flows)?;
+        match order {
+            Order::Start => return self.start(flows),
+            Order::Stop => self.order(flows, Command::Stop)?,
+            Order::Pause => self.order(flows, Command::Pause)?,
+            Order::Resume => self.order(flows, Command::Resume)?,
+        }
+        Ok(Vec::new())
+    }
+
+    fn update(&mut self, flow: FlowIndex, change: Change) -> Result<Vec<Warning>, Problem> {
+        self.known(&[flow])?;
+        let planned = &mut self.plan.flows[flow.0];
+        let mut changed = planned.clone();
+        match &change {
+            Change::Rate(rate) => changed.rate = *rate,
+            Change::Length(length) => changed.length = length.clone(),
+        }
+        let port = &self.ports[changed.from.0];
+        let wrong = check::flow(&changed)
+            .into_iter()
+            .chain(port.too_long(&changed, self.plan.ports[changed.from.0].mtu))
+            .next();
+        if let Some(wrong) = wrong {
+            return Err(Problem::Order(wrong));
+        }
+        *planned = changed;
+        let local = self.flows[flow.0].local;
+        port.sender.order(match change {
+            Change::Rate(rate) => Command::Rate(local, rate),
+            Change::Length(length) => Command::Length(local, length),
+        })?;
+        Ok(Vec::new())
+    }
+
+    fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem> {
+        self.port(port)?.set_link(up)
+    }
+
+    fn capture(&mut self, ports: &[PortIndex], on: bool) -> Result<(), Problem> {
+        for port in ports {
+            self.port(*port)?.capture(on)?;
+        }
+        Ok(())
+    }
+
+    fn captured(&mut self, port: PortIndex) -> Result<Option<Captured>, Problem> {
+        self.port(port)?.captured()
+    }
+
+    fn neighbours(&mut self) -> Vec<Neighbour> {
+        let macs = self.macs();
+        let interfaces = self.plan.interfaces.iter().zip(macs).enumerate();
+        interfaces
+            .map(|(interface, (planned, mac))| Neighbour {
+                interface,
+                address: planned.gateway,
+                mac,
+            })
+            .collect()
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, Problem> {
+        self.take_snapshot()
+    }
+}
+
+impl LiveEngine {
+    /// Starts flows from their first frame on, with counts of their own.
+    fn start(&mut self, flows: &[FlowIndex]) -> Result<Vec<Warning>, Problem> {
+        // Rates are counted from here, also where nobody asked before.
+        self.take_snapshot()?;
+        // Those that run end first: what they send later would count nowhere.
+        self.order(flows, Command::Stop)?;
+        let at = clock::now();
+        let macs = self.macs();
+        let mut warnings = Vec::new();
+        let mut by_port: Vec<Vec<_>> = self.ports.iter().map(|_| Vec::new()).collect();
+        for flow in flows {
+            let planned = &self.plan.flows[flow.0];
+            let live = &mut self.flows[flow.0];
+            let verify = planned.metrics.count && planned.packet.is_right_udp();
+            let place = self.starts.place(&self.ports, live.place.take(), verify);
+            live.place = Some(place);
+            let template = planned.next_hop.map(|hop| {
+                if macs[hop].is_none() {
+                    warnings.push(silent(planned, &self.plan.interfaces[hop]));
+                }
+                Box::new(Template::new(
+                    &planned.packet,
+                    macs[hop],
+                    planned.metrics.count,
+                ))
+            });
+            by_port[planned.from.0].push((live.local, place, template));
+        }
+        self.samples.begin(flows, at);
+        let mut carried_out = Vec::new();
+        for (port, flows) in self.ports.iter().zip(by_port) {
+            if !flows.is_empty() {
+                carried_out.push(port.sender.give(Command::Start { flows, at })?);
+            }
+        }
+        for port in carried_out {
+            port.recv().map_err(|_| Died)?;
+        }
+        Ok(warnings)
+    }
+}
+
+/// A flow was started whose next hop is not known.
+fn silent(flow: &Flow, interface: &Interface) -> Warning {
+    Warning(format!(
+        "flow \"{}\": {} has not answered {}, so that its frames have no destination address; start \
+         it again once it has",
+        flow.name, interface.gateway, interface.name
+    ))
+}

@@ -1,0 +1,70 @@
+//! The defects of a plan that need no machine to be seen.
+
+use std::collections::HashSet;
+
+use validator_core::engine::Problem;
+use validator_core::engine::plan::{Flow, Plan};
+
+use super::port::PLACES;
+
+/// All defects of a plan.
+pub fn plan(plan: &Plan) -> Vec<Problem> {
+    let mut wrong = Vec::new();
+    let mut interfaces = HashSet::new();
+    for port in &plan.ports {
+        if !interfaces.insert((&port.namespace, &port.interface)) {
+            wrong.push(format!(
+                "port \"{}\": {} is another port's already",
+                port.name, port.interface
+            ));
+        }
+    }
+    let most = PLACES as usize / 2;
+    if plan.flows.len() > most {
+        wrong.push(format!(
+            "expected at most {most} flows, found {}",
+            plan.flows.len()
+        ));
+    }
+    for this in &plan.flows {
+        for port in [this.from].iter().chain(&this.to) {
+            if port.0 >= plan.ports.len() {
+                wrong.push(format!(
+                    "flow \"{}\": there is no port {}: the plan has {}",
+                    this.name,
+                    port.0,
+                    plan.ports.len()
+                ));
+            }
+        }
+        if let Some(hop) = this.next_hop.filter(|hop| *hop >= plan.interfaces.len()) {
+            wrong.push(format!(
+                "flow \"{}\": there is no interface {hop}: the plan has {}",
+                this.name,
+                plan.interfaces.len()
+            ));
+        }
+        wrong.extend(flow(this));
+    }
+    for interface in &plan.interfaces {
+        if interface.port.0 >= plan.ports.len() {
+            wrong.push(format!(
+                "interface \"{}\": there is no port {}: the plan has {}",
+                interface.name,
+                interface.port.0,
+                plan.ports.len()
+            ));
+        }
+    }
+    wrong.into_iter().map(Problem::Order).collect()
+}
+
+/// The defects of a flow by itself.
+pub fn flow(flow: &Flow) -> Vec<String> {
+    let (shortest, _) = flow.length.bounds();
+    let lengths = flow.length.check();
+    let packet = flow.packet.check(shortest, flow.metrics.count);
+    let all = lengths.into_iter().chain(flow.rate.check()).chain(packet);
+    all.map(|what| format!("flow \"{}\": {what}", flow.name))
+        .collect()
+}

@@ -1,0 +1,298 @@
+//! A port: an interface with the program that counts, and the threads that send and read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use pfc_ebpf::units::LineRate;
+use validator_core::engine::plan::{Flow, Plan, Port};
+use validator_core::engine::{Captured, Problem, Warning};
+
+use super::published::PortState;
+use super::reader::ReaderThread;
+use super::sender::SenderThread;
+use super::{LiveEngine, Options, machine};
+use crate::driver::bpf::flow::FlowProgram;
+use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
+use crate::driver::kernel::link::{self, Feature, LinkError, LinkState, Property};
+use crate::driver::kernel::netns::Namespace;
+use crate::driver::kernel::packet::PacketSocket;
+use crate::driver::kernel::promiscuous::Promiscuous;
+
+/// Places for starts of flows: a start has one of its own until so many later.
+pub const PLACES: u32 = 8192;
+/// A link is back within this after a program was attached.
+const CARRIER: Duration = Duration::from_secs(5);
+/// Octets of an Ethernet header, and of a tag, which a port sends beyond its MTU.
+const ETHERNET: u32 = 14;
+const TAG: u32 = 4;
+
+/// A port in use. Dropping it ends its threads first, then detaches the program.
+pub struct LivePort {
+    pub(super) sender: SenderThread,
+    pub(super) reader: ReaderThread,
+    pub(super) program: FlowProgram,
+    pub(super) state: Arc<PortState>,
+    pub(super) line_rate: LineRate,
+    pub(super) interface: String,
+    pub(super) namespace: Namespace,
+    /// The MTU that it was found with.
+    mtu: u32,
+    pub(super) capturing: bool,
+    /// Frames that the capture's ring had no room for, when the capture began.
+    missed_before: u64,
+    /// The link is down by order; it is put back before the MTU is.
+    down: Option<LinkChange>,
+    /// Another MTU than it had.
+    longer: Option<LinkChange>,
+    /// Tells whether the link is up.
+    status: PacketSocket,
+    _promiscuous: Promiscuous,
+    /// Settings that are put back when the port is no longer used.
+    _changes: Vec<Change>,
+}
+
+impl LivePort {
+    fn open(port: &Port, namespace: Namespace, options: Options) -> Result<Self> {
+        let interface = port.interface.clone();
+        let state = link::state(&namespace, &interface)?;
+        if !state.up {
+            bail!(
+                "{interface} in {namespace} is down; set it up with `ip link set dev {interface} up`"
+            );
+        }
+        let line_rate = line_rate(port, &state)?;
+        let changes = quieten(&namespace, &interface)?;
+        let (mut program, promiscuous, [flows, frames, status]) =
+            namespace.run(|| -> Result<_> {
+                let open = || PacketSocket::open(&interface);
+                Ok((
+                    FlowProgram::attach(&interface, options.xdp, PLACES)?,
+                    Promiscuous::hold(&interface)?,
+                    [open()?, open()?, open()?],
+                ))
+            })??;
+        program.configure(line_rate);
+        // Some drivers reset the port for a program. Where the link is down for another reason, it
+        // may come up later.
+        if state.carrier {
+            link::wait_for_carrier(&namespace, &interface, CARRIER)?;
+        }
+        let published = Arc::new(PortState::default());
+        let sender = SenderThread::start(flows, program.pauses(), line_rate, published.clone())
+            .context("cannot start the thread that sends")?;
+        let rings = program.take_rings().context("the program has no rings")?;
+        let reader = ReaderThread::start(rings, frames)
+            .context("cannot start the thread that reads frames")?;
+        Ok(Self {
+            sender,
+            reader,
+            program,
+            state: published,
+            line_rate,
+            interface,
+            namespace,
+            mtu: state.mtu,
+            capturing: false,
+            missed_before: 0,
+            down: None,
+            longer: None,
+            status,
+            _promiscuous: promiscuous,
+            _changes: changes,
+        })
+    }
+
+    /// The defect of a flow whose frames the port does not take.
+    pub(super) fn too_long(&self, flow: &Flow, mtu: Option<u16>) -> Option<String> {
+        use validator_core::engine::packet::Protocol;
+        let (_, longest) = flow.length.bounds();
+        let is_tagged = flow
+            .packet
+            .headers
+            .get(1)
+            .is_some_and(|header| header.protocol == Protocol::Vlan);
+        let mtu = mtu.map_or(self.mtu, u32::from);
+        let room = mtu + ETHERNET + if is_tagged { TAG } else { 0 } + LineRate::FCS as u32;
+        (longest > room).then(|| {
+            format!(
+                "flow \"{}\": frames of {longest} octets are too long for {}, which takes {room} \
+                 with an MTU of {}; raise it, or send shorter frames",
+                flow.name, self.interface, mtu
+            )
+        })
+    }
+
+    /// True if it is the interface of that port of a plan.
+    fn is(&self, port: &Port, namespace: &Namespace) -> Result<bool> {
+        Ok(self.interface == port.interface && self.namespace.inode()? == namespace.inode()?)
+    }
+
+    /// Takes the link up or down; it is as it was found when the port is let go of.
+    pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
+        if up && self.down.take().is_some() {
+            return Ok(());
+        }
+        let change = self.journal_link(Property::Up(up))?;
+        if change.is_some() {
+            self.down = change;
+        }
+        Ok(())
+    }
+
+    /// Sets the MTU that a plan asks for; without one the interface has its own.
+    pub(super) fn set_mtu(&mut self, mtu: Option<u16>) -> Result<(), Problem> {
+        self.longer = None;
+        if let Some(mtu) = mtu {
+            self.longer = self.journal_link(Property::Mtu(mtu.into()))?;
+        }
+        Ok(())
+    }
+
+    fn journal_link(&self, property: Property) -> Result<Option<LinkChange>, Problem> {
+        Journal::open()
+            .change_link(&self.namespace, &self.interface, property)
+            .map_err(machine)
+    }
+
+    /// Begins to capture with nothing captured yet, or ends it.
+    pub(super) fn capture(&mut self, on: bool) -> Result<(), Problem> {
+        if on {
+            self.program.capture(false);
+            self.reader.begin_capture().map_err(machine)?;
+            self.missed_before = self.missed()?;
+            self.program.capture(true);
+        } else if self.capturing {
+            self.program.capture(false);
+            self.reader.end_capture().map_err(machine)?;
+        }
+        self.capturing = on;
+        Ok(())
+    }
+
+    pub(super) fn captured(&mut self) -> Result<Option<Captured>, Problem> {
+        let captured = self.reader.captured().map_err(machine)?;
+        let missed = self.missed()? - self.missed_before;
+        Ok(captured.map(|captured| Captured {
+            missed: captured.missed + missed,
+            ..captured
+        }))
+    }
+
+    /// Frames that the capture's ring had no room for.
+    fn missed(&self) -> Result<u64, Problem> {
+        Ok(self.program.port().map_err(machine)?.missed)
+    }
+}
+
+/// Turns off what merges frames below the program, and what takes tags out of them.
+fn quieten(namespace: &Namespace, interface: &str) -> Result<Vec<Change>> {
+    let journal = Journal::open();
+    let mut changes = journal.without_merging(namespace, interface)?;
+    match journal.change(namespace, interface, Feature::RxVlan, false) {
+        // Where the driver does not let go of it, captures lack the tag.
+        Err(JournalError::Link(LinkError::Fixed { .. } | LinkError::System { .. })) => {}
+        change => changes.extend(change?),
+    }
+    Ok(changes)
+}
+
+/// The line rate of a port: the plan's word, or the link's own speed.
+fn line_rate(port: &Port, state: &LinkState) -> Result<LineRate> {
+    // veth and tap report 10 Gbit/s whatever they are.
+    let own = if state.kind.is_some() {
+        None
+    } else {
+        state.speed
+    };
+    match (port.line_rate, own) {
+        (Some(rate), _) => Ok(rate),
+        (None, Some(speed)) => LineRate::from_bits_per_second(speed)
+            .with_context(|| format!("the speed of {}", port.interface)),
+        (None, None) => bail!(
+            "{} ({}) has no speed that means something; give the port a line rate",
+            port.interface,
+            state.driver
+        ),
+    }
+}
+
+impl LiveEngine {
+    /// Takes the ports of a plan; those that are in use already are kept. Those that are in use no
+    /// longer are let go of once all are there.
+    pub(super) fn take_ports(&mut self, plan: &Plan) -> Result<Vec<Warning>, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut found: Vec<Result<usize, LivePort>> = Vec::new();
+        for port in &plan.ports {
+            match self.find(port) {
+                Ok(port) => found.push(port),
+                Err(error) => problems.push(Problem::Machine(format!(
+                    "port \"{}\": {error:#}",
+                    port.name
+                ))),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let rates = plan.ports.iter().zip(&found).map(|(port, found)| {
+            let live = match found {
+                Ok(place) => &self.ports[*place],
+                Err(live) => live,
+            };
+            port.line_rate.unwrap_or(live.line_rate)
+        });
+        let rates: Vec<_> = rates.collect();
+        for flow in &plan.flows {
+            let live = match &found[flow.from.0] {
+                Ok(place) => &self.ports[*place],
+                Err(live) => live,
+            };
+            let mtu = plan.ports[flow.from.0].mtu;
+            problems.extend(live.too_long(flow, mtu).map(Problem::Order));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut before: Vec<_> = self.ports.drain(..).map(Some).collect();
+        for ((found, rate), planned) in found.into_iter().zip(rates).zip(&plan.ports) {
+            let mut port = match found {
+                Ok(place) => match before[place].take() {
+                    Some(port) => port,
+                    // Two ports of one interface are refused by the check of the plan.
+                    None => continue,
+                },
+                Err(port) => port,
+            };
+            port.line_rate = rate;
+            port.program.configure(rate);
+            problems.extend(port.set_mtu(planned.mtu).err());
+            self.ports.push(port);
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Vec::new())
+    }
+
+    /// The place of a port that is in use already, or a port newly opened.
+    fn find(&self, port: &Port) -> Result<Result<usize, LivePort>> {
+        let namespace = match &port.namespace {
+            Some(name) => Namespace::named(name)?,
+            None => self.namespace.try_clone()?,
+        };
+        for (place, live) in self.ports.iter().enumerate() {
+            if live.is(port, &namespace)? {
+                return Ok(Ok(place));
+            }
+        }
+        Ok(Err(LivePort::open(port, namespace, self.options)?))
+    }
+}
+
+impl LivePort {
+    /// True if the link is up.
+    pub(super) fn is_up(&self) -> Result<bool, Problem> {
+        self.status.has_carrier().map_err(machine)
+    }
+}

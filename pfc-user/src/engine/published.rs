@@ -1,0 +1,94 @@
+//! What a sender's thread says of itself while it sends: written by it alone, read by anybody
+//! without waiting.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use pfc_ebpf::units::{Nanos, Priority};
+use validator_core::engine::snapshot::{Count, Transmit};
+
+/// A count of frames that left.
+#[derive(Debug, Default)]
+pub struct Sent {
+    frames: AtomicU64,
+    octets: AtomicU64,
+}
+
+impl Sent {
+    /// Adds a frame of so many octets with FCS.
+    pub fn add(&self, octets: u64) {
+        // One writer: no addition is lost.
+        let plus = |word: &AtomicU64, more| {
+            word.store(word.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        };
+        plus(&self.octets, octets);
+        plus(&self.frames, 1);
+    }
+
+    /// The count.
+    pub fn read(&self) -> Count {
+        Count {
+            frames: self.frames.load(Ordering::Relaxed),
+            octets: self.octets.load(Ordering::Relaxed),
+        }
+    }
+
+    fn clear(&self) {
+        self.frames.store(0, Ordering::Relaxed);
+        self.octets.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A flow.
+#[derive(Debug, Default)]
+pub struct FlowState {
+    /// Frames that left since its start.
+    pub sent: Sent,
+    transmit: AtomicU8,
+    /// Nanoseconds from the order to the first frame, plus 1; 0: there was none.
+    first: AtomicU64,
+}
+
+impl FlowState {
+    /// Starts anew.
+    pub fn clear(&self) {
+        self.sent.clear();
+        self.first.store(0, Ordering::Relaxed);
+    }
+
+    /// Its state. What left before is counted when this is seen.
+    pub fn set(&self, transmit: Transmit) {
+        self.transmit.store(transmit as u8, Ordering::Release);
+    }
+
+    /// Its state.
+    pub fn transmit(&self) -> Transmit {
+        match self.transmit.load(Ordering::Acquire) {
+            1 => Transmit::Started,
+            2 => Transmit::Paused,
+            _ => Transmit::Stopped,
+        }
+    }
+
+    /// The first frame left so long after the order.
+    pub fn set_first(&self, after: Nanos) {
+        self.first.store(after + 1, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds from the order to the first frame.
+    pub fn first(&self) -> Option<Nanos> {
+        self.first.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
+/// A port.
+#[derive(Debug, Default)]
+pub struct PortState {
+    /// Frames that left, of all flows.
+    pub sent: Sent,
+    /// PAUSE frames among them.
+    pub pause: Sent,
+    /// PFC frames among them, by class.
+    pub pfc: [Sent; Priority::COUNT],
+}
+
+const _: () = assert!(Transmit::Started as u8 == 1 && Transmit::Paused as u8 == 2);

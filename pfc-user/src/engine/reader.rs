@@ -1,0 +1,237 @@
+//! The thread of a port that reads whole frames: it keeps the capture, answers ARP and ND, and asks
+//! for next hops.
+
+mod capture;
+
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pfc_ebpf::units::Nanos;
+use validator_core::engine::Captured;
+use validator_core::engine::neighbour::Host;
+
+use self::capture::{Capture, record};
+use crate::driver::bpf::flow::FrameRings;
+use crate::driver::kernel::clock;
+use crate::driver::kernel::packet::PacketSocket;
+
+/// From one look at the capture's ring to the next: at 10 Gbit/s an eighth of it.
+const LOOK: Nanos = 3_000_000;
+
+/// An order to the thread.
+enum Order {
+    /// These are the interfaces.
+    Interfaces(Vec<Host>),
+    /// Captures begin with nothing captured; what is in the ring is of before.
+    Begin,
+    /// No more will come; what is in the ring belongs to the capture.
+    End,
+    /// What was captured so far.
+    Captured(Sender<Option<Captured>>),
+}
+
+/// The thread. It ends when this is dropped.
+pub struct ReaderThread {
+    orders: Option<Sender<(Order, Sender<()>)>>,
+    /// Wakes the thread up.
+    bell: PipeWriter,
+    thread: Option<JoinHandle<()>>,
+    macs: Macs,
+}
+
+/// The next hops' MAC addresses by interface, as far as they have answered.
+#[derive(Clone, Default)]
+struct Macs(Arc<Mutex<Vec<Option<[u8; 6]>>>>);
+
+impl Macs {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<[u8; 6]>>> {
+        // A vector of plain values is whole even if a thread died with the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReaderThread {
+    /// Starts it, without interfaces.
+    pub fn start(rings: FrameRings, socket: PacketSocket) -> io::Result<Self> {
+        let (ring, bell) = io::pipe()?;
+        let (orders, inbox) = channel();
+        let macs = Macs::default();
+        let mut worker = Worker {
+            rings,
+            socket,
+            hosts: Vec::new(),
+            capture: None,
+            is_on: false,
+            macs: macs.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("frames".into())
+            .spawn(move || worker.serve(&inbox, ring.as_fd()))?;
+        Ok(Self {
+            orders: Some(orders),
+            bell,
+            thread: Some(thread),
+            macs,
+        })
+    }
+
+    /// These interfaces live from now on.
+    pub fn set_interfaces(&self, hosts: Vec<Host>) -> io::Result<()> {
+        *self.macs.lock() = vec![None; hosts.len()];
+        self.order(Order::Interfaces(hosts))
+    }
+
+    /// The next hops' MAC addresses, by interface of this port.
+    pub fn macs(&self) -> Vec<Option<[u8; 6]>> {
+        self.macs.lock().clone()
+    }
+
+    /// A capture begins: to be called before the program keeps frames for it.
+    pub fn begin_capture(&self) -> io::Result<()> {
+        self.order(Order::Begin)
+    }
+
+    /// It ends: to be called after the program keeps frames no longer.
+    pub fn end_capture(&self) -> io::Result<()> {
+        self.order(Order::End)
+    }
+
+    /// What was captured; `None` if nothing ever was.
+    pub fn captured(&self) -> io::Result<Option<Captured>> {
+        let (reply, captured) = channel();
+        self.order(Order::Captured(reply))?;
+        captured.recv().map_err(|_| died())
+    }
+
+    fn order(&self, order: Order) -> io::Result<()> {
+        let (done, carried_out) = channel();
+        let orders = self.orders.as_ref().ok_or_else(died)?;
+        orders.send((order, done)).map_err(|_| died())?;
+        (&self.bell).write_all(&[0])?;
+        carried_out.recv().map_err(|_| died())
+    }
+}
+
+fn died() -> io::Error {
+    io::Error::other("the thread that reads frames has ended; its last words are on stderr")
+}
+
+impl Drop for ReaderThread {
+    fn drop(&mut self) {
+        self.orders = None;
+        // Where the thread is gone nobody needs to be woken up.
+        let _ = (&self.bell).write_all(&[0]);
+        // A panic there has been reported on stderr by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+struct Worker {
+    rings: FrameRings,
+    socket: PacketSocket,
+    hosts: Vec<Host>,
+    capture: Option<Capture>,
+    is_on: bool,
+    macs: Macs,
+}
+
+impl Worker {
+    /// Serves until nobody can give orders any more.
+    fn serve(&mut self, inbox: &Receiver<(Order, Sender<()>)>, bell: BorrowedFd<'_>) {
+        loop {
+            match inbox.try_recv() {
+                Ok((order, done)) => {
+                    self.obey(order);
+                    // Who gave the order may have gone.
+                    let _ = done.send(());
+                    continue;
+                }
+                Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
+                Err(std::sync::mpsc::TryRecvError::Empty) => {}
+            }
+            self.take_capture();
+            self.talk();
+            self.wait(bell);
+        }
+    }
+
+    /// Waits for an order, a frame of a neighbour, or the time of the next look.
+    fn wait(&self, bell: BorrowedFd<'_>) {
+        let now = clock::now();
+        let asks = self.hosts.iter().map(Host::ask_at).min();
+        let looks = self.is_on.then_some(now + LOOK);
+        let next = [asks, looks].into_iter().flatten().min();
+        let timeout = next.map_or(PollTimeout::NONE, |next| {
+            let millis = next.saturating_sub(now).div_ceil(1_000_000);
+            PollTimeout::from(u16::try_from(millis).unwrap_or(u16::MAX))
+        });
+        // SAFETY: the ring's descriptor stays open as long as the ring, which this thread has.
+        let ring = unsafe { BorrowedFd::borrow_raw(self.rings.neighbours.as_raw_fd()) };
+        let mut events = [
+            PollFd::new(bell, PollFlags::POLLIN),
+            PollFd::new(ring, PollFlags::POLLIN),
+        ];
+        // A signal is as good a reason to look as any.
+        let _ = poll(&mut events, timeout);
+        if events[0].any() == Some(true) {
+            // One octet an order; what is left rings again.
+            let _ = nix::unistd::read(bell, &mut [0; 64]);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Interfaces(hosts) => self.hosts = hosts,
+            Order::Begin => {
+                while self.rings.capture.next().is_some() {}
+                self.capture = Some(Capture::begin());
+                self.is_on = true;
+            }
+            Order::End => {
+                self.take_capture();
+                self.is_on = false;
+            }
+            Order::Captured(reply) => {
+                self.take_capture();
+                // Who asked may have gone.
+                let _ = reply.send(self.capture.as_ref().map(Capture::captured));
+            }
+        }
+    }
+
+    fn take_capture(&mut self) {
+        let Some(capture) = self.capture.as_mut().filter(|_| self.is_on) else {
+            return;
+        };
+        while let Some(item) = self.rings.capture.next() {
+            capture.add(&item);
+        }
+    }
+
+    /// Answers the neighbours, and asks what is to be asked.
+    fn talk(&mut self) {
+        let now = clock::now();
+        let mut said = Vec::new();
+        while let Some(item) = self.rings.neighbours.next() {
+            if let Some((_, frame)) = record(&item) {
+                said.extend(
+                    self.hosts
+                        .iter_mut()
+                        .filter_map(|host| host.receive(frame, now)),
+                );
+            }
+        }
+        said.extend(self.hosts.iter_mut().filter_map(|host| host.ask(now)));
+        for frame in said {
+            // What goes wrong (the link is down, there is no room) is as if it had been lost: it is
+            // asked again.
+            let _ = self.socket.send(&frame);
+        }
+        let macs = self.hosts.iter().map(Host::mac).collect();
+        *self.macs.lock() = macs;
+    }
+}

@@ -1,0 +1,70 @@
+//! A place of its own for each start of a flow: frames of an earlier start, which may still come out
+//! of the DUT, count nowhere then.
+
+use std::collections::BTreeSet;
+
+use super::port::LivePort;
+use crate::driver::bpf::flow::Place;
+
+/// The places of the ports' maps, dealt out in turn.
+pub struct Starts {
+    next: u16,
+    generation: u16,
+    taken: BTreeSet<u16>,
+}
+
+impl Starts {
+    /// All places are free. The first generation differs from that of a process before.
+    pub fn new() -> Self {
+        // Nanoseconds since boot: no two processes begin at the same 2^-16 of them for long.
+        let now = crate::driver::kernel::clock::now();
+        Self {
+            next: 0,
+            generation: (now ^ now >> 16 ^ now >> 32) as u16,
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// A place for a start, at which all ports count from zero; that of the start before is given
+    /// back.
+    pub fn place(&mut self, ports: &[LivePort], before: Option<Place>, verify: bool) -> Place {
+        if let Some(before) = before {
+            for port in ports {
+                port.program.places().end(before.flow);
+            }
+            self.taken.remove(&before.flow);
+        }
+        // There are more places than flows: one is free.
+        while self.taken.contains(&self.next) {
+            self.advance();
+        }
+        let place = Place {
+            flow: self.next,
+            generation: self.generation,
+        };
+        self.advance();
+        self.taken.insert(place.flow);
+        for port in ports {
+            port.program.places().begin(place, verify);
+        }
+        place
+    }
+
+    /// Places are dealt out in turn; whenever they begin again, with another generation.
+    fn advance(&mut self) {
+        self.next += 1;
+        if u32::from(self.next) >= super::port::PLACES {
+            self.next = 0;
+            self.generation = self.generation.wrapping_add(1);
+        }
+    }
+
+    /// There are no flows any more.
+    pub fn forget(&mut self, ports: &[LivePort]) {
+        for flow in std::mem::take(&mut self.taken) {
+            for port in ports {
+                port.program.places().end(flow);
+            }
+        }
+    }
+}

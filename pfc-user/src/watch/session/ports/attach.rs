@@ -1,0 +1,230 @@
+//! Attaching to the ports that are asked for.
+
+use anyhow::{Result, bail};
+use pfc_ebpf::units::LineRate;
+
+use super::super::output::Output;
+use super::{Port, PortName, without_carrier};
+use crate::driver::bpf::watch::{Direction, Point, Settings, Watch};
+use crate::driver::bpf::{TraceOutput, XdpError, XdpMode};
+use crate::driver::kernel::link::{self, Feature, LinkState};
+use crate::driver::kernel::netns::Namespace;
+use crate::nic;
+use crate::watch::args::{AttachArg, TrustArg, WatchArgs};
+
+/// Flows of test frames that are told apart when loss is judged.
+const FLOWS: u32 = 1024;
+
+/// A port that is asked for.
+struct Wanted {
+    interface: String,
+    /// At tc; `None`: where `--attach` says.
+    direction: Option<Direction>,
+    state: LinkState,
+    settings: Settings,
+}
+
+/// Attaches to all ports. The receiving port of a pair comes before the sending one, so that it
+/// sees all that was counted there.
+pub fn all(args: &WatchArgs, output: &mut Output) -> Result<Vec<Port>> {
+    let wanted = wanted(args)?;
+    let mut watches = if args.trace {
+        wanted.iter().map(traced).collect::<Result<_, _>>()?
+    } else {
+        let settings: Vec<_> = wanted.iter().map(|port| port.settings).collect();
+        Watch::of_ports(&settings)?
+    };
+    let places: Vec<_> = wanted
+        .iter()
+        .map(|port| (port.interface.as_str(), port.point(args)))
+        .collect();
+    wanted.iter().for_each(|port| port.warn_of_resets(args));
+    let attached = Watch::attach_all(&mut watches, &places)?;
+    let mut ports = Vec::new();
+    for ((port, mut watch), attached) in wanted.iter().zip(watches).zip(attached) {
+        settle(args, port, &mut watch, attached, output)?;
+        ports.push(one(args, port, watch)?);
+    }
+    Ok(ports)
+}
+
+/// The ports that are asked for, as they are now.
+fn wanted(args: &WatchArgs) -> Result<Vec<Wanted>> {
+    let namespace = Namespace::current()?;
+    let pair = args.loss.as_ref();
+    let mut names: Vec<(&String, Option<Direction>)> = Vec::new();
+    for interface in args.interfaces.iter() {
+        if names.iter().any(|(name, _)| *name == interface) {
+            bail!("{interface} is named twice; each interface is to be named once");
+        }
+        names.push((interface, None));
+    }
+    if let Some(pair) = pair {
+        if !args.interfaces.contains(&pair.rx) {
+            names.push((&pair.rx, None));
+        }
+        names.push((&pair.tx, Some(Direction::Egress)));
+    }
+    names
+        .into_iter()
+        .map(|(interface, direction)| {
+            let state = link::state(&namespace, interface)?;
+            if !state.ethernet {
+                bail!(
+                    "{interface} carries packets without Ethernet headers (as tun, WireGuard and \
+                     IPoIB do), which cannot be read here; watch the Ethernet port below it"
+                );
+            }
+            let of_pair = direction.is_some() || pair.is_some_and(|pair| pair.rx == *interface);
+            Ok(Wanted {
+                interface: interface.clone(),
+                direction,
+                settings: settings(args, direction, of_pair, &state),
+                state,
+            })
+        })
+        .collect()
+}
+
+fn settings(
+    args: &WatchArgs,
+    direction: Option<Direction>,
+    of_pair: bool,
+    state: &LinkState,
+) -> Settings {
+    let reported = state
+        .speed
+        .and_then(|speed| LineRate::from_bits_per_second(speed).ok());
+    Settings {
+        trust: args.trust.into(),
+        dscp_map: args.dscp_map.map,
+        line_rate: args.line_rate.or(reported),
+        capture: args.pcap.is_some() && direction.is_none(),
+        flows: if of_pair { FLOWS } else { 0 },
+    }
+}
+
+/// The port with a program of its own, which writes lines about its frames.
+fn traced(port: &Wanted) -> Result<Watch, XdpError> {
+    let lines = TraceOutput::terminal();
+    Watch::traced(&port.settings, &port.interface, &lines)
+}
+
+/// The port, of which nothing was shown yet.
+fn one(args: &WatchArgs, port: &Wanted, watch: Watch) -> Result<Port> {
+    let Wanted {
+        interface, state, ..
+    } = port;
+    let place = match watch.place() {
+        "driver" => "xdp driver",
+        "skb" => "xdp skb",
+        place => place,
+    };
+    let name = PortName {
+        interface: interface.clone(),
+        place,
+        how: how(args, port.settings.line_rate),
+    };
+    let first = watch.read()?;
+    if !state.carrier {
+        warn(interface, "it has no carrier");
+    }
+    let tags_hidden = tags_hidden(args, &name)?;
+    Ok(Port {
+        name,
+        watch,
+        last: first.clone(),
+        first,
+        index: state.index,
+        named: interface.clone(),
+        carrier: state.carrier,
+        mtu: state.mtu,
+        gone: false,
+        disturbed: (!state.carrier).then(|| without_carrier(interface)),
+        tags_hidden,
+    })
+}
+
+impl Wanted {
+    fn point(&self, args: &WatchArgs) -> Point {
+        match (self.direction, args.attach) {
+            (Some(direction), _) => Point::tc(direction),
+            (None, AttachArg::Auto) => Point::Xdp(XdpMode::Auto),
+            (None, AttachArg::Driver) => Point::Xdp(XdpMode::Driver),
+            (None, AttachArg::Skb) => Point::Xdp(XdpMode::Skb),
+            (None, AttachArg::Tc) => Point::tc(Direction::Ingress),
+        }
+    }
+
+    fn warn_of_resets(&self, args: &WatchArgs) {
+        let driver = &self.state.driver;
+        let point = self.point(args);
+        if matches!(point, Point::Xdp(XdpMode::Auto | XdpMode::Driver)) && nic::resets(driver) {
+            let message = format!(
+                "its driver {driver} may reset its rings as the program comes and goes; \
+                 --attach tc avoids that"
+            );
+            warn(&self.interface, &message);
+        }
+    }
+}
+
+/// Attaches behind another XDP program where there is one and the user leaves the choice.
+fn settle(
+    args: &WatchArgs,
+    port: &Wanted,
+    watch: &mut Watch,
+    attached: Result<(), XdpError>,
+    output: &mut Output,
+) -> Result<()> {
+    match attached {
+        Err(XdpError::Occupied { program, .. }) if args.attach == AttachArg::Auto => {
+            let message = format!(
+                "has an XDP program already, {program}: counting at tc ingress, behind it. Not \
+                 seen: frames that it drops, redirects or sends back, PAUSE and PFC frames where \
+                 it takes them, and frames as they were before it changed them"
+            );
+            output.event(0, &port.interface, "occupied", &message)?;
+            Ok(watch.attach_to(&port.interface, Point::tc(Direction::Ingress))?)
+        }
+        attached => Ok(attached?),
+    }
+}
+
+/// True if the NIC may take out the tags by which priorities are told, before the frames are
+/// counted. At tcx such a tag stands beside the frame.
+fn tags_hidden(args: &WatchArgs, name: &PortName) -> Result<bool> {
+    let interface = &name.interface;
+    let hidden = args.trust == TrustArg::Pcp
+        && name.place.starts_with("xdp")
+        && link::feature(&Namespace::current()?, interface, Feature::RxVlan)?;
+    if hidden {
+        let message = format!(
+            "rx-vlan-offload is on: a NIC takes tags, and priorities with them, out before XDP \
+             counts; `ethtool -K {interface} rxvlan off`, or --attach tc"
+        );
+        warn(interface, &message);
+    }
+    Ok(hidden)
+}
+
+fn how(args: &WatchArgs, line_rate: Option<LineRate>) -> String {
+    let priority = match args.trust {
+        TrustArg::Dscp => format!("priority by DSCP ({})", args.dscp_map.name),
+        TrustArg::Pcp => "priority by PCP".to_owned(),
+    };
+    match (line_rate, args.line_rate) {
+        (Some(rate), Some(_)) => {
+            format!("{priority}, {} Gbit/s", rate.bits_per_second() as f64 / 1e9)
+        }
+        (Some(rate), None) => format!(
+            "{priority}, {} Gbit/s as the driver reports",
+            rate.bits_per_second() as f64 / 1e9
+        ),
+        (None, _) => format!("{priority}, line rate unknown: no pause times (--line-rate)"),
+    }
+}
+
+fn warn(interface: &str, message: &str) {
+    eprintln!("validator: {interface}: {message}");
+}

@@ -1,0 +1,14 @@
+//! The engine of ports and flows on veths in namespaces of their own: what it counts, sends and
+//! obeys. Needs root and the object that `cargo xtask build-ebpf` makes.
+//!
+//! lane: frames
+
+mod bench;
+mod captures;
+#[path = "../common/mod.rs"]
+mod common;
+mod counts;
+mod lifetime;
+mod load;
+mod pauses;
+mod program; // lane: programs

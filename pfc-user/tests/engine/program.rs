@@ -1,0 +1,293 @@
+//! The program `flow` by BPF_PROG_TEST_RUN, which runs it in the kernel without an interface: each
+//! count against the host's own codec.
+
+use pfc_ebpf::flow_stamp::{FlowStamp, TIME_MASK};
+use pfc_ebpf::units::{Priority, Quanta};
+use pfc_ebpf::wire::mac_control::MacControl;
+use validator::driver::bpf::flow::{FlowProgram, Place, Received};
+use validator::driver::kernel::clock;
+use validator_core::engine::packet::{Packet, Protocol, Template};
+
+use crate::bench::{gigabit, packet, udp};
+use crate::common;
+
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const PLACE: Place = Place {
+    flow: 5,
+    generation: 0xbeef,
+};
+const PEER: [u8; 6] = [2, 0, 0, 0, 0, 5];
+
+/// A program that counts at [`PLACE`].
+fn loaded(verify: bool) -> FlowProgram {
+    let program = FlowProgram::load(8).unwrap();
+    program.configure(gigabit());
+    program.places().begin(PLACE, verify);
+    program
+}
+
+fn stamp(place: Place, sequence: u32) -> FlowStamp {
+    FlowStamp {
+        flow: place.flow,
+        generation: place.generation,
+        sequence,
+        time: clock::now() & TIME_MASK,
+    }
+}
+
+/// A frame of so many octets without FCS.
+fn frame(packet: &Packet, length: usize, stamp: &FlowStamp) -> Vec<u8> {
+    let template = Template::new(packet, None, true);
+    let mut frame = Vec::new();
+    template.render(0, length, &mut frame);
+    template.stamp(&mut frame, stamp);
+    frame
+}
+
+fn run(program: &FlowProgram, frame: &[u8]) -> u32 {
+    program.test_run(frame, 1).unwrap().action
+}
+
+fn run_all(program: &FlowProgram, sequences: impl IntoIterator<Item = u32>) -> Received {
+    for sequence in sequences {
+        let frame = frame(&udp(), 60, &stamp(PLACE, sequence));
+        assert_eq!(run(program, &frame), DROP);
+    }
+    program.places().read(PLACE.flow)
+}
+
+#[test]
+fn root_stamped_frames_count_with_octets_and_latency() {
+    if !common::need_root("root_stamped_frames_count_with_octets_and_latency") {
+        return;
+    }
+    let program = loaded(true);
+    let before = clock::now();
+    let late = FlowStamp {
+        time: (clock::now() - (1 << 30)) & TIME_MASK,
+        ..stamp(PLACE, 0)
+    };
+    run(&program, &frame(&udp(), 1020, &late));
+    let received = run_all(&program, 1..5);
+    let after = clock::now();
+    assert_eq!((received.frames, received.octets), (5, 1020 + 4 * 60));
+    assert!((1 << 30..=(1 << 30) + after - before).contains(&received.latency_max));
+    assert!(received.latency_min < 1 << 30);
+    assert!(received.latency_sum >= received.latency_max);
+    assert_eq!((received.corrupt, received.reordered), (0, 0));
+    let port = program.port().unwrap();
+    assert_eq!((port.frames, port.test, port.octets), (5, 5, 1260));
+}
+
+#[test]
+fn root_duplicates_late_ones_and_those_beyond_the_window_count_apart() {
+    if !common::need_root("root_duplicates_late_ones_and_those_beyond_the_window_count_apart") {
+        return;
+    }
+    let received = run_all(&loaded(true), [1, 2, 3, 6, 4, 5, 8, 9, 9, 4]);
+    assert_eq!(
+        (received.frames, received.duplicates, received.reordered),
+        (8, 2, 2)
+    );
+    let received = run_all(&loaded(true), [0, 2000, 1488, 2000, 1489]);
+    assert_eq!(
+        (received.frames, received.duplicates, received.beyond),
+        (3, 1, 1)
+    );
+}
+
+#[test]
+fn root_sequence_numbers_go_on_after_32_bits() {
+    if !common::need_root("root_sequence_numbers_go_on_after_32_bits") {
+        return;
+    }
+    // In steps that the 32 bits tell apart.
+    let steps = [0, 0x7000_0000, 0xe000_0000, u32::MAX, 1, 0, 2];
+    let received = run_all(&loaded(true), steps);
+    assert_eq!(
+        (received.frames, received.duplicates, received.reordered),
+        (7, 0, 1)
+    );
+}
+
+#[test]
+fn root_frames_of_another_start_count_nowhere() {
+    if !common::need_root("root_frames_of_another_start_count_nowhere") {
+        return;
+    }
+    let program = loaded(true);
+    run_all(&program, 0..3);
+    for place in [
+        Place {
+            generation: 0xbeee,
+            ..PLACE
+        },
+        Place { flow: 6, ..PLACE },
+        Place {
+            flow: 5000,
+            ..PLACE
+        },
+    ] {
+        assert_eq!(run(&program, &frame(&udp(), 60, &stamp(place, 9))), DROP);
+    }
+    assert_eq!(program.places().read(PLACE.flow).frames, 3);
+    assert_eq!(program.port().unwrap().stale, 3);
+    // The place has another owner now, which begins at zero.
+    let next = Place {
+        generation: 7,
+        ..PLACE
+    };
+    program.places().begin(next, true);
+    run_all(&program, 3..5);
+    assert_eq!(program.places().read(next.flow).frames, 0);
+    run(&program, &frame(&udp(), 60, &stamp(next, 0)));
+    assert_eq!(program.places().read(next.flow).frames, 1);
+    assert_eq!(program.port().unwrap().stale, 5);
+}
+
+#[test]
+fn root_damage_is_found_in_the_stamp_and_in_what_a_checksum_covers() {
+    if !common::need_root("root_damage_is_found_in_the_stamp_and_in_what_a_checksum_covers") {
+        return;
+    }
+    let whole = frame(&udp(), 200, &stamp(PLACE, 0));
+    // The sequence number, the payload, an IP address.
+    for at in [190, 100, 27] {
+        let program = loaded(true);
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        run(&program, &damaged);
+        run(&program, &frame(&udp(), 200, &stamp(PLACE, 1)));
+        let received = program.places().read(PLACE.flow);
+        assert_eq!(received.corrupt, 1, "octet {at}");
+    }
+    // Where the checksum is wrong on purpose, it says nothing.
+    let program = loaded(false);
+    let mut damaged = whole.clone();
+    damaged[100] ^= 0x10;
+    run(&program, &damaged);
+    let received = program.places().read(PLACE.flow);
+    assert_eq!((received.frames, received.corrupt), (1, 0));
+}
+
+#[test]
+fn root_the_stamp_is_found_behind_every_stack() {
+    use Protocol::{Ethernet, Ipv4, Ipv6, Tcp, Udp, Vlan, Vxlan};
+    if !common::need_root("root_the_stamp_is_found_behind_every_stack") {
+        return;
+    }
+    let program = loaded(false);
+    let stacks = [
+        vec![Ethernet],
+        vec![Ethernet, Ipv6, Tcp],
+        vec![Ethernet, Vlan, Vlan, Ipv4, Udp],
+        vec![Ethernet, Ipv4, Udp, Vxlan, Ethernet, Ipv4, Udp],
+    ];
+    let mut count = 0;
+    for stack in &stacks {
+        for length in [150, 151, 1500] {
+            let frame = frame(&packet(stack), length, &stamp(PLACE, count));
+            assert_eq!(run(&program, &frame), DROP);
+            count += 1;
+            let found = program.places().read(PLACE.flow).frames;
+            assert_eq!(found, u64::from(count), "{stack:?}, {length} octets");
+        }
+    }
+}
+
+#[test]
+fn root_pauses_are_published_by_class_and_counted() {
+    if !common::need_root("root_pauses_are_published_by_class_and_counted") {
+        return;
+    }
+    let program = loaded(true);
+    let pauses = program.pauses();
+    let classes = [3, 4].map(|class| Priority::new(class).unwrap());
+    let pfc = |time| MacControl::pfc(classes, Quanta(time)).emit(PEER);
+    let before = clock::now();
+    assert_eq!(run(&program, &pfc(1000)), DROP);
+    let after = clock::now();
+    // A quantum lasts 512 ns at 1 Gbit/s.
+    for (class, clock) in pauses.read().iter().enumerate() {
+        if [3, 4].contains(&class) {
+            assert!((before + 512_000..=after + 512_001).contains(&clock.until));
+        } else {
+            assert_eq!(clock.until, 0, "class {class}");
+        }
+    }
+    run(&program, &pfc(0));
+    let now = clock::now();
+    let ended = pauses.read();
+    assert!(ended[3].until <= now && ended[4].until <= now);
+    assert!(ended[3].paused > 0 && ended[3].paused <= now - before);
+    run(&program, &MacControl::Pause { quanta: 7 }.emit(PEER));
+    let mut other = pfc(1);
+    other[15] = 9;
+    run(&program, &other);
+    let port = program.port().unwrap();
+    assert_eq!((port.pause, port.pfc, port.other_control), (1, 2, 1));
+    assert_eq!(port.pfc_by_class, [0, 0, 0, 2, 2, 0, 0, 0]);
+    assert!(pauses.read()[8].until > now);
+}
+
+#[test]
+fn root_arp_and_neighbour_discovery_reach_the_stack_and_nothing_else_does() {
+    if !common::need_root("root_arp_and_neighbour_discovery_reach_the_stack_and_nothing_else_does")
+    {
+        return;
+    }
+    let mut program = loaded(true);
+    let mut arp = [0; 60];
+    arp[12..14].copy_from_slice(&[8, 6]);
+    let mut tagged = [0; 64];
+    tagged[12..18].copy_from_slice(&[0x81, 0, 0, 7, 8, 6]);
+    let icmp = |message: u8| {
+        let mut frame = [0; 86];
+        frame[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+        (frame[20], frame[54]) = (58, message);
+        frame
+    };
+    for (action, frame) in [
+        (PASS, &arp[..]),
+        (PASS, &tagged),
+        (PASS, &icmp(135)),
+        (PASS, &icmp(136)),
+        (DROP, &icmp(128)),
+        (DROP, &icmp(143)),
+        (DROP, &[0; 60]),
+    ] {
+        assert_eq!(run(&program, frame), action, "{frame:02x?}");
+    }
+    let port = program.port().unwrap();
+    assert_eq!((port.neighbours, port.other), (4, 3));
+    let mut ring = program.take_rings().unwrap().neighbours;
+    let first = ring.next().unwrap().to_vec();
+    assert_eq!(first[16..], arp);
+    assert_eq!(ring.next().unwrap().len(), 16 + 64);
+}
+
+#[test]
+fn root_captured_frames_are_whole() {
+    if !common::need_root("root_captured_frames_are_whole") {
+        return;
+    }
+    let mut program = loaded(true);
+    let frames: Vec<_> = [60, 61, 1500, 3000]
+        .into_iter()
+        .map(|length| frame(&udp(), length, &stamp(PLACE, length as u32)))
+        .collect();
+    run(&program, &frames[0]);
+    program.capture(true);
+    for frame in &frames {
+        run(&program, frame);
+    }
+    program.capture(false);
+    run(&program, &frames[0]);
+    let mut ring = program.take_rings().unwrap().capture;
+    for frame in &frames {
+        assert_eq!(ring.next().unwrap()[16..], *frame);
+    }
+    assert!(ring.next().is_none());
+    assert_eq!(program.port().unwrap().missed, 0);
+}

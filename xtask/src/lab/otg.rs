@@ -1,0 +1,152 @@
+//! `cargo xtask lab otg`: real clients of the Open Traffic Generator API against `validator otg` on
+//! two veths, in a network namespace of its own.
+
+mod server;
+mod suites;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use super::network;
+use crate::step::{self, step};
+use server::Server;
+use suites::Conformance;
+
+/// The client, as PyPI has it.
+const SNAPPI: &str = "snappi==1.62.0";
+/// Reads frames apart from us.
+const SCAPY: &str = "scapy==2.6.1";
+/// The ends of the cable.
+const PORTS: [&str; 2] = ["otg0", "otg1"];
+/// Scripts of this repository; each takes a transport, the server and two locations.
+const SCRIPTS: &str = "pfc-user/otg/tests/python";
+
+#[derive(clap::Args)]
+pub struct Otg {
+    /// Clone of the repository `conformance` of open-traffic-generator, whose tests of data and
+    /// neighbours run, too
+    #[arg(long, value_name = "DIR")]
+    conformance: Option<PathBuf>,
+    /// Only scripts whose names have this word
+    #[arg(long, value_name = "WORD")]
+    only: Option<String>,
+    /// Only the clients against an engine that records: neither root nor frames
+    #[arg(long, conflicts_with_all = ["conformance", "only"])]
+    offline: bool,
+}
+
+/// Fails if one client does.
+pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
+    let folder = root.join("target/lab/otg");
+    let python = step("client", || {
+        environment(&folder, "snappi", &[SNAPPI, SCAPY])
+    })?;
+    step("clients against an engine that records", || {
+        let mut cargo = step::cargo();
+        cargo.args(["test", "--package", "validator-otg", "--test", "snappi"]);
+        step::run(cargo.env("VALIDATOR_SNAPPI", &python).current_dir(root))
+    })?;
+    if options.offline {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !step::is_root() {
+        bail!("frames need root: run it as root, or with --offline");
+    }
+    let validator = step("validator with the feature otg", || build(root))?;
+    let conformance = options
+        .conformance
+        .as_deref()
+        .map(|clone| Conformance::prepare(clone, &folder))
+        .transpose()?;
+    network::with_cable(PORTS, || {
+        let scripts = scripts(root, options.only.as_deref())?;
+        for script in &scripts {
+            for transport in ["http", "https", "grpc", "grpc-pieces"] {
+                let server = Server::start(&validator, &folder)?;
+                let name = script.file_stem().unwrap_or_default().to_string_lossy();
+                step(&format!("{name} over {transport}"), || {
+                    let mut command = Command::new(&python);
+                    command.arg(script).arg(transport);
+                    command.arg(server.location(transport)).args(PORTS);
+                    step::run(&mut command)
+                })?;
+                server.stop()?;
+            }
+        }
+        if let Some(conformance) = &conformance {
+            for transport in ["https", "grpc"] {
+                let server = Server::start(&validator, &folder)?;
+                step(&format!("conformance over {transport}"), || {
+                    conformance.run(transport, &server.location(transport), PORTS)
+                })?;
+                server.stop()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The lab's scripts, by name.
+fn scripts(root: &Path, only: Option<&str>) -> Result<Vec<PathBuf>> {
+    let folder = root.join(SCRIPTS);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.extension().is_some_and(|end| end == "py")
+            && only.is_none_or(|word| name.contains(word))
+        {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        bail!("no script in {SCRIPTS} has that word in its name");
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The Python of an environment with these packages, made once.
+fn environment(folder: &Path, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let venv = folder.join(format!("venv-{name}"));
+    let python = venv.join("bin/python");
+    let made = venv.join("packages.txt");
+    let wanted = packages.join("\n");
+    if fs::read_to_string(&made).is_ok_and(|found| found == wanted) {
+        return Ok(python);
+    }
+    fs::create_dir_all(folder)?;
+    // One that was left half-made is made anew.
+    let mut make = Command::new("python3");
+    step::run(make.args(["-m", "venv", "--clear"]).arg(&venv))
+        .context("Debian has it in the package python3-venv")?;
+    let mut install = Command::new(&python);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    step::run(install.args(packages))?;
+    fs::write(made, wanted)?;
+    Ok(python)
+}
+
+fn build(root: &Path) -> Result<PathBuf> {
+    crate::build_ebpf::run(root)?;
+    let mut cargo = step::cargo();
+    cargo.args([
+        "build",
+        "--release",
+        "--package",
+        "pfc-user",
+        "--bin",
+        "validator",
+    ]);
+    step::run(cargo.args(["--features", "otg"]).current_dir(root))?;
+    Ok(root.join("target/release/validator"))
+}
