@@ -32,6 +32,13 @@ pub trait Octets {
     /// them or there are more than [`MAX_SUM`].
     fn sum(&self, offset: usize, length: usize) -> Option<u16>;
 
+    /// True for what offloads merged from several frames. Above 65,535 octets the total length of
+    /// its IPv4 header is 0, and all that follows belongs to it (BIG TCP, Linux 6.3).
+    #[inline(always)]
+    fn is_merged(&self) -> bool {
+        false
+    }
+
     /// The 16-bit number in network order at `offset`.
     #[inline(always)]
     fn word(&self, offset: usize) -> Option<u16> {

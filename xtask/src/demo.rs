@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: from a bare machine to verdicts on the simulated devices.
 
-mod table;
+pub mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use crate::{build_ebpf, step};
 const OUT: &str = "target/demo";
 /// The summary of every check, in the same folder.
 const SUMMARY: &str = "summary.txt";
-const REPORT: &str = "report.json";
+/// The report for programs, in the same folder.
+pub const REPORT: &str = "report.json";
 
 #[derive(clap::Args)]
 pub struct Demo {

@@ -87,11 +87,8 @@ impl Suite<'_> {
         let lab = self.has_lab()?;
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         // Nothing is measured yet. The programs built here run further below.
-        let mut beside = vec![self.this("the book", &["docs", "--no-pages"])?];
-        if lab {
-            beside.extend(self.agent());
-        }
-        let builds = vec![Lane(self.builds()?), Lane(beside)];
+        let book = self.this("the book", &["docs", "--no-pages"])?;
+        let builds = vec![Lane(self.builds(lab)?), Lane(vec![book])];
         self.outcome.add(side_by_side(builds));
         let lanes = self.lanes(&programs, lab)?;
         self.outcome.add(side_by_side(lanes));
@@ -124,9 +121,9 @@ impl Suite<'_> {
     }
 
     /// Lints, and everything that is built for the lanes, one after the other.
-    fn builds(&self) -> Result<Vec<Part>> {
+    fn builds(&self, lab: bool) -> Result<Vec<Part>> {
         let release = ["--package", "pfc-user", "--release", "--test", "*"];
-        Ok(vec![
+        let mut parts = vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
                 "clippy",
@@ -159,11 +156,15 @@ impl Suite<'_> {
                     "--no-run",
                 ],
             ),
-            self.check(
-                "tests on real frames, to be built",
-                &[&["test"], &release[..], &["--no-run"]].concat(),
-            ),
-        ])
+        ];
+        if lab {
+            parts.extend(self.agent());
+        }
+        parts.push(self.check(
+            "tests on real frames, to be built",
+            &[&["test"], &release[..], &["--no-run"]].concat(),
+        ));
+        Ok(parts)
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
@@ -287,14 +288,7 @@ impl Suite<'_> {
     fn agent(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.full {
-            let verbs = [
-                "--package",
-                "pfc-user",
-                "--features",
-                "verbs",
-                "--target-dir",
-                "target/lab/build",
-            ];
+            let verbs = ["--package", "pfc-user", "--features", "verbs"];
             parts.push(
                 self.check(
                     "clippy with verbs",

@@ -104,7 +104,10 @@ fn read_v4(
     at: usize,
     header: usize,
 ) -> Result<Header, Malformed> {
-    let total = fixed.word::<2>() as usize;
+    let total = match fixed.word::<2>() {
+        0 if frame.is_merged() => frame.length() - at,
+        total => total as usize,
+    };
     if total < header || at + total > frame.length() {
         return Err(Malformed::Ipv4Truncated);
     }

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::PROGRAM;
 
 const SHIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
@@ -45,6 +48,11 @@ impl Fabric {
             child: wait_for(sma, "ready"),
             socket,
         }
+    }
+
+    /// Stops it, or lets it go on: what it is asked meanwhile waits.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
     /// A testbed in which it is the DUT; `more` lines for the table `[mad]`.

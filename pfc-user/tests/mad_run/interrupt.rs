@@ -1,5 +1,6 @@
 //! A run that ends before its time leaves the DUT as it was, or a later one does.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -81,6 +82,43 @@ fn ctrl_c_restores_the_dut_and_reports() {
         "{}",
         ended.stdout
     );
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_a_silent_dut_to_the_next_run() {
+    if !common::need_tool(
+        "a_second_ctrl_c_leaves_a_silent_dut_to_the_next_run",
+        "smpquery",
+    ) {
+        return;
+    }
+    let (folder, fabric) = (Folder::new(), Fabric::own(DUT));
+    let mut run = start(&folder, &fabric);
+    fabric.signal(Signal::SIGSTOP);
+    let pid = Pid::from_raw(run.id() as i32);
+    kill(pid, Signal::SIGINT).unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    let waits = lines.by_ref().map_while(Result::ok).any(|line| {
+        said += &line;
+        line.contains("another Ctrl-C")
+    });
+    assert!(waits, "{said}");
+    kill(pid, Signal::SIGINT).unwrap();
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
+    assert!(
+        rest.iter()
+            .any(|line| line.contains("left to the next run")),
+        "{rest:?}"
+    );
+
+    // The DUT is still locked, and its own key is in the journal.
+    fabric.signal(Signal::SIGCONT);
+    assert_eq!(fabric.port_info(folder.0.path(), ORIGINAL), None);
+    let testbed = folder.file("t.toml", &fabric.testbed(KEYS));
+    folder.run(&testbed, "--case mad.c14-024-10-01");
+    assert_as_before(&fabric, folder.0.path());
 }
 
 #[test]

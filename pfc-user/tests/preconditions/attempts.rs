@@ -147,13 +147,24 @@ fn only_a_disturbance_of_the_tester_is_a_reason_to_measure_again() {
                 let from = e.span(Phase::Storm).unwrap().from;
                 let stall = |at: Nanos| Stall {
                     from: from + at * MS,
-                    to: from + (at + 2) * MS,
+                    to: from + (at + 5) * MS,
                 };
                 e.sender.stalls.extend([90, 180, 270].map(stall));
             },
             "no-dip: share of phase Storm",
         ),
-    ] as [(&str, Tamper, &str); 4]
+        // The same probe in an attempt that stalls less is long enough.
+        (
+            SINGLE,
+            |e| {
+                for probe in &mut e.probes {
+                    probe.xoff.after += e.limits.pause_time(probe.quanta);
+                }
+            },
+            "response: probes measured well enough: expected at least 3, found 0 of 3: pause \
+             frames of the probe left so late",
+        ),
+    ] as [(&str, Tamper, &str); 5]
     {
         let reason = cases::again(&attempts(case, &[tamper])).expect(words);
         assert!(reason.starts_with(words), "{reason:?}, not {words:?}");

@@ -142,7 +142,7 @@ fn dip(e: &mut PfcEvidence, start: Nanos, share: f64) {
 }
 
 /// A stall of which the window is left out.
-const LONG_STALL: Nanos = 1_200_000;
+const LONG_STALL: Nanos = 4_200_000;
 
 #[test]
 fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
@@ -222,6 +222,38 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         shortly(0.5),
         &[("no-dip", FAIL, ">= 0.99, found 0.9")],
     );
+    // Stalls of the simulated DUT add up, and those of the sender do not.
+    let of_dut = |count: u64, share: f64| {
+        move |e: &mut PfcEvidence| {
+            dip(e, 215 * MS, share);
+            let from = e.span(Phase::Storm).unwrap().from + 216 * MS;
+            let stalls = (0..count).map(|number| from + number * 5 * MS);
+            let stalls = stalls.map(|from| Stall {
+                from,
+                to: from + 3 * MS,
+            });
+            dut(e).stalls.extend(stalls);
+            dut(e).max_lateness = 3 * MS;
+        }
+    };
+    tampered("a stall of the DUT", LOSSY, of_dut(1, 0.3), &[]);
+    tampered(
+        "more than the DUT's stall delays",
+        LOSSY,
+        of_dut(1, 0.7),
+        &[("no-dip", FAIL, ">= 0.99, found 0.9")],
+    );
+    tampered("many stalls of the DUT", LOSSY, of_dut(3, 0.9), &[]);
+    let of_sender = |e: &mut PfcEvidence| {
+        of_dut(3, 0.9)(e);
+        e.sender.stalls = std::mem::take(&mut dut(e).stalls);
+    };
+    tampered(
+        "many stalls of the sender",
+        LOSSY,
+        of_sender,
+        &[("no-dip", FAIL, ">= 0.99, found 0.9")],
+    );
     // A hundred milliseconds without a frame are no stall of a millisecond.
     let long = |e: &mut PfcEvidence| {
         stalled(1.0)(e);
@@ -251,7 +283,7 @@ fn a_dip_fails_wherever_it_is_unless_the_tester_explains_it() {
         &[(
             "no-dip",
             INCONCLUSIVE,
-            "stalled 3 times, for 3.600 ms in all",
+            "stalled 3 times, for 12.600 ms in all",
         )],
     );
     // The storm's sender is the tester's as well.

@@ -331,17 +331,27 @@ fn root_big_tcp_counts_as_the_frames_that_leave() {
         return;
     }
     // The stack puts a hop-by-hop header with the jumbo payload option (RFC 2675) before TCP.
-    let mut frame = scapy()["tcp6-long"].clone();
+    let frames = scapy();
+    let mut ipv6 = frames["tcp6-long"].clone();
     let jumbo = [6, 0, 0xc2, 4, 0, 1, 0, 0];
-    frame.splice(BEHIND_IPV6..BEHIND_IPV6, jumbo);
-    frame[NETWORK + 4..NETWORK + 7].copy_from_slice(&[0, 0, 0]);
+    ipv6.splice(BEHIND_IPV6..BEHIND_IPV6, jumbo);
+    ipv6[NETWORK + 4..NETWORK + 7].copy_from_slice(&[0, 0, 0]);
+    for (frame, headers) in [(&ipv6, 74), (&frames["tcp4-big-long"], 54)] {
+        let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
+        watch.test_run_merged(frame, 1000).unwrap();
+        let volume = Volume {
+            frames: 3,
+            octets: 3000 + 3 * headers,
+        };
+        let counters = watch.read().unwrap().counters;
+        assert_eq!((counters.total, counters.by_dscp[26]), (volume, volume));
+    }
+
+    // A frame by itself is no BIG TCP: without a length its header is malformed.
     let watch = Watch::load(Point::Tcx(Direction::Egress), &settings(Trust::Dscp)).unwrap();
-    watch.test_run_merged(&frame, 1000).unwrap();
-    let volume = Volume {
-        frames: 3,
-        octets: 3000 + 3 * 74,
-    };
-    assert_eq!(watch.read().unwrap().counters.total, volume);
+    watch.test_run(&frames["tcp4-big-long"], 1).unwrap();
+    let malformed = watch.read().unwrap().counters.malformed;
+    assert_eq!(malformed[Malformed::Ipv4Truncated as usize], 1);
 }
 
 #[test]

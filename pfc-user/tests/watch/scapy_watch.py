@@ -45,6 +45,8 @@ FRAMES = {
     "udp-long": ETHER / ipv4(26) / UDP(dport=5) / Raw(bytes(3000)),
     "udp-long-tagged": ETHER / Dot1Q(prio=5, vlan=7) / ipv4(26) / UDP(dport=5) / Raw(bytes(3000)),
     "tcp6-long": ETHER / ipv6(26) / TCP(dport=80) / Raw(bytes(3000)),
+    # What BIG TCP leaves in the stack: a total length of 0 for what 16 bits do not hold.
+    "tcp4-big-long": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", tos=26 << 2, len=0) / TCP(dport=80) / Raw(bytes(3000)),
     "ip-checksum": ETHER / IP(src="192.0.2.1", dst="192.0.2.2", chksum=1) / UDP(dport=5) / Raw(bytes(20)),
 }
 

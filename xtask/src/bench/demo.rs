@@ -9,8 +9,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::demo;
+use crate::demo::{self, table};
 use crate::setup;
+
+/// Where the results go, a folder a run, from the root of the repository.
+const OUT: &str = "target/bench/demo";
 
 /// Share of the runs on an idle machine that have to end with exit code 0.
 const DECIDED: f64 = 0.95;
@@ -33,8 +36,11 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
     let load = options.loaded.then(Load::on_each_cpu);
     let mut ends = BTreeMap::<u8, u32>::new();
     for number in 1..=options.runs {
+        let out = Path::new(OUT).join(number.to_string());
         let began = Instant::now();
         let status = demo::validator(root)
+            .arg("--out")
+            .arg(&out)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -49,6 +55,10 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
             "demo {number}/{}: exit code {code}, {seconds:.0} s",
             options.runs
         );
+        if code != 0 {
+            let report = table::read(&root.join(&out).join(demo::REPORT))?;
+            print!("{}", table::not_passed(&report));
+        }
     }
     drop(load);
     print!("{}", table(&ends));

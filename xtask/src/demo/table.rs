@@ -51,17 +51,7 @@ pub fn read(file: &Path) -> Result<Report> {
 
 /// The table. `folder` is where the report is.
 pub fn of(report: &Report, folder: &Path) -> String {
-    let width = |of: fn(&Case) -> &str| {
-        let all = report.cases.iter().map(|case| of(case).chars().count());
-        all.max().unwrap_or(0)
-    };
-    let (case, verdict) = (width(|case| &case.case), width(|case| &case.verdict));
-    let mut text = String::new();
-    for of in &report.cases {
-        let line = format!("{:case$}  {:verdict$}  {}", of.case, of.verdict, line(of));
-        text.push_str(&cut(&line));
-        text.push('\n');
-    }
+    let mut text = rows(&Vec::from_iter(&report.cases));
     let folder = folder.display();
     text.push_str(&format!(
         "\nverdict: {} (exit code {})\n\
@@ -69,6 +59,27 @@ pub fn of(report: &Report, folder: &Path) -> String {
          judged again from the evidence: target/release/validator judge {folder}\n",
         report.verdict, report.exit_code
     ));
+    text
+}
+
+/// The lines of the cases that did not pass.
+pub fn not_passed(report: &Report) -> String {
+    let cases = report.cases.iter();
+    rows(&Vec::from_iter(cases.filter(|case| case.verdict != "pass")))
+}
+
+fn rows(cases: &[&Case]) -> String {
+    let width = |of: fn(&Case) -> &str| {
+        let all = cases.iter().map(|case| of(case).chars().count());
+        all.max().unwrap_or(0)
+    };
+    let (case, verdict) = (width(|case| &case.case), width(|case| &case.verdict));
+    let mut text = String::new();
+    for of in cases {
+        let line = format!("{:case$}  {:verdict$}  {}", of.case, of.verdict, line(of));
+        text.push_str(&cut(&line));
+        text.push('\n');
+    }
     text
 }
 
@@ -156,5 +167,7 @@ mod tests {
         assert!(lines[1].ends_with("...") && lines[1].len() <= WIDTH);
         assert_eq!(lines[3], "verdict: fail (exit code 1)");
         assert!(lines[4].contains("here/summary.txt"));
+        let open = not_passed(&report);
+        assert!(open.starts_with("bcd  fail  paused ") && open.lines().count() == 1);
     }
 }

@@ -22,6 +22,8 @@ pub struct Headers {
     octets: *mut u8,
     /// Octets of the whole frame.
     length: usize,
+    /// True where the frame was merged from several.
+    merged: bool,
 }
 
 impl Headers {
@@ -32,14 +34,28 @@ impl Headers {
         if load(octets, verifier::count(length, HEADERS)) != 0 {
             return None;
         }
-        Some(Self { octets, length })
+        Some(Self {
+            octets,
+            length,
+            merged: false,
+        })
+    }
+
+    /// The same, of a frame that was `merged` from several.
+    #[inline(always)]
+    pub fn merged(self, merged: bool) -> Self {
+        Self { merged, ..self }
     }
 
     /// Those of a frame of `length` octets that were copied last.
     #[cfg(feature = "trace")]
     pub fn loaded(length: usize) -> Option<Self> {
         let octets = SCRATCH.get_ptr_mut(0)?.cast();
-        Some(Self { octets, length })
+        Some(Self {
+            octets,
+            length,
+            merged: false,
+        })
     }
 }
 
@@ -54,6 +70,11 @@ impl Octets for Headers {
     #[inline(always)]
     fn length(&self) -> usize {
         self.length
+    }
+
+    #[inline(always)]
+    fn is_merged(&self) -> bool {
+        self.merged
     }
 
     #[inline(always)]

@@ -199,6 +199,7 @@ fn count_skb(skb: *mut __sk_buff, port: u32) {
     };
     let load = |to: *mut u8, octets| load_skb(skb, 0, to, octets);
     if let Some(headers) = Headers::load(length, load) {
+        let headers = headers.merged(merged.gso_size > 0);
         #[cfg(feature = "trace")]
         trace::headers(length);
         count(

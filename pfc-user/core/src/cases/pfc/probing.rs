@@ -12,6 +12,8 @@ pub(super) const LOAD: u8 = 50;
 pub(super) const ENOUGH: usize = 3;
 /// Probes at most.
 pub(super) const MOST: usize = 30;
+/// The XON leaves after this part of the pause.
+pub(super) const HOLD: Nanos = 3;
 /// Shortest span of undisturbed traffic before a pause frame.
 const LEAST_QUIET: Nanos = 20_000_000;
 
@@ -44,7 +46,7 @@ impl Timing {
             quanta,
             pause,
             quiet,
-            hold: pause / 3,
+            hold: pause / HOLD,
             after: again + vicinity(plan, limits),
             drain: 2 * pause + backlog(plan, &probe.priorities, limits, pause) + quiet,
         }

@@ -34,18 +34,23 @@ pub fn all(args: &WatchArgs, output: &mut Output) -> Result<Vec<Port>> {
         let settings: Vec<_> = wanted.iter().map(|port| port.settings).collect();
         Watch::of_ports(&settings)?
     };
-    let places: Vec<_> = wanted
-        .iter()
-        .map(|port| (port.interface.as_str(), port.point(args)))
-        .collect();
     wanted.iter().for_each(|port| port.warn_of_resets(args));
-    let attached = Watch::attach_all(&mut watches, &places)?;
-    let mut ports = Vec::new();
-    for ((port, mut watch), attached) in wanted.iter().zip(watches).zip(attached) {
-        settle(args, port, &mut watch, attached, output)?;
-        ports.push(one(args, port, watch)?);
+    // The sending port of a pair is named last.
+    let receiving = wanted.partition_point(|port| port.direction.is_none());
+    let (before, after) = wanted.split_at(receiving);
+    let (watches_before, watches_after) = watches.split_at_mut(receiving);
+    for (wanted, watches) in [(before, watches_before), (after, watches_after)] {
+        let places = wanted.iter();
+        let places: Vec<_> = places
+            .map(|port| (port.interface.as_str(), port.point(args)))
+            .collect();
+        let attached = Watch::attach_all(watches, &places)?;
+        for ((port, watch), attached) in wanted.iter().zip(watches).zip(attached) {
+            settle(args, port, watch, attached, output)?;
+        }
     }
-    Ok(ports)
+    let ports = wanted.iter().zip(watches);
+    ports.map(|(port, watch)| one(args, port, watch)).collect()
 }
 
 /// The ports that are asked for, as they are now.

@@ -7,7 +7,7 @@ use pfc_ebpf::stamp::Phase;
 use pfc_ebpf::units::{LineRate, Priority};
 
 use super::preconditions::lost_by_tester;
-use super::stalls::{left_out, stalls};
+use super::stalls::{left_out, stalls, union};
 use super::throughput::share_beside;
 use crate::cases::finding::Finding;
 use crate::evidence::pfc::{PfcEvidence, Stall};
@@ -20,9 +20,13 @@ const DIP_WINDOW: Nanos = 100_000_000;
 const DIP_SHARE: f64 = 0.99;
 /// Share of each phase that has to lie in windows without a long stall.
 const WATCHED: f64 = 0.8;
-/// A stall up to it, one hundredth of a window, leaves no window out: what it delays is added to
-/// what may be under way. Ordinary virtual machines have several a second.
-const SHORT_STALL: Nanos = DIP_WINDOW / 100;
+/// A stall up to it leaves no window out: what it delays is added to what may be under way. It is
+/// the largest burst that a flow may send. Ordinary virtual machines have several such stalls a
+/// second.
+const SHORT_STALL: Nanos = DIP_WINDOW / 25;
+/// A window is left out where short stalls may have delayed more than that: it would show a dip of
+/// a tenth, and hardly a smaller one.
+const MOST_DELAYED: Nanos = DIP_WINDOW / 20;
 
 /// The whole windows of `phase` that were counted in, as indices; `None` where not all were.
 pub(super) fn whole_windows(e: &PfcEvidence, phase: Phase) -> Option<Range<usize>> {
@@ -110,10 +114,10 @@ fn groups(e: &PfcEvidence) -> Vec<Group<'_>> {
 }
 
 impl Group<'_> {
-    /// Frames that may be under way at the end of 100 ms: of each flow the frame that is due; all
-    /// of the largest burst, for which the DUT's scheduler may let any priority wait; and what is
+    /// Frames that may be under way at the end of 100 ms: of each flow the frame that is due; what
+    /// the line carries in `waiting`, as the DUT's scheduler may let any priority wait; and what is
     /// sent in `late`.
-    fn under_way(&self, e: &PfcEvidence, burst: Nanos, late: Nanos) -> f64 {
+    fn under_way(&self, e: &PfcEvidence, waiting: Nanos, late: Nanos) -> f64 {
         let bits = |flow: &FlowPlan| LineRate::frame_bits(flow.length).max(1) as f64;
         let sent = |flow: &&FlowPlan| 1.0 + flow.rate as f64 * late as f64 / 1e9 / bits(flow);
         let shortest = self
@@ -122,8 +126,8 @@ impl Group<'_> {
             .map(|flow| bits(flow))
             .min_by(f64::total_cmp);
         let line = e.limits.line_rate.bits_per_second() as f64;
-        let burst = line * burst as f64 / 1e9 / shortest.unwrap_or(1.0);
-        burst + self.flows.iter().map(sent).sum::<f64>()
+        let waiting = line * waiting as f64 / 1e9 / shortest.unwrap_or(1.0);
+        waiting + self.flows.iter().map(sent).sum::<f64>()
     }
 
     /// The largest burst of which a part may wait in the DUT at the end of `times`, in a phase that
@@ -137,14 +141,37 @@ impl Group<'_> {
         if sender.waits > 0 || sender.stalls_left_out.may_overlap(since, times.end) {
             return sender.max_burst;
         }
-        let stalls = sender.stalls.iter();
-        let within = stalls.filter(|stall| stall.from < times.end && stall.to > since);
-        let longest = within.map(|stall| stall.to - stall.from).max();
         // It sends at once what was due in the stall and since its last round, which was no longer
         // before: it would have been late.
-        let most = longest.unwrap_or(0).max(Stall::ABOVE) + Stall::ABOVE;
-        sender.max_burst.min(most)
+        let longest = longest_stall(e, since..times.end);
+        sender
+            .max_burst
+            .min(longest.max(Stall::ABOVE) + Stall::ABOVE)
     }
+}
+
+/// Time for which the simulated DUT, or a storm's sender beside it, stalled: what came meanwhile
+/// waits, as a full line never works it off.
+fn stalled_beside(e: &PfcEvidence, times: &Range<Nanos>) -> Nanos {
+    union(beside(e).filter(|(from, to)| *from < times.end && *to > times.start))
+}
+
+fn beside(e: &PfcEvidence) -> impl Iterator<Item = (Nanos, Nanos)> {
+    let of_storm = e.storm.iter().flat_map(|storm| &storm.stalls);
+    let of_dut = e.dut.iter().flat_map(|dut| &dut.stalls);
+    of_storm.chain(of_dut).map(|stall| (stall.from, stall.to))
+}
+
+/// The longest stall of the sender in `times`, but for the part in which the simulated DUT stalled
+/// too. In a stall of the sender alone the DUT works off what an earlier one left.
+fn longest_stall(e: &PfcEvidence, times: Range<Nanos>) -> Nanos {
+    let stalls = e.sender.stalls.iter();
+    let within = stalls.filter(|stall| stall.from < times.end && stall.to > times.start);
+    let alone = within.map(|stall| {
+        let common = beside(e).map(|(from, to)| (from.max(stall.from), to.min(stall.to)));
+        stall.to - stall.from - union(common.filter(|(from, to)| from < to))
+    });
+    alone.max().unwrap_or(0)
 }
 
 /// The windows of a phase: the first of each 100 ms without a long stall.
@@ -172,7 +199,11 @@ fn watched(e: &PfcEvidence, phase: Phase) -> Option<Watched> {
             let overlaps = |stall: &Stall| {
                 stall.to - stall.from > SHORT_STALL && stall.from < to && stall.to > from
             };
-            !stalls(e).any(overlaps) && !left_out(e).any(|spans| spans.may_overlap(from, to))
+            let times = from..to - width;
+            let delayed = stalled_beside(e, &times) + longest_stall(e, times);
+            delayed <= MOST_DELAYED
+                && !stalls(e).any(overlaps)
+                && !left_out(e).any(|spans| spans.may_overlap(from, to))
         })
         .collect();
     let mut seen = windows.start;
@@ -271,10 +302,11 @@ impl Seen {
         (due > 0.0).then(|| self.received as f64 / due)
     }
 
-    /// The smallest dip, as a share of what is offered, that is one for certain.
+    /// The smallest dip, as a share of what is offered, that is one for certain: 1 where all that
+    /// was offered may have been under way.
     fn resolution(&self) -> Option<f64> {
-        let share = self.edges / self.offered as f64;
-        (self.offered > 0 && share < 1.0).then_some(1.0 - DIP_SHARE * (1.0 - share))
+        let share = (self.edges / self.offered as f64).min(1.0);
+        (self.offered > 0).then_some(1.0 - DIP_SHARE * (1.0 - share))
     }
 }
 
@@ -292,12 +324,12 @@ fn seen<'a>(
         let from = e.windows.epoch + start as Nanos * width;
         // What was held up a window earlier arrives in this one.
         let times = from.saturating_sub(width)..from + many as Nanos * width;
-        let burst = group.burst(e, watched.begin, times);
+        let waiting = stalled_beside(e, &times) + group.burst(e, watched.begin, times);
         Seen {
             start,
             offered: sum(&e.windows.offered, range.clone(), &group.priorities),
             received: sum(&e.windows.received, range, &group.priorities),
-            edges: edges(e) * group.under_way(e, burst, late),
+            edges: edges(e) * group.under_way(e, waiting, late),
         }
     })
 }
@@ -311,13 +343,13 @@ fn edges(e: &PfcEvidence) -> f64 {
     }
 }
 
-/// The time by which a frame may be late on its way: on the path, and in a short stall of the
-/// simulated DUT.
+/// The time by which a frame may be late on its way: on the path, and by what is too short for a
+/// stall of the simulated DUT.
 fn lateness(e: &PfcEvidence) -> Nanos {
     let of_dut = e
         .dut
         .as_ref()
-        .map_or(0, |dut| dut.max_lateness.min(SHORT_STALL));
+        .map_or(0, |dut| dut.max_lateness.min(Stall::ABOVE));
     path_latency(e).unwrap_or(0) + of_dut
 }
 

@@ -126,7 +126,7 @@ fn response_of(
 ) -> Result<Vec<Comparison>, NotCounted> {
     let pause = measured.pause(probe, probe.xoff);
     if pause.in_force >= pause.earliest {
-        return Err(measured.too_short(probe));
+        return Err(measured.too_short(probe, measured.limits.max_response));
     }
     measured.quick_round_xoff(traffic, probe.xoff)?;
     // Silence is the DUT's doing only while something else is heard.
@@ -265,7 +265,8 @@ fn xon_of(
     };
     let pause = measured.pause(probe, xoff);
     if xon.after + measured.allowed() >= pause.earliest {
-        return Err(measured.too_short(probe));
+        let hold = measured.limits.pause_time(probe.quanta) / probing::HOLD;
+        return Err(measured.too_short(probe, hold + measured.allowed()));
     }
     measured.quick_round_xoff(traffic, xoff)?;
     // The sender was at work, so that the DUT holds frames that an XON can let go.

@@ -87,7 +87,7 @@ pub(super) fn stalled_within(e: &PfcEvidence, from: Nanos, to: Nanos) -> Nanos {
 }
 
 /// Time that these spans cover together.
-fn union(spans: impl Iterator<Item = (Nanos, Nanos)>) -> Nanos {
+pub(super) fn union(spans: impl Iterator<Item = (Nanos, Nanos)>) -> Nanos {
     let mut spans: Vec<_> = spans.collect();
     spans.sort_unstable();
     let add = |(total, reached): (Nanos, Nanos), (begin, end): (Nanos, Nanos)| {

@@ -40,7 +40,8 @@ fn acted(measured: &Measured, probe: &ProbeReport, traffic: &Traffic) -> Result<
         probe.xoff.before + half,
     );
     if from >= to {
-        return Err(measured.too_short(probe));
+        let needed = half + measured.limits.max_response;
+        return Err(measured.too_short(probe, needed));
     }
     // Frames in the pause for each that came in as long a time just before it.
     let share = |arrivals: &[&Arrival]| {

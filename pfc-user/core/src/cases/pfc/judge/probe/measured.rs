@@ -156,12 +156,20 @@ impl<'e> Measured<'e> {
         }
     }
 
-    /// The reason of a pause that is too short, as even the longest is at high speeds.
-    pub(super) fn too_short(&self, probe: &ProbeReport) -> NotCounted {
+    /// The reason of a pause that ended before it could be judged: it is shorter than the `needed`
+    /// time, as even the longest is at high speeds; or a pause frame left late.
+    pub(super) fn too_short(&self, probe: &ProbeReport, needed: Nanos) -> NotCounted {
+        let pause = self.limits.pause_time(probe.quanta);
+        if needed + self.limits.pause_tolerance(probe.quanta) < pause {
+            return NotCounted::Tester(format!(
+                "pause frames of the probe left so late that nothing of its {} could be judged",
+                ms(pause)
+            ));
+        }
         NotCounted::Planned(format!(
             "a pause of {} is too short to be told from none by a max_response of {}; set \
              limits.max_response to what the DUT needs",
-            ms(self.limits.pause_time(probe.quanta)),
+            ms(pause),
             ms(self.limits.max_response)
         ))
     }
