@@ -178,10 +178,18 @@ impl Suite<'_> {
         ];
         if lab {
             let nic = if self.full { "nic" } else { "test-nic" };
+            let (others, kernels): (&str, &[&str]) = if self.full {
+                (
+                    "a kernel that is too old, and the newest",
+                    &["test-kernel", "5.10", "newest"],
+                )
+            } else {
+                ("a kernel that is too old", &["test-kernel", "5.10"])
+            };
             lanes.push(Lane(vec![
                 self.lab("rdma_rxe in QEMU", &["test-rxe"])?,
                 self.lab("drivers of network cards in QEMU", &[nic])?,
-                self.lab("newest kernel in QEMU", &["test-kernel", "5.10", "newest"])?,
+                self.lab(others, kernels)?,
             ]));
             lanes.push(Lane(vec![
                 self.lab("rules for Prometheus, by promtool", &["test-prometheus"])?,
