@@ -265,6 +265,7 @@ impl LiveEngine {
                 Err(port) => port,
             };
             port.line_rate = rate;
+            port.program.set_holders(&planned.obeys.holders());
             port.program.configure(rate);
             problems.extend(port.set_mtu(planned.mtu).err());
             self.ports.push(port);

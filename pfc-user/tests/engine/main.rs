@@ -12,3 +12,4 @@ mod lifetime;
 mod load;
 mod pauses;
 mod program; // lane: programs
+mod updates;

@@ -63,11 +63,14 @@ impl Bench {
 
     /// A pause frame comes in: the class is held for so long from now on.
     fn pause(&mut self, class: usize, time: Nanos) {
-        let clock = &mut self.pauses[class];
+        let until = self.now + time;
+        self.pauses.until[class] = until;
+        // Each queue has the class of its number.
+        let clock = &mut self.pauses.queues[class];
         *clock = PauseClock {
             paused: clock.paused(self.now),
             at: self.now,
-            until: self.now + time,
+            until,
         };
     }
 
