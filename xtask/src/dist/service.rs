@@ -82,11 +82,12 @@ while systemctl is-active --quiet validator-agent; do
 done
 grep -q 'RDMA device' /root/agent.log
 echo "the agent has its token"
+# Asks the server, and says whether its answer has a line like the last argument.
 ask() {
     exec 4<>/dev/tcp/127.0.0.1/8443
     printf '%s HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
         "$1" "${#2}" "$2" >&4
-    cat <&4
+    grep -c "$3" <&4 >/dev/null
 }
 systemctl start validator-otg
 until exec 4<>/dev/tcp/127.0.0.1/8443; do
@@ -98,11 +99,10 @@ ask 'POST /config' '{"ports": [{"name": "t0", "location": "t0"}, {"name": "t1", 
     "flows": [{"name": "f", "tx_rx": {"choice": "port", "port": {"tx_name": "t0", "rx_name": "t1"}},
         "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
         "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 100}},
-        "metrics": {"enable": true}}]}' | grep -q '^HTTP/1.1 200'
+        "metrics": {"enable": true}}]}' '^HTTP/1.1 200'
 ask 'POST /control/state' \
-    '{"choice": "traffic", "traffic": {"flow_transmit": {"state": "start"}}}' |
-    grep -q '^HTTP/1.1 200'
-until ask 'POST /monitor/metrics' '{"choice": "flow"}' | grep -q '"frames_rx":100[,}]'; do
+    '{"choice": "traffic", "traffic": {"flow_transmit": {"state": "start"}}}' '^HTTP/1.1 200'
+until ask 'POST /monitor/metrics' '{"choice": "flow"}' '"frames_rx":100[,}]'; do
     systemctl is-active --quiet validator-otg
     sleep 0.1
 done
