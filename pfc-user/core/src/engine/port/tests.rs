@@ -65,13 +65,14 @@ impl Bench {
     fn pause(&mut self, class: usize, time: Nanos) {
         let until = self.now + time;
         self.pauses.until[class] = until;
-        // Each queue has the class of its number.
-        let clock = &mut self.pauses.queues[class];
-        *clock = PauseClock {
-            paused: clock.paused(self.now),
-            at: self.now,
-            until,
-        };
+        // Each queue has the class of its number; the whole link has none.
+        if let Some(clock) = self.pauses.queues.get_mut(class) {
+            *clock = PauseClock {
+                paused: clock.paused(self.now),
+                at: self.now,
+                until,
+            };
+        }
     }
 
     /// Sends what is due at each look until then; returns what left meanwhile.
