@@ -27,7 +27,7 @@ use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
 use self::port::LivePort;
 use self::published::FlowState;
-use self::rates::Samples;
+use self::rates::{Sample, Samples};
 use self::sender::{Command, Died, SenderFlow};
 use self::starts::Starts;
 use crate::driver::bpf::XdpMode;
@@ -129,10 +129,10 @@ impl LiveEngine {
     }
 
     /// Has the ports tell the plan's own pause frames from those of others, by their sources.
-    fn know_own(&mut self, plan: &Plan) -> Result<Vec<Warning>, Problem> {
+    fn know_own(&mut self) -> Result<Vec<Warning>, Problem> {
         let mut sources = BTreeSet::new();
         let mut warnings = Vec::new();
-        for flow in &plan.flows {
+        for flow in &self.plan.flows {
             let all = flow
                 .packet
                 .add_control_sources(&mut sources, OWN_SOURCES as usize);
@@ -226,13 +226,15 @@ impl Engine for LiveEngine {
             return Err(wrong);
         }
         let mut warnings = self.take_ports(&plan)?;
-        warnings.extend(self.know_own(&plan).map_err(|problem| vec![problem])?);
+        // The ports are the new plan's from here on.
         self.plan = plan;
         self.starts.forget(&self.ports);
         self.samples = Samples::default();
-        self.install()
+        let own = self
+            .install()
             .and_then(|()| self.set_interfaces())
-            .map_err(|problem| vec![problem])?;
+            .and_then(|()| self.know_own());
+        warnings.extend(own.map_err(|problem| vec![problem])?);
         Ok(warnings)
     }
 
@@ -304,7 +306,7 @@ impl LiveEngine {
     /// Starts flows from their first frame on, with counts of their own.
     fn start(&mut self, flows: &[FlowIndex], hops: &[Option<[u8; 6]>]) -> Result<(), Problem> {
         // Rates are counted from here, also where nobody asked before.
-        self.take_snapshot()?;
+        let before = Sample::of(&self.take_snapshot()?);
         // Those that run end first: what they send later would count nowhere.
         self.order(flows, Command::Stop)?;
         let at = clock::now();
@@ -324,7 +326,7 @@ impl LiveEngine {
             });
             by_port[planned.from.0].push((live.local, place, template));
         }
-        self.samples.begin(flows, at);
+        self.samples.begin(flows, before);
         let mut carried_out = Vec::new();
         for (port, flows) in self.ports.iter().zip(by_port) {
             if !flows.is_empty() {

@@ -175,11 +175,14 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {}
             }
-            match self.round() {
-                Next::Now if clock::now() < rested + LONGEST_RUN => continue,
-                Next::Now => clock::park_until(clock::now() + REST),
-                Next::At(time) => clock::park_until(time),
+            let next = self.round();
+            let now = clock::now();
+            match next {
+                Next::At(time) if time > now => clock::park_until(time),
                 Next::Order => thread::park(),
+                // At once, or at a time that the round has passed.
+                _ if now < rested + LONGEST_RUN => continue,
+                _ => clock::park_until(now + REST),
             }
             rested = clock::now();
         }

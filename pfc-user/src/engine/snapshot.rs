@@ -61,19 +61,7 @@ impl LiveEngine {
     }
 
     fn add_rates(&mut self, snapshot: &mut Snapshot) {
-        let sample = Sample {
-            at: snapshot.at,
-            ports: snapshot
-                .ports
-                .iter()
-                .map(|port| [port.sent, port.received])
-                .collect(),
-            flows: snapshot
-                .flows
-                .iter()
-                .map(|flow| [flow.sent, flow.received])
-                .collect(),
-        };
+        let sample = Sample::of(snapshot);
         let from = self.samples.keep(&sample);
         let time = sample.at - from.at;
         for (port, from) in snapshot.ports.iter_mut().zip(&from.ports) {
@@ -107,7 +95,8 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
         }
         counts.received.frames += count.frames;
         counts.received.octets += count.octets;
-        counts.duplicates += here.duplicates + here.beyond;
+        counts.duplicates += here.duplicates;
+        counts.beyond_window += here.beyond;
         counts.reordered += here.reordered;
         sum.latency_sum += here.latency_sum;
         sum.latency_max = sum.latency_max.max(here.latency_max);

@@ -52,7 +52,6 @@ fn root_104_000_frames_a_second_are_exact_with_a_storm_while_counts_are_asked_fo
     {
         let now = bench.snapshot();
         for (now, before) in now.flows.iter().zip(&last.flows) {
-            assert!(now.received.frames <= now.sent.frames);
             assert!(now.received.frames >= before.received.frames);
             assert!(now.sent.frames >= before.sent.frames);
         }
@@ -60,6 +59,9 @@ fn root_104_000_frames_a_second_are_exact_with_a_storm_while_counts_are_asked_fo
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let done = bench.until_done();
+    // What a port sent is counted apart from its flows, and raised by nothing that arrived.
+    let sent: u64 = done.flows[..8].iter().map(|flow| flow.sent.frames).sum();
+    assert_eq!(sent, done.ports[0].sent.frames);
     for flow in &done.flows[..8] {
         assert_eq!(flow.sent, flow.received);
         assert_eq!(

@@ -75,6 +75,9 @@ pub struct FlowCounters {
     pub traffic: Traffic,
     /// Arrived a second time.
     pub duplicates: u64,
+    /// Arrived more than 512 frames after a later one, so that nobody can tell whether they had been
+    /// counted: missing from those that arrived, perhaps without loss.
+    pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,
     /// Arrived with other octets than were sent.
@@ -150,6 +153,7 @@ fn flow([name, tx, rx]: [&str; 3], counts: &FlowCounts) -> FlowCounters {
         port_rx: rx.to_owned(),
         traffic: traffic(counts.sent, counts.received),
         duplicates: counts.duplicates,
+        beyond_window: counts.beyond_window,
         reordered: counts.reordered,
         corrupt: counts.corrupt,
         leaked: counts.leaked,

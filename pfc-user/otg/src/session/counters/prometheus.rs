@@ -67,6 +67,11 @@ const FLOWS: [Metric<FlowCounters>; 11] = [
         |flow| one(flow.duplicates),
     ),
     (
+        "flow_beyond_window",
+        "Frames that came too late to tell whether they had been counted.",
+        |flow| one(flow.beyond_window),
+    ),
+    (
         "flow_reordered",
         "Frames that arrived after a later one.",
         |flow| one(flow.reordered),
