@@ -12,9 +12,12 @@ mod reader;
 mod sender;
 mod snapshot;
 mod starts;
+mod update;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pfc_ebpf::abi::flow::OWN_SOURCES;
 use validator_core::engine::flow::Pace;
 use validator_core::engine::neighbour::Host;
 use validator_core::engine::packet::Template;
@@ -24,7 +27,7 @@ use validator_core::engine::{Captured, Change, Engine, Order, Problem, Warning};
 
 use self::port::LivePort;
 use self::published::FlowState;
-use self::rates::Samples;
+use self::rates::{Sample, Samples};
 use self::sender::{Command, Died, SenderFlow};
 use self::starts::Starts;
 use crate::driver::bpf::XdpMode;
@@ -125,6 +128,28 @@ impl LiveEngine {
         Ok(())
     }
 
+    /// Has the ports tell the plan's own pause frames from those of others, by their sources.
+    fn know_own(&mut self) -> Result<Vec<Warning>, Problem> {
+        let mut sources = BTreeSet::new();
+        let mut warnings = Vec::new();
+        for flow in &self.plan.flows {
+            let all = flow
+                .packet
+                .add_control_sources(&mut sources, OWN_SOURCES as usize);
+            if !all {
+                warnings.push(Warning(format!(
+                    "flow \"{}\": its frames have more source addresses than the {OWN_SOURCES} \
+                     that are known as this tester's own: the others count as a device's",
+                    flow.name
+                )));
+            }
+        }
+        for port in &mut self.ports {
+            port.program.set_own(&sources).map_err(machine)?;
+        }
+        Ok(warnings)
+    }
+
     /// Has the ports answer for the plan's interfaces, and ask for their next hops.
     fn set_interfaces(&self) -> Result<(), Problem> {
         for (place, port) in self.ports.iter().enumerate() {
@@ -177,15 +202,13 @@ impl LiveEngine {
         Ok(())
     }
 
-    fn known(&self, flows: &[FlowIndex]) -> Result<(), Problem> {
-        match flows.iter().find(|flow| flow.0 >= self.plan.flows.len()) {
-            None => Ok(()),
-            Some(flow) => Err(Problem::Order(format!(
-                "there is no flow {}: the plan has {}",
-                flow.0,
-                self.plan.flows.len()
-            ))),
-        }
+    /// Refuses flows that the plan does not have.
+    fn known(&self, flows: impl IntoIterator<Item = FlowIndex>) -> Result<(), Vec<Problem>> {
+        let count = self.plan.flows.len();
+        let unknown = flows.into_iter().filter(|flow| flow.0 >= count);
+        none(unknown.map(|flow| {
+            Problem::Order(format!("there is no flow {}: the plan has {count}", flow.0))
+        }))
     }
 
     fn port(&mut self, port: PortIndex) -> Result<&mut LivePort, Problem> {
@@ -202,50 +225,36 @@ impl Engine for LiveEngine {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let warnings = self.take_ports(&plan)?;
+        let mut warnings = self.take_ports(&plan)?;
+        // The ports are the new plan's from here on.
         self.plan = plan;
         self.starts.forget(&self.ports);
         self.samples = Samples::default();
-        self.install()
+        let own = self
+            .install()
             .and_then(|()| self.set_interfaces())
-            .map_err(|problem| vec![problem])?;
+            .and_then(|()| self.know_own());
+        warnings.extend(own.map_err(|problem| vec![problem])?);
         Ok(warnings)
     }
 
-    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<Vec<Warning>, Problem> {
-        self.known(flows)?;
-        match order {
-            Order::Start => return self.start(flows),
-            Order::Stop => self.order(flows, Command::Stop)?,
-            Order::Pause => self.order(flows, Command::Pause)?,
-            Order::Resume => self.order(flows, Command::Resume)?,
-        }
-        Ok(Vec::new())
+    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>> {
+        self.known(flows.iter().copied())?;
+        let carried_out = match order {
+            Order::Start => {
+                let hops = self.next_hops(flows)?;
+                self.start(flows, &hops)
+            }
+            Order::Stop => self.order(flows, Command::Stop),
+            Order::Pause => self.order(flows, Command::Pause),
+            Order::Resume => self.order(flows, Command::Resume),
+        };
+        carried_out.map_err(|problem| vec![problem])
     }
 
-    fn update(&mut self, flow: FlowIndex, change: Change) -> Result<Vec<Warning>, Problem> {
-        self.known(&[flow])?;
-        let planned = &mut self.plan.flows[flow.0];
-        let mut changed = planned.clone();
-        match &change {
-            Change::Rate(rate) => changed.rate = *rate,
-            Change::Length(length) => changed.length = length.clone(),
-        }
-        let port = &self.ports[changed.from.0];
-        let wrong = check::flow(&changed)
-            .into_iter()
-            .chain(port.too_long(&changed, self.plan.ports[changed.from.0].mtu))
-            .next();
-        if let Some(wrong) = wrong {
-            return Err(Problem::Order(wrong));
-        }
-        *planned = changed;
-        let local = self.flows[flow.0].local;
-        port.sender.order(match change {
-            Change::Rate(rate) => Command::Rate(local, rate),
-            Change::Length(length) => Command::Length(local, length),
-        })?;
-        Ok(Vec::new())
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+        self.known(changes.iter().map(|(flow, _)| *flow))?;
+        self.change(changes)
     }
 
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem> {
@@ -281,15 +290,26 @@ impl Engine for LiveEngine {
 }
 
 impl LiveEngine {
+    /// The MAC addresses of the next hops that these flows go to, by interface of the plan; the
+    /// flows whose next hop has not answered are refused by name.
+    fn next_hops(&self, flows: &[FlowIndex]) -> Result<Vec<Option<[u8; 6]>>, Vec<Problem>> {
+        let macs = self.macs();
+        let silent = flows.iter().filter_map(|flow| {
+            let flow = &self.plan.flows[flow.0];
+            let hop = flow.next_hop.filter(|hop| macs[*hop].is_none())?;
+            Some(unresolved(flow, &self.plan.interfaces[hop]))
+        });
+        none(silent)?;
+        Ok(macs)
+    }
+
     /// Starts flows from their first frame on, with counts of their own.
-    fn start(&mut self, flows: &[FlowIndex]) -> Result<Vec<Warning>, Problem> {
+    fn start(&mut self, flows: &[FlowIndex], hops: &[Option<[u8; 6]>]) -> Result<(), Problem> {
         // Rates are counted from here, also where nobody asked before.
-        self.take_snapshot()?;
+        let before = Sample::of(&self.take_snapshot()?);
         // Those that run end first: what they send later would count nowhere.
         self.order(flows, Command::Stop)?;
         let at = clock::now();
-        let macs = self.macs();
-        let mut warnings = Vec::new();
         let mut by_port: Vec<Vec<_>> = self.ports.iter().map(|_| Vec::new()).collect();
         for flow in flows {
             let planned = &self.plan.flows[flow.0];
@@ -298,18 +318,15 @@ impl LiveEngine {
             let place = self.starts.place(&self.ports, live.place.take(), verify);
             live.place = Some(place);
             let template = planned.next_hop.map(|hop| {
-                if macs[hop].is_none() {
-                    warnings.push(silent(planned, &self.plan.interfaces[hop]));
-                }
                 Box::new(Template::new(
                     &planned.packet,
-                    macs[hop],
+                    hops[hop],
                     planned.metrics.count,
                 ))
             });
             by_port[planned.from.0].push((live.local, place, template));
         }
-        self.samples.begin(flows, at);
+        self.samples.begin(flows, before);
         let mut carried_out = Vec::new();
         for (port, flows) in self.ports.iter().zip(by_port) {
             if !flows.is_empty() {
@@ -319,15 +336,24 @@ impl LiveEngine {
         for port in carried_out {
             port.recv().map_err(|_| Died)?;
         }
-        Ok(warnings)
+        Ok(())
     }
 }
 
-/// A flow was started whose next hop is not known.
-fn silent(flow: &Flow, interface: &Interface) -> Warning {
-    Warning(format!(
-        "flow \"{}\": {} has not answered {}, so that its frames have no destination address; start \
-         it again once it has",
-        flow.name, interface.gateway, interface.name
+/// A flow is to start, and its next hop is not known.
+fn unresolved(flow: &Flow, interface: &Interface) -> Problem {
+    let gateway = interface.gateway;
+    let protocol = if gateway.is_ipv4() { "ARP" } else { "ND" };
+    Problem::Order(format!(
+        "flow \"{}\" has no destination MAC address yet: {gateway} has not answered the {protocol} \
+         requests of \"{}\"; start it once the states of neighbours have its address, or set the \
+         flow's own destination",
+        flow.name, interface.name
     ))
+}
+
+/// All of these problems, or none.
+fn none(problems: impl Iterator<Item = Problem>) -> Result<(), Vec<Problem>> {
+    let found: Vec<Problem> = problems.collect();
+    if found.is_empty() { Ok(()) } else { Err(found) }
 }

@@ -15,9 +15,11 @@ use clap::{CommandFactory, Parser};
 use validator::cli::Cli;
 
 /// Each service, and the file with its settings.
-const SERVICES: [(&str, &str); 2] = [
+const SERVICES: &[(&str, &str)] = &[
     ("validator-watch@.service", "validator-watch"),
     ("validator-agent.service", "validator-agent"),
+    #[cfg(feature = "otg")]
+    ("validator-otg.service", "validator-otg"),
 ];
 
 /// Each command of the program by its words, such as `validator dut switch`.
@@ -138,14 +140,18 @@ fn proposed(settings: &str, key: &str) -> String {
 #[test]
 fn services_call_the_program_as_it_can_be_called() {
     for (name, settings) in SERVICES {
-        let listen = value(name, "Environment");
-        let listen = listen.strip_prefix("LISTEN=").unwrap();
-        // The file shows what holds without it.
-        assert_eq!(proposed(settings, "LISTEN"), listen);
+        let mut start = value(name, "ExecStart");
+        for (_, _, setting) in unit(name).iter().filter(|line| line.1 == "Environment") {
+            let (key, found) = setting.split_once('=').unwrap();
+            let placed = start.replace(&format!("${{{key}}}"), found);
+            if std::mem::replace(&mut start, placed.clone()) != placed {
+                // The file shows what holds without it.
+                assert_eq!(proposed(settings, key), found);
+            }
+        }
         for options in [String::new(), proposed(settings, "OPTIONS")] {
-            let line = value(name, "ExecStart")
+            let line = start
                 .replace("%I", "eth0")
-                .replace("${LISTEN}", listen)
                 .replace("%d", "/run/credentials")
                 .replace("$OPTIONS", &options);
             assert!(line.starts_with("/usr/bin/validator "), "{line}");

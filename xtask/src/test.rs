@@ -74,6 +74,9 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     })
 }
 
+/// `pfc-user`, with all that it has but verbs.
+const TESTED: [&str; 4] = ["--package", "pfc-user", "--features", "otg"];
+
 struct Suite<'a> {
     root: &'a Path,
     full: bool,
@@ -122,7 +125,7 @@ impl Suite<'_> {
 
     /// Lints, and everything that is built for the lanes, one after the other.
     fn builds(&self, lab: bool) -> Result<Vec<Part>> {
-        let release = ["--package", "pfc-user", "--release", "--test", "*"];
+        let release = [&TESTED[..], &["--release", "--test", "*"]].concat();
         let mut parts = vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
@@ -147,14 +150,7 @@ impl Suite<'_> {
             ),
             self.check(
                 "host tests of pfc-user, to be built",
-                &[
-                    "test",
-                    "--package",
-                    "pfc-user",
-                    "--lib",
-                    "--bins",
-                    "--no-run",
-                ],
+                &[&["test"], &TESTED[..], &["--lib", "--bins", "--no-run"]].concat(),
             ),
         ];
         if lab {
@@ -233,7 +229,7 @@ impl Suite<'_> {
             self.tests("host tests", &["--workspace", "--exclude", "pfc-user"], &[]),
             self.tests(
                 "host tests of pfc-user",
-                &["--package", "pfc-user", "--lib", "--bins"],
+                &[&TESTED[..], &["--lib", "--bins"]].concat(),
                 &[],
             ),
             self.tests(
@@ -266,8 +262,9 @@ impl Suite<'_> {
     /// Built with optimisation, as most of these tests use real frames.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
         let programs = arguments.programs.iter().map(String::as_str);
-        let selection: Vec<_> = ["--package", "pfc-user", "--release"]
+        let selection: Vec<_> = TESTED
             .into_iter()
+            .chain(["--release"])
             .chain(programs)
             .collect();
         let harness: Vec<_> = arguments.harness.iter().map(String::as_str).collect();

@@ -3,7 +3,7 @@
 use super::watch::PauseClock;
 
 /// Raised whenever a layout below changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Sequence numbers of a flow that are remembered: a frame that comes later than so many others
 /// cannot be told from a duplicate. A power of two.
 pub const SEEN_WINDOW: u64 = 512;
@@ -11,6 +11,10 @@ pub const SEEN_WINDOW: u64 = 512;
 pub const CLASSES: usize = 9;
 /// The entry of 802.3x among them.
 pub const WHOLE_LINK: usize = 8;
+/// Queues of a port that classes hold.
+pub const QUEUES: usize = 8;
+/// Sources of MAC control frames that can be known as this tester's own.
+pub const OWN_SOURCES: u32 = 1 << 16;
 /// Longest frame that is kept whole, without FCS.
 pub const LONGEST: usize = 16 * 1024 - size_of::<RecordHead>();
 /// In [`Flow::generation`], beside the generation: the place is in use.
@@ -24,16 +28,43 @@ pub mod name {
     pub const PORT: &str = "PORT";
     /// `Array<Flow>` by the stamp's flow; memory-mapped. The loader sets the number of entries.
     pub const FLOWS: &str = "FLOWS";
-    /// `Array<[PauseClock; CLASSES]>`, one entry; memory-mapped.
+    /// `Array<Pauses>`, one entry; memory-mapped.
     pub const PAUSE: &str = "PAUSE";
+    /// `HashMap<u64, u64>` whose keys are the source addresses of this tester's own MAC control
+    /// frames, as 48-bit numbers in network order.
+    pub const OWN: &str = "OWN";
     /// Ring buffer of captured frames: [`super::RecordHead`], then the octets.
     pub const CAPTURE: &str = "CAPTURE";
     /// Ring buffer of ARP and ND frames in the same form.
     pub const NEIGHBOURS: &str = "NEIGHBOURS";
 }
 
-/// Pauses of all classes.
-pub type Pauses = [PauseClock; CLASSES];
+/// By queue, a bit for each class that holds it.
+pub type Holders = [u64; QUEUES];
+
+/// What pause frames said, and how long it held the queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Pauses {
+    /// By class, the end of its pause, CLOCK_MONOTONIC nanoseconds.
+    pub until: [u64; CLASSES],
+    /// By queue, the time for which it was held by whichever of its classes: at no time by two of
+    /// them, though both were paused.
+    pub queues: [PauseClock; QUEUES],
+}
+
+/// The end of the last pause among `classes`, which has a bit for each; 0 where there is none.
+#[inline(always)]
+pub const fn latest(classes: u64, until: &[u64; CLASSES]) -> u64 {
+    let (mut class, mut latest) = (0, 0);
+    while class < CLASSES {
+        // Without a branch: a verifier walks both sides of each.
+        let end = until[class] & (classes >> class & 1).wrapping_neg();
+        latest = if end > latest { end } else { latest };
+        class += 1;
+    }
+    latest
+}
 
 /// Settings of the program. Before userspace has written them, nothing is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +76,8 @@ pub struct Config {
     pub capture: u64,
     /// [`crate::units::LineRate::quantum`] of the port.
     pub quantum: u64,
+    /// Classes that hold each queue.
+    pub holders: Holders,
 }
 
 /// What a port received, on one CPU.
@@ -61,12 +94,18 @@ pub struct Port {
     pub stale: u64,
     /// Frames with a stamp whose check is wrong.
     pub damaged: u64,
-    /// PAUSE frames.
+    /// PAUSE frames that are not this tester's own.
     pub pause: u64,
-    /// PFC frames.
+    /// PFC frames that are not.
     pub pfc: u64,
-    /// PFC frames by class that they address.
+    /// These by class that they address.
     pub pfc_by_class: [u64; 8],
+    /// PAUSE frames of this tester's own, by [`name::OWN`].
+    pub own_pause: u64,
+    /// PFC frames of its own.
+    pub own_pfc: u64,
+    /// These by class that they address.
+    pub own_pfc_by_class: [u64; 8],
     /// MAC control frames that are neither.
     pub other_control: u64,
     /// ARP and ND frames.
@@ -87,8 +126,11 @@ impl Port {
         self.damaged += cpu.damaged;
         self.pause += cpu.pause;
         self.pfc += cpu.pfc;
-        for (sum, cpu) in self.pfc_by_class.iter_mut().zip(cpu.pfc_by_class) {
-            *sum += cpu;
+        self.own_pause += cpu.own_pause;
+        self.own_pfc += cpu.own_pfc;
+        for class in 0..self.pfc_by_class.len() {
+            self.pfc_by_class[class] += cpu.pfc_by_class[class];
+            self.own_pfc_by_class[class] += cpu.own_pfc_by_class[class];
         }
         self.other_control += cpu.other_control;
         self.neighbours += cpu.neighbours;
@@ -97,17 +139,12 @@ impl Port {
     }
 }
 
-/// A place for the frames of one start of a flow. Words are only raised or added to while it is in
-/// use, so that several CPUs may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Frames of one start of a flow that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Flow {
-    /// Generation in the stamps, and [`IN_USE`].
-    pub generation: u64,
-    /// The highest sequence number plus one.
-    pub next: u64,
+pub struct Received {
     /// Distinct frames.
-    pub received: u64,
+    pub frames: u64,
     /// Their octets, without FCS.
     pub octets: u64,
     /// Frames whose sequence number had been seen.
@@ -124,6 +161,26 @@ pub struct Flow {
     pub latency_max: u64,
     /// The bits of the least latency, inverted.
     pub not_latency_min: u64,
+}
+
+impl Received {
+    /// Least latency, nanoseconds; the greatest number there is where no frame arrived.
+    pub const fn latency_min(&self) -> u64 {
+        !self.not_latency_min
+    }
+}
+
+/// A place for the frames of one start of a flow. Words are only raised or added to while it is in
+/// use, so that several CPUs may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// Generation in the stamps, and [`IN_USE`].
+    pub generation: u64,
+    /// The highest sequence number plus one.
+    pub next: u64,
+    /// What arrived.
+    pub received: Received,
     /// Not 0: the UDP checksum of the frames is right, and is verified.
     pub verify: u64,
     /// The last sequence number seen there plus one, by sequence number modulo [`SEEN_WINDOW`].
@@ -138,4 +195,17 @@ pub struct RecordHead {
     pub time: u64,
     /// Octets of the frame, without FCS; those that are kept follow.
     pub length: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_end_is_that_of_the_classes_asked_for_alone() {
+        let until = core::array::from_fn(|class| [5, 80, 30, 70, 0, 1, 2, 3, 90][class]);
+        for (classes, expected) in [(0, 0), (1, 5), (0b1101, 70), (0x1ff, 90), (0x10, 0)] {
+            assert_eq!(latest(classes, &until), expected, "{classes:#b}");
+        }
+    }
 }

@@ -2,8 +2,9 @@
 //!
 //! The vocabulary of traffic that is not a case's: [`plan`] has ports and flows, [`packet`] the
 //! stacks of headers, [`snapshot`] the counts. [`port`] decides what leaves when: [`flow`] when the
-//! frames of a flow are due, [`queue`] what pause frames hold. Who drives real ports implements [`Engine`]; a
-//! server of another protocol needs no more than this module.
+//! frames of a flow are due, [`queue`] what pause frames hold. [`storm`] finds gaps between those
+//! that are sent. Who drives real ports implements [`Engine`]; a server of another protocol needs no
+//! more than this module.
 
 pub mod flow;
 pub mod length;
@@ -13,11 +14,12 @@ pub mod plan;
 pub mod port;
 pub mod queue;
 pub mod snapshot;
+pub mod storm;
 
 use std::fmt;
 use std::time::SystemTime;
 
-use plan::{FlowIndex, Length, Plan, PortIndex, Rate};
+use plan::{Flow, FlowIndex, Length, Plan, PortIndex, Rate};
 use snapshot::{Neighbour, Snapshot};
 
 /// Ports that send and count.
@@ -34,10 +36,19 @@ pub trait Engine: Send {
 
     /// Starts, stops, pauses or resumes flows. A start clears the counts of these flows. Flows that
     /// are in that state already are left as they are, but for a start, which begins anew.
-    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<Vec<Warning>, Problem>;
+    ///
+    /// # Errors
+    ///
+    /// All that is in the way, such as a next hop that has not answered; every flow is then left as
+    /// it was.
+    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>>;
 
-    /// Changes a flow's rate or length while it is sent, or before.
-    fn update(&mut self, flow: FlowIndex, change: Change) -> Result<Vec<Warning>, Problem>;
+    /// Changes rates and lengths of flows while they are sent, or before.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with the changes; none of them is in force then.
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>>;
 
     /// Takes a port's link up or down. The link is as it was found once the engine is dropped.
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem>;
@@ -75,6 +86,24 @@ pub enum Change {
     Rate(Rate),
     /// Other lengths of frames.
     Length(Length),
+}
+
+impl Change {
+    /// Makes it in a flow of the plan.
+    pub fn apply(self, flow: &mut Flow) {
+        match self {
+            Self::Rate(rate) => flow.rate = rate,
+            Self::Length(length) => flow.length = length,
+        }
+    }
+
+    /// The change that makes what it changes as it is in this flow.
+    pub fn before(&self, flow: &Flow) -> Self {
+        match self {
+            Self::Rate(_) => Self::Rate(flow.rate),
+            Self::Length(_) => Self::Length(flow.length.clone()),
+        }
+    }
 }
 
 /// What was captured at a port.

@@ -4,17 +4,31 @@ use std::net::SocketAddr;
 
 use subtle::ConstantTimeEq as _;
 
+use crate::connections::Peer;
+
 /// Fewest letters of a token.
 const SHORTEST: usize = 16;
 
-/// The token that requests have to bring, if any.
+/// What requests have to bring: a token, a certificate, both, or nothing.
 #[derive(Clone, Default)]
-pub struct Access(Option<String>);
+pub struct Access {
+    token: Option<String>,
+    certificates: bool,
+}
+
+/// What a request does not bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// The token.
+    Token,
+    /// A certificate, which its connection has to show.
+    Certificate,
+}
 
 impl Access {
     /// Anyone who reaches the server; for addresses of the machine itself alone.
     pub fn open() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Those who bring the token.
@@ -30,28 +44,54 @@ impl Access {
                  one by: openssl rand -hex 32"
             ));
         }
-        Ok(Self(Some(token.to_owned())))
+        Ok(Self {
+            token: Some(token.to_owned()),
+            certificates: false,
+        })
     }
 
-    /// Refuses to listen where others reach the server without a token.
+    /// Of these, those who have shown a certificate.
+    #[must_use]
+    pub fn with_certificates(self) -> Self {
+        Self {
+            certificates: true,
+            ..self
+        }
+    }
+
+    /// Refuses to listen where others reach the server without a token or a certificate.
     ///
     /// # Errors
     ///
-    /// An address that is not of the machine itself, without a token.
+    /// An address that is not of the machine itself, without either.
     pub fn listens(&self, address: SocketAddr) -> Result<(), String> {
-        if self.0.is_some() || address.ip().is_loopback() {
+        if self.token.is_some() || self.certificates || address.ip().is_loopback() {
             return Ok(());
         }
         Err(format!(
             "{address} can be reached from other machines, and whoever reaches it sends frames as \
-             root: give a token file, or listen on 127.0.0.1 and come through ssh -L"
+             root: give a token file or the authority of clients' certificates, or listen on \
+             127.0.0.1 and come through ssh -L"
         ))
+    }
+
+    /// What is missing of a request that came from `peer` with that value of `authorization`.
+    pub fn lacking(&self, peer: Peer, authorization: Option<&[u8]>) -> Option<Lacking> {
+        if self.certificates && !peer.proven {
+            Some(Lacking::Certificate)
+        } else if !self.is_token(authorization) {
+            Some(Lacking::Token)
+        } else {
+            None
+        }
     }
 
     /// True if the value of `authorization` has the token. The time that it takes does not depend
     /// on the letters.
-    pub fn allows(&self, authorization: Option<&[u8]>) -> bool {
-        let Some(token) = &self.0 else { return true };
+    fn is_token(&self, authorization: Option<&[u8]>) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
         let Some(value) = authorization else {
             return false;
         };
@@ -65,33 +105,53 @@ mod tests {
     use super::*;
 
     const TOKEN: &str = "0123456789abcdef";
+    const UNKNOWN: Peer = Peer { proven: false };
+    const PROVEN: Peer = Peer { proven: true };
 
     #[test]
-    fn another_address_than_the_machines_own_needs_a_token() {
+    fn another_address_than_the_machines_own_needs_a_token_or_certificates() {
         let open = Access::open();
         assert!(open.listens("127.0.0.1:1".parse().unwrap()).is_ok());
         assert!(open.listens("[::1]:1".parse().unwrap()).is_ok());
         let refused = open.listens("0.0.0.0:1".parse().unwrap()).unwrap_err();
         assert!(refused.contains("token"), "{refused}");
-        let token = Access::token(TOKEN).unwrap();
-        assert!(token.listens("0.0.0.0:1".parse().unwrap()).is_ok());
+        for access in [
+            Access::token(TOKEN).unwrap(),
+            Access::open().with_certificates(),
+        ] {
+            assert!(access.listens("0.0.0.0:1".parse().unwrap()).is_ok());
+        }
     }
 
     #[test]
     fn only_the_token_is_let_in() {
         let access = Access::token(&format!("{TOKEN}\n")).unwrap();
-        assert!(access.allows(Some(format!("Bearer {TOKEN}").as_bytes())));
-        assert!(access.allows(Some(TOKEN.as_bytes())));
+        let lacking = |value: &str| access.lacking(UNKNOWN, Some(value.as_bytes()));
+        assert_eq!(lacking(&format!("Bearer {TOKEN}")), None);
+        assert_eq!(lacking(TOKEN), None);
         for wrong in [
             "",
             "Bearer ",
             "Bearer 0123456789abcdeF",
             "Bearer 0123456789abcde",
         ] {
-            assert!(!access.allows(Some(wrong.as_bytes())), "{wrong}");
+            assert_eq!(lacking(wrong), Some(Lacking::Token), "{wrong}");
         }
-        assert!(!access.allows(None));
-        assert!(Access::open().allows(None));
+        // A certificate is no token, where none is asked for.
+        assert_eq!(access.lacking(PROVEN, None), Some(Lacking::Token));
+        assert_eq!(Access::open().lacking(UNKNOWN, None), None);
+    }
+
+    #[test]
+    fn where_certificates_are_asked_for_each_connection_has_to_show_one() {
+        let access = Access::open().with_certificates();
+        assert_eq!(access.lacking(PROVEN, None), None);
+        assert_eq!(access.lacking(UNKNOWN, None), Some(Lacking::Certificate));
+        let both = Access::token(TOKEN).unwrap().with_certificates();
+        let token = Some(TOKEN.as_bytes());
+        assert_eq!(both.lacking(PROVEN, token), None);
+        assert_eq!(both.lacking(PROVEN, None), Some(Lacking::Token));
+        assert_eq!(both.lacking(UNKNOWN, token), Some(Lacking::Certificate));
     }
 
     #[test]

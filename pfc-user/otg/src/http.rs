@@ -1,23 +1,24 @@
 //! The HTTP interface: the model's operations, and the engine's own counts.
 
 mod body;
-mod listen;
-mod tls;
+mod requests;
 
-use std::io;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get, on};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
+use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation};
+use crate::connections::{self, Connection, Peer};
 use crate::error::Refusal;
 use crate::json;
 use crate::server::Shared;
@@ -27,19 +28,28 @@ const OCTETS: &str = "application/octet-stream";
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// The protocol's name in TLS.
+pub const PROTOCOL: &str = "http/1.1";
+
 /// Serves until the sender of `stopped` is gone.
-///
-/// # Errors
-///
-/// Those of the listener and of making a certificate.
 pub async fn serve(
     listener: TcpListener,
+    tls: TlsAcceptor,
     shared: Arc<Shared>,
     stopped: watch::Receiver<()>,
-) -> io::Result<()> {
-    let tls = tls::acceptor()?;
+) {
     let tell = shared.tell;
-    listen::serve(listener, tls, router(shared), stopped, tell).await
+    let router = router(shared);
+    let until = stopped.clone();
+    let serve = move |connection: Connection| {
+        let router = router.clone().layer(Extension(connection.peer()));
+        let requests = requests::serve(connection, router, until.clone());
+        async move {
+            // The client is gone, or spoke something else; it knows.
+            let _ = requests.await;
+        }
+    };
+    connections::each(listener, tls, stopped, tell, serve).await;
 }
 
 /// All paths.
@@ -67,7 +77,12 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 /// Lets in who may use the server.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn guard(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
     let headers = request.headers();
     // A page in a browser reaches loopback, too. No other client sends the header.
     if headers.contains_key(header::ORIGIN) {
@@ -77,12 +92,20 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
         );
     }
     let token = headers.get(header::AUTHORIZATION);
-    if shared.access.allows(token.map(HeaderValue::as_bytes)) {
-        return next.run(request).await;
-    }
-    let refusal =
-        Refusal::validation("a token is needed: send it as a header, Authorization: Bearer TOKEN");
-    refused(StatusCode::UNAUTHORIZED, &refusal)
+    let lacking = shared
+        .access
+        .lacking(peer, token.map(HeaderValue::as_bytes));
+    let text = match lacking {
+        None => return next.run(request).await,
+        Some(Lacking::Token) => {
+            "a token is needed: send it as a header, Authorization: Bearer TOKEN"
+        }
+        Some(Lacking::Certificate) => {
+            "a client certificate is needed: come by https:// with one that the server's authority \
+             has signed"
+        }
+    };
+    refused(StatusCode::UNAUTHORIZED, &Refusal::validation(text))
 }
 
 async fn perform(shared: Arc<Shared>, operation: &'static Operation, request: Request) -> Response {

@@ -7,14 +7,16 @@
 //!                              time, lease)
 //! ```
 //!
-//! - [`model`] has the messages by descriptor, [`json`] their JSON, [`reader`] the view that refuses
-//!   what nobody read;
+//! - [`model`] has the messages by descriptor, [`json`] their JSON, [`reader`] the view that
+//!   refuses what nobody read;
 //! - [`translate`] makes a plan of a configuration; it does no I/O;
 //! - [`session`] is the state: the configuration in force, and the [`Engine`];
-//! - [`server`], [`grpc`] and [`http`] carry requests to it.
+//! - [`server`], [`grpc`] and [`http`] carry requests to it, plain or by [`tls`], from those whom
+//!   [`access`] lets in.
 
 pub mod access;
 pub mod api;
+mod connections;
 pub mod error;
 pub mod grpc;
 pub mod http;
@@ -25,9 +27,11 @@ pub mod places;
 pub mod reader;
 pub mod server;
 pub mod session;
+pub mod tls;
 pub mod translate;
 
 pub use access::Access;
 pub use places::{Place, Places};
 pub use server::{Options, Server};
+pub use tls::{Certificates, Tls};
 pub use validator_core::engine::Engine;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage as _, Value};
 
+use crate::error::{Kind, Refusal};
 use crate::model;
 
 /// What a translation has found so far.
@@ -43,6 +44,21 @@ impl Notes {
     pub fn finish(self, message: &DynamicMessage) -> (Vec<String>, Vec<String>) {
         self.unread(message, "");
         (self.errors.into_inner(), self.warnings.into_inner())
+    }
+
+    /// The warnings of a message that is whole.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in it, what nobody read among it.
+    pub fn accept(self, message: &DynamicMessage) -> Result<Vec<String>, Refusal> {
+        match self.finish(message) {
+            (errors, warnings) if errors.is_empty() => Ok(warnings),
+            (errors, _) => Err(Refusal {
+                kind: Kind::Validation,
+                errors,
+            }),
+        }
     }
 
     fn note(&self, path: String, depth: Depth) {

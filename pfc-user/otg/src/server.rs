@@ -17,6 +17,7 @@ use crate::api::{self, Answer, Call};
 use crate::error::Refusal;
 use crate::places::Places;
 use crate::session::Session;
+use crate::tls::Tls;
 use crate::{grpc, http, lease};
 
 /// Longest request, in octets: a configuration of 4096 flows has about 8 MiB of JSON.
@@ -34,8 +35,10 @@ pub struct Options {
     pub grpc: SocketAddr,
     /// Address for HTTP, plain and by TLS.
     pub http: SocketAddr,
-    /// Who may use it.
+    /// Who may use it. Where clients show certificates, those who do not may not.
     pub access: Access,
+    /// How it is reached by TLS, which both addresses take beside plain connections.
+    pub tls: Tls,
     /// Flows without an end are stopped when no request came for so long.
     pub lease: Duration,
     /// Where the server tells what no client asks for.
@@ -65,8 +68,12 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// An address that is taken, or that others reach though there is no token.
-    pub async fn bind(options: Options) -> io::Result<Self> {
+    /// An address that is taken, or that others reach though neither a token nor a certificate is
+    /// asked of them.
+    pub async fn bind(mut options: Options) -> io::Result<Self> {
+        if options.tls.proves_clients() {
+            options.access = options.access.with_certificates();
+        }
         for address in [options.grpc, options.http] {
             let allowed = options.access.listens(address);
             allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
@@ -91,7 +98,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of the listeners and of making a certificate.
+    /// Those of the listeners.
     pub async fn run(
         self,
         engine: Box<dyn Engine>,
@@ -106,9 +113,15 @@ impl Server {
             last,
         });
         let (stopping, stopped) = watch::channel(());
-        let grpc = grpc::serve(self.grpc, Arc::clone(&shared), stopped.clone());
-        let http = http::serve(self.http, Arc::clone(&shared), stopped);
+        let tls = |protocol| self.options.tls.acceptor(protocol);
+        let (of_grpc, of_http) = (tls(grpc::PROTOCOL), tls(http::PROTOCOL));
+        let grpc = grpc::serve(self.grpc, of_grpc, Arc::clone(&shared), stopped.clone());
+        let http = http::serve(self.http, of_http, Arc::clone(&shared), stopped);
         let lease = lease::keep(Arc::clone(&shared), requests, self.options.lease);
+        let http = async {
+            http.await;
+            Ok(())
+        };
         let serve = async { tokio::try_join!(grpc, http).map(|_| ()) };
         tokio::pin!(serve);
         tokio::select! {

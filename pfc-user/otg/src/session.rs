@@ -12,11 +12,11 @@ use validator_core::engine::{Engine, Order};
 
 pub use counters::Counters;
 
-use crate::error::{Kind, Refusal};
+use crate::error::Refusal;
 use crate::model;
 use crate::places::Places;
 use crate::reader::{Notes, Reader};
-use crate::translate::{self, Address, FlowNames, PortNames, Translated};
+use crate::translate::{self, Address, FlowChange, FlowNames, PortNames, Translated};
 
 /// Texts of warnings for the client.
 pub type Warnings = Vec<String>;
@@ -90,14 +90,14 @@ impl Session {
     /// All that is wrong in it; nothing is changed then.
     pub fn update_config(&mut self, update: &DynamicMessage) -> Result<Warnings, Refusal> {
         let changes = translate::changes(update, &self.force.flows)?;
-        let mut warnings = Vec::new();
+        let of_engine = |change: &FlowChange| (change.flow, change.change.clone());
+        let of_engine: Vec<_> = changes.iter().map(of_engine).collect();
+        self.engine.update(&of_engine)?;
         for change in changes {
-            let of_engine = self.engine.update(change.flow, change.change)?;
-            warnings.extend(of_engine.into_iter().map(|warning| warning.0));
             let (field, value) = change.field;
             replace(&mut self.force.config, change.flow, field, value);
         }
-        Ok(warnings)
+        Ok(Warnings::new())
     }
 
     /// Stops the flows that nothing but an order ends; their number.
@@ -173,15 +173,8 @@ fn places<'a>(
 fn read<T>(request: &DynamicMessage, reads: impl FnOnce(&Reader<'_>) -> T) -> Result<T, Refusal> {
     let notes = Notes::default();
     let found = reads(&Reader::new(request, &notes));
-    let (errors, _) = notes.finish(request);
-    if errors.is_empty() {
-        Ok(found)
-    } else {
-        Err(Refusal {
-            kind: Kind::Validation,
-            errors,
-        })
-    }
+    notes.accept(request)?;
+    Ok(found)
 }
 
 /// Writes a changed field of a flow into the configuration.

@@ -25,7 +25,7 @@ pub use flows::FlowNames;
 pub use ports::PortNames;
 pub use update::{FlowChange, changes};
 
-use crate::error::{Kind, Refusal};
+use crate::error::Refusal;
 use crate::places::Places;
 use crate::reader::{Notes, Reader};
 
@@ -86,13 +86,7 @@ pub fn translate(config: &DynamicMessage, places: &Places) -> Result<Translated,
     captures::read(&reader, &mut ports, &mut names);
     let interfaces = devices::read(&reader, &ports, &mut names);
     let flows = flows::read(&reader, &ports, &interfaces, &mut names);
-    let (errors, warnings) = notes.finish(config);
-    if !errors.is_empty() {
-        return Err(Refusal {
-            kind: Kind::Validation,
-            errors,
-        });
-    }
+    let warnings = notes.accept(config)?;
     let (plan_flows, flow_names) = flows.into_iter().unzip();
     let (plan_ports, port_names) = ports.into_plan();
     let (plan_interfaces, addresses) = interfaces.into_plan();

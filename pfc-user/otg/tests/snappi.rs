@@ -5,11 +5,14 @@
 //!
 //! lane: waiting
 
-mod common;
+#[path = "server/places.rs"]
+mod places;
+#[path = "server/served.rs"]
+mod served;
 
 use std::process::Stdio;
 
-use common::Served;
+use served::Served;
 use tokio::process::Command;
 
 /// Runs the script of the client against a new server.

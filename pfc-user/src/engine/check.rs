@@ -55,6 +55,12 @@ pub fn plan(plan: &Plan) -> Vec<Problem> {
                 plan.ports.len()
             ));
         }
+        if interface.address.is_ipv4() != interface.gateway.is_ipv4() {
+            wrong.push(format!(
+                "interface \"{}\": {} cannot reach its gateway {}: expected addresses of one family",
+                interface.name, interface.address, interface.gateway
+            ));
+        }
     }
     wrong.into_iter().map(Problem::Order).collect()
 }

@@ -130,29 +130,39 @@ impl LivePort {
 
     /// Takes the link up or down; it is as it was found when the port is let go of.
     pub(super) fn set_link(&mut self, up: bool) -> Result<(), Problem> {
-        if up && self.down.take().is_some() {
-            return Ok(());
-        }
-        let change = self.journal_link(Property::Up(up))?;
-        if change.is_some() {
-            self.down = change;
-        }
-        Ok(())
+        let mut change = self.down.take();
+        let outcome = self.set(&mut change, Property::Up(up));
+        self.down = change;
+        outcome
     }
 
     /// Sets the MTU that a plan asks for; without one the interface has its own.
     pub(super) fn set_mtu(&mut self, mtu: Option<u16>) -> Result<(), Problem> {
-        self.longer = None;
-        if let Some(mtu) = mtu {
-            self.longer = self.journal_link(Property::Mtu(mtu.into()))?;
+        if mtu.is_none() && self.longer.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let mut change = self.longer.take();
+        let mtu = mtu.map_or(self.mtu, u32::from);
+        let outcome = self.set(&mut change, Property::Mtu(mtu));
+        self.longer = change;
+        outcome
     }
 
-    fn journal_link(&self, property: Property) -> Result<Option<LinkChange>, Problem> {
-        Journal::open()
-            .change_link(&self.namespace, &self.interface, property)
-            .map_err(machine)
+    /// Sets a property that may have been changed already.
+    fn set(&self, change: &mut Option<LinkChange>, property: Property) -> Result<(), Problem> {
+        match change {
+            Some(made) if made.was() == property => {
+                made.undo().map_err(machine)?;
+                *change = None;
+            }
+            Some(made) => made.set(property).map_err(machine)?,
+            None => {
+                *change = Journal::open()
+                    .change_link(&self.namespace, &self.interface, property)
+                    .map_err(machine)?;
+            }
+        }
+        Ok(())
     }
 
     /// Begins to capture with nothing captured yet, or ends it.
@@ -225,6 +235,17 @@ impl LiveEngine {
         let mut found: Vec<Result<usize, LivePort>> = Vec::new();
         for port in &plan.ports {
             match self.find(port) {
+                // Of one namespace that has two names.
+                Ok(Ok(place))
+                    if found
+                        .iter()
+                        .any(|other| matches!(other, Ok(o) if *o == place)) =>
+                {
+                    problems.push(Problem::Order(format!(
+                        "port \"{}\": {} is another port's already",
+                        port.name, port.interface
+                    )));
+                }
                 Ok(port) => found.push(port),
                 Err(error) => problems.push(Problem::Machine(format!(
                     "port \"{}\": {error:#}",
@@ -254,25 +275,44 @@ impl LiveEngine {
         if !problems.is_empty() {
             return Err(problems);
         }
+        self.set_mtus(&mut found, plan)?;
         let mut before: Vec<_> = self.ports.drain(..).map(Some).collect();
         for ((found, rate), planned) in found.into_iter().zip(rates).zip(&plan.ports) {
             let mut port = match found {
-                Ok(place) => match before[place].take() {
-                    Some(port) => port,
-                    // Two ports of one interface are refused by the check of the plan.
-                    None => continue,
-                },
+                Ok(place) => before[place].take().expect("each place was found once"),
                 Err(port) => port,
             };
             port.line_rate = rate;
+            port.program.set_holders(&planned.obeys.holders());
             port.program.configure(rate);
-            problems.extend(port.set_mtu(planned.mtu).err());
             self.ports.push(port);
         }
-        if !problems.is_empty() {
+        Ok(Vec::new())
+    }
+
+    /// Sets the MTUs that a plan asks for at the ports that were found for it: the last that the
+    /// machine may refuse. Those of the plan in force come back where it does.
+    fn set_mtus(
+        &mut self,
+        found: &mut [Result<usize, LivePort>],
+        plan: &Plan,
+    ) -> Result<(), Vec<Problem>> {
+        for (port, planned) in plan.ports.iter().enumerate() {
+            let live = match &mut found[port] {
+                Ok(place) => &mut self.ports[*place],
+                Err(live) => live,
+            };
+            let Err(problem) = live.set_mtu(planned.mtu) else {
+                continue;
+            };
+            let mut problems = vec![problem];
+            for place in found[..=port].iter().filter_map(|port| port.as_ref().ok()) {
+                let before = self.plan.ports[*place].mtu;
+                problems.extend(self.ports[*place].set_mtu(before).err());
+            }
             return Err(problems);
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     /// The place of a port that is in use already, or a port newly opened.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pfc_ebpf::units::{Nanos, Priority};
 use validator_core::engine::snapshot::{Count, Transmit};
+use validator_core::engine::storm::Gaps;
 
 /// A count of frames that left.
 #[derive(Debug, Default)]
@@ -46,6 +47,8 @@ pub struct FlowState {
     transmit: AtomicU8,
     /// Nanoseconds from the order to the first frame, plus 1; 0: there was none.
     first: AtomicU64,
+    gaps: AtomicU64,
+    longest_gap: AtomicU64,
 }
 
 impl FlowState {
@@ -53,6 +56,21 @@ impl FlowState {
     pub fn clear(&self) {
         self.sent.clear();
         self.first.store(0, Ordering::Relaxed);
+        self.set_gaps(Gaps::default());
+    }
+
+    /// The gaps of pause frames so far.
+    pub fn set_gaps(&self, gaps: Gaps) {
+        self.longest_gap.store(gaps.longest, Ordering::Relaxed);
+        self.gaps.store(gaps.count, Ordering::Relaxed);
+    }
+
+    /// The gaps of pause frames so far.
+    pub fn gaps(&self) -> Gaps {
+        Gaps {
+            count: self.gaps.load(Ordering::Relaxed),
+            longest: self.longest_gap.load(Ordering::Relaxed),
+        }
     }
 
     /// Its state. What left before is counted when this is seen.

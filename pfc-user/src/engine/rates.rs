@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pfc_ebpf::units::Nanos;
 use validator_core::engine::plan::FlowIndex;
-use validator_core::engine::snapshot::{Count, Rates};
+use validator_core::engine::snapshot::{Count, Rates, Snapshot};
 
 /// From one sample that is kept to the next.
 const SPACING: Nanos = 100_000_000;
@@ -19,6 +19,19 @@ pub struct Sample {
     pub flows: Vec<[Count; 2]>,
 }
 
+impl Sample {
+    /// That of a snapshot.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let ports = snapshot.ports.iter();
+        let flows = snapshot.flows.iter();
+        Self {
+            at: snapshot.at,
+            ports: ports.map(|port| [port.sent, port.received]).collect(),
+            flows: flows.map(|flow| [flow.sent, flow.received]).collect(),
+        }
+    }
+}
+
 /// Samples of the last second or so.
 #[derive(Debug, Default)]
 pub struct Samples {
@@ -26,18 +39,15 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Flows start at `at`, with all counts zero.
-    pub fn begin(&mut self, flows: &[FlowIndex], at: Nanos) {
+    /// Flows start with all counts zero; all others have come as far as in `now`.
+    pub fn begin(&mut self, flows: &[FlowIndex], now: Sample) {
+        self.kept.push_back(now);
         for sample in &mut self.kept {
             for flow in flows {
                 if let Some(counts) = sample.flows.get_mut(flow.0) {
                     *counts = Default::default();
                 }
             }
-        }
-        if let Some(last) = self.kept.back() {
-            let last = Sample { at, ..last.clone() };
-            self.kept.push_back(last);
         }
     }
 
@@ -120,10 +130,20 @@ mod tests {
         let mut samples = Samples::default();
         samples.keep(&sample(0, 0));
         samples.keep(&sample(SECOND, 5000));
-        samples.begin(&[FlowIndex(0)], 2 * SECOND);
+        samples.begin(&[FlowIndex(0)], sample(2 * SECOND, 9000));
         let now = sample(2 * SECOND + SECOND / 2, 50);
         assert!(rate_of(&mut samples, &now) > 0.0);
         let now = sample(3 * SECOND, 100);
         assert_eq!(rate_of(&mut samples, &now), 100.0);
+    }
+
+    #[test]
+    fn a_start_leaves_the_rates_of_others_as_they_are() {
+        let mut samples = Samples::default();
+        samples.keep(&sample(0, 0));
+        // 1000 frames a second, and another flow starts before the next sample would be kept.
+        samples.begin(&[FlowIndex(1)], sample(90_000_000, 90));
+        let now = sample(90_000_000 + SECOND, 1090);
+        assert_eq!(rate_of(&mut samples, &now), 1000.0);
     }
 }

@@ -81,7 +81,6 @@ impl ReaderThread {
 
     /// These interfaces live from now on.
     pub fn set_interfaces(&self, hosts: Vec<Host>) -> io::Result<()> {
-        *self.macs.lock() = vec![None; hosts.len()];
         self.order(Order::Interfaces(hosts))
     }
 
@@ -185,7 +184,10 @@ impl Worker {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Interfaces(hosts) => self.hosts = hosts,
+            Order::Interfaces(hosts) => {
+                *self.macs.lock() = vec![None; hosts.len()];
+                self.hosts = hosts;
+            }
             Order::Begin => {
                 while self.rings.capture.next().is_some() {}
                 self.capture = Some(Capture::begin());

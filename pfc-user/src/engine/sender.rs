@@ -8,9 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
+use validator_core::engine::Change;
 use validator_core::engine::flow::Pace;
 use validator_core::engine::packet::Template;
-use validator_core::engine::plan::{Length, Obeys, Rate};
+use validator_core::engine::plan::Obeys;
 use validator_core::engine::port::PortSchedule;
 
 use self::batch::Batch;
@@ -66,10 +67,8 @@ pub enum Command {
     Pause(Vec<usize>),
     /// These flows go on.
     Resume(Vec<usize>),
-    /// A flow has another rate.
-    Rate(usize, Rate),
-    /// A flow's frames have other lengths.
-    Length(usize, Length),
+    /// Flows change while they are sent.
+    Change(Vec<(usize, Change)>),
 }
 
 /// The thread. It ends when this is dropped.
@@ -97,7 +96,7 @@ impl SenderThread {
             pauses,
             obeys: Obeys::Nothing,
             schedule: PortSchedule::new(line_rate),
-            batch: Batch::new(state),
+            batch: Batch::new(state, line_rate),
             stalled: None,
         };
         let thread = thread::Builder::new().name("flows".into()).spawn(move || {
@@ -176,11 +175,14 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {}
             }
-            match self.round() {
-                Next::Now if clock::now() < rested + LONGEST_RUN => continue,
-                Next::Now => clock::park_until(clock::now() + REST),
-                Next::At(time) => clock::park_until(time),
+            let next = self.round();
+            let now = clock::now();
+            match next {
+                Next::At(time) if time > now => clock::park_until(time),
                 Next::Order => thread::park(),
+                // At once, or at a time that the round has passed.
+                _ if now < rested + LONGEST_RUN => continue,
+                _ => clock::park_until(now + REST),
             }
             rested = clock::now();
         }
@@ -243,7 +245,7 @@ impl Worker {
                 for flow in &flows {
                     self.schedule.add(flow.pace.clone(), flow.queue);
                 }
-                self.batch.install(flows);
+                self.batch.install(flows, line_rate);
             }
             Command::Start { flows, at } => {
                 for (flow, place, template) in flows {
@@ -253,14 +255,25 @@ impl Worker {
                 }
             }
             Command::Stop(flows) => self.each(&flows, |schedule, flow| schedule.stop(flow)),
-            Command::Pause(flows) => self.each(&flows, |schedule, flow| schedule.pause(flow, now)),
+            Command::Pause(flows) => {
+                self.each(&flows, |schedule, flow| schedule.pause(flow, now));
+                flows.iter().for_each(|flow| self.batch.interrupt(*flow));
+            }
             Command::Resume(flows) => {
                 self.each(&flows, |schedule, flow| schedule.resume(flow, now));
             }
-            Command::Rate(flow, rate) => {
-                self.schedule.change(flow, |pace| pace.set_rate(rate, now))
+            Command::Change(changes) => {
+                for (flow, change) in changes {
+                    self.change(flow, change, now);
+                }
             }
-            Command::Length(flow, length) => {
+        }
+    }
+
+    fn change(&mut self, flow: usize, change: Change, now: Nanos) {
+        match change {
+            Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
+            Change::Length(length) => {
                 self.batch.set_length(flow, &length);
                 self.schedule.change(flow, |pace| pace.set_length(length));
             }

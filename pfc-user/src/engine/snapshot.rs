@@ -29,7 +29,10 @@ impl LiveEngine {
             .flows
             .iter()
             .zip(&self.plan.flows)
-            .map(|(live, planned)| received(&self.ports, live, planned))
+            .map(|(live, planned)| FlowCounts {
+                storm: planned.packet.is_pause().then(|| live.state.gaps()),
+                ..received(&self.ports, live, planned)
+            })
             .collect();
         for (flow, live) in flows.iter_mut().zip(&self.flows) {
             flow.transmit = live.state.transmit();
@@ -58,19 +61,7 @@ impl LiveEngine {
     }
 
     fn add_rates(&mut self, snapshot: &mut Snapshot) {
-        let sample = Sample {
-            at: snapshot.at,
-            ports: snapshot
-                .ports
-                .iter()
-                .map(|port| [port.sent, port.received])
-                .collect(),
-            flows: snapshot
-                .flows
-                .iter()
-                .map(|flow| [flow.sent, flow.received])
-                .collect(),
-        };
+        let sample = Sample::of(snapshot);
         let from = self.samples.keep(&sample);
         let time = sample.at - from.at;
         for (port, from) in snapshot.ports.iter_mut().zip(&from.ports) {
@@ -90,10 +81,7 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
     let Some(place) = live.place.filter(|_| planned.metrics.count) else {
         return counts;
     };
-    let mut sum = Received {
-        latency_min: u64::MAX,
-        ..Received::default()
-    };
+    let mut sum = Received::default();
     for (port, live) in ports.iter().enumerate() {
         let here = live.program.places().read(place.flow);
         let count = with_fcs(here.frames, here.octets);
@@ -107,15 +95,16 @@ fn received(ports: &[LivePort], live: &LiveFlow, planned: &Flow) -> FlowCounts {
         }
         counts.received.frames += count.frames;
         counts.received.octets += count.octets;
-        counts.duplicates += here.duplicates + here.beyond;
+        counts.duplicates += here.duplicates;
+        counts.beyond_window += here.beyond;
         counts.reordered += here.reordered;
         sum.latency_sum += here.latency_sum;
         sum.latency_max = sum.latency_max.max(here.latency_max);
-        sum.latency_min = sum.latency_min.min(here.latency_min);
+        sum.not_latency_min = sum.not_latency_min.max(here.not_latency_min);
     }
     if planned.metrics.latency && counts.received.frames > 0 {
         counts.latency = Some(Latency {
-            min: sum.latency_min,
+            min: sum.latency_min(),
             mean: sum.latency_sum / counts.received.frames,
             max: sum.latency_max,
         });
@@ -133,8 +122,10 @@ impl LivePort {
             sent: self.state.sent.read(),
             received: with_fcs(received.frames, received.octets),
             pause_received: received.pause,
+            own_pause_received: received.own_pause,
             pause_sent: self.state.pause.read().frames,
             pfc_received: received.pfc_by_class,
+            own_pfc_received: received.own_pfc_by_class,
             pfc_sent: std::array::from_fn(|class| self.state.pfc[class].read().frames),
             held: holds.map(|hold| hold.total),
             ..PortCounts::default()

@@ -2,25 +2,27 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, Signal};
-use validator_otg::{Access, Options, Places, Server};
+use validator_otg::{Access, Certificates, Options, Places, Server, Tls};
 
 use super::args::OtgArgs;
 use super::engine;
 use crate::agent::process::until_signal;
 use crate::config;
+use crate::driver::bringup::journal::Journal;
 
-/// Serves clients until SIGTERM or SIGINT. Writes the addresses to `stdout` as soon as they can
-/// connect.
+/// Puts back what a killed server left changed, and serves clients until SIGTERM or SIGINT. Writes
+/// the addresses to `stdout` as soon as they can connect.
 ///
 /// Handles signals, so that the calling thread should be the only one of its process.
 ///
 /// # Errors
 ///
-/// A testbed or token file that cannot be used, addresses that cannot be listened on, and no
+/// A file of the arguments that cannot be used, addresses that cannot be listened on, and no
 /// engine.
 pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
     let places = match &args.testbed {
@@ -28,6 +30,7 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
         None => Places::default(),
     };
     let access = access(args)?;
+    let tls = tls(args)?;
     // Blocked until there are handlers, so that no signal after the addresses is lost.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
     signals
@@ -42,10 +45,14 @@ pub fn main(args: &OtgArgs, mut stdout: impl Write) -> Result<()> {
             grpc: args.grpc,
             http: args.http,
             access,
+            tls,
             lease: Duration::from_nanos(args.lease),
             tell: |text| eprintln!("validator: {text}"),
         })
         .await?;
+        for said in Journal::open().recover()? {
+            eprintln!("validator: {said}");
+        }
         let engine = engine::open()?;
         let (grpc, http) = server.addresses()?;
         writeln!(
@@ -67,4 +74,23 @@ fn access(args: &OtgArgs) -> Result<Access> {
     Access::token(&text)
         .map_err(anyhow::Error::msg)
         .with_context(|| file.display().to_string())
+}
+
+fn tls(args: &OtgArgs) -> Result<Tls> {
+    let read = |file: &PathBuf| {
+        fs::read(file).with_context(|| format!("{} cannot be read", file.display()))
+    };
+    let own = match (&args.cert, &args.key) {
+        (Some(chain), Some(key)) => Some([read(chain)?, read(key)?]),
+        // clap takes neither without the other.
+        _ => None,
+    };
+    let clients = args.client_ca.as_ref().map(read).transpose()?;
+    let files = [&args.cert, &args.key, &args.client_ca]
+        .into_iter()
+        .flatten();
+    let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+    Tls::new(&Certificates { own, clients })
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("certificates: {}", files.join(", ")))
 }

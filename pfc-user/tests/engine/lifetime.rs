@@ -112,11 +112,10 @@ fn root_interfaces_find_their_next_hops_and_flows_go_to_them() {
         assert_eq!(neighbour.address == there, place % 2 == 0);
     }
     bench.engine.capture(&[PortIndex(1)], true).unwrap();
-    let warnings = bench
+    bench
         .engine
         .transmit(&[FlowIndex(0)], Order::Start)
         .unwrap();
-    assert_eq!(warnings, []);
     bench.until("its frames", |now| now.flows[0].received.frames == 5);
     let captured = bench.engine.captured(PortIndex(1)).unwrap().unwrap();
     let mut of_flow = captured
@@ -124,6 +123,60 @@ fn root_interfaces_find_their_next_hops_and_flows_go_to_them() {
         .iter()
         .filter(|frame| frame.octets[12..14] == [8, 0]);
     assert!(of_flow.all(|frame| frame.octets[..6] == [2, 0, 0, 9, 0, 5]));
+}
+
+#[test]
+fn root_a_flow_whose_next_hop_is_silent_is_refused_and_nothing_is_touched() {
+    let test = "root_a_flow_whose_next_hop_is_silent_is_refused_and_nothing_is_touched";
+    if !common::need_root(test) {
+        return;
+    }
+    let endless = |name| flow(name, 64, Rate::FramesPerSecond(1000), End::Never);
+    let mut plan = plan(
+        Obeys::Nothing,
+        ["goes on", "lost", "lost, too"].map(endless).into(),
+    );
+    for (place, (address, gateway)) in
+        [("198.18.0.1", "198.18.0.9"), ("2001:db8::1", "2001:db8::9")]
+            .into_iter()
+            .enumerate()
+    {
+        plan.interfaces.push(Interface {
+            name: format!("interface {place}"),
+            port: PortIndex(0),
+            mac: [2, 0, 0, 9, 0, place as u8],
+            vlans: Vec::new(),
+            address: address.parse().unwrap(),
+            prefix: 24,
+            gateway: gateway.parse().unwrap(),
+        });
+        plan.flows[1 + place].next_hop = Some(place);
+    }
+    let mut bench = Bench::new();
+    let flows = crate::bench::all(&plan);
+    bench.engine.configure(plan).unwrap();
+    bench.engine.transmit(&flows[..1], Order::Start).unwrap();
+    let before = bench.until("a flow without a next hop", |now| {
+        now.flows[0].sent.frames > 10
+    });
+    let problems = bench.engine.transmit(&flows, Order::Start).unwrap_err();
+    let expected = [
+        ["\"lost\"", "198.18.0.9", "ARP", "\"interface 0\""],
+        ["\"lost, too\"", "2001:db8::9", "ND", "\"interface 1\""],
+    ];
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    for (problem, parts) in problems.iter().zip(expected) {
+        let Problem::Order(text) = problem else {
+            panic!("{problem:?}");
+        };
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+    let now = bench.until("the flow that was sent", |now| {
+        now.flows[0].sent.frames > before.flows[0].sent.frames
+    });
+    assert_eq!([1, 2].map(|flow| now.flows[flow].sent.frames), [0, 0]);
+    // Nor does a stop need a next hop.
+    bench.engine.transmit(&flows, Order::Stop).unwrap();
 }
 
 #[test]

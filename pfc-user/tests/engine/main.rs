@@ -12,3 +12,5 @@ mod lifetime;
 mod load;
 mod pauses;
 mod program; // lane: programs
+mod settings;
+mod updates;

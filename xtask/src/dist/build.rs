@@ -12,7 +12,7 @@ use crate::step::{self, step};
 use crate::{build_ebpf, remap};
 
 /// Features of the installed program.
-pub const FEATURES: &str = "verbs";
+pub const FEATURES: &str = "verbs,otg";
 
 /// A program, and what was taken out of it.
 pub struct Program {
@@ -38,7 +38,7 @@ pub fn program(release: &Release) -> Result<Program> {
         step::run(step::cargo().args(["fetch", "--locked"]).current_dir(root))
     })?;
     build_ebpf::object(root)?;
-    step("the program, optimised and with verbs", || {
+    step("the program, optimised, with verbs and OTG", || {
         step::run(&mut cargo(release))
     })?;
     let built = release.work.join("build/release/validator");
@@ -52,7 +52,8 @@ pub fn manual(release: &Release) -> Result<PathBuf> {
     let mut cargo = step::cargo();
     cargo
         .args(["run", "--quiet", "--locked", "--package", "pfc-user"])
-        .args(["--example", "manual", "--"])
+        // Verbs have no command of their own, and need more to be built.
+        .args(["--features", "otg", "--example", "manual", "--"])
         .arg(&folder)
         .current_dir(release.root);
     step("man pages and completions", || step::run(&mut cargo))?;

@@ -18,9 +18,9 @@ pub const NAME: &str = "validator";
 /// Programs of the package's own that dpkg calls.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that dpkg asks about before it replaces changed ones.
-const SETTINGS: [&str; 2] = ["validator-watch", "validator-agent"];
+const SETTINGS: [&str; 3] = ["validator-watch", "validator-agent", "validator-otg"];
 /// Files below `/usr/share/validator`, from `configs`.
-const EXAMPLES: [&str; 3] = ["testbeds", "plans", "prometheus"];
+const EXAMPLES: [&str; 4] = ["testbeds", "plans", "prometheus", "otg"];
 
 /// Writes both packages.
 pub fn write(release: &Release, program: &Program, manual: &Path) -> Result<()> {
@@ -294,10 +294,13 @@ mod tests {
             "./usr/bin/validator",
             "./usr/lib/systemd/system/validator-watch@.service",
             "./usr/lib/systemd/system/validator-agent.service",
+            "./usr/lib/systemd/system/validator-otg.service",
             "./usr/share/man/man1/validator.1.gz",
             "./usr/share/validator/testbeds/sim.toml",
+            "./usr/share/validator/otg/two-veths.toml",
             "./usr/share/doc/validator/third-party-licences.gz",
             "./etc/default/validator-agent",
+            "./etc/default/validator-otg",
         ] {
             assert!(has(path), "{path} is not in:\n{contents}");
         }

@@ -17,7 +17,7 @@ use crate::step;
 use crate::workspace::VERSION;
 
 /// Crates that programs of ours are made of, with their features.
-const FEATURES: &str = "pfc-user/verbs,pfc-ebpf/bpf,pfc-ebpf/trace";
+const FEATURES: &str = "pfc-user/verbs,pfc-user/otg,pfc-ebpf/bpf,pfc-ebpf/trace";
 /// The crates of both programs.
 const ROOTS: [&str; 2] = ["pfc-user", "pfc-ebpf"];
 
@@ -314,7 +314,7 @@ mod tests {
             .iter()
             .map(|package| package["name"].as_str().unwrap())
             .collect();
-        // Verbs and the XDP programs are in it; tests and this program are not.
+        // Verbs, OTG and the XDP programs are in it; tests and this program are not.
         for name in [
             "pfc-user",
             "validator-core",
@@ -322,6 +322,8 @@ mod tests {
             "aya",
             "aya-ebpf",
             "sideway",
+            "validator-otg",
+            "tonic",
         ] {
             assert!(names.contains(name), "{name} is missing");
         }

@@ -1,5 +1,6 @@
 //! The services under systemd itself, booted as the first process of a container: with every right
-//! taken away that their units take away, `watch` counts and the agent reads its token.
+//! taken away that their units take away, `watch` counts, the agent reads its token, and the OTG
+//! server sends, is killed, and is put back after.
 
 use std::fs;
 use std::path::Path;
@@ -81,11 +82,44 @@ while systemctl is-active --quiet validator-agent; do
 done
 grep -q 'RDMA device' /root/agent.log
 echo "the agent has its token"
+# Asks the server, and says whether its answer has a line like the last argument.
+ask() {
+    exec 4<>/dev/tcp/127.0.0.1/8443
+    printf '%s HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
+        "$1" "${#2}" "$2" >&4
+    grep -c "$3" <&4 >/dev/null
+}
+systemctl start validator-otg
+until exec 4<>/dev/tcp/127.0.0.1/8443; do
+    systemctl is-active --quiet validator-otg
+    sleep 0.1
+done 2>/dev/null
+ask 'POST /config' '{"ports": [{"name": "t0", "location": "t0"}, {"name": "t1", "location": "t1"}],
+    "layer1": [{"name": "l", "port_names": ["t0", "t1"], "speed": "speed_1_gbps", "mtu": 1400}],
+    "flows": [{"name": "f", "tx_rx": {"choice": "port", "port": {"tx_name": "t0", "rx_name": "t1"}},
+        "packet": [{"choice": "ethernet"}, {"choice": "ipv4"}, {"choice": "udp"}],
+        "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 100}},
+        "metrics": {"enable": true}}]}' '^HTTP/1.1 200'
+ask 'POST /control/state' \
+    '{"choice": "traffic", "traffic": {"flow_transmit": {"state": "start"}}}' '^HTTP/1.1 200'
+until ask 'POST /monitor/metrics' '{"choice": "flow"}' '"frames_rx":100[,}]'; do
+    systemctl is-active --quiet validator-otg
+    sleep 0.1
+done
+echo "the OTG server sends and counts"
+[ "$(cat /sys/class/net/t0/mtu)" = 1400 ]
+systemctl kill --signal=SIGKILL validator-otg
+until [ "$(cat /sys/class/net/t0/mtu)" = 1500 ]; do
+    sleep 0.1
+done
+echo "and is put back after where it was killed"
 "#;
 const EXPECTED: &str = "\
 watch serves its counts
 watch stops without an error
 the agent has its token
+the OTG server sends and counts
+and is put back after where it was killed
 ";
 
 /// Starts the services on a Debian that has systemd.

@@ -2,59 +2,123 @@
 
 use core::ptr;
 
-use pfc_ebpf::abi::flow::{Port, WHOLE_LINK};
+use pfc_ebpf::abi::flow::{CLASSES, Pauses, Port, WHOLE_LINK, latest};
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::bpf::atomic;
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::units::Quanta;
 use pfc_ebpf::wire::mac_control::MacControl;
+use pfc_ebpf::wire::{Octets, Part, ethernet};
 
-use crate::{Frame, PAUSE, now};
+use crate::{Frame, OWN, PAUSE, now};
 
-/// Counts a MAC control frame, and publishes whom it pauses.
+/// Counts a MAC control frame, and publishes whom it pauses. Frames of this tester's own, which
+/// come back from a device or over a cable between two of its ports, pause as any other would; they
+/// are counted apart, as they say nothing of a device.
 #[inline(always)]
 pub fn account(frame: &Frame, port: &mut Port, packet: &Packet) {
-    let Some(clocks) = PAUSE.get_ptr_mut(0) else {
+    let Some(pauses) = PAUSE.get_ptr_mut(0) else {
         return;
     };
+    let is_own = is_own(packet);
     match MacControl::parse(packet) {
         Ok(MacControl::Pause { quanta }) => {
-            port.pause += 1;
-            // SAFETY: an entry of the map's value.
-            unsafe {
-                pause(&raw mut (*clocks)[WHOLE_LINK], now(), quanta, frame.quantum);
+            if is_own {
+                port.own_pause += 1;
+            } else {
+                port.pause += 1;
             }
+            let now = now();
+            // SAFETY: an entry of the map's value.
+            unsafe { set_end(pauses, WHOLE_LINK, end(frame, now, quanta)) };
+            hold(frame, pauses, 1 << WHOLE_LINK, now);
         }
         Ok(MacControl::Pfc { vector, quanta }) => {
-            port.pfc += 1;
+            let by_class = if is_own {
+                port.own_pfc += 1;
+                &mut port.own_pfc_by_class
+            } else {
+                port.pfc += 1;
+                &mut port.pfc_by_class
+            };
             let now = now();
             macro_rules! classes {
                 ($($class:literal)*) => {$(
                     if vector & 1 << $class != 0 {
-                        port.pfc_by_class[$class] += 1;
+                        by_class[$class] += 1;
                         // SAFETY: an entry of the map's value.
-                        unsafe {
-                            pause(&raw mut (*clocks)[$class], now, quanta[$class], frame.quantum);
-                        }
+                        unsafe { set_end(pauses, $class, end(frame, now, quanta[$class])) };
                     }
                 )*};
             }
             classes!(0 1 2 3 4 5 6 7);
+            hold(frame, pauses, vector as u64 & 0xff, now);
         }
         Err(_) => port.other_control += 1,
     }
 }
 
-/// A class is paused from now on for so long; 0 ends its pause. What of its pause before had run is
-/// added up.
+/// True if a flow of this tester's sends frames with this source address.
+#[inline(always)]
+fn is_own(packet: &Packet) -> bool {
+    // Eight octets, of which six are the address: a frame of a MAC has more than those two behind
+    // it.
+    let Some(part) = packet.part::<8>(ethernet::SOURCE) else {
+        return false;
+    };
+    let source = part.high_48::<0>();
+    // SAFETY: whether the key is there is all that is asked for.
+    unsafe { OWN.get(&source) }.is_some()
+}
+
+/// When a pause of so many quanta from now on ends.
+#[inline(always)]
+fn end(frame: &Frame, now: u64, quanta: u16) -> u64 {
+    now + Quanta(quanta).nanos_by(frame.quantum)
+}
+
+/// A class is paused until then.
+///
+/// # Safety
+/// `pauses` points to the value of [`PAUSE`], and there is such a class.
+#[inline(always)]
+unsafe fn set_end(pauses: *mut Pauses, class: usize, end: u64) {
+    // SAFETY: as the caller says. Userspace reads until nothing changes.
+    unsafe { ptr::write_volatile((&raw mut (*pauses).until).cast::<u64>().add(class), end) };
+}
+
+/// Holds each queue of the classes that were addressed until the last of all its classes lets go.
+#[inline(always)]
+fn hold(frame: &Frame, pauses: *mut Pauses, addressed: u64, now: u64) {
+    let mut until = [0; CLASSES];
+    for (class, end) in until.iter_mut().enumerate() {
+        // SAFETY: a word of the map's value.
+        *end = unsafe { ptr::read_volatile((&raw const (*pauses).until).cast::<u64>().add(class)) };
+    }
+    macro_rules! queues {
+        ($($queue:literal)*) => {$(
+            // SAFETY: words of the maps' values, which userspace writes and reads meanwhile.
+            unsafe {
+                let holders = ptr::read_volatile(&raw const (*frame.config).holders[$queue]);
+                if holders & addressed != 0 {
+                    let clock = &raw mut (*pauses).queues[$queue];
+                    pause(clock, now, latest(holders, &until));
+                }
+            }
+        )*};
+    }
+    queues!(0 1 2 3 4 5 6 7);
+}
+
+/// A queue is held from now on until then. What of its hold before had run is added up.
 ///
 /// # Safety
 /// `clock` points to an entry of [`PAUSE`].
 #[inline(always)]
-unsafe fn pause(clock: *mut PauseClock, now: u64, quanta: u16, quantum: u64) {
+unsafe fn pause(clock: *mut PauseClock, now: u64, until: u64) {
     // SAFETY: as the caller says. MAC control frames of a port come through one queue, so that one
     // CPU writes at a time; where a driver moves them to another queue, only one of the two adds up
-    // the same pause. Userspace reads until nothing changes.
+    // the same hold. Userspace reads until nothing changes.
     unsafe {
         let before = PauseClock {
             paused: 0,
@@ -63,10 +127,7 @@ unsafe fn pause(clock: *mut PauseClock, now: u64, quanta: u16, quantum: u64) {
         };
         if atomic::compare_exchange(&raw mut (*clock).at, before.at, now) == before.at {
             atomic::add(&raw mut (*clock).paused, before.paused(now));
-            ptr::write_volatile(
-                &raw mut (*clock).until,
-                now + Quanta(quanta).nanos_by(quantum),
-            );
+            ptr::write_volatile(&raw mut (*clock).until, until);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The XDP program `flow`: counts the frames of an engine of ports and flows, obeys nobody and
-//! tells who pauses, and keeps whole frames while a capture is on.
+//! tells what is paused, and keeps whole frames while a capture is on.
 //!
-//! Its ports are the tester's alone: frames end here, but for ARP and ND, which the host's stack may
-//! answer too. Several queues may run it at once: what decides between frames of different CPUs is
-//! only ever raised by compare-and-exchange. Frames may be in several pieces.
+//! Its ports are the tester's alone: frames end here, but for ARP and ND, which the host's stack
+//! may answer too. Several queues may run it at once: what decides between frames of different CPUs
+//! is only ever raised by compare-and-exchange. Frames may be in several pieces.
 #![no_std]
 #![no_main]
 #![expect(
@@ -16,14 +16,14 @@ mod keep;
 mod stamped;
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::{BPF_F_MMAPABLE, xdp_action, xdp_md};
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, xdp_action, xdp_md};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_xdp_get_buff_len;
 use aya_ebpf::macros::{map, xdp};
-use aya_ebpf::maps::{Array, PerCpuArray, RingBuf};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::programs::XdpContext;
 use core::ptr;
-use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, Pauses, Port};
+use pfc_ebpf::abi::flow::{ABI_VERSION, Config, Flow, OWN_SOURCES, Pauses, Port};
 use pfc_ebpf::bpf::packet::Packet;
 use pfc_ebpf::wire::{Octets, ethernet};
 
@@ -42,6 +42,9 @@ static PORT: PerCpuArray<Port> = PerCpuArray::with_max_entries(1, 0);
 static FLOWS: Array<Flow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static PAUSE: Array<Pauses> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+// The program only looks into it.
+#[map]
+static OWN: HashMap<u64, u64> = HashMap::with_max_entries(OWN_SOURCES, BPF_F_NO_PREALLOC);
 #[map]
 static CAPTURE: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
 #[map]
@@ -63,6 +66,7 @@ struct Frame {
     /// Octets, without FCS.
     length: usize,
     quantum: u64,
+    config: *const Config,
 }
 
 /// Counts a frame.
@@ -89,6 +93,7 @@ pub fn flow(ctx: XdpContext) -> u32 {
         // SAFETY: the program's own context.
         length: unsafe { bpf_xdp_get_buff_len(ctx.ctx) } as usize,
         quantum,
+        config,
     };
     port.frames += 1;
     port.octets += frame.length as u64;

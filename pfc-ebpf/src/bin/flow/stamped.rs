@@ -70,7 +70,7 @@ fn damaged(port: &mut Port, stamp: &FlowStamp) {
     port.damaged += 1;
     if let Some(flow) = place(stamp) {
         // SAFETY: an aligned word of the map.
-        unsafe { atomic::add(&raw mut (*flow).corrupt, 1) };
+        unsafe { atomic::add(&raw mut (*flow).received.corrupt, 1) };
     }
 }
 
@@ -85,22 +85,22 @@ fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
     unsafe {
         let next = &raw mut (*flow).next;
         let Some(sequence) = whole_sequence(stamp.sequence, ptr::read_volatile(next)) else {
-            return atomic::add(&raw mut (*flow).beyond, 1);
+            return atomic::add(&raw mut (*flow).received.beyond, 1);
         };
         let after = sequence + 1;
         let seen = &raw mut (*flow).seen[(sequence % SEEN_WINDOW) as usize];
         let before = atomic::raise(seen, after, false);
         if before > after {
-            return atomic::add(&raw mut (*flow).beyond, 1);
+            return atomic::add(&raw mut (*flow).received.beyond, 1);
         }
         if before == after {
-            return atomic::add(&raw mut (*flow).duplicates, 1);
+            return atomic::add(&raw mut (*flow).received.duplicates, 1);
         }
         if atomic::raise(next, after, false) > after {
-            atomic::add(&raw mut (*flow).reordered, 1);
+            atomic::add(&raw mut (*flow).received.reordered, 1);
         }
         if ptr::read_volatile(&raw const (*flow).verify) != 0 && !is_intact(frame.ctx) {
-            atomic::add(&raw mut (*flow).corrupt, 1);
+            atomic::add(&raw mut (*flow).received.corrupt, 1);
         }
         distinct(flow, frame.length, stamp.latency(now()));
     }
@@ -114,11 +114,11 @@ fn whole(frame: &Frame, port: &mut Port, stamp: &FlowStamp) {
 unsafe fn distinct(flow: *mut Flow, length: usize, latency: u64) {
     // SAFETY: aligned words of the map. The number of frames is last: who reads it finds the rest.
     unsafe {
-        atomic::add(&raw mut (*flow).octets, length as u64);
-        atomic::add(&raw mut (*flow).latency_sum, latency);
-        atomic::raise(&raw mut (*flow).latency_max, latency, false);
-        atomic::raise(&raw mut (*flow).not_latency_min, !latency, false);
-        atomic::add(&raw mut (*flow).received, 1);
+        atomic::add(&raw mut (*flow).received.octets, length as u64);
+        atomic::add(&raw mut (*flow).received.latency_sum, latency);
+        atomic::raise(&raw mut (*flow).received.latency_max, latency, false);
+        atomic::raise(&raw mut (*flow).received.not_latency_min, !latency, false);
+        atomic::add(&raw mut (*flow).received.frames, 1);
     }
 }
 

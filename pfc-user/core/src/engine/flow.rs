@@ -143,9 +143,15 @@ impl Pace {
         self.progress.end = self.progress.end.saturating_add(passed);
     }
 
-    /// Another rate; the next frame is due no later than by it.
+    /// Another rate; the next frame is due no later than by it, unless it waits for the flow's delay
+    /// or for the gap between bursts.
     pub fn set_rate(&mut self, rate: Rate, now: Nanos) {
         self.rate = rate;
+        let between_bursts =
+            matches!(self.schedule.end, End::Bursts { .. }) && self.progress.burst == 0;
+        if self.progress.number == 0 || between_bursts {
+            return;
+        }
         let next = fine(now) + self.interval(self.length.nth(self.progress.number));
         self.progress.due = self.progress.due.min(next);
     }

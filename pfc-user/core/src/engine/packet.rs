@@ -9,6 +9,7 @@ mod ethernet;
 mod ipv4;
 mod ipv6;
 mod pause;
+mod source;
 mod table;
 mod tcp;
 mod template;

@@ -1,7 +1,6 @@
 //! What received pause frames hold: classes of PFC, or the whole link, mapped to a port's queues.
 
-use pfc_ebpf::abi::flow::{Pauses, WHOLE_LINK};
-use pfc_ebpf::abi::watch::PauseClock;
+use pfc_ebpf::abi::flow::{Holders, Pauses, WHOLE_LINK, latest};
 use pfc_ebpf::units::{Nanos, Priority};
 
 use super::plan::Obeys;
@@ -11,8 +10,7 @@ use super::plan::Obeys;
 pub struct Hold {
     /// It is held until then, unless another pause frame comes; not held at or after it.
     pub until: Nanos,
-    /// Time for which it was held so far. Where several classes hold one queue, that of the class
-    /// that held it longest.
+    /// Time for which it was held so far, by whichever of its classes.
     pub total: Nanos,
 }
 
@@ -20,46 +18,47 @@ pub struct Hold {
 pub type Holds = [Hold; Priority::COUNT];
 
 impl Obeys {
-    /// The queues at `now`, after the pause frames that came until then.
-    pub fn holds(&self, pauses: &Pauses, now: Nanos) -> Holds {
-        let hold = |clock: &PauseClock| Hold {
-            until: clock.until,
-            total: clock.paused(now),
-        };
+    /// The classes that hold each queue.
+    pub fn holders(&self) -> Holders {
         match self {
-            Self::Nothing => Holds::default(),
-            Self::Pause => [hold(&pauses[WHOLE_LINK]); Priority::COUNT],
+            Self::Nothing => Holders::default(),
+            Self::Pause => [1 << WHOLE_LINK; Priority::COUNT],
             Self::Pfc(queues) => {
-                let mut holds = Holds::default();
-                for (queue, clock) in queues.iter().zip(pauses) {
-                    let Some(queue) = queue else { continue };
-                    let (held, by) = (&mut holds[queue.index()], hold(clock));
-                    held.until = held.until.max(by.until);
-                    held.total = held.total.max(by.total);
+                let mut holders = Holders::default();
+                for (class, queue) in queues.iter().enumerate() {
+                    if let Some(queue) = queue {
+                        holders[queue.index()] |= 1 << class;
+                    }
                 }
-                holds
+                holders
             }
         }
+    }
+
+    /// The queues at `now`, after the pause frames that came until then.
+    pub fn holds(&self, pauses: &Pauses, now: Nanos) -> Holds {
+        let holders = self.holders();
+        std::array::from_fn(|queue| Hold {
+            until: latest(holders[queue], &pauses.until),
+            total: pauses.queues[queue].paused(now),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pfc_ebpf::abi::watch::PauseClock;
 
     fn priority(number: u8) -> Priority {
         Priority::new(number).unwrap()
     }
 
-    /// Class n is paused from 100 to 200 + n.
+    /// Class n is paused until 200 + n.
     fn paused(classes: &[usize]) -> Pauses {
         let mut pauses = Pauses::default();
         for class in classes {
-            pauses[*class] = PauseClock {
-                paused: 7,
-                at: 100,
-                until: 200 + *class as u64,
-            };
+            pauses.until[*class] = 200 + *class as u64;
         }
         pauses
     }
@@ -86,9 +85,16 @@ mod tests {
     #[test]
     fn several_classes_hold_one_queue_until_the_last_lets_go() {
         let obeys = Obeys::Pfc([Some(priority(2)); 8]);
-        let holds = obeys.holds(&paused(&[1, 4]), 150);
+        let mut pauses = paused(&[1, 4]);
+        pauses.queues[2] = PauseClock {
+            paused: 7,
+            at: 100,
+            until: 204,
+        };
+        let holds = obeys.holds(&pauses, 150);
         assert_eq!(held(&holds), [(2, 204)]);
         assert_eq!(holds[2].total, 57);
+        assert_eq!(obeys.holds(&pauses, 300)[2].total, 111);
     }
 
     #[test]

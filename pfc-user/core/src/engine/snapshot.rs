@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use pfc_ebpf::units::{Nanos, Priority};
 
+use super::storm::Gaps;
+
 /// All counts, read within a few milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
@@ -50,12 +52,17 @@ pub struct PortCounts {
     pub sent_rate: Rates,
     /// Rate of those that arrived.
     pub received_rate: Rates,
-    /// PAUSE (802.3x) frames that arrived.
+    /// PAUSE (802.3x) frames that arrived and that no flow of the plan sends.
     pub pause_received: u64,
+    /// PAUSE frames of the plan's own flows that arrived.
+    pub own_pause_received: u64,
     /// PAUSE frames that left.
     pub pause_sent: u64,
-    /// PFC frames that arrived and held or released a class, by class.
+    /// PFC frames that arrived, held or released a class, and that no flow of the plan sends, by
+    /// class.
     pub pfc_received: [u64; Priority::COUNT],
+    /// PFC frames of the plan's own flows that arrived, by class.
+    pub own_pfc_received: [u64; Priority::COUNT],
     /// PFC frames that left, by class.
     pub pfc_sent: [u64; Priority::COUNT],
     /// Time for which each queue was held, nanoseconds.
@@ -89,6 +96,9 @@ pub struct FlowCounts {
     pub received_rate: Rates,
     /// Arrived a second time; not among `received`.
     pub duplicates: u64,
+    /// Arrived so long after a later one that nobody can tell whether they had been counted: neither
+    /// among `received` nor among `duplicates`.
+    pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,
     /// Arrived with other octets than were sent.
@@ -99,6 +109,8 @@ pub struct FlowCounts {
     pub latency: Option<Latency>,
     /// From the order to start until the first frame was handed to the port, nanoseconds.
     pub first_frame: Option<Nanos>,
+    /// Gaps, of a flow of pause frames.
+    pub storm: Option<Gaps>,
 }
 
 /// One-way latency, nanoseconds.

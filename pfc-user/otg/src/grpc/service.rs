@@ -15,7 +15,9 @@ use tonic::server::{Grpc, NamedService};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::codec::Octets;
+use crate::access::Lacking;
 use crate::api::{Answer, OPERATIONS, Operation, Pieces};
+use crate::connections::Peer;
 use crate::error::{Kind, Refusal};
 use crate::model::{self, Builder};
 use crate::server::{LONGEST, Shared};
@@ -66,11 +68,22 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
+            let peer = request.extensions().get::<Peer>().copied();
             let token = request.headers().get("authorization");
-            if !shared.access.allows(token.map(http::HeaderValue::as_bytes)) {
-                let refusal = Refusal::validation(
-                    "a token is needed: send it as metadata, authorization: Bearer TOKEN",
-                );
+            let lacking = shared.access.lacking(
+                peer.unwrap_or_default(),
+                token.map(http::HeaderValue::as_bytes),
+            );
+            if let Some(lacking) = lacking {
+                let refusal = Refusal::validation(match lacking {
+                    Lacking::Token => {
+                        "a token is needed: send it as metadata, authorization: Bearer TOKEN"
+                    }
+                    Lacking::Certificate => {
+                        "a client certificate is needed: come by TLS with one that the server's \
+                         authority has signed"
+                    }
+                });
                 return Ok(status(&refusal, Code::Unauthenticated).into_http());
             }
             let Some(method) = method(request.uri().path()) else {

@@ -35,10 +35,7 @@ impl Session {
                 }
             }
             Some(Control::Capture(ports, on)) => self.engine.capture(&ports, on)?,
-            Some(Control::Transmit(flows, order)) => {
-                let warnings = self.engine.transmit(&flows, order)?;
-                return Ok(warnings.into_iter().map(|warning| warning.0).collect());
-            }
+            Some(Control::Transmit(flows, order)) => self.engine.transmit(&flows, order)?,
             Some(Control::Nothing) | None => {}
         }
         Ok(Vec::new())

@@ -1,5 +1,5 @@
-//! The engine's own counts, beyond those of the model: PFC by class and direction, times held,
-//! duplicates, reorder, corruption, leaks.
+//! The engine's own counts, beyond those of the model: PFC by class, direction and origin, times
+//! held, gaps of storms, duplicates, reorder, corruption, leaks.
 
 mod prometheus;
 
@@ -20,6 +20,19 @@ pub struct Counters {
     pub flows: Vec<FlowCounters>,
 }
 
+/// Frames that left and that arrived.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Frames that left.
+    pub frames_tx: u64,
+    /// Their octets, with FCS.
+    pub bytes_tx: u64,
+    /// Frames that arrived.
+    pub frames_rx: u64,
+    /// Their octets, with FCS.
+    pub bytes_rx: u64,
+}
+
 /// Counts of a port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortCounters {
@@ -29,23 +42,22 @@ pub struct PortCounters {
     pub location: String,
     /// The link is up.
     pub link_up: bool,
-    /// Frames that left.
-    pub frames_tx: u64,
-    /// Their octets, with FCS.
-    pub bytes_tx: u64,
-    /// Frames that arrived.
-    pub frames_rx: u64,
-    /// Their octets, with FCS.
-    pub bytes_rx: u64,
+    /// All frames.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// PAUSE frames that left.
     pub pause_tx: u64,
-    /// PAUSE frames that arrived.
+    /// PAUSE frames that arrived and that no flow of the configuration sends.
     pub pause_rx: u64,
+    /// PAUSE frames of the configuration's own flows that arrived.
+    pub pause_own_rx: u64,
     /// PFC frames that left, by class.
     pub pfc_tx: [u64; 8],
-    /// PFC frames that arrived, by class.
+    /// PFC frames that arrived and that no flow of the configuration sends, by class.
     pub pfc_rx: [u64; 8],
-    /// Time for which each queue was held, nanoseconds.
+    /// PFC frames of the configuration's own flows that arrived, by class.
+    pub pfc_own_rx: [u64; 8],
+    /// Time for which each queue was held by whichever of its classes, nanoseconds.
     pub held_ns: [u64; 8],
 }
 
@@ -58,22 +70,24 @@ pub struct FlowCounters {
     pub port_tx: String,
     /// Receiving ports, with commas between.
     pub port_rx: String,
-    /// Frames that left since the last start.
-    pub frames_tx: u64,
-    /// Their octets, with FCS.
-    pub bytes_tx: u64,
-    /// Frames of that start that arrived where they should.
-    pub frames_rx: u64,
-    /// Their octets, with FCS.
-    pub bytes_rx: u64,
+    /// Frames since the last start; of those that arrived, those where they should.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// Arrived a second time.
     pub duplicates: u64,
+    /// Arrived more than 512 frames after a later one, so that nobody can tell whether they had been
+    /// counted: missing from those that arrived, perhaps without loss.
+    pub beyond_window: u64,
     /// Arrived after a later one.
     pub reordered: u64,
     /// Arrived with other octets than were sent.
     pub corrupt: u64,
     /// Arrived at a port that is none of the flow's.
     pub leaked: u64,
+    /// Of a flow of pause frames, how many left after the pause of the one before had ended.
+    pub storm_gaps: Option<u64>,
+    /// The longest time from such a frame to the one before, nanoseconds.
+    pub storm_gap_max_ns: Option<u64>,
     /// From the order to start to the first frame, nanoseconds.
     pub first_frame_ns: Option<u64>,
     /// Least latency, nanoseconds.
@@ -111,33 +125,40 @@ fn port(name: &str, location: &str, counts: &PortCounts) -> PortCounters {
         name: name.to_owned(),
         location: location.to_owned(),
         link_up: counts.link_up,
-        frames_tx: counts.sent.frames,
-        bytes_tx: counts.sent.octets,
-        frames_rx: counts.received.frames,
-        bytes_rx: counts.received.octets,
+        traffic: traffic(counts.sent, counts.received),
         pause_tx: counts.pause_sent,
         pause_rx: counts.pause_received,
+        pause_own_rx: counts.own_pause_received,
         pfc_tx: counts.pfc_sent,
         pfc_rx: counts.pfc_received,
+        pfc_own_rx: counts.own_pfc_received,
         held_ns: counts.held,
+    }
+}
+
+fn traffic(sent: Count, received: Count) -> Traffic {
+    Traffic {
+        frames_tx: sent.frames,
+        bytes_tx: sent.octets,
+        frames_rx: received.frames,
+        bytes_rx: received.octets,
     }
 }
 
 fn flow([name, tx, rx]: [&str; 3], counts: &FlowCounts) -> FlowCounters {
     let latency = |of: fn(Latency) -> u64| counts.latency.map(of);
-    let Count { frames, octets } = counts.sent;
     FlowCounters {
         name: name.to_owned(),
         port_tx: tx.to_owned(),
         port_rx: rx.to_owned(),
-        frames_tx: frames,
-        bytes_tx: octets,
-        frames_rx: counts.received.frames,
-        bytes_rx: counts.received.octets,
+        traffic: traffic(counts.sent, counts.received),
         duplicates: counts.duplicates,
+        beyond_window: counts.beyond_window,
         reordered: counts.reordered,
         corrupt: counts.corrupt,
         leaked: counts.leaked,
+        storm_gaps: counts.storm.map(|gaps| gaps.count),
+        storm_gap_max_ns: counts.storm.map(|gaps| gaps.longest),
         first_frame_ns: counts.first_frame,
         latency_min_ns: latency(|latency| latency.min),
         latency_mean_ns: latency(|latency| latency.mean),

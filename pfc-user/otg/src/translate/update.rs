@@ -6,7 +6,7 @@ use validator_core::engine::plan::FlowIndex;
 
 use super::flows::FlowNames;
 use super::{rate, size};
-use crate::error::{Kind, Refusal};
+use crate::error::Refusal;
 use crate::reader::{Notes, Reader};
 
 /// A change of a flow.
@@ -33,15 +33,8 @@ pub fn changes(update: &DynamicMessage, flows: &[FlowNames]) -> Result<Vec<FlowC
         "flows" => of_flows(&reader.object("flows"), flows, &mut found),
         other => reader.refuse_choice(other, "flows are"),
     }
-    let (errors, _) = notes.finish(update);
-    if errors.is_empty() {
-        Ok(found)
-    } else {
-        Err(Refusal {
-            kind: Kind::Validation,
-            errors,
-        })
-    }
+    notes.accept(update)?;
+    Ok(found)
 }
 
 fn of_flows(reader: &Reader<'_>, flows: &[FlowNames], found: &mut Vec<FlowChange>) {

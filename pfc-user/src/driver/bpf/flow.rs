@@ -2,18 +2,20 @@
 
 mod places;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aya::maps::{MapData, PerCpuArray, RingBuf};
-use pfc_ebpf::abi::flow::{ABI_VERSION, CLASSES, Config, Flow, Pauses, Port, name};
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use pfc_ebpf::abi::flow::{ABI_VERSION, CLASSES, Config, Flow, Holders, Pauses, Port, name};
 use pfc_ebpf::abi::watch::PauseClock;
 use pfc_ebpf::units::LineRate;
 
-pub use self::places::{Place, Places, Received};
+pub use self::places::{Place, Places};
 use super::mmap::Words;
 use super::object::{Interface, Program};
 use super::pod::Plain;
 use super::{TestResult, XdpError, XdpMode, verifier_log};
+pub use pfc_ebpf::abi::flow::Received;
 
 /// Made by `cargo xtask build-ebpf`; empty where the tool was built without.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/flow"));
@@ -21,11 +23,13 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/fl
 const NAME: &str = "flow";
 
 const WORDS_OF_CONFIG: usize = size_of::<Config>() / size_of::<u64>();
+const WORDS_OF_PAUSES: usize = size_of::<Pauses>() / size_of::<u64>();
 const WORDS_OF_CLOCK: usize = size_of::<PauseClock>() / size_of::<u64>();
 /// Places of [`Config`]'s words.
 const ABI: usize = 0;
 const CAPTURE: usize = 1;
 const QUANTUM: usize = 2;
+const HOLDERS: usize = 3;
 
 /// A loaded program with its maps. Dropping it detaches it; so does the end of the process.
 pub struct FlowProgram {
@@ -34,10 +38,11 @@ pub struct FlowProgram {
     port: PerCpuArray<MapData, Plain<Port>>,
     places: Places,
     pauses: PauseClocks,
+    own: HashMap<MapData, u64, u64>,
     rings: Option<FrameRings>,
 }
 
-/// The present pauses of all classes, read without system calls.
+/// The present pauses of all classes and queues, read without system calls.
 #[derive(Clone, Debug)]
 pub struct PauseClocks(Arc<Words>);
 
@@ -50,29 +55,33 @@ pub struct FrameRings {
 }
 
 impl PauseClocks {
-    /// All classes: eight priorities, and the whole link.
+    /// The program may write meanwhile: read until two readings agree.
     pub fn read(&self) -> Pauses {
-        std::array::from_fn(|class| self.clock(class))
-    }
-
-    /// A class. The program may write meanwhile: read until two readings agree.
-    fn clock(&self, class: usize) -> PauseClock {
-        let word = |index| self.0.load(class * WORDS_OF_CLOCK + index);
-        let read = || PauseClock {
-            paused: word(0),
-            at: word(1),
-            until: word(2),
-        };
-        let mut last = read();
+        let mut last = self.once();
         // Frames are microseconds apart, a reading takes nanoseconds.
         for _ in 0..1000 {
-            let next = read();
+            let next = self.once();
             if next == last {
                 break;
             }
             last = next;
         }
         last
+    }
+
+    fn once(&self) -> Pauses {
+        let clock = |queue| {
+            let word = |index| self.0.load(CLASSES + queue * WORDS_OF_CLOCK + index);
+            PauseClock {
+                paused: word(0),
+                at: word(1),
+                until: word(2),
+            }
+        };
+        Pauses {
+            until: std::array::from_fn(|class| self.0.load(class)),
+            queues: std::array::from_fn(clock),
+        }
     }
 }
 
@@ -95,9 +104,8 @@ impl FlowProgram {
         Ok(Self {
             config: program.words(name::CONFIG, WORDS_OF_CONFIG)?,
             places: Places::new(program.words(name::FLOWS, words)?, places),
-            pauses: PauseClocks(Arc::new(
-                program.words(name::PAUSE, CLASSES * WORDS_OF_CLOCK)?,
-            )),
+            pauses: PauseClocks(Arc::new(program.words(name::PAUSE, WORDS_OF_PAUSES)?)),
+            own: program.map(name::OWN)?,
             port: program.map(name::PORT)?,
             rings: Some(FrameRings {
                 capture: program.map(name::CAPTURE)?,
@@ -111,6 +119,25 @@ impl FlowProgram {
     pub fn configure(&self, line_rate: LineRate) {
         self.config.store(QUANTUM, line_rate.quantum());
         self.config.store(ABI, u64::from(ABI_VERSION));
+    }
+
+    /// These classes hold the queues from their next pause on.
+    pub fn set_holders(&self, holders: &Holders) {
+        for (queue, classes) in holders.iter().enumerate() {
+            self.config.store(HOLDERS + queue, *classes);
+        }
+    }
+
+    /// MAC control frames with these source addresses are this tester's own, and no others.
+    pub fn set_own(&mut self, sources: &BTreeSet<u64>) -> Result<(), XdpError> {
+        let before = self.own.keys().collect::<Result<BTreeSet<u64>, _>>()?;
+        for gone in before.difference(sources) {
+            self.own.remove(gone)?;
+        }
+        for new in sources.difference(&before) {
+            self.own.insert(new, 0u64, 0)?;
+        }
+        Ok(())
     }
 
     /// Captures whole frames from now on, or no longer.

@@ -8,6 +8,7 @@ use pfc_ebpf::wire::mac_control;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
 use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::storm::Storm;
 
 use super::SenderFlow;
 use crate::driver::bpf::flow::Place;
@@ -25,13 +26,15 @@ pub struct Batch {
     slots: Vec<Slot>,
     /// Slots in use.
     count: usize,
+    line_rate: LineRate,
     port: Arc<PortState>,
 }
 
 struct Flow {
     template: Template,
     one_length: bool,
-    is_pause: bool,
+    /// `Some` of pause frames.
+    storm: Option<Storm>,
     place: Place,
     started: Nanos,
     state: Arc<FlowState>,
@@ -49,23 +52,25 @@ struct Slot {
 }
 
 impl Batch {
-    pub fn new(port: Arc<PortState>) -> Self {
+    pub fn new(port: Arc<PortState>, line_rate: LineRate) -> Self {
         Self {
             flows: Vec::new(),
             slots: (0..BATCH).map(|_| Slot::default()).collect(),
             count: 0,
+            line_rate,
             port,
         }
     }
 
-    /// These are the flows.
-    pub fn install(&mut self, flows: Vec<SenderFlow>) {
+    /// These are the flows, on a line of that rate.
+    pub fn install(&mut self, flows: Vec<SenderFlow>, line_rate: LineRate) {
+        self.line_rate = line_rate;
         self.count = 0;
         for slot in &mut self.slots {
             slot.has = None;
         }
         let flow = |flow: SenderFlow| Flow {
-            is_pause: flow.queue.is_none(),
+            storm: flow.queue.is_none().then(|| Storm::new(line_rate)),
             template: flow.template,
             one_length: flow.one_length,
             place: Place {
@@ -85,9 +90,19 @@ impl Batch {
         flow.place = place;
         flow.started = at;
         flow.state.clear();
+        if let Some(storm) = &mut flow.storm {
+            *storm = Storm::new(self.line_rate);
+        }
         if let Some(template) = template {
             flow.template = *template;
             flow.version += 1;
+        }
+    }
+
+    /// A flow is held or goes on by an order: the time in between is no gap.
+    pub fn interrupt(&mut self, flow: usize) {
+        if let Some(storm) = &mut self.flows[flow].storm {
+            storm.interrupt();
         }
     }
 
@@ -155,6 +170,7 @@ impl Batch {
             .map(|slot| slot.frame.as_slice());
         let outcome = socket.send_batch(frames);
         let left = outcome.as_ref().map_or(0, |outcome| outcome.left);
+        let span = [time, clock::now()];
         for slot in self.slots[left..self.count].iter().rev() {
             if let Some(due) = &slot.due {
                 schedule.give_back(due);
@@ -162,7 +178,13 @@ impl Batch {
         }
         for slot in &self.slots[..left] {
             if let Some(due) = &slot.due {
-                self.left(due, &slot.frame, time);
+                Self::left(
+                    &mut self.flows[due.flow],
+                    &self.port,
+                    due,
+                    &slot.frame,
+                    span,
+                );
             }
         }
         self.tell(schedule);
@@ -177,28 +199,29 @@ impl Batch {
         }
     }
 
-    /// Counts a frame that left.
-    fn left(&self, due: &Due, frame: &[u8], time: Nanos) {
-        let flow = &self.flows[due.flow];
+    /// Counts a frame that left between these times.
+    fn left(flow: &mut Flow, port: &PortState, due: &Due, frame: &[u8], [from, to]: [Nanos; 2]) {
         let octets = u64::from(due.frame.length);
         if due.frame.number == 0 {
-            flow.state.set_first(time.saturating_sub(flow.started));
+            flow.state.set_first(from.saturating_sub(flow.started));
         }
         flow.state.sent.add(octets);
-        self.port.sent.add(octets);
-        if flow.is_pause {
-            self.pause_left(frame, octets);
+        port.sent.add(octets);
+        if let Some(storm) = &mut flow.storm {
+            storm.left(frame, from, to);
+            flow.state.set_gaps(storm.gaps());
+            Self::pause_left(port, frame, octets);
         }
     }
 
     /// Counts a MAC control frame that left, by its class.
-    fn pause_left(&self, frame: &[u8], octets: u64) {
+    fn pause_left(port: &PortState, frame: &[u8], octets: u64) {
         let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         match word(OPCODE) {
-            mac_control::PAUSE => self.port.pause.add(octets),
+            mac_control::PAUSE => port.pause.add(octets),
             mac_control::PFC => {
                 let vector = word(VECTOR);
-                for (class, sent) in self.port.pfc.iter().enumerate() {
+                for (class, sent) in port.pfc.iter().enumerate() {
                     if vector & 1 << class != 0 {
                         sent.add(octets);
                     }

@@ -176,3 +176,40 @@ fn a_start_begins_anew() {
     assert_eq!(times(&mut pace, 0, 100 * MILLISECOND).len(), 2);
     assert_eq!(pace.progress().number, 2);
 }
+
+#[test]
+fn another_rate_shortens_neither_a_delay_nor_the_gap_between_bursts() {
+    let delay = 10_000 * MILLISECOND;
+    let faster = Rate::FramesPerSecond(1_000_000);
+    let mut delayed = pace(
+        Rate::FramesPerSecond(10),
+        64,
+        Schedule {
+            delay: Span::Time(delay),
+            ..schedule(End::Never)
+        },
+    );
+    delayed.start(0);
+    delayed.set_rate(faster, MILLISECOND);
+    assert_eq!(whole(delayed.progress().due), delay);
+
+    let mut bursts = pace(
+        Rate::FramesPerSecond(1000),
+        64,
+        schedule(End::Bursts {
+            bursts: None,
+            frames: 2,
+            gap: Span::Time(delay),
+        }),
+    );
+    bursts.start(0);
+    bursts.take();
+    // In a burst the next frame comes by the new rate.
+    bursts.set_rate(faster, 0);
+    assert_eq!(whole(bursts.progress().due), 1000);
+    bursts.take();
+    let next = bursts.progress().due;
+    bursts.set_rate(faster, MILLISECOND);
+    assert_eq!(bursts.progress().due, next);
+    assert!(whole(next) > delay);
+}

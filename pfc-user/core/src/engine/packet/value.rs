@@ -54,6 +54,17 @@ impl Value {
         value & mask(bits)
     }
 
+    /// Frames after which the values come again.
+    pub(super) fn walk(&self) -> u64 {
+        match self {
+            Self::Fixed(_) | Self::Bad => 1,
+            Self::List(values) => values.len().max(1) as u64,
+            Self::Increment { count, .. }
+            | Self::Decrement { count, .. }
+            | Self::Random { count, .. } => (*count).max(1),
+        }
+    }
+
     /// The one value of all frames, where there is one.
     pub(super) fn constant(&self, bits: usize) -> Option<u128> {
         let one = match self {

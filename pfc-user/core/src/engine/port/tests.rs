@@ -63,12 +63,16 @@ impl Bench {
 
     /// A pause frame comes in: the class is held for so long from now on.
     fn pause(&mut self, class: usize, time: Nanos) {
-        let clock = &mut self.pauses[class];
-        *clock = PauseClock {
-            paused: clock.paused(self.now),
-            at: self.now,
-            until: self.now + time,
-        };
+        let until = self.now + time;
+        self.pauses.until[class] = until;
+        // Each queue has the class of its number; the whole link has none.
+        if let Some(clock) = self.pauses.queues.get_mut(class) {
+            *clock = PauseClock {
+                paused: clock.paused(self.now),
+                at: self.now,
+                until,
+            };
+        }
     }
 
     /// Sends what is due at each look until then; returns what left meanwhile.

@@ -2,37 +2,44 @@
 
 use std::fmt::Write as _;
 
-use super::{Counters, FlowCounters, PortCounters};
+use super::{Counters, FlowCounters, PortCounters, Traffic};
 
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
 
-/// A metric of ports, by direction and class where it has them.
-type OfPort = (&'static str, &'static str, fn(&PortCounters) -> Vec<Sample>);
-/// A metric of flows.
-type OfFlow = (&'static str, &'static str, fn(&FlowCounters) -> Vec<Sample>);
+/// A metric of ports or flows: its name, what it is, and its values, by direction, class and queue
+/// where it has them.
+type Metric<T> = (&'static str, &'static str, fn(&T) -> Vec<Sample>);
 
 /// Labels beside the name, and a value.
 struct Sample(Vec<(&'static str, String)>, f64);
 
-const PORTS: [OfPort; 6] = [
+const PORTS: [Metric<PortCounters>; 8] = [
     ("port_up", "The link is up.", |port| {
         vec![Sample(Vec::new(), f64::from(u8::from(port.link_up)))]
     }),
-    ("port_frames_total", "Frames.", |port| {
-        both(port.frames_tx, port.frames_rx)
-    }),
+    ("port_frames_total", "Frames.", |port| frames(&port.traffic)),
     ("port_bytes_total", "Octets of frames, with FCS.", |port| {
-        both(port.bytes_tx, port.bytes_rx)
+        octets(&port.traffic)
     }),
     (
         "port_pause_frames_total",
-        "PAUSE (802.3x) frames.",
+        "PAUSE (802.3x) frames; those that came from flows of this server are not in rx.",
         |port| both(port.pause_tx, port.pause_rx),
     ),
     (
+        "port_own_pause_frames_total",
+        "PAUSE (802.3x) frames that came from flows of this server.",
+        |port| one(port.pause_own_rx),
+    ),
+    (
+        "port_own_pfc_frames_total",
+        "PFC (802.1Qbb) frames by class that came from flows of this server.",
+        |port| by("class", &port.pfc_own_rx, decimal).collect(),
+    ),
+    (
         "port_pfc_frames_total",
-        "PFC (802.1Qbb) frames by class.",
+        "PFC (802.1Qbb) frames by class; those that came from flows of this server are not in rx.",
         |port| {
             let sent = classes("tx", &port.pfc_tx);
             sent.chain(classes("rx", &port.pfc_rx)).collect()
@@ -41,30 +48,28 @@ const PORTS: [OfPort; 6] = [
     (
         "port_held_seconds_total",
         "Time for which a queue was held by pause frames.",
-        |port| {
-            let queues = port.held_ns.iter().enumerate();
-            queues
-                .map(|(queue, held)| {
-                    Sample(vec![("queue", queue.to_string())], decimal(*held) / SECOND)
-                })
-                .collect()
-        },
+        |port| by("queue", &port.held_ns, seconds).collect(),
     ),
 ];
 
-const FLOWS: [OfFlow; 9] = [
+const FLOWS: [Metric<FlowCounters>; 11] = [
     ("flow_frames", "Frames since the flow's start.", |flow| {
-        both(flow.frames_tx, flow.frames_rx)
+        frames(&flow.traffic)
     }),
     (
         "flow_bytes",
         "Octets of frames since the flow's start, with FCS.",
-        |flow| both(flow.bytes_tx, flow.bytes_rx),
+        |flow| octets(&flow.traffic),
     ),
     (
         "flow_duplicates",
         "Frames that arrived a second time.",
         |flow| one(flow.duplicates),
+    ),
+    (
+        "flow_beyond_window",
+        "Frames that came too late to tell whether they had been counted.",
+        |flow| one(flow.beyond_window),
     ),
     (
         "flow_reordered",
@@ -80,19 +85,29 @@ const FLOWS: [OfFlow; 9] = [
         |flow| one(flow.leaked),
     ),
     (
+        "flow_storm_gaps",
+        "Pause frames that left after the pause of the one before had ended.",
+        |flow| some(flow.storm_gaps, decimal),
+    ),
+    (
+        "flow_storm_gap_max_seconds",
+        "Longest time from such a pause frame to the one before.",
+        |flow| some(flow.storm_gap_max_ns, seconds),
+    ),
+    (
         "flow_first_frame_seconds",
         "From the order to start to the first frame.",
-        |flow| time(flow.first_frame_ns),
+        |flow| some(flow.first_frame_ns, seconds),
     ),
     (
         "flow_latency_mean_seconds",
         "Mean one-way latency.",
-        |flow| time(flow.latency_mean_ns),
+        |flow| some(flow.latency_mean_ns, seconds),
     ),
     (
         "flow_latency_max_seconds",
         "Greatest one-way latency.",
-        |flow| time(flow.latency_max_ns),
+        |flow| some(flow.latency_max_ns, seconds),
     ),
 ];
 
@@ -151,32 +166,48 @@ fn label_of(label: &str, text: &str) -> String {
     format!("{label}=\"{text}\"")
 }
 
+fn frames(traffic: &Traffic) -> Vec<Sample> {
+    both(traffic.frames_tx, traffic.frames_rx)
+}
+
+fn octets(traffic: &Traffic) -> Vec<Sample> {
+    both(traffic.bytes_tx, traffic.bytes_rx)
+}
+
 fn both(tx: u64, rx: u64) -> Vec<Sample> {
     [("tx", tx), ("rx", rx)]
         .map(|(direction, value)| Sample(vec![("direction", direction.to_owned())], decimal(value)))
         .into()
 }
 
-fn classes<'a>(direction: &'static str, counts: &'a [u64; 8]) -> impl Iterator<Item = Sample> + 'a {
-    counts.iter().enumerate().map(move |(class, count)| {
-        let labels = vec![
-            ("direction", direction.to_owned()),
-            ("class", class.to_string()),
-        ];
-        Sample(labels, decimal(*count))
+fn classes(direction: &'static str, counts: &[u64; 8]) -> impl Iterator<Item = Sample> {
+    by("class", counts, decimal).map(move |Sample(labels, value)| {
+        let direction = [("direction", direction.to_owned())];
+        Sample([&direction[..], &labels].concat(), value)
     })
 }
 
-fn one(value: u64) -> Vec<Sample> {
-    vec![Sample(Vec::new(), decimal(value))]
+/// A value each for eight classes or queues.
+fn by(
+    label: &'static str,
+    values: &[u64; 8],
+    value: fn(u64) -> f64,
+) -> impl Iterator<Item = Sample> {
+    let values = values.map(value).into_iter().enumerate();
+    values.map(move |(number, value)| Sample(vec![(label, number.to_string())], value))
 }
 
-fn time(nanos: Option<u64>) -> Vec<Sample> {
-    let seconds = nanos.map(|nanos| decimal(nanos) / SECOND);
-    seconds
-        .map(|seconds| Sample(Vec::new(), seconds))
-        .into_iter()
-        .collect()
+fn one(value: u64) -> Vec<Sample> {
+    some(Some(value), decimal)
+}
+
+fn some(found: Option<u64>, value: fn(u64) -> f64) -> Vec<Sample> {
+    let found = found.map(|found| Sample(Vec::new(), value(found)));
+    found.into_iter().collect()
+}
+
+fn seconds(nanos: u64) -> f64 {
+    decimal(nanos) / SECOND
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus' values are f64")]

@@ -2,8 +2,7 @@
 
 use std::mem::offset_of;
 
-use pfc_ebpf::abi::flow::{Flow, IN_USE};
-use pfc_ebpf::units::Nanos;
+use pfc_ebpf::abi::flow::{Flow, IN_USE, Received};
 
 use crate::driver::bpf::mmap::Words;
 
@@ -19,29 +18,6 @@ pub struct Place {
     pub generation: u16,
 }
 
-/// Frames of a start that arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Distinct frames.
-    pub frames: u64,
-    /// Their octets, without FCS.
-    pub octets: u64,
-    /// Frames that had arrived before.
-    pub duplicates: u64,
-    /// Distinct frames after a later one.
-    pub reordered: u64,
-    /// Frames too late to say whether they had arrived before.
-    pub beyond: u64,
-    /// Frames with other octets than were sent.
-    pub corrupt: u64,
-    /// Sum of latencies, nanoseconds.
-    pub latency_sum: u64,
-    /// Greatest.
-    pub latency_max: Nanos,
-    /// Least; the greatest number there is where none arrived.
-    pub latency_min: Nanos,
-}
-
 /// All places, in memory that the program shares.
 #[derive(Debug)]
 pub struct Places {
@@ -50,8 +26,8 @@ pub struct Places {
 }
 
 macro_rules! word {
-    ($field:ident) => {
-        offset_of!(Flow, $field) / WORD
+    ($($field:ident).+) => {
+        offset_of!(Flow, $($field).+) / WORD
     };
 }
 
@@ -87,17 +63,17 @@ impl Places {
         let at = usize::from(flow) * WORDS;
         let word = |field: usize| self.words.load(at + field);
         // The program writes the number of frames last.
-        let frames = word(word!(received));
+        let frames = word(word!(received.frames));
         Received {
             frames,
-            octets: word(word!(octets)),
-            duplicates: word(word!(duplicates)),
-            reordered: word(word!(reordered)),
-            beyond: word(word!(beyond)),
-            corrupt: word(word!(corrupt)),
-            latency_sum: word(word!(latency_sum)),
-            latency_max: word(word!(latency_max)),
-            latency_min: !word(word!(not_latency_min)),
+            octets: word(word!(received.octets)),
+            duplicates: word(word!(received.duplicates)),
+            reordered: word(word!(received.reordered)),
+            beyond: word(word!(received.beyond)),
+            corrupt: word(word!(received.corrupt)),
+            latency_sum: word(word!(received.latency_sum)),
+            latency_max: word(word!(received.latency_max)),
+            not_latency_min: word(word!(received.not_latency_min)),
         }
     }
 }

@@ -30,6 +30,7 @@ pub struct LinkChange {
     namespace: Namespace,
     setting: LinkSetting,
     path: PathBuf,
+    is_back: bool,
 }
 
 impl LinkSetting {
@@ -83,6 +84,7 @@ impl Journal {
             namespace: namespace.try_clone()?,
             setting,
             path,
+            is_back: false,
         };
         // Dropping `change` on an error takes the entry away.
         link::set(namespace, interface, property)?;
@@ -90,15 +92,36 @@ impl Journal {
     }
 }
 
+impl LinkChange {
+    /// What it was.
+    pub const fn was(&self) -> Property {
+        self.setting.link
+    }
+
+    /// Changes it once more; what it was at first is still put back.
+    pub fn set(&self, property: Property) -> Result<(), LinkError> {
+        link::set(&self.namespace, &self.setting.interface, property)
+    }
+
+    /// Puts it back now. On an error the entry stays, for another try or for the next run.
+    pub fn undo(&mut self) -> Result<(), LinkError> {
+        match self.setting.undo(&self.namespace) {
+            // An interface that is gone needs nothing.
+            Ok(()) | Err(LinkError::Unknown { .. }) => {}
+            error => return error,
+        }
+        self.is_back = true;
+        // Putting it back once more would change nothing.
+        let _ = fs::remove_file(&self.path);
+        Ok(())
+    }
+}
+
 impl Drop for LinkChange {
     fn drop(&mut self) {
-        // An interface that is gone needs nothing; on any other error the entry stays for the next
-        // run.
-        if matches!(
-            self.setting.undo(&self.namespace),
-            Ok(()) | Err(LinkError::Unknown { .. })
-        ) {
-            let _ = fs::remove_file(&self.path);
+        if !self.is_back {
+            // Nobody is left to be told.
+            let _ = self.undo();
         }
     }
 }

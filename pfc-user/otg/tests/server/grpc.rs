@@ -1,70 +1,35 @@
-//! The server over gRPC, before an engine that records.
-//!
-//! lane: waiting
+//! Calls over gRPC.
 
-mod common;
-
-use std::time::Duration;
-
-use bytes::{Buf, BufMut, Bytes};
-use common::Served;
+use bytes::Bytes;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
-use validator_otg::Access;
+use validator_otg::grpc::Octets;
 use validator_otg::json::{parse, text};
 use validator_otg::model::{Builder, descriptor};
+use validator_otg::{Access, Certificates};
 
-/// Octets as they are.
-#[derive(Clone, Copy)]
-struct Plain;
-
-impl Codec for Plain {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
-    }
-}
+use crate::served::Served;
 
 /// A client of one connection.
-struct Client(tonic::client::Grpc<tonic::transport::Channel>);
+pub struct Client(tonic::client::Grpc<Channel>);
 
 impl Client {
     async fn connect(served: &Served) -> Self {
         let endpoint = tonic::transport::Endpoint::new(format!("http://{}", served.grpc)).unwrap();
-        let grpc = tonic::client::Grpc::new(endpoint.connect().await.unwrap());
-        Self(grpc.max_decoding_message_size(usize::MAX))
+        Self::on(endpoint.connect().await.unwrap())
     }
 
-    async fn unary(&mut self, method: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
+    pub fn on(channel: Channel) -> Self {
+        Self(tonic::client::Grpc::new(channel).max_decoding_message_size(usize::MAX))
+    }
+
+    pub async fn unary(&mut self, method: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
         self.0.ready().await.unwrap();
         let path = path(method);
-        Ok(self.0.unary(request, path, Plain).await?.into_inner())
+        Ok(self.0.unary(request, path, Octets).await?.into_inner())
     }
 
     /// A call with the JSON of its argument, and the JSON of its response.
@@ -171,7 +136,7 @@ async fn requests_and_replies_go_in_pieces() {
     let request = Request::new(tokio_stream::iter(pieces));
     let reply = client
         .0
-        .client_streaming(request, path("streamSetConfig"), Plain)
+        .client_streaming(request, path("streamSetConfig"), Octets)
         .await;
     let reply =
         DynamicMessage::decode(descriptor("SetConfigResponse"), reply.unwrap().into_inner());
@@ -180,7 +145,7 @@ async fn requests_and_replies_go_in_pieces() {
     let request = Request::new(Bytes::new());
     let reply = client
         .0
-        .server_streaming(request, path("streamGetConfig"), Plain)
+        .server_streaming(request, path("streamGetConfig"), Octets)
         .await;
     let mut pieces = reply.unwrap().into_inner();
     let mut whole = Vec::new();
@@ -215,7 +180,7 @@ async fn a_message_of_100_mb_is_refused_and_the_server_goes_on() {
 async fn without_the_token_nothing_is_served() {
     const TOKEN: &str = "0123456789abcdef";
     let access = Access::token(TOKEN).unwrap();
-    let served = Served::with(access, Duration::from_secs(600)).await;
+    let served = Served::with(access, &Certificates::default()).await;
     let mut client = Client::connect(&served).await;
     let status = client
         .unary("GetVersion", Request::new(Bytes::new()))

@@ -1,11 +1,8 @@
 //! Mistakes of configurations, each named by its path.
-//!
-//! lane: computing
 
-mod common;
-
-use common::configs::{translated, with_flow};
 use serde_json::{Value as Json, json};
+
+use crate::configs::{translated, with_flow};
 
 fn errors(config: &Json) -> Vec<String> {
     translated(config).expect_err("it is refused").errors

@@ -1,16 +1,13 @@
 //! Configurations as clients send them, and the plans that are made of them.
-//!
-//! lane: computing
 
-mod common;
-
-use common::configs::{translated, with_flow};
 use pfc_ebpf::units::{LineRate, Priority};
 use serde_json::{Value as Json, json};
 use validator_core::engine::packet::{Protocol, Value};
 use validator_core::engine::plan::{
     End, Length, Metrics, Obeys, Plan, PortIndex, Rate, Schedule, Span,
 };
+
+use crate::configs::{translated, with_flow};
 
 fn plan(config: &Json) -> Plan {
     translated(config)

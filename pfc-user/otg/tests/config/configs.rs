@@ -5,7 +5,7 @@ use validator_otg::error::Refusal;
 use validator_otg::json::parse;
 use validator_otg::translate::{Translated, translate};
 
-use super::places;
+use crate::places::places;
 
 /// What is made of a configuration.
 pub fn translated(config: &Json) -> Result<Translated, Refusal> {

@@ -1,11 +1,5 @@
 //! An engine that records what it is asked for, and a server before it.
 
-// Each program of tests uses a part of it.
-#![allow(dead_code)]
-
-pub mod client;
-pub mod configs;
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,7 +11,12 @@ use validator_core::engine::snapshot::{
     Count, FlowCounts, Latency, Neighbour, PortCounts, Rates, Snapshot, Transmit,
 };
 use validator_core::engine::{Captured, CapturedFrame, Change, Engine, Order, Problem, Warning};
-use validator_otg::{Access, Options, Place, Places, Server};
+use validator_otg::{Access, Certificates, Options, Server, Tls};
+
+use crate::places::places;
+
+/// Silence after which the server stops flows without an end.
+const LEASE: Duration = Duration::from_secs(600);
 
 /// What a fake engine was asked for.
 #[derive(Debug, Default)]
@@ -30,10 +29,21 @@ pub struct Record {
     pub flows: Vec<FlowCounts>,
     pub ports: Vec<PortCounts>,
     captured: Vec<bool>,
-    /// What the next configuration is refused with.
+    /// What the next configuration, order or update is refused with.
     pub problems: Vec<Problem>,
     /// The engine is gone.
     pub dropped: bool,
+}
+
+impl Record {
+    fn refuse(&mut self) -> Result<(), Vec<Problem>> {
+        let problems = std::mem::take(&mut self.problems);
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
+    }
 }
 
 /// The record, which outlives the engine.
@@ -62,9 +72,7 @@ impl Drop for Fake {
 impl Engine for Fake {
     fn configure(&mut self, plan: Plan) -> Result<Vec<Warning>, Vec<Problem>> {
         let mut record = self.0.get();
-        if !record.problems.is_empty() {
-            return Err(std::mem::take(&mut record.problems));
-        }
+        record.refuse()?;
         record.flows = vec![FlowCounts::default(); plan.flows.len()];
         record.ports = vec![
             PortCounts {
@@ -78,8 +86,9 @@ impl Engine for Fake {
         Ok(vec![Warning("a fake engine sends nothing".into())])
     }
 
-    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<Vec<Warning>, Problem> {
+    fn transmit(&mut self, flows: &[FlowIndex], order: Order) -> Result<(), Vec<Problem>> {
         let mut record = self.0.get();
+        record.refuse()?;
         let places: Vec<usize> = flows.iter().map(|flow| flow.0).collect();
         for place in &places {
             let flow = record.plan.flows[*place].clone();
@@ -92,12 +101,17 @@ impl Engine for Fake {
             }
         }
         record.orders.push((places, order));
-        Ok(Vec::new())
+        Ok(())
     }
 
-    fn update(&mut self, flow: FlowIndex, change: Change) -> Result<Vec<Warning>, Problem> {
-        self.0.get().changes.push((flow.0, change));
-        Ok(Vec::new())
+    fn update(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+        let mut record = self.0.get();
+        record.refuse()?;
+        let changes = changes
+            .iter()
+            .map(|(flow, change)| (flow.0, change.clone()));
+        record.changes.extend(changes);
+        Ok(())
     }
 
     fn link(&mut self, port: PortIndex, up: bool) -> Result<(), Problem> {
@@ -215,16 +229,17 @@ pub struct Served {
 
 impl Served {
     pub async fn start() -> Self {
-        Self::with(Access::open(), Duration::from_secs(600)).await
+        Self::with(Access::open(), &Certificates::default()).await
     }
 
-    pub async fn with(access: Access, lease: Duration) -> Self {
+    pub async fn with(access: Access, certificates: &Certificates) -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::bind(Options {
             grpc: loopback,
             http: loopback,
             access,
-            lease,
+            tls: Tls::new(certificates).unwrap(),
+            lease: LEASE,
             tell: |text| println!("{text}"),
         });
         let server = server.await.unwrap();
@@ -253,17 +268,4 @@ impl Served {
         self.task.await.unwrap().unwrap();
         assert!(self.record.get().dropped, "the engine is dropped");
     }
-}
-
-/// A location of sonic-mgmt's kind; others are interfaces.
-pub fn places() -> Places {
-    let place = |interface: &str| Place {
-        interface: interface.into(),
-        namespace: Some("tester".into()),
-        line_rate: None,
-    };
-    Places::new([
-        ("10.36.78.53;1;1".to_owned(), place("veth0")),
-        ("10.36.78.53;1;2".to_owned(), place("veth1")),
-    ])
 }

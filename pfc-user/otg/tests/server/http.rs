@@ -1,17 +1,15 @@
-//! The server over HTTP, before an engine that records.
-//!
-//! lane: waiting
+//! Requests over HTTP.
 
-mod common;
-
-use common::Served;
-use common::client::{request, send};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use validator_core::engine::Order;
-use validator_otg::Access;
+use validator_core::engine::storm::Gaps;
+use validator_otg::{Access, Certificates};
+
+use crate::client::{request, send};
+use crate::served::{Served, frames};
 
 const TWO_PORTS: &str = r#"{
     "ports": [{"name": "p1", "location": "10.36.78.53;1;1"}, {"name": "p2", "location": "veth9"}],
@@ -135,6 +133,31 @@ async fn rate_and_size_are_updated_and_come_back() {
 }
 
 #[tokio::test]
+async fn what_the_engine_refuses_of_an_update_or_a_start_is_said_and_changes_nothing() {
+    use validator_core::engine::Problem;
+    let served = Served::start().await;
+    send(served.http, "POST /config", TWO_PORTS).await;
+    let before = send(served.http, "GET /config", "").await.json();
+    let refused = ["flow \"f\" is too long", "flow \"g\" has no address"];
+    let problems = refused.map(|text| Problem::Order(text.into()));
+    let update = r#"{"choice":"flows","flows":{"property_names":["size"],"flows":[
+        {"name":"g","size":{"choice":"fixed","fixed":64}},
+        {"name":"f","size":{"choice":"fixed","fixed":9000}}]}}"#;
+    let start = r#"{"choice":"traffic","traffic":{"flow_transmit":{"state":"start"}}}"#;
+    for (line, body) in [("PATCH /config", update), ("POST /control/state", start)] {
+        served.record.get().problems = problems.to_vec();
+        let reply = send(served.http, line, body).await;
+        assert_eq!(
+            (reply.status, reply.errors()),
+            (400, refused.map(str::to_owned).into())
+        );
+        assert_eq!(send(served.http, "GET /config", "").await.json(), before);
+    }
+    assert_eq!(served.record.get().orders, []);
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
     use pcap_file::pcapng::{Block, PcapNgReader};
     let served = Served::start().await;
@@ -162,7 +185,7 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
             found.push(packet.data.into_owned());
         }
     }
-    let sent: Vec<Vec<u8>> = common::frames()
+    let sent: Vec<Vec<u8>> = frames()
         .into_iter()
         .map(|frame| {
             let fcs = crc32fast::hash(&frame.octets).to_le_bytes();
@@ -185,13 +208,43 @@ async fn a_capture_is_a_file_with_the_fcs_of_each_frame() {
 async fn own_counters_are_json_and_prometheus_text() {
     let served = Served::start().await;
     send(served.http, "POST /config", TWO_PORTS).await;
-    served.record.get().ports[0].pfc_received[3] = 7;
+    {
+        let mut record = served.record.get();
+        record.ports[0].pfc_received[3] = 7;
+        record.ports[0].own_pfc_received[4] = 6;
+        record.ports[1].own_pause_received = 5;
+        record.ports[1].held[2] = 1_500_000_000;
+        record.flows[1].storm = Some(Gaps {
+            count: 2,
+            longest: 34_000_000,
+        });
+    }
     let json = send(served.http, "GET /counters", "").await.json();
     assert_eq!(json["ports"][0]["pfc_rx"], json!([0, 0, 0, 7, 0, 0, 0, 0]));
+    let own = &json["ports"][0]["pfc_own_rx"];
+    assert_eq!(*own, json!([0, 0, 0, 0, 6, 0, 0, 0]));
+    let gaps = ["storm_gaps", "storm_gap_max_ns"];
+    let of = |flow: usize| gaps.map(|name| json["flows"][flow][name].clone());
+    assert_eq!(of(1), [json!(2), json!(34_000_000)]);
+    assert_eq!(of(0), [json!(null), json!(null)]);
     let reply = send(served.http, "GET /metrics", "").await;
     let text = String::from_utf8(reply.body).unwrap();
-    let line = "validator_otg_port_pfc_frames_total{port=\"p1\",direction=\"rx\",class=\"3\"} 7\n";
-    assert!(text.contains(line), "{text}");
+    for line in [
+        r#"port_pfc_frames_total{port="p1",direction="rx",class="3"} 7"#,
+        r#"port_pfc_frames_total{port="p1",direction="rx",class="4"} 0"#,
+        r#"port_own_pfc_frames_total{port="p1",class="4"} 6"#,
+        r#"port_own_pause_frames_total{port="p2"} 5"#,
+        r#"port_held_seconds_total{port="p2",queue="2"} 1.5"#,
+        r#"flow_storm_gaps{flow="g",port_tx="p2",port_rx="p1"} 2"#,
+        r#"flow_storm_gap_max_seconds{flow="g",port_tx="p2",port_rx="p1"} 0.034"#,
+    ] {
+        assert!(
+            text.contains(&format!("\nvalidator_otg_{line}\n")),
+            "{line}\n{text}"
+        );
+    }
+    // A flow of data has no storm.
+    assert!(!text.contains("storm_gaps{flow=\"f\""), "{text}");
     assert!(text.contains("# TYPE validator_otg_port_pfc_frames_total counter\n"));
     served.stop().await;
 }
@@ -242,7 +295,7 @@ async fn a_body_of_100_mb_is_refused_and_the_server_goes_on() {
 async fn without_the_token_nothing_is_served() {
     const TOKEN: &str = "0123456789abcdef";
     let access = Access::token(TOKEN).unwrap();
-    let served = Served::with(access, Duration::from_secs(600)).await;
+    let served = Served::with(access, &Certificates::default()).await;
     for path in [
         "GET /config",
         "GET /metrics",
@@ -269,7 +322,7 @@ async fn a_web_page_is_not_served() {
 
 #[tokio::test]
 async fn flows_without_an_end_stop_when_the_client_is_silent() {
-    let served = Served::with(Access::open(), Duration::from_secs(600)).await;
+    let served = Served::start().await;
     // The first ends by itself, but not yet; the second has no end.
     let config = TWO_PORTS.replace(
         r#""fixed_packets", "fixed_packets": {"packets": 100}"#,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// A reply of HTTP.
@@ -39,7 +39,13 @@ pub async fn send(server: SocketAddr, line: &str, body: &str) -> Reply {
     request(server, line, &[], body.as_bytes()).await
 }
 
-async fn exchange(mut stream: TcpStream, line: &str, headers: &[&str], body: &[u8]) -> Reply {
+/// Sends a request on a connection, which the server closes after its reply.
+pub async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    line: &str,
+    headers: &[&str],
+    body: &[u8],
+) -> Reply {
     let mut head = format!("{line} HTTP/1.1\r\nHost: tester\r\nConnection: close\r\n");
     for header in headers {
         head.push_str(header);

@@ -1,0 +1,178 @@
+//! Connections of both transports, plain or by TLS on the same port: the first octet tells them
+//! apart.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+/// The first octet of a TLS connection: a record of the handshake (RFC 8446, 5.1).
+const HANDSHAKE: u8 = 0x16;
+/// Connections that are served at a time.
+const CONNECTIONS: usize = 256;
+/// Longest wait for the beginning of what a client says.
+pub const BEGIN: Duration = Duration::from_secs(60);
+/// Longest time to end what is under way when the server stops.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A connection.
+pub enum Connection {
+    /// As it comes.
+    Plain(TcpStream),
+    /// By TLS.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// What is known of who connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// It has shown a certificate that an authority of the server's has signed.
+    pub proven: bool,
+}
+
+/// Gives each connection to `serve`, until the sender of `stopped` is gone.
+pub async fn each<F>(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    mut stopped: watch::Receiver<()>,
+    tell: fn(&str),
+    serve: impl Fn(Connection) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let accept = async {
+            // An error: it was closed, which it never is.
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, stream) = tokio::select! {
+            accepted = accept => accepted,
+            _ = stopped.changed() => break,
+        };
+        let stream = match stream {
+            Ok((stream, _)) => stream,
+            // A connection that was reset before it was accepted, or no descriptors for now.
+            Err(error) => {
+                tell(&format!("cannot accept a connection: {error}"));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (tls, serve) = (tls.clone(), serve.clone());
+        connections.spawn(async move {
+            // Otherwise the client is gone, or spoke something else; it knows.
+            if let Ok(connection) = Connection::begin(stream, &tls).await {
+                serve(connection).await;
+            }
+            drop(place);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    let ended = async { while connections.join_next().await.is_some() {} };
+    // What is left is dropped.
+    let _ = timeout(GRACE, ended).await;
+}
+
+impl Connection {
+    async fn begin(stream: TcpStream, tls: &TlsAcceptor) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        let mut first = [0];
+        timeout(BEGIN, stream.peek(&mut first)).await??;
+        if first[0] != HANDSHAKE {
+            return Ok(Self::Plain(stream));
+        }
+        let stream = timeout(BEGIN, tls.accept(stream)).await??;
+        Ok(Self::Tls(Box::new(stream)))
+    }
+
+    /// Who connected.
+    pub fn peer(&self) -> Peer {
+        let certificates = match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
+        };
+        Peer {
+            proven: certificates.is_some(),
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, octets),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, octets),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

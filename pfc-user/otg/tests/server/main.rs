@@ -1,0 +1,10 @@
+//! The server over both transports, before an engine that records.
+//!
+//! lane: waiting
+
+mod certificates;
+mod client;
+mod grpc;
+mod http;
+mod places;
+mod served;

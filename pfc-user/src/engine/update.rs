@@ -1,0 +1,117 @@
+//! Changes of flows while they are sent: all of those that come together, or none.
+
+use validator_core::engine::plan::{Flow, FlowIndex};
+use validator_core::engine::{Change, Problem};
+
+use super::sender::{Command, Died, SenderThread};
+use super::{LiveEngine, check, none};
+
+/// What a port is told: its flows, by their places there, with their changes.
+type Changes = Vec<(usize, Change)>;
+
+/// A port's changes, and what its flows were before.
+struct Step<'a> {
+    sender: &'a SenderThread,
+    to: Changes,
+    back: Changes,
+}
+
+impl LiveEngine {
+    /// Checks all changes before the first, and takes all back if one cannot be made.
+    pub(super) fn change(&mut self, changes: &[(FlowIndex, Change)]) -> Result<(), Vec<Problem>> {
+        let mut changed = self.plan.flows.clone();
+        for (flow, change) in changes {
+            change.clone().apply(&mut changed[flow.0]);
+        }
+        none(self.defects(changes, &changed).map(Problem::Order))?;
+        let steps: Vec<Step> = self
+            .ports
+            .iter()
+            .enumerate()
+            .map(|(port, live)| {
+                let here =
+                    |(flow, _): &&(FlowIndex, Change)| self.plan.flows[flow.0].from.0 == port;
+                let here = changes.iter().filter(here);
+                let local = |flow: &FlowIndex| self.flows[flow.0].local;
+                let to = here.clone();
+                Step {
+                    sender: &live.sender,
+                    to: to.map(|(flow, to)| (local(flow), to.clone())).collect(),
+                    back: here
+                        .map(|(flow, to)| (local(flow), to.before(&self.plan.flows[flow.0])))
+                        .collect(),
+                }
+            })
+            .filter(|step| !step.to.is_empty())
+            .collect();
+        let carried_out = all_or_none(
+            &steps,
+            |step| step.sender.order(Command::Change(step.to.clone())),
+            |step| {
+                // A sender that is gone sends nothing, by the old rate or the new.
+                let _ = step.sender.order(Command::Change(step.back.clone()));
+            },
+        );
+        carried_out.map_err(|died: Died| vec![Problem::from(died)])?;
+        self.plan.flows = changed;
+        Ok(())
+    }
+
+    /// What is wrong with the flows that these changes make, each said once.
+    fn defects(
+        &self,
+        changes: &[(FlowIndex, Change)],
+        changed: &[Flow],
+    ) -> impl Iterator<Item = String> {
+        let mut flows: Vec<usize> = changes.iter().map(|(flow, _)| flow.0).collect();
+        flows.sort_unstable();
+        flows.dedup();
+        flows.into_iter().flat_map(move |flow| {
+            let (flow, from) = (&changed[flow], changed[flow].from.0);
+            let too_long = self.ports[from].too_long(flow, self.plan.ports[from].mtu);
+            check::flow(flow).into_iter().chain(too_long)
+        })
+    }
+}
+
+/// Performs all steps; where one fails, those before it are undone, the last first.
+fn all_or_none<S, E>(
+    steps: &[S],
+    mut perform: impl FnMut(&S) -> Result<(), E>,
+    undo: impl FnMut(&S),
+) -> Result<(), E> {
+    for (done, step) in steps.iter().enumerate() {
+        if let Err(error) = perform(step) {
+            steps[..done].iter().rev().for_each(undo);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn what_was_done_before_a_failure_is_undone() {
+        let log = RefCell::new(Vec::new());
+        let run = |fails: usize| {
+            log.borrow_mut().clear();
+            let perform = |step: &usize| {
+                log.borrow_mut().push(format!("do {step}"));
+                if *step == fails { Err(*step) } else { Ok(()) }
+            };
+            all_or_none(&[0, 1, 2], perform, |step| {
+                log.borrow_mut().push(format!("undo {step}"));
+            })
+        };
+        assert_eq!(run(2), Err(2));
+        assert_eq!(*log.borrow(), ["do 0", "do 1", "do 2", "undo 1", "undo 0"]);
+        assert_eq!(run(0), Err(0));
+        assert_eq!(*log.borrow(), ["do 0"]);
+        assert_eq!(run(9), Ok(()));
+        assert_eq!(*log.borrow(), ["do 0", "do 1", "do 2"]);
+    }
+}
