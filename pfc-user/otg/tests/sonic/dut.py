@@ -8,6 +8,8 @@ import json
 import re
 import urllib.request
 
+import snappi
+
 # XOFF and headroom of a lossless priority of the simulated switch.
 BUFFER = (512 << 10) + (1 << 20)
 KINDS = ("pfc", "queues", "ports")
@@ -25,20 +27,20 @@ class Dut:
         "platform_asic": "simulated",
     }
 
-    def __init__(self, server, peers):
+    def __init__(self, server, config, peers):
         self.server = server
+        # The tester's configuration, to which the helpers add their flows.
+        self.config = config
         # The tester's port at each port of the host.
         self.peers = peers
-        # Priorities of data flows, by name; pause frames have none.
-        self.priorities = {}
         self.cleared = {kind: {} for kind in KINDS}
 
-    def configured(self, config):
-        """Reads from the tester's configuration which queue each flow belongs to."""
-        self.priorities = {
+    def priorities(self):
+        """Queues of the data flows, by name; pause frames have none."""
+        return {
             flow.name: flow.packet[0].pfc_queue.value
-            for flow in config.flows
-            if flow.packet[0].__class__.__name__ == "FlowEthernet"
+            for flow in self.config.flows
+            if isinstance(flow.packet[0], snappi.FlowEthernet)
         }
 
     def counts(self, kind):
@@ -49,18 +51,18 @@ class Dut:
     def totals(self, kind):
         with urllib.request.urlopen(f"{self.server}/counters", timeout=10) as reply:
             told = json.load(reply)
-        found = {}
+        priorities, found = self.priorities(), {}
         for port, peer in self.peers.items():
             if kind == "pfc":
                 counts = next((one for one in told["ports"] if one["name"] == peer), None)
                 for of_class in range(8):
-                    # What the tester received, the host sent.
-                    tx, rx = ("pfc_rx", "pfc_tx")
-                    found[port, "Tx", of_class] = counts[tx][of_class] if counts else 0
-                    found[port, "Rx", of_class] = counts[rx][of_class] if counts else 0
+                    # What the tester received, the host sent. There are no ports before the
+                    # first configuration.
+                    found[port, "Tx", of_class] = counts["pfc_rx"][of_class] if counts else 0
+                    found[port, "Rx", of_class] = counts["pfc_tx"][of_class] if counts else 0
                 continue
             for flow in told["flows"]:
-                priority = self.priorities.get(flow["name"])
+                priority = priorities.get(flow["name"])
                 if priority is None:
                     continue
                 name = ("Tx", priority) if kind == "queues" else ("Tx", 0)

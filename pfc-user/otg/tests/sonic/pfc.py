@@ -100,7 +100,7 @@ def main(clone, transport, server, counters, first, second, case):
     # Taken for a session of the chassis, whose views have no rows.
     api._ixnetwork = None
     config, ports = testbed(api, (first, second), SnappiPortType, SnappiPortConfig)
-    dut = Dut(counters, {"Ethernet0": "Port 0", "Ethernet4": "Port 1"})
+    dut = Dut(counters, config, {"Ethernet0": "Port 0", "Ethernet4": "Port 1"})
     arguments, extra = CASES[case]()
     parameters = SnappiTestParams()
     for name, value in extra.items():
@@ -108,13 +108,6 @@ def main(clone, transport, server, counters, first, second, case):
     parameters.multi_dut_params.multi_dut_ports = [
         {"duthost": dut, "peer_port": port, "asic_value": None} for port in dut.peers
     ]
-    set_config = api.set_config
-
-    def configure(payload):
-        dut.configured(payload)
-        return set_config(payload)
-
-    api.set_config = configure
     try:
         run_pfc_test(
             api=api, testbed_config=config, port_config_list=ports, conn_data={}, fanout_data={},
