@@ -138,7 +138,7 @@ fn require_root() -> Result<()> {
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
-    crate::build_ebpf::run(root)?;
+    crate::build_ebpf::object(root)?;
     let mut cargo = step::cargo();
     cargo.args([
         "build",

@@ -79,6 +79,7 @@ impl Sonic {
         folder: &Path,
         only: Option<&str>,
     ) -> Result<()> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let wanted = |case: &&Case| only.is_none_or(|word| case.name.contains(word));
         for case in CASES.iter().filter(wanted) {
             let title = match case.fault {
