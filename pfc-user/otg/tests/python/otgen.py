@@ -12,7 +12,7 @@ import time
 import snappi
 
 # In the form that otgen writes: every choice is named, and some fields that say nothing new are
-# there. Sizes are absent unless they are asked for, which makes frames of 64 octets.
+# there. The size is absent unless it is asked for, which makes frames of 64 octets.
 FILE = """
 flows:
 - duration:
@@ -82,11 +82,18 @@ def run(api, text):
 def main(transport, server, first, second):
     api = snappi.api(server, transport="grpc" if transport.startswith("grpc") else "http")
     api.enable_grpc_streaming = transport == "grpc-pieces"
-    for size in ("", "  size: {choice: fixed, fixed: 512}\n"):
-        text = FILE.replace("SIZE", size).replace("FIRST", first).replace("SECOND", second)
-        [flow] = run(api, text)
-        if (flow.frames_tx, flow.frames_rx) != (500, 500):
-            sys.exit(f"expected 500 frames sent and received, found {flow}")
+    text = FILE.replace("FIRST", first).replace("SECOND", second)
+    try:
+        run(api, text.replace("SIZE", ""))
+    except Exception as error:
+        # TCP leaves too little of 64 octets for the stamp by which frames are counted.
+        if "needs at least 76" not in " ".join(error.args[0].errors):
+            raise
+    else:
+        sys.exit("expected 64 octets of TCP to be refused")
+    [flow] = run(api, text.replace("SIZE", "  size: {choice: fixed, fixed: 76}\n"))
+    if (flow.frames_tx, flow.frames_rx) != (500, 500):
+        sys.exit(f"expected 500 frames sent and received, found {flow}")
     print("all as expected")
 
 
