@@ -13,7 +13,7 @@ mod modules;
 pub mod namespace;
 pub mod network;
 mod nic;
-mod otg;
+pub mod otg;
 pub mod packages;
 mod prometheus;
 pub mod rxe;
@@ -57,6 +57,9 @@ enum Device {
     /// Part of `cargo xtask test`: a driver of a real network card
     #[command(hide = true)]
     TestNic,
+    /// Part of `cargo xtask test`: snappi against `validator otg`
+    #[command(hide = true)]
+    TestOtg,
     /// Part of `cargo xtask test --full`: pages in a browser
     #[command(hide = true)]
     TestBrowser,
@@ -75,6 +78,7 @@ pub fn run(root: &Path, lab: &Lab) -> Result<ExitCode> {
         Device::Kernel(options) => kernel::run(root, options),
         Device::Userspace(options) => userspace::run(root, options),
         Device::Otg(options) => otg::run(root, options),
+        Device::TestOtg => otg::smoke::test(root),
         Device::TestRxe => rxe::test(root),
         Device::Nic(options) => nic::run(root, options),
         Device::TestNic => nic::test_one(root),

@@ -7,16 +7,17 @@ mod targets;
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
 
 use self::part::{Lane, Outcome, Part, side_by_side};
 use self::targets::{Arguments, Name, Programs};
 use crate::build_ebpf;
-use crate::lab::rxe;
+use crate::lab::{otg, rxe};
 use crate::portable;
 use crate::setup::{self, BEFORE_TESTS, EVERYTHING, Group};
 use crate::step;
@@ -44,6 +45,7 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
         root,
         full: options.full,
         skips,
+        client: None,
         outcome: Outcome::default(),
     };
     // mdBook is built later, beside the workspace. Tools that may not be installed must be there
@@ -82,6 +84,8 @@ struct Suite<'a> {
     full: bool,
     /// File in which tests note what they skipped, and why.
     skips: PathBuf,
+    /// The Python that has snappi, once there is one.
+    client: Option<PathBuf>,
     outcome: Outcome,
 }
 
@@ -92,7 +96,12 @@ impl Suite<'_> {
         // Nothing is measured yet. The programs built here run further below.
         let book = self.this("the book", &["docs", "--no-pages"])?;
         let builds = vec![Lane(self.builds(lab)?), Lane(vec![book])];
-        self.outcome.add(side_by_side(builds));
+        let client = thread::scope(|scope| {
+            let client = scope.spawn(otg::client);
+            self.outcome.add(side_by_side(builds));
+            client.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        self.take_client(client)?;
         let lanes = self.lanes(&programs, lab)?;
         self.outcome.add(side_by_side(lanes));
 
@@ -167,9 +176,17 @@ impl Suite<'_> {
     fn lanes(&self, programs: &Programs, lab: bool) -> Result<Vec<Lane>> {
         let mut computing = self.host_tests();
         computing.extend(self.of_lane(programs, Name::Computing));
+        let mut waiting = self.of_lane(programs, Name::Waiting);
+        if let Some(python) = &self.client
+            && step::is_root()
+        {
+            let mut part = self.lab("snappi on a cable of veths", &["test-otg"])?;
+            part.command.env(otg::smoke::PYTHON, python);
+            waiting.push(part);
+        }
         let mut lanes = vec![
             Lane(computing),
-            Lane(self.of_lane(programs, Name::Waiting)),
+            Lane(waiting),
             Lane(self.of_lane(programs, Name::Programs)),
         ];
         if lab {
@@ -204,6 +221,9 @@ impl Suite<'_> {
         if self.full {
             cargo.env("VALIDATOR_FULL", "1");
         }
+        if let Some(python) = &self.client {
+            cargo.env(otg::smoke::PYTHON, python);
+        }
         cargo
     }
 
@@ -234,7 +254,7 @@ impl Suite<'_> {
             ),
             self.tests(
                 "examples in the documentation of pfc-user",
-                &["--package", "pfc-user", "--doc"],
+                &[&TESTED[..], &["--doc"]].concat(),
                 &[],
             ),
         ]
@@ -276,16 +296,33 @@ impl Suite<'_> {
         let Err(reason) = rxe::check_machine() else {
             return Ok(true);
         };
-        // A test that skips itself counts as passed at first, and so do the labs.
+        self.note("root_labs_in_qemu", &format!("{reason:#}"))?;
+        Ok(false)
+    }
+
+    /// Takes the Python that has snappi. Notes as a skip why the client does not run.
+    fn take_client(&mut self, client: Result<PathBuf>) -> Result<()> {
+        const NAME: &str = "root_snappi_on_a_cable";
+        match client {
+            Ok(python) => self.client = Some(python),
+            Err(error) => return self.note(NAME, &format!("{error:#}")),
+        }
+        if step::is_root() {
+            return Ok(());
+        }
+        self.note(NAME, "needs root")
+    }
+
+    /// Notes a skip of what is no test of cargo's.
+    fn note(&mut self, name: &str, reason: &str) -> Result<()> {
+        // A test that skips itself counts as passed at first, and so does this.
         self.outcome.tally.passed += 1;
-        let note = format!("root_labs_in_qemu: {reason:#}\n");
         let noted = OpenOptions::new()
             .create(true)
             .append(true)
             .open(&self.skips)
-            .and_then(|mut file| file.write_all(note.as_bytes()));
-        noted.with_context(|| format!("cannot write {}", self.skips.display()))?;
-        Ok(false)
+            .and_then(|mut file| file.write_all(format!("{name}: {reason}\n").as_bytes()));
+        noted.with_context(|| format!("cannot write {}", self.skips.display()))
     }
 
     /// The agent with real verbs, for the guest. `--full` adds its own tests. Nothing else is built
@@ -396,6 +433,7 @@ mod tests {
                 root: Path::new("/"),
                 full: false,
                 skips: file.clone(),
+                client: None,
                 outcome,
             };
             suite.judge_skips(ci);

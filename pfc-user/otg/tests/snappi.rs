@@ -1,7 +1,7 @@
 //! snappi, the real client, over every transport before an engine that records.
 //!
 //! `VALIDATOR_SNAPPI` is the Python interpreter of an environment that has it; `cargo xtask lab
-//! otg` makes one. Without it the tests are skipped.
+//! otg` and `cargo xtask test` make one. Without it the tests are skipped, and say so.
 //!
 //! lane: waiting
 
@@ -10,16 +10,34 @@ mod places;
 #[path = "server/served.rs"]
 mod served;
 
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::process::Stdio;
 
 use served::Served;
 use tokio::process::Command;
 
+/// Reports a test as skipped, in the file named by `VALIDATOR_SKIPS`, which `cargo xtask test`
+/// counts, or on the output.
+fn skip(test: &str, reason: &str) {
+    let line = format!("{test}: {reason}\n");
+    match env::var_os("VALIDATOR_SKIPS") {
+        // One write in append mode keeps the lines of parallel tests apart.
+        Some(file) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("VALIDATOR_SKIPS names {}: {error}", file.display())),
+        None => print!("skipped: {line}"),
+    }
+}
+
 /// Runs the script of the client against a new server.
-async fn talks(transport: &str, location: impl FnOnce(&Served) -> String) {
-    let Some(python) = std::env::var_os("VALIDATOR_SNAPPI") else {
-        println!("skipped: {transport}: VALIDATOR_SNAPPI does not name a Python with snappi");
-        return;
+async fn talks(test: &str, transport: &str, location: impl FnOnce(&Served) -> String) {
+    let Some(python) = env::var_os("VALIDATOR_SNAPPI") else {
+        return skip(test, "needs VALIDATOR_SNAPPI, a Python with snappi");
     };
     let served = Served::start().await;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/client.py");
@@ -38,20 +56,32 @@ async fn talks(transport: &str, location: impl FnOnce(&Served) -> String) {
 
 #[tokio::test]
 async fn snappi_talks_http() {
-    talks("http", |served| format!("http://{}", served.http)).await;
+    talks("snappi_talks_http", "http", |served| {
+        format!("http://{}", served.http)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn snappi_talks_https_on_the_same_port() {
-    talks("https", |served| format!("https://{}", served.http)).await;
+    talks("snappi_talks_https_on_the_same_port", "https", |served| {
+        format!("https://{}", served.http)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn snappi_talks_grpc() {
-    talks("grpc", |served| served.grpc.to_string()).await;
+    talks("snappi_talks_grpc", "grpc", |served| {
+        served.grpc.to_string()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn snappi_talks_grpc_in_pieces() {
-    talks("grpc-pieces", |served| served.grpc.to_string()).await;
+    talks("snappi_talks_grpc_in_pieces", "grpc-pieces", |served| {
+        served.grpc.to_string()
+    })
+    .await;
 }

@@ -91,16 +91,20 @@ fn redirect(from: &str, to: &str) -> Result<()> {
     ))
 }
 
-/// Runs `work` in such a namespace with a pair of veths as a cable, and loopback.
-pub fn with_cable<T: Send>(ends: [&str; 2], work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+/// Runs `work` in such a namespace with pairs of veths as cables, and loopback.
+pub fn with_veths<T: Send>(
+    cables: &[[&str; 2]],
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
     in_namespace(|| {
-        let [one, other] = ends;
         ip("link set lo up")?;
-        ip(&format!(
-            "link add {one} mtu 9500 type veth peer name {other} mtu 9500"
-        ))?;
-        for end in ends {
-            ip(&format!("link set dev {end} up"))?;
+        for [one, other] in cables {
+            ip(&format!(
+                "link add {one} mtu 9500 type veth peer name {other} mtu 9500"
+            ))?;
+            for end in [one, other] {
+                ip(&format!("link set dev {end} up"))?;
+            }
         }
         work()
     })

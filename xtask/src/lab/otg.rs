@@ -1,7 +1,10 @@
 //! `cargo xtask lab otg`: real clients of the Open Traffic Generator API against `validator otg` on
 //! two veths, in a network namespace of its own.
 
+mod python;
 mod server;
+pub mod smoke;
+mod sonic;
 mod suites;
 
 use std::fs;
@@ -13,13 +16,10 @@ use anyhow::{Context, Result, bail};
 use super::network;
 use crate::step::{self, step};
 use server::Server;
+use sonic::Sonic;
 use suites::Conformance;
 
-/// The client, as PyPI has it.
-const SNAPPI: &str = "snappi==1.62.0";
-/// Reads frames apart from us.
-const SCAPY: &str = "scapy==2.6.1";
-/// The ends of the cable.
+/// The tester's ports, which are the ends of a cable or at the switch.
 const PORTS: [&str; 2] = ["otg0", "otg1"];
 /// Scripts of this repository; each takes a transport, the server and two locations.
 const SCRIPTS: &str = "pfc-user/otg/tests/python";
@@ -30,38 +30,41 @@ pub struct Otg {
     /// neighbours run, too
     #[arg(long, value_name = "DIR")]
     conformance: Option<PathBuf>,
-    /// Only scripts whose names have this word
+    /// Clone of the repository `sonic-mgmt` of sonic-net, whose PFC helpers run alone, with the
+    /// simulated switch between the ports
+    #[arg(long, value_name = "DIR", conflicts_with = "conformance")]
+    sonic: Option<PathBuf>,
+    /// Only scripts, or cases of `--sonic`, whose names have this word
     #[arg(long, value_name = "WORD")]
     only: Option<String>,
     /// Only the clients against an engine that records: neither root nor frames
-    #[arg(long, conflicts_with_all = ["conformance", "only"])]
+    #[arg(long, conflicts_with_all = ["conformance", "sonic", "only"])]
     offline: bool,
 }
 
 /// Fails if one client does.
 pub fn run(root: &Path, options: &Otg) -> Result<ExitCode> {
     let folder = root.join("target/lab/otg");
-    let python = step("client", || {
-        environment(&folder, "snappi", &[SNAPPI, SCAPY])
-    })?;
+    if let Some(clone) = &options.sonic {
+        return sonic(root, clone, &folder, options.only.as_deref());
+    }
+    let python = step("client", client)?;
     step("clients against an engine that records", || {
         let mut cargo = step::cargo();
         cargo.args(["test", "--package", "validator-otg", "--test", "snappi"]);
-        step::run(cargo.env("VALIDATOR_SNAPPI", &python).current_dir(root))
+        step::run(cargo.env(smoke::PYTHON, &python).current_dir(root))
     })?;
     if options.offline {
         return Ok(ExitCode::SUCCESS);
     }
-    if !step::is_root() {
-        bail!("frames need root: run it as root, or with --offline");
-    }
+    require_root()?;
     let validator = step("validator with the feature otg", || build(root))?;
     let conformance = options
         .conformance
         .as_deref()
         .map(|clone| Conformance::prepare(clone, &folder))
         .transpose()?;
-    network::with_cable(PORTS, || {
+    network::with_veths(&[PORTS], || {
         let scripts = scripts(root, options.only.as_deref())?;
         for script in &scripts {
             for transport in ["http", "https", "grpc", "grpc-pieces"] {
@@ -109,35 +112,33 @@ fn scripts(root: &Path, only: Option<&str>) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The Python of an environment with these packages, made once.
-fn environment(folder: &Path, name: &str, packages: &[&str]) -> Result<PathBuf> {
-    let venv = folder.join(format!("venv-{name}"));
-    let python = venv.join("bin/python");
-    let made = venv.join("packages.txt");
-    let wanted = packages.join("\n");
-    if fs::read_to_string(&made).is_ok_and(|found| found == wanted) {
-        return Ok(python);
+/// The Python that has snappi; makes its environment first, if necessary.
+pub fn client() -> Result<PathBuf> {
+    python::CLIENT.python()
+}
+
+/// Runs SONiC's helpers.
+fn sonic(root: &Path, clone: &Path, folder: &Path, only: Option<&str>) -> Result<ExitCode> {
+    require_root()?;
+    let sonic = Sonic::prepare(clone)?;
+    let validator = step("validator with the feature otg", || build(root))?;
+    let [first, second] = PORTS;
+    let [one, other] = sonic::SWITCH;
+    network::with_veths(&[[first, one], [second, other]], || {
+        sonic.run(root, &validator, folder, only)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn require_root() -> Result<()> {
+    if !step::is_root() {
+        bail!("frames need root: run it as root, or with --offline");
     }
-    fs::create_dir_all(folder)?;
-    // One that was left half-made is made anew.
-    let mut make = Command::new("python3");
-    step::run(make.args(["-m", "venv", "--clear"]).arg(&venv))
-        .context("Debian has it in the package python3-venv")?;
-    let mut install = Command::new(&python);
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
-    step::run(install.args(packages))?;
-    fs::write(made, wanted)?;
-    Ok(python)
+    Ok(())
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
-    crate::build_ebpf::run(root)?;
+    crate::build_ebpf::object(root)?;
     let mut cargo = step::cargo();
     cargo.args([
         "build",

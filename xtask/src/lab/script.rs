@@ -100,7 +100,9 @@ pub fn close(passed: usize, failed: &[String]) -> Result<()> {
 /// Returns the test executables of pfc-user by name, and builds them first if necessary.
 pub fn test_programs(root: &Path, names: &[&str]) -> Result<Vec<std::path::PathBuf>> {
     let mut cargo = step::cargo();
-    cargo.args(["test", "--package", "pfc-user", "--release", "--no-run"]);
+    // With the features of `cargo xtask test`, which then finds them built.
+    cargo.args(["test", "--package", "pfc-user", "--features", "otg"]);
+    cargo.args(["--release", "--no-run"]);
     cargo.args(["--message-format", "json"]).current_dir(root);
     names.iter().for_each(|name| {
         cargo.args(["--test", name]);

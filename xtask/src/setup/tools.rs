@@ -11,7 +11,7 @@ pub struct Tool {
     pub why: &'static str,
 }
 
-pub const TEST: [Tool; 9] = [
+pub const TEST: [Tool; 10] = [
     Tool {
         name: "tshark",
         package: "tshark",
@@ -26,6 +26,11 @@ pub const TEST: [Tool; 9] = [
         name: "jsonschema",
         package: "python3-jsonschema",
         why: "an independent reader of the published schemas",
+    },
+    Tool {
+        name: "ensurepip",
+        package: "python3-venv",
+        why: "it keeps snappi, a client from PyPI, apart from the machine's Python",
     },
     Tool {
         name: "ip",

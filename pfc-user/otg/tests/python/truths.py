@@ -122,7 +122,8 @@ def counts(ports):
         ports.start(config)
         found = ports.ended()["f"]
         told = (found.frames_tx, found.frames_rx, found.bytes_tx, found.bytes_rx)
-        expect(f"1000 frames of {size} octets", told == (1000, 1000, 1000 * size, 1000 * size), told)
+        right = told == (1000, 1000, 1000 * size, 1000 * size)
+        expect(f"1000 frames of {size} octets", right, told)
 
 
 def rates(ports):

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{SNAPPI, environment};
+use super::python::{Environment, SNAPPI};
 use crate::step::{self, step};
 
 /// The Python tests of the API's authors.
@@ -16,6 +16,12 @@ pub struct Conformance {
     python: PathBuf,
 }
 
+/// What it imports.
+const SUITE: Environment = Environment {
+    name: "conformance",
+    packages: &[SNAPPI, "pypcapfile==0.12.0", "pytest==7.1.1"],
+};
+
 /// Folders of its tests that need no control plane.
 const TESTS: [&str; 2] = ["feature/b2b/packet", "feature/b2b/interfaces"];
 
@@ -23,10 +29,7 @@ impl Conformance {
     /// Makes their environment. Nothing is written into the clone.
     pub fn prepare(clone: &Path, folder: &Path) -> Result<Self> {
         let clone = fs::canonicalize(clone).with_context(|| clone.display().to_string())?;
-        let packages = [SNAPPI, "pypcapfile==0.12.0", "pytest==7.1.1"];
-        let python = step("conformance's packages", || {
-            environment(folder, "conformance", &packages)
-        })?;
+        let python = step("conformance's packages", || SUITE.python())?;
         Ok(Self {
             clone,
             folder: folder.join("conformance"),

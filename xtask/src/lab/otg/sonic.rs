@@ -1,0 +1,182 @@
+//! SONiC's PFC helpers against `validator otg`, with the simulated switch between its ports.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::PORTS;
+use super::python::{Environment, SCAPY, SNAPPI};
+use super::server::Server;
+use crate::step::{self, step};
+
+/// The switch's ends of the cables to `PORTS`.
+pub const SWITCH: [&str; 2] = ["dut0", "dut1"];
+/// The script that calls the helpers, and what stands in for a SONiC host.
+const SCRIPT: &str = "pfc-user/otg/tests/sonic/pfc.py";
+/// What the helpers import. Ansible, IxNetwork and the like are not among it.
+const HELPERS: Environment = Environment {
+    name: "sonic",
+    packages: &[
+        SNAPPI,
+        SCAPY,
+        "dpkt==1.9.8",
+        "ipaddr==2.2.0",
+        "natsort==8.4.0",
+        "netaddr==1.3.0",
+        "pandas==3.1.1",
+        "pytest==9.2.0",
+        "PyYAML==6.0.3",
+        "six==1.17.0",
+        "tabulate==0.10.0",
+    ],
+};
+
+/// A case of the script, the switch's fault, and what the helper finds wrong with it.
+struct Case {
+    name: &'static str,
+    fault: Option<(&'static str, &'static str)>,
+}
+
+const CASES: [Case; 7] = [
+    good("pause_lossless"),
+    good("pause_lossy"),
+    good("pause_zero_mac"),
+    good("pause_unset_bit"),
+    good("pause_counter"),
+    good("global_pause"),
+    Case {
+        name: "pause_lossless",
+        fault: Some(("ignores-pfc", "should be paused")),
+    },
+];
+
+const fn good(name: &'static str) -> Case {
+    Case { name, fault: None }
+}
+
+/// A clone of sonic-mgmt.
+pub struct Sonic {
+    clone: PathBuf,
+    python: PathBuf,
+}
+
+impl Sonic {
+    /// Makes the environment. Nothing is written into the clone.
+    pub fn prepare(clone: &Path) -> Result<Self> {
+        let clone = fs::canonicalize(clone).with_context(|| clone.display().to_string())?;
+        let python = step("packages of sonic-mgmt's helpers", || HELPERS.python())?;
+        Ok(Self { clone, python })
+    }
+
+    /// Runs the cases with `only` in their names, each with a new server and a new switch.
+    pub fn run(
+        &self,
+        root: &Path,
+        validator: &Path,
+        folder: &Path,
+        only: Option<&str>,
+    ) -> Result<()> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let wanted = |case: &&Case| only.is_none_or(|word| case.name.contains(word));
+        for case in CASES.iter().filter(wanted) {
+            let title = match case.fault {
+                None => case.name.to_owned(),
+                Some((fault, _)) => format!("{} on a switch that {fault}", case.name),
+            };
+            step(&format!("sonic-mgmt: {title}"), || {
+                self.judge(root, validator, folder, case)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, root: &Path, validator: &Path, folder: &Path, case: &Case) -> Result<()> {
+        let switch = Switch::start(validator, folder, case.fault.map(|(fault, _)| fault))?;
+        let server = Server::start(validator, folder)?;
+        let log = folder.join(format!("sonic-{}.log", case.name));
+        let mut command = Command::new(&self.python);
+        command
+            .arg(root.join(SCRIPT))
+            .arg(&self.clone)
+            .arg("grpc")
+            .arg(server.location("grpc"))
+            .arg(server.location("http"))
+            .args(PORTS)
+            .arg(case.name)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(folder);
+        let output = File::create(&log)?;
+        let status = command
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .status()
+            .with_context(|| format!("cannot run {}", step::show(&command)))?;
+        server.stop()?;
+        switch.stop()?;
+        let said = fs::read_to_string(&log)?;
+        let last = said.lines().next_back().unwrap_or_default();
+        println!("    {last}");
+        match case.fault {
+            None if !status.success() => bail!("{last} ({} has more)", log.display()),
+            Some((_, wrong)) if status.success() || !last.contains(wrong) => {
+                bail!("expected a failure with {wrong:?} ({})", log.display())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `validator dut switch` as a process of the lab.
+struct Switch {
+    child: Child,
+    /// Its report comes at its end.
+    out: BufReader<ChildStdout>,
+}
+
+impl Switch {
+    /// Starts a switch and waits until it takes frames.
+    fn start(validator: &Path, folder: &Path, fault: Option<&str>) -> Result<Self> {
+        let mut command = Command::new(validator);
+        command.args(["dut", "switch", "--lossless", "3,4"]);
+        command.args(SWITCH.iter().flat_map(|port| ["--port", port]));
+        command.args(fault.iter().flat_map(|fault| ["--fault", fault]));
+        let mut child = command
+            // It runs until this is closed.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.join("switch.log"))?)
+            .spawn()
+            .with_context(|| format!("cannot run {}", validator.display()))?;
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut switch = Self { child, out };
+        let mut line = String::new();
+        if switch.out.read_line(&mut line)? == 0 {
+            let status = switch.child.wait()?;
+            bail!("the switch ended with {status}; switch.log says why");
+        }
+        Ok(switch)
+    }
+
+    /// Ends it as its user does.
+    fn stop(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let mut report = String::new();
+        self.out.read_to_string(&mut report)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the switch ended with {status}; switch.log says why");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // Errors: it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
