@@ -52,7 +52,7 @@ const PORTS: [Metric<PortCounters>; 8] = [
     ),
 ];
 
-const FLOWS: [Metric<FlowCounters>; 11] = [
+const FLOWS: [Metric<FlowCounters>; 12] = [
     ("flow_frames", "Frames since the flow's start.", |flow| {
         frames(&flow.traffic)
     }),
