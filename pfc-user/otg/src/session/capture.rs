@@ -9,7 +9,7 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pcap_file::{DataLink, PcapError, TsResolution};
+use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use prost_reflect::DynamicMessage;
 use validator_core::engine::plan::PortIndex;
 use validator_core::engine::{Captured, CapturedFrame};
@@ -91,6 +91,8 @@ fn pcap(captured: &Captured, kept: u32) -> Result<Vec<u8>, PcapError> {
         snaplen: kept,
         datalink: DataLink::ETHERNET,
         ts_resolution: TsResolution::NanoSecond,
+        // Some readers know no other order, among them that of the conformance suite.
+        endianness: Endianness::Little,
         ..PcapHeader::default()
     };
     let mut writer = PcapWriter::with_header(Vec::new(), header)?;
@@ -139,4 +141,26 @@ fn whole(frame: &CapturedFrame, kept: u32) -> (Vec<u8>, u32) {
 
 fn since_1970(frame: &CapturedFrame) -> Duration {
     frame.at.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pcap_file_has_the_low_octet_first_and_frames_with_their_fcs() {
+        let captured = Captured {
+            frames: vec![CapturedFrame {
+                at: UNIX_EPOCH + Duration::new(1, 2),
+                octets: vec![0; 60],
+            }],
+            missed: 0,
+        };
+        let file = pcap(&captured, LONGEST).unwrap();
+        // The magic of nanoseconds, then version 2.4.
+        assert_eq!(file[..8], [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
+        let record = [1, 0, 0, 0, 2, 0, 0, 0, 64, 0, 0, 0, 64, 0, 0, 0];
+        assert_eq!(file[24..40], record);
+        assert_eq!(file.len(), 24 + 16 + 64);
+    }
 }

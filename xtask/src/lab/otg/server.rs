@@ -9,6 +9,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::PORTS;
+
 /// A server that listens; it is killed where it is not stopped.
 pub struct Server {
     child: Child,
@@ -22,8 +24,16 @@ impl Server {
     pub fn start(validator: &Path, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let log = folder.join("server.log");
+        // Veths have no speed of their own, and not every client says one.
+        let testbed = folder.join("testbed.toml");
+        let tables = PORTS
+            .map(|port| format!("[ports.{port}]\ninterface = \"{port}\"\nline_rate = \"1G\"\n"));
+        fs::write(&testbed, tables.concat())?;
         let mut child = Command::new(validator)
-            .args(["otg", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .arg("otg")
+            .arg("--testbed")
+            .arg(&testbed)
+            .args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&log)?)
