@@ -73,11 +73,11 @@ pub fn run(root: &Path, options: &Screenshots) -> Result<ExitCode> {
     let screen = |name: &str| Screen::read(&folder.join(name));
     step("pictures", || {
         let [good, faulty] = ["good", "faulty"].map(page);
-        studio.page(&faulty, "", WINDOW, false, &images.join(REPORT))?;
-        studio.page(&good, "", WINDOW, true, &images.join(REPORT_DARK))?;
+        studio.page(&faulty, WINDOW, false, &images.join(REPORT))?;
+        studio.page(&good, WINDOW, true, &images.join(REPORT_DARK))?;
         let line = images.join(TIME_LINE);
-        studio.page(&faulty, FIRST_REPETITION, WINDOW, false, &line)?;
-        studio.terminal(&screen("faulty.txt")?, &images.join(SUMMARY))?;
+        studio.part(&faulty, FIRST_REPETITION, WINDOW, &line)?;
+        studio.terminal(&screen("good.txt")?, &images.join(SUMMARY))?;
         studio.terminal(&screen("watch.txt")?, &images.join(WATCH))
     })?;
     Ok(ExitCode::SUCCESS)

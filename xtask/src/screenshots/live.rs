@@ -47,7 +47,8 @@ drain_max = "2s"
 id = "pfc.pause-single-lossless"
 repetitions = [{ lossless = [3] }]
 "#;
-const SIZE: Size = Size::new(112, 40);
+/// Rows for the tables of both ports: `watch` shows no more than fit.
+const SIZE: Size = Size::new(112, 64);
 const WATCH: &str = "watch d0 d1 --dscp-map dscp-mod-8 --line-rate 1G";
 
 /// The screen of `validator watch` in the middle of the storm.

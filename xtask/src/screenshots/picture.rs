@@ -36,15 +36,24 @@ impl Studio {
         })
     }
 
-    /// A page from the place `at` on, which is an id in it or nothing.
-    pub fn page(
-        &self,
-        page: &Path,
-        at: &str,
-        window: (u32, u32),
-        dark: bool,
-        image: &Path,
-    ) -> Result<()> {
+    /// The part of a page that has this id, by itself: a headless browser draws nothing of a page
+    /// that it has scrolled.
+    pub fn part(&self, page: &Path, id: &str, window: (u32, u32), image: &Path) -> Result<()> {
+        let cannot_read = || format!("cannot read {}", page.display());
+        let text = fs::read_to_string(page).with_context(cannot_read)?;
+        if !text.contains(&format!("id=\"{id}\"")) {
+            bail!("{}: expected a part {id}, found none", page.display());
+        }
+        let alone = format!(
+            "<script>document.body.replaceChildren(document.getElementById(\"{id}\"))</script></body>"
+        );
+        let part = self.folder.join("part.html");
+        fs::write(&part, text.replace("</body>", &alone)).with_context(|| cannot_write(&part))?;
+        self.page(&part, window, false, image)
+    }
+
+    /// The top of a page.
+    pub fn page(&self, page: &Path, window: (u32, u32), dark: bool, image: &Path) -> Result<()> {
         let large = self.folder.join("large.png");
         if large.exists() {
             fs::remove_file(&large).with_context(|| cannot_write(&large))?;
@@ -53,7 +62,7 @@ impl Studio {
         chromium
             .args(["--hide-scrollbars", "--virtual-time-budget=5000"])
             .arg(format!("--screenshot={}", large.display()))
-            .arg(format!("file://{}#{at}", page.display()));
+            .arg(format!("file://{}", page.display()));
         step::output(&mut chromium)?;
         self.shrink(&large, image)
     }
@@ -63,7 +72,7 @@ impl Studio {
         let page = self.folder.join("terminal.html");
         let (text, window) = terminal(screen);
         fs::write(&page, text).with_context(|| cannot_write(&page))?;
-        self.page(&page, "", window, false, image)
+        self.page(&page, window, false, image)
     }
 
     /// Writes the picture with a palette.
@@ -120,6 +129,25 @@ mod tests {
 
     use super::super::terminal::{self as on_terminal, Size};
     use super::*;
+
+    #[test]
+    fn the_pictures_of_the_documentation_are_there_and_small() {
+        let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
+        let pictures = fs::read_dir(&images).unwrap().map(|entry| entry.unwrap());
+        let octets: Vec<_> = pictures
+            .map(|picture| fs::read(picture.path()).unwrap())
+            .collect();
+        assert_eq!(octets.len(), 5);
+        for picture in octets {
+            assert!(picture.starts_with(b"\x89PNG"));
+            // An empty page has some hundred octets.
+            assert!(
+                (2_000..LARGEST).contains(&picture.len()),
+                "{}",
+                picture.len()
+            );
+        }
+    }
 
     #[test]
     fn a_window_fits_what_a_terminal_shows() {
