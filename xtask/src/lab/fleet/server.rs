@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::network::{Host, Network};
+use super::wait_for;
 use crate::lab::archive::{Archive, cannot_write};
 use crate::lab::packages::Tree;
 
@@ -56,10 +57,12 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log);
         let child = command.spawn().context("cannot run Prometheus")?;
-        Ok(Self {
+        let mut server = Self {
             child,
             folder: folder.to_owned(),
-        })
+        };
+        wait_for("Prometheus to be ready", || server.is_ready())?;
+        Ok(server)
     }
 
     /// Its process.
@@ -85,7 +88,7 @@ impl Server {
         fs::rename(&work, &path).with_context(|| cannot_write(&path))
     }
 
-    /// Result of a query; none before it answers at all.
+    /// Result of a query.
     pub fn query(&mut self, query: &str) -> Result<Vec<Sample>> {
         let data = self.api(&format!("query?query={}", encoded(query)))?;
         let samples = data["result"].as_array().cloned().unwrap_or_default();
@@ -130,24 +133,35 @@ impl Server {
 
     /// The data of an answer.
     fn api(&mut self, path: &str) -> Result<Value> {
-        if let Some(status) = self.child.try_wait()? {
-            let log = self.folder.join("prometheus.log");
-            let log = fs::read_to_string(log).unwrap_or_default();
-            bail!("Prometheus ended with {status}:\n{log}");
-        }
-        let body = match fetch(address(), &format!("/api/v1/{path}")) {
-            // It has just been started: it does not listen yet, or reads its files.
-            Ok((status, _)) if status == "503" => return Ok(Value::Null),
-            Err(error) if refused(&error) => return Ok(Value::Null),
-            Ok((_, body)) => body,
-            Err(error) => return Err(error),
-        };
+        self.runs()?;
+        let (_, body) = fetch(address(), &format!("/api/v1/{path}"))?;
         let answer: Value = serde_json::from_str(&body)
             .with_context(|| format!("Prometheus answers to {path}: {body}"))?;
         if answer["status"] != "success" {
             bail!("Prometheus refuses {path}: {body}");
         }
         Ok(answer["data"].clone())
+    }
+
+    /// An error with its log once it has ended.
+    fn runs(&mut self) -> Result<()> {
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(());
+        };
+        let log = self.folder.join("prometheus.log");
+        let log = fs::read_to_string(log).unwrap_or_default();
+        bail!("Prometheus ended with {status}:\n{log}");
+    }
+
+    /// True once it has read its files and answers queries; else what it says.
+    fn is_ready(&mut self) -> Result<Result<(), String>> {
+        self.runs()?;
+        match fetch(address(), "/-/ready") {
+            Ok((status, _)) if status == "200" => Ok(Ok(())),
+            Ok((status, body)) => Ok(Err(format!("{status} {body}"))),
+            Err(error) if refused(&error) => Ok(Err("it does not listen yet".into())),
+            Err(error) => Err(error),
+        }
     }
 }
 
