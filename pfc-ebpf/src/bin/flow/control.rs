@@ -68,7 +68,7 @@ fn is_own(packet: &Packet) -> bool {
     };
     let source = part.high_48::<0>();
     // SAFETY: whether the key is there is all that is asked for.
-    unsafe { OWN.get(&source) }.is_some()
+    unsafe { OWN.get(source) }.is_some()
 }
 
 /// When a pause of so many quanta from now on ends.
