@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::thread::JoinHandleExt;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::sys::time::TimeVal;
+use serde_json::json;
 use validator::dut::switch::args::SwitchArgs;
 use validator::dut::switch::process;
 use validator::evidence::pfc::DutReport;
@@ -296,6 +298,63 @@ fn root_a_full_buffer_asks_for_a_pause() {
     let report = switch.stop();
     assert_eq!(report.xoff_sent, [0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(report.sent, [2, 11], "XOFF and XON");
+}
+
+#[test]
+fn root_its_counters_are_told_while_it_runs() {
+    lab();
+    let [left, right] = ["left", "right"].map(End::of);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters");
+    let switch = Running::ready(&format!("--lossless 3 --counters {}", path.display()));
+    let told = || -> serde_json::Value {
+        serde_json::from_reader(UnixStream::connect(&path).unwrap()).unwrap()
+    };
+    let none = [0; 8];
+    let idle = json!({
+        "received": none, "sent": none, "dropped": none, "pfc_received": none, "pfc_sent": none,
+        "pause_received": 0,
+    });
+    assert_eq!(told(), json!([idle, idle]));
+    left.send(&ipv4(3, 0, 60));
+    left.send(&ipv4(5, 1, 60));
+    // Each leaves before the frame that comes after it.
+    assert_eq!(right.receive_ids(), [0, 1]);
+    right.send(&pfc(3, 0));
+    right.send(&ipv4(0, 2, 60));
+    assert_eq!(left.receive_ids(), [2]);
+    let [mut first, mut second] = [idle.clone(), idle];
+    first["received"] = json!([0, 0, 0, 1, 0, 1, 0, 0]);
+    first["sent"] = json!([1, 0, 0, 0, 0, 0, 0, 0]);
+    second["received"] = json!([1, 0, 0, 0, 0, 0, 0, 0]);
+    second["sent"] = json!([0, 0, 0, 1, 0, 1, 0, 0]);
+    second["pfc_received"] = json!([0, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(told(), json!([first, second]));
+    // Who connects and says nothing holds nothing up.
+    let silent = UnixStream::connect(&path).unwrap();
+    assert_eq!(told(), json!([first, second]));
+    drop(silent);
+    switch.stop();
+    assert!(!path.exists(), "the socket is left");
+}
+
+#[test]
+fn root_a_socket_that_is_there_is_nobodys_to_remove() {
+    lab();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters");
+    std::fs::write(&path, "kept").unwrap();
+    let flags = format!("--port p0 --port p1 --counters {}", path.display());
+    let (running, line) = Running::start(&flags);
+    assert_eq!(line, "");
+    let error = running.thread.join().unwrap().unwrap_err().to_string();
+    let expected = format!(
+        "cannot listen at {}: Address already in use (os error 98); a switch that was killed \
+         leaves its socket",
+        path.display()
+    );
+    assert_eq!(error, expected);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
 }
 
 #[test]

@@ -76,8 +76,14 @@ pub fn run(root: &Path, options: &Test) -> Result<ExitCode> {
     })
 }
 
-/// `pfc-user`, with all that it has but verbs.
-const TESTED: [&str; 4] = ["--package", "pfc-user", "--features", "otg"];
+/// `pfc-user` as users build it, with the server of the Open Traffic Generator API.
+const OPTIMISED: [&str; 4] = ["--package", "pfc-user", "--features", "otg"];
+
+/// `pfc-user` with all that it has. Verbs need what only the labs install.
+fn unoptimised(lab: bool) -> [&'static str; 4] {
+    let features = if lab { rxe::AGENT_FEATURES } else { "otg" };
+    ["--package", "pfc-user", "--features", features]
+}
 
 struct Suite<'a> {
     root: &'a Path,
@@ -94,8 +100,8 @@ impl Suite<'_> {
         let lab = self.has_lab()?;
         let programs = Programs::read(&self.root.join("pfc-user/tests"))?;
         // Nothing is measured yet. The programs built here run further below.
-        let book = self.this("the book", &["docs", "--no-pages"])?;
-        let builds = vec![Lane(self.builds(lab)?), Lane(vec![book])];
+        let mut builds = self.builds(lab)?;
+        builds.push(Lane(vec![self.this("the book", &["docs", "--no-pages"])?]));
         let client = thread::scope(|scope| {
             let client = scope.spawn(otg::client);
             self.outcome.add(side_by_side(builds));
@@ -132,10 +138,17 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Lints, and everything that is built for the lanes, one after the other.
-    fn builds(&self, lab: bool) -> Result<Vec<Part>> {
-        let release = [&TESTED[..], &["--release", "--test", "*"]].concat();
-        let mut parts = vec![
+    /// Lints, and everything that is built for the lanes. Each lane has a target folder, or a
+    /// profile, of its own: none waits for another's lock, and no CPU for the last crate of a
+    /// build.
+    fn builds(&self, lab: bool) -> Result<Vec<Lane>> {
+        let unoptimised = unoptimised(lab);
+        let linted = if lab {
+            "pfc-user/otg,pfc-user/verbs"
+        } else {
+            "pfc-user/otg"
+        };
+        let mut checked = vec![
             self.check("formatting", &["fmt", "--all", "--check"]),
             self.check(
                 "clippy",
@@ -144,37 +157,52 @@ impl Suite<'_> {
                     "--workspace",
                     "--all-targets",
                     "--features",
-                    "pfc-user/otg",
+                    linted,
                     "--",
                     "-D",
                     "warnings",
                 ],
             ),
-            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
             self.documentation(),
-            Part::new("validator-core for wasm32", portable::check(self.root)?),
             self.check(
                 "host tests, to be built",
                 &["test", "--workspace", "--exclude", "pfc-user", "--no-run"],
             ),
             self.check(
                 "host tests of pfc-user, to be built",
-                &[&["test"], &TESTED[..], &["--lib", "--bins", "--no-run"]].concat(),
+                &[
+                    &["test"],
+                    &unoptimised[..],
+                    &["--lib", "--bins", "--no-run"],
+                ]
+                .concat(),
             ),
         ];
         if lab {
-            parts.extend(self.agent());
+            checked.push(Part::new(
+                "validator with verbs, for the guest",
+                rxe::agent_build(self.root),
+            ));
         }
-        parts.push(self.check(
+        let optimised = self.check(
             "tests on real frames, to be built",
-            &[&["test"], &release[..], &["--no-run"]].concat(),
-        ));
-        Ok(parts)
+            &[
+                &["test"],
+                &OPTIMISED[..],
+                &["--release", "--test", "*", "--no-run"],
+            ]
+            .concat(),
+        );
+        let apart = vec![
+            Part::new("clippy on the XDP programs", build_ebpf::lints(self.root)),
+            Part::new("validator-core for wasm32", portable::check(self.root)?),
+        ];
+        Ok(vec![Lane(checked), Lane(vec![optimised]), Lane(apart)])
     }
 
     /// Virtual machines, tests that compute, and tests that wait: they leave each other enough CPU.
     fn lanes(&self, programs: &Programs, lab: bool) -> Result<Vec<Lane>> {
-        let mut computing = self.host_tests();
+        let mut computing = self.host_tests(lab);
         computing.extend(self.of_lane(programs, Name::Computing));
         let mut waiting = self.of_lane(programs, Name::Waiting);
         if let Some(python) = &self.client
@@ -244,17 +272,17 @@ impl Suite<'_> {
         )
     }
 
-    fn host_tests(&self) -> Vec<Part> {
+    fn host_tests(&self, lab: bool) -> Vec<Part> {
         vec![
             self.tests("host tests", &["--workspace", "--exclude", "pfc-user"], &[]),
             self.tests(
                 "host tests of pfc-user",
-                &[&TESTED[..], &["--lib", "--bins"]].concat(),
+                &[&unoptimised(lab)[..], &["--lib", "--bins"]].concat(),
                 &[],
             ),
             self.tests(
                 "examples in the documentation of pfc-user",
-                &[&TESTED[..], &["--doc"]].concat(),
+                &[&unoptimised(lab)[..], &["--doc"]].concat(),
                 &[],
             ),
         ]
@@ -282,7 +310,7 @@ impl Suite<'_> {
     /// Built with optimisation, as most of these tests use real frames.
     fn of_release(&self, name: &str, arguments: &Arguments) -> Part {
         let programs = arguments.programs.iter().map(String::as_str);
-        let selection: Vec<_> = TESTED
+        let selection: Vec<_> = OPTIMISED
             .into_iter()
             .chain(["--release"])
             .chain(programs)
@@ -323,36 +351,6 @@ impl Suite<'_> {
             .open(&self.skips)
             .and_then(|mut file| file.write_all(format!("{name}: {reason}\n").as_bytes()));
         noted.with_context(|| format!("cannot write {}", self.skips.display()))
-    }
-
-    /// The agent with real verbs, for the guest. `--full` adds its own tests. Nothing else is built
-    /// with verbs.
-    fn agent(&self) -> Vec<Part> {
-        let mut parts = Vec::new();
-        if self.full {
-            let verbs = ["--package", "pfc-user", "--features", "verbs"];
-            parts.push(
-                self.check(
-                    "clippy with verbs",
-                    &[
-                        &["clippy"],
-                        &verbs[..],
-                        &["--all-targets", "--", "-D", "warnings"],
-                    ]
-                    .concat(),
-                ),
-            );
-            parts.push(self.tests(
-                "tests of the agent with verbs",
-                &[&verbs[..], &["--lib"]].concat(),
-                &["agent::"],
-            ));
-        }
-        parts.push(Part::new(
-            "validator with verbs, for the guest",
-            rxe::agent_build(self.root),
-        ));
-        parts
     }
 
     /// A lab of this program, which prints a closing line like libtest's.

@@ -20,7 +20,8 @@ struct Recorded {
 
 /// Stores a run of `rc.c09-142-01` on the simulated requester that is `device`.
 fn store(folder: &Path, device: &str) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/evidence/rc.jsonl.xz");
+    let corpus =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence/rc.jsonl.xz");
     let lines = BufReader::new(XzReader::new(File::open(corpus).unwrap(), true)).lines();
     let mut recorded = lines.map(|line| serde_json::from_str::<Recorded>(&line.unwrap()).unwrap());
     let recorded = recorded

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -27,10 +27,15 @@ pub const BEGIN: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection.
-pub enum Connection {
+pub struct Connection {
+    stream: Stream,
+    /// Free for another one when this is dropped, which gRPC does when the client has gone.
+    _place: OwnedSemaphorePermit,
+}
+
+enum Stream {
     /// As it comes.
     Plain(TcpStream),
-    /// By TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -55,8 +60,8 @@ pub async fn each<F>(
     let mut connections = JoinSet::new();
     loop {
         let accept = async {
-            // An error: it was closed, which it never is.
             let place = Arc::clone(&places).acquire_owned().await;
+            let place = place.expect("nobody closes the semaphore");
             (place, listener.accept().await)
         };
         let (place, stream) = tokio::select! {
@@ -75,10 +80,9 @@ pub async fn each<F>(
         let (tls, serve) = (tls.clone(), serve.clone());
         connections.spawn(async move {
             // Otherwise the client is gone, or spoke something else; it knows.
-            if let Ok(connection) = Connection::begin(stream, &tls).await {
+            if let Ok(connection) = Connection::begin(stream, &tls, place).await {
                 serve(connection).await;
             }
-            drop(place);
         });
         while connections.try_join_next().is_some() {}
     }
@@ -88,22 +92,30 @@ pub async fn each<F>(
 }
 
 impl Connection {
-    async fn begin(stream: TcpStream, tls: &TlsAcceptor) -> io::Result<Self> {
+    async fn begin(
+        stream: TcpStream,
+        tls: &TlsAcceptor,
+        place: OwnedSemaphorePermit,
+    ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let mut first = [0];
         timeout(BEGIN, stream.peek(&mut first)).await??;
-        if first[0] != HANDSHAKE {
-            return Ok(Self::Plain(stream));
-        }
-        let stream = timeout(BEGIN, tls.accept(stream)).await??;
-        Ok(Self::Tls(Box::new(stream)))
+        let stream = if first[0] == HANDSHAKE {
+            Stream::Tls(Box::new(timeout(BEGIN, tls.accept(stream)).await??))
+        } else {
+            Stream::Plain(stream)
+        };
+        Ok(Self {
+            stream,
+            _place: place,
+        })
     }
 
     /// Who connected.
     pub fn peer(&self) -> Peer {
-        let certificates = match self {
-            Self::Plain(_) => None,
-            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
+        let certificates = match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Tls(stream) => stream.get_ref().1.peer_certificates(),
         };
         Peer {
             proven: certificates.is_some(),
@@ -125,9 +137,9 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -138,9 +150,9 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, octets),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, octets),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, octets),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, octets),
         }
     }
 
@@ -149,30 +161,30 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -3,4 +3,5 @@
 pub use validator_core::dut::switch::{config, model};
 
 pub mod args;
+mod counters;
 pub mod process;

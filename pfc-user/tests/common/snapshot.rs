@@ -4,7 +4,7 @@
 //! files again and read the difference in git:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=snapshots cargo test -p pfc-user --test config_errors
+//! VALIDATOR_RECORD=snapshots cargo test -p pfc-user --test config
 //! ```
 
 use std::path::{Path, PathBuf};

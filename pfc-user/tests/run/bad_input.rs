@@ -252,7 +252,7 @@ fn root_files_and_arguments_that_make_no_sense() {
              such as line_rate = \"1G\""
         ),
     );
-    // The command line's answers, each below its arguments; `config_errors` has all mistakes.
+    // The command line's answers, each below its arguments; `config/errors.rs` has all mistakes.
     let mut found = String::new();
     let mut ask = |arguments: &str| {
         let refused = refuse_text(&lab, &format!("--testbed {sim} {arguments}"));

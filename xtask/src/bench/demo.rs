@@ -1,6 +1,7 @@
 //! `cargo xtask bench demo`: how often the demo decides, on the idle machine and beside a load.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
     let mut ends = BTreeMap::<u8, u32>::new();
     for number in 1..=options.runs {
         let out = Path::new(OUT).join(number.to_string());
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), CpuTime::read()?);
         let status = demo::validator(root)
             .arg("--out")
             .arg(&out)
@@ -51,8 +52,10 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
         };
         *ends.entry(code).or_default() += 1;
         let seconds = began.elapsed().as_secs_f64();
+        let stolen = 100.0 * CpuTime::read()?.stolen_since(before);
         println!(
-            "demo {number}/{}: exit code {code}, {seconds:.0} s",
+            "demo {number}/{}: exit code {code}, {seconds:.0} s, {stolen:.1} % of the CPUs' time \
+             taken by the host",
             options.runs
         );
         if code != 0 {
@@ -67,6 +70,40 @@ pub fn run(root: &Path, options: &Demos) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Time of all CPUs since the machine started, in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuTime {
+    all: u64,
+    /// The host of the virtual machine ran something else.
+    stolen: u64,
+}
+
+impl CpuTime {
+    fn read() -> Result<Self> {
+        const FILE: &str = "/proc/stat";
+        let text = fs::read_to_string(FILE).with_context(|| format!("cannot read {FILE}"))?;
+        Self::parse(&text).with_context(|| format!("{FILE}: expected a line `cpu` with 8 numbers"))
+    }
+
+    /// Reads the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal, and two
+    /// that user and nice have in them (proc(5)).
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks = line.split_whitespace().take(8).map(str::parse);
+        let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
+        Some(Self {
+            all: ticks.iter().sum(),
+            stolen: *ticks.get(7)?,
+        })
+    }
+
+    /// Share that was stolen since an earlier reading.
+    fn stolen_since(self, before: Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.stolen.saturating_sub(before.stolen) as f64 / all as f64
+    }
 }
 
 /// The exit codes with their number and share.
@@ -133,6 +170,24 @@ impl Drop for Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_that_the_host_took_is_a_share_of_all() {
+        let read = |line: &str| CpuTime::parse(&format!("{line}\ncpu0 1 1 1 1 1 1 1 1 0 0\n"));
+        let before = read("cpu  10 0 10 60 5 0 5 10 3 0").unwrap();
+        let after = read("cpu  20 0 10 140 5 0 5 20 9 0").unwrap();
+        assert_eq!(
+            before,
+            CpuTime {
+                all: 100,
+                stolen: 10
+            }
+        );
+        assert_eq!(after.stolen_since(before), 0.1);
+        assert_eq!(after.stolen_since(after), 0.0);
+        assert_eq!(read("cpu  1 2 3 4 5 6 7"), None, "a kernel without steal");
+        assert_eq!(read("intr 1"), None);
+    }
 
     #[test]
     fn nineteen_of_twenty_have_to_pass_and_beside_a_load_none_may_fail() {

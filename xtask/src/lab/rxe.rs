@@ -280,6 +280,10 @@ fn build_agent(root: &Path) -> Result<PathBuf> {
     })
 }
 
+/// Features of the guest's validator. They are those of the tests of pfc-user, so that both come of
+/// one build.
+pub const AGENT_FEATURES: &str = "otg,verbs";
+
 /// Returns the command that builds the validator with verbs for the guest.
 pub fn agent_build(root: &Path) -> Command {
     // Not optimised: it is not in the packet path. What it depends on was built for the host tests.
@@ -292,7 +296,7 @@ pub fn agent_build(root: &Path) -> Command {
             "--bin",
             "validator",
             "--features",
-            "verbs",
+            AGENT_FEATURES,
         ])
         .current_dir(root);
     cargo

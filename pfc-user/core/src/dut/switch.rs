@@ -9,6 +9,7 @@
 
 pub mod config;
 mod control;
+pub mod counts;
 mod frame;
 mod impair;
 pub mod model;

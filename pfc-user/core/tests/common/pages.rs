@@ -27,7 +27,7 @@ const FAMILIES: [(&str, &str, &str); 3] = [
 
 /// All cases of a family on a device; the case's good device where it has no such fault.
 fn on(family: &str, device: &str) -> Vec<CaseEvidence> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/evidence");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verdicts/corpus/evidence");
     let file = File::open(folder.join(format!("{family}.jsonl.xz"))).unwrap();
     let lines = BufReader::new(XzReader::new(file, false)).lines();
     let mut found = Vec::new();

@@ -1,8 +1,13 @@
 //! Calls over gRPC.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
@@ -191,5 +196,34 @@ async fn without_the_token_nothing_is_served() {
     let token = format!("Bearer {TOKEN}").parse().unwrap();
     request.metadata_mut().insert("authorization", token);
     client.unary("GetVersion", request).await.unwrap();
+    served.stop().await;
+}
+
+/// Connections that the server takes at a time.
+const PLACES: usize = 256;
+
+/// A client that has begun to speak HTTP/2, and that the server has answered.
+async fn greeted(served: &Served) -> TcpStream {
+    const EMPTY_SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let mut stream = TcpStream::connect(served.grpc).await.unwrap();
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &EMPTY_SETTINGS].concat();
+    stream.write_all(&preface).await.unwrap();
+    stream.read_exact(&mut [0; 9]).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_client_without_a_place_waits_until_another_has_gone() {
+    let served = Served::start().await;
+    let mut clients = Vec::new();
+    for _ in 0..PLACES {
+        clients.push(greeted(&served).await);
+    }
+    let mut next = Box::pin(greeted(&served));
+    let early = timeout(Duration::from_millis(200), &mut next).await;
+    assert!(early.is_err(), "served beside {PLACES} others");
+    drop(clients.pop());
+    drop(next.await);
+    drop(clients);
     served.stop().await;
 }

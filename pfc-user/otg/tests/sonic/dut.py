@@ -1,22 +1,21 @@
-"""A SONiC host that is not there: the commands that the PFC helpers send to it, answered.
-
-The simulated switch tells its counts only when it ends. What it sent and took is therefore counted
-at the other ends of its cables, by the server's own counts (`/counters`).
+"""A SONiC host that is not there: the commands that the PFC helpers send to it are answered by what
+the simulated switch counts itself.
 """
 
 import json
 import re
-import urllib.request
-
-import snappi
+import socket
 
 # XOFF and headroom of a lossless priority of the simulated switch.
 BUFFER = (512 << 10) + (1 << 20)
-KINDS = ("pfc", "queues", "ports")
+# Its ports.
+PORTS = ("Ethernet0", "Ethernet4")
+# Columns of SONiC's `portstat`, and what the switch calls them. It drops nothing as it comes in.
+PORTSTAT = {"TX_OK": "sent", "TX_DRP": "dropped", "RX_OK": "received"}
 
 
 class Dut:
-    """A host with the ports `Ethernet0` and `Ethernet4`, each at one port of the tester."""
+    """A host with the switch's ports; `counters` is the socket at which the switch tells them."""
 
     hostname = "simulated"
     is_multi_asic = False
@@ -27,55 +26,25 @@ class Dut:
         "platform_asic": "simulated",
     }
 
-    def __init__(self, server, config, peers):
-        self.server = server
-        # The tester's configuration, to which the helpers add their flows.
-        self.config = config
-        # The tester's port at each port of the host.
-        self.peers = peers
-        self.cleared = {kind: {} for kind in KINDS}
+    def __init__(self, counters):
+        self.counters = counters
+        self.cleared = {"pfc": None, "queues": None, "ports": None}
 
-    def priorities(self):
-        """Queues of the data flows, by name; pause frames have none."""
-        return {
-            flow.name: flow.packet[0].pfc_queue.value
-            for flow in self.config.flows
-            if isinstance(flow.packet[0], snappi.FlowEthernet)
-        }
+    def told(self):
+        """What the switch has counted since it began, by port."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(self.counters)
+            with client.makefile() as text:
+                return dict(zip(PORTS, json.load(text)))
 
-    def counts(self, kind):
-        """Counts by port and name since they were cleared."""
+    def counts(self, kind, port, name):
+        """Counts by class or queue since those of their kind were cleared."""
         before = self.cleared[kind]
-        return {key: count - before.get(key, 0) for key, count in self.totals(kind).items()}
+        before = before[port][name] if before else [0] * 8
+        return [now - then for now, then in zip(self.told()[port][name], before)]
 
-    def totals(self, kind):
-        with urllib.request.urlopen(f"{self.server}/counters", timeout=10) as reply:
-            told = json.load(reply)
-        priorities, found = self.priorities(), {}
-        for port, peer in self.peers.items():
-            if kind == "pfc":
-                counts = next((one for one in told["ports"] if one["name"] == peer), None)
-                for of_class in range(8):
-                    # What the tester received, the host sent. There are no ports before the
-                    # first configuration.
-                    found[port, "Tx", of_class] = counts["pfc_rx"][of_class] if counts else 0
-                    found[port, "Rx", of_class] = counts["pfc_tx"][of_class] if counts else 0
-                continue
-            for flow in told["flows"]:
-                priority = priorities.get(flow["name"])
-                if priority is None:
-                    continue
-                name = ("Tx", priority) if kind == "queues" else ("Tx", 0)
-                if flow["port_rx"] == peer:
-                    found[port, *name] = found.get((port, *name), 0) + flow["frames_rx"]
-                elif flow["port_tx"] == peer and kind == "ports":
-                    found[port, "Rx", 0] = found.get((port, "Rx", 0), 0) + flow["frames_tx"]
-        return found
-
-    def clear(self, *kinds):
-        for kind in kinds:
-            # A start clears the counts of flows, so only those of ports go on.
-            self.cleared[kind] = self.totals(kind) if kind == "pfc" else {}
+    def clear(self, kind):
+        self.cleared[kind] = self.told()
 
     def shell(self, command):
         return self.command(command)
@@ -86,28 +55,31 @@ class Dut:
 
     def answer(self, command):
         if command in ("pfcstat -c", "sonic-clear pfccounters"):
-            self.clear("pfc")
-            return ""
-        if command in ("sonic-clear counters", "sonic-clear queuecounters"):
-            self.clear("queues" if "queue" in command else "ports")
-            return ""
+            return self.clear("pfc") or ""
+        if command == "sonic-clear queuecounters":
+            return self.clear("queues") or ""
+        if command == "sonic-clear counters":
+            return self.clear("ports") or ""
         if found := re.search(r"^show pfc counters .*Port (Tx|Rx).* grep (\w+)$", command):
             way, port = found.groups()
-            counts = self.counts("pfc")
-            return " ".join([port, *(f"{counts[port, way, each]:,}" for each in range(8))])
+            name = {"Tx": "pfc_sent", "Rx": "pfc_received"}[way]
+            return " ".join([port, *(f"{count:,}" for count in self.counts("pfc", port, name))])
         if found := re.search(r"^show queue counters (\w+) .*/UC(\d)/p", command):
             port, queue = found[1], int(found[2])
-            frames = self.counts("queues").get((port, "Tx", queue), 0)
-            return f"{port} UC{queue} {frames:,} N/A 0 N/A"
+            sent, dropped = (
+                self.counts("queues", port, name)[queue] for name in ("sent", "dropped"))
+            return f"{port} UC{queue} {sent:,} N/A {dropped:,} N/A"
         if found := re.search(r"^portstat -ji (\w+)$", command):
-            port, counts = found[1], self.counts("ports")
-            ok = {f"{way.upper()}_OK": f"{counts.get((port, way, 0), 0):,}" for way in ("Tx", "Rx")}
-            return json.dumps({port: {**ok, "TX_DRP": "0", "RX_DRP": "0"}})
+            port = found[1]
+            return json.dumps({port: {
+                column: f"{sum(self.counts('ports', port, name)):,}"
+                for column, name in PORTSTAT.items()
+            }})
         if found := re.search(r"COUNTERS_QUEUE_NAME_MAP (\w+:\d)$", command):
             return f"oid:{found[1]}"
-        if command.endswith("SAI_QUEUE_STAT_DROPPED_PACKETS"):
-            # Frames that get lost are found by the counts of the flows.
-            return "0"
+        if found := re.search(r"oid:(\w+):(\d) SAI_QUEUE_STAT_DROPPED_PACKETS$", command):
+            # A queue's counter in the database is never cleared.
+            return str(self.told()[found[1]]["dropped"][int(found[2])])
         raise NotImplementedError(f"no answer to {command!r}")
 
     def asic_instance(self):

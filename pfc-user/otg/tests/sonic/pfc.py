@@ -2,8 +2,8 @@
 
     python pfc.py CLONE TRANSPORT SERVER COUNTERS LOCATION LOCATION CASE
 
-A switch that is lossless for priorities 3 and 4 has to be between the ports. COUNTERS is where the
-server tells its own counts by HTTP. Ends with 1 if the helper's assertions fail, and says which.
+A switch that is lossless for priorities 3 and 4 has to be between the ports. COUNTERS is the socket
+at which it tells its counts. Ends with 1 if the helper's assertions fail, and says which.
 """
 
 import logging
@@ -12,7 +12,7 @@ import sys
 import snappi
 
 import absent
-from dut import Dut
+from dut import PORTS, Dut
 
 LOSSLESS, LOSSY = 3, 1
 # Priority p is DSCP p in the simulated switch.
@@ -100,13 +100,13 @@ def main(clone, transport, server, counters, first, second, case):
     # Taken for a session of the chassis, whose views have no rows.
     api._ixnetwork = None
     config, ports = testbed(api, (first, second), SnappiPortType, SnappiPortConfig)
-    dut = Dut(counters, config, {"Ethernet0": "Port 0", "Ethernet4": "Port 1"})
+    dut = Dut(counters)
     arguments, extra = CASES[case]()
     parameters = SnappiTestParams()
     for name, value in extra.items():
         setattr(parameters, name, value)
     parameters.multi_dut_params.multi_dut_ports = [
-        {"duthost": dut, "peer_port": port, "asic_value": None} for port in dut.peers
+        {"duthost": dut, "peer_port": port, "asic_value": None} for port in PORTS
     ]
     try:
         run_pfc_test(

@@ -114,13 +114,13 @@ impl Open {
             events,
         };
 
-        open.to_init(number)?;
-        open.to_ready_to_receive(number, source, path_mtu, wanted)?;
-        open.to_ready_to_send(wanted)?;
+        open.initialise(number)?;
+        open.make_ready_to_receive(number, source, path_mtu, wanted)?;
+        open.make_ready_to_send(wanted)?;
         Ok(open)
     }
 
-    fn to_init(&mut self, number: u8) -> Result<(), Failure> {
+    fn initialise(&mut self, number: u8) -> Result<(), Failure> {
         let mut init = QueuePairAttribute::new();
         init.setup_state(QueuePairState::Init)
             .setup_pkey_index(0)
@@ -129,7 +129,7 @@ impl Open {
         self.modify("INIT", &init)
     }
 
-    fn to_ready_to_receive(
+    fn make_ready_to_receive(
         &mut self,
         number: u8,
         source: &Source,
@@ -157,7 +157,7 @@ impl Open {
         self.modify(&path, &receive)
     }
 
-    fn to_ready_to_send(&mut self, wanted: &OpenChannel) -> Result<(), Failure> {
+    fn make_ready_to_send(&mut self, wanted: &OpenChannel) -> Result<(), Failure> {
         let mut send = QueuePairAttribute::new();
         send.setup_state(QueuePairState::ReadyToSend)
             .setup_sq_psn(wanted.psn)

@@ -1,5 +1,7 @@
 //! Arguments of `validator dut switch`.
 
+use std::path::PathBuf;
+
 use pfc_ebpf::abi::Trust;
 use pfc_ebpf::units::{Dscp, LineRate, Priority};
 
@@ -47,6 +49,9 @@ pub struct SwitchArgs {
     /// Inject a fault; may be given several times.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<Fault>,
+    /// Unix socket at which whoever connects is told the counts of both ports so far, as JSON.
+    #[arg(long, value_name = "SOCKET")]
+    counters: Option<PathBuf>,
 }
 
 /// Priority by DSCP.
@@ -71,6 +76,7 @@ impl SwitchArgs {
             ports,
             config,
             faults: self.faults,
+            counters: self.counters,
         })
     }
 }
@@ -131,6 +137,7 @@ mod tests {
             SwitchConfig::new(rate, Priorities::default())
         );
         assert!(options.faults.is_empty());
+        assert_eq!(options.counters, None);
     }
 
     #[test]
@@ -141,7 +148,8 @@ mod tests {
             .join(",");
         let line = format!(
             "switch --port a --port b --line-rate 2.5G --lossless 3,4 --trust pcp --dscp-map {map} \
-             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --scheduler drr --fault leaks=5 --fault dips"
+             --xoff 9KiB --xon 8 --headroom 7B --lossy-queue 6 --scheduler drr --fault leaks=5 --fault dips \
+             --counters /run/switch.sock"
         );
         let options = options(&line).unwrap();
         let mut expected = SwitchConfig::new(
@@ -160,6 +168,7 @@ mod tests {
         expected.scheduler = Scheduler::Drr;
         assert_eq!(options.config, expected);
         assert_eq!(options.faults, ["leaks=5".parse().unwrap(), Fault::Dips]);
+        assert_eq!(options.counters, Some("/run/switch.sock".into()));
     }
 
     #[test]

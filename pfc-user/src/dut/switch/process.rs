@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use thiserror::Error;
 
 use super::args::SwitchArgs;
 use super::config::{ConfigError, SwitchConfig};
+use super::counters::Counters;
 use super::model::{Departure, Switch};
 use crate::driver::kernel::{clock, realtime};
 use crate::dut::socket::{Batch, PacketSocket, Received};
@@ -47,6 +49,8 @@ pub struct SwitchOptions {
     pub config: SwitchConfig,
     /// Faults in force.
     pub faults: Vec<Fault>,
+    /// Unix socket at which counts are told.
+    pub counters: Option<PathBuf>,
 }
 
 /// Error of running a switch.
@@ -66,6 +70,14 @@ pub enum ProcessError {
     /// Both ports are the same.
     #[error("{0} is given as both ports: expected two interfaces")]
     SamePort(String),
+    /// The socket for counts cannot be made.
+    #[error("cannot listen at {}: {source}; a switch that was killed leaves its socket", .path.display())]
+    Counters {
+        /// Its path.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -86,7 +98,11 @@ pub fn run(
 ) -> Result<DutReport, ProcessError> {
     let sockets = open(&options.ports)?;
     let mut process = Process::new(options, &sockets)?;
+    let counters = listen(options)?;
     let mut events: Vec<_> = stop.to_vec();
+    let of_counters = counters.as_ref().map(Counters::as_fd);
+    events.extend(of_counters.map(|counters| PollFd::new(counters, PollFlags::POLLIN)));
+    let without_frames = events.len();
     events.extend(
         sockets
             .iter()
@@ -112,7 +128,7 @@ pub fn run(
         let watched = if sleep.for_frames {
             events.len()
         } else {
-            stop.len()
+            without_frames
         };
         let timeout = sleep.until.map(|until| until.saturating_sub(asleep_since));
         let timeout = timeout.map(|nanos| {
@@ -130,6 +146,11 @@ pub fn run(
             .any(|event| event.any().unwrap_or(false))
         {
             return process.report();
+        }
+        if let Some(counters) = &counters
+            && events[stop.len()].any().unwrap_or(false)
+        {
+            counters.tell(&process.switch)?;
         }
     }
 }
@@ -160,6 +181,16 @@ struct Process<'a> {
     /// Frames for the kernel, by port.
     departed: [VecDeque<Departure>; 2],
     report: DutReport,
+}
+
+fn listen(options: &SwitchOptions) -> Result<Option<Counters>, ProcessError> {
+    let listen = |path: &PathBuf| {
+        Counters::listen(path).map_err(|source| ProcessError::Counters {
+            path: path.clone(),
+            source,
+        })
+    };
+    options.counters.as_ref().map(listen).transpose()
 }
 
 fn open(ports: &[String; 2]) -> Result<[PacketSocket; 2], ProcessError> {

@@ -103,7 +103,7 @@ impl Sonic {
             .arg(&self.clone)
             .arg("grpc")
             .arg(server.location("grpc"))
-            .arg(server.location("http"))
+            .arg(&switch.counters)
             .args(PORTS)
             .arg(case.name)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -132,6 +132,8 @@ impl Sonic {
 /// `validator dut switch` as a process of the lab.
 struct Switch {
     child: Child,
+    /// The socket at which it tells its counts.
+    counters: PathBuf,
     /// Its report comes at its end.
     out: BufReader<ChildStdout>,
 }
@@ -139,8 +141,14 @@ struct Switch {
 impl Switch {
     /// Starts a switch and waits until it takes frames.
     fn start(validator: &Path, folder: &Path, fault: Option<&str>) -> Result<Self> {
+        let counters = folder.join("switch.sock");
+        // One of a lab that was killed may be left.
+        if counters.exists() {
+            fs::remove_file(&counters).with_context(|| counters.display().to_string())?;
+        }
         let mut command = Command::new(validator);
-        command.args(["dut", "switch", "--lossless", "3,4"]);
+        command.args(["dut", "switch", "--lossless", "3,4", "--counters"]);
+        command.arg(&counters);
         command.args(SWITCH.iter().flat_map(|port| ["--port", port]));
         command.args(fault.iter().flat_map(|fault| ["--fault", fault]));
         let mut child = command
@@ -151,7 +159,11 @@ impl Switch {
             .spawn()
             .with_context(|| format!("cannot run {}", validator.display()))?;
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut switch = Self { child, out };
+        let mut switch = Self {
+            child,
+            counters,
+            out,
+        };
         let mut line = String::new();
         if switch.out.read_line(&mut line)? == 0 {
             let status = switch.child.wait()?;

@@ -8,6 +8,7 @@ use pfc_ebpf::units::Priority;
 
 use super::config::SwitchConfig;
 use super::control::{self, Control};
+use super::counts::PortCounts;
 use super::frame::Layout;
 use super::impair::{Arrival, Impairments};
 use super::pause::Reaction;
@@ -58,6 +59,7 @@ pub struct Switch {
     deferred: VecDeque<(Nanos, usize, Control)>,
     departures: VecDeque<Departure>,
     drops: BTreeMap<&'static str, u64>,
+    counts: [PortCounts; 2],
 }
 
 impl Switch {
@@ -73,6 +75,7 @@ impl Switch {
             deferred: VecDeque::new(),
             departures: VecDeque::new(),
             drops: BTreeMap::new(),
+            counts: Default::default(),
             config,
         }
     }
@@ -97,6 +100,14 @@ impl Switch {
         })
     }
 
+    /// Frames of both ports.
+    pub fn counts(&self) -> [PortCounts; 2] {
+        std::array::from_fn(|port| PortCounts {
+            pfc_sent: self.ports[port].upstream.sent,
+            ..self.counts[port].clone()
+        })
+    }
+
     /// A frame has come in whole at `port`, at time `at`. What has happened before that time
     /// happens first; a time that has passed already is taken for the present.
     pub fn ingress(&mut self, port: usize, at: Nanos, frame: Vec<u8>) {
@@ -108,6 +119,7 @@ impl Switch {
         };
         if layout.is_mac_control() {
             if let Some(control) = control::parse(&frame) {
+                self.counts[port].control(&control);
                 self.deferred
                     .push_back((self.now + self.reaction.delay, port, control));
                 self.act();
@@ -166,6 +178,7 @@ impl Switch {
             }
             self.ports[port].upstream.refresh(now);
             if let Some(priority) = self.ports[port].start(now) {
+                self.counts[port].sent[priority.index()] += 1;
                 let octets = self.ports[port].queues.octets(priority);
                 self.ports[other(port)].upstream.drained(priority, octets);
             }
@@ -188,6 +201,7 @@ impl Switch {
     fn forward(&mut self, port: usize, layout: Layout, frame: Vec<u8>) {
         let now = self.now;
         let priority = layout.priority(&frame, self.reads, &self.config.dscp_to_priority);
+        self.counts[port].received[priority.index()] += 1;
         let pauses = &self.ports[other(port)].pauses;
         let arrival = Arrival {
             priority,
@@ -220,6 +234,7 @@ impl Switch {
             (self.config.lossy_queue, "lossy-queue-full")
         };
         if octets > limit {
+            self.counts[other(port)].dropped[arrival.priority.index()] += 1;
             self.drop_frame(reason);
             return;
         }

@@ -1,5 +1,6 @@
 //! The switch model with a virtual clock.
 
+mod counts;
 mod fault_figures;
 mod faults;
 mod forwarding;

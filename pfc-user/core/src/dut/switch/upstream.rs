@@ -33,7 +33,9 @@ pub struct Upstream {
     never_releases: bool,
     /// Frames of lossy priorities so far, where those cause XOFF.
     stray: Option<u64>,
-    /// XOFF frames sent, by priority.
+    /// PFC frames sent, by class in their vector.
+    pub sent: [u64; Priority::COUNT],
+    /// Those of them that ask for a pause of the priority.
     pub xoff_sent: [u64; Priority::COUNT],
 }
 
@@ -52,6 +54,7 @@ impl Upstream {
             silent: faults.contains(&Fault::NoUpstreamPfc),
             never_releases: faults.contains(&Fault::NeverReleasesUpstream),
             stray: faults.contains(&Fault::XoffForLossy).then_some(0),
+            sent: [0; Priority::COUNT],
             xoff_sent: [0; Priority::COUNT],
         }
     }
@@ -149,8 +152,9 @@ impl Upstream {
             return None;
         }
         let times = std::mem::take(&mut self.pending);
-        for (sent, time) in self.xoff_sent.iter_mut().zip(times) {
-            *sent += u64::from(time.is_some_and(|time| time > Quanta::ZERO));
+        for (class, time) in times.iter().enumerate() {
+            self.sent[class] += u64::from(time.is_some());
+            self.xoff_sent[class] += u64::from(time.is_some_and(|time| time > Quanta::ZERO));
         }
         Some(control::pfc(self.mac, &times))
     }

@@ -1,10 +1,8 @@
 //! Each fault of the simulated agent, in virtual time: exactly these checks fail, and an agent
 //! without faults passes all.
-//!
-//! lane: computing
 
 mod assertions;
-mod bench;
+pub mod bench;
 mod faults;
 mod lateness;
 mod proof;

@@ -1,7 +1,5 @@
 //! The documented keys of testbeds and plans are those that the readers take, with the defaults
 //! that they have.
-//!
-//! lane: computing
 
 use std::collections::BTreeSet;
 use std::fs;

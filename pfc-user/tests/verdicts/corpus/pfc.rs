@@ -1,8 +1,5 @@
 //! Evidence of the PFC cases.
 
-#[path = "../bench/mod.rs"]
-mod bench;
-
 use pfc_ebpf::abi::Trust;
 use validator::cases::pfc::planning::PortContext;
 use validator::evidence::pfc::PfcEvidence;
@@ -10,6 +7,7 @@ use validator::evidence::{CaseEvidence, Repetition};
 use validator::fault::switch::Fault;
 
 use super::{Disturbance, OnDevice, case};
+use crate::bench;
 
 /// Lossless priorities, and the storm where it is not on all of them.
 type Asked = (&'static [u8], Option<&'static [u8]>);

@@ -1,13 +1,9 @@
 //! Good evidence in which one thing is changed, and the verdict of every check on it: what the
 //! tester's own part explains is inconclusive, what it does not explain fails, and what it does not
 //! touch passes.
-//!
-//! lane: computing
 
 mod accounting;
 mod attempts;
-#[path = "../bench/mod.rs"]
-mod bench;
 mod lateness;
 mod mac;
 mod ports;
@@ -25,6 +21,8 @@ use validator::case::{CheckResult, Verdict};
 use validator::evidence::pfc::*;
 use validator::fault::switch::Fault;
 use validator::plan::{Nanos, Role};
+
+use crate::bench;
 
 const MS: Nanos = 1_000_000;
 /// At 1 Gbit/s: 65535 quanta of 512 ns, and the tolerance of 2 quanta and 100 ppm, rounded up.

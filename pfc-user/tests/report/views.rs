@@ -1,6 +1,4 @@
 //! Output before and during a run: the dry run and the progress.
-//!
-//! lane: computing
 
 use pfc_ebpf::units::{Dscp, LineRate, Priority, Quanta};
 use validator::case::{Case, CaseResult, Check, Event, Verdict};

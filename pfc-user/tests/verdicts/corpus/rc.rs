@@ -1,15 +1,11 @@
 //! Evidence of the RC case.
 
-#[path = "../rc_faults/bench.rs"]
-#[expect(dead_code, reason = "the tests of faults use the rest")]
-mod bench;
-
-use bench::{Virtual, of_document, plan};
 use validator::evidence::rc::RcEvidence;
 use validator::evidence::{CaseEvidence, Omitted, Planned, Repetition};
 use validator::fault::requester::Fault;
 
 use super::{Disturbance, OnDevice, case};
+use crate::rc_faults::bench::{self, Virtual, of_document, plan};
 
 /// Devices whose evidence is also judged after each disturbance.
 pub const DISTURBED: [&str; 4] = ["good", "one-retry-less", "stays-in-rts", "apm"];

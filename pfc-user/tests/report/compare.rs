@@ -1,8 +1,4 @@
 //! `validator report`: two runs compared, and the page written alone.
-//!
-//! lane: computing
-
-mod common;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -13,6 +9,8 @@ use lzma_rust2::XzReader;
 use serde::Deserialize;
 use validator::evidence::{CaseEvidence, Evidence, Host, SCHEMA, Testbed};
 use validator::report;
+
+use crate::common;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validator");
 
@@ -35,7 +33,8 @@ struct Recorded {
 
 /// Stores a run of `rc.c09-142-01` on a simulated requester, and returns its directory.
 fn store(folder: &Path, device: &str) -> PathBuf {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/evidence/rc.jsonl.xz");
+    let corpus =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence/rc.jsonl.xz");
     let lines = BufReader::new(XzReader::new(File::open(corpus).unwrap(), true)).lines();
     let mut recorded = lines.map(|line| serde_json::from_str::<Recorded>(&line.unwrap()).unwrap());
     let recorded = recorded

@@ -1,7 +1,5 @@
 //! Testbeds with a table `[rc]`, and the queue pairs of plans, as they are read. Their mistakes are
-//! in `config_errors`.
-//!
-//! lane: computing
+//! in `errors`.
 
 use std::fs;
 use std::path::Path;

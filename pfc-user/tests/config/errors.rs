@@ -4,16 +4,13 @@
 //! `snapshots/config_errors` has the mistakes, each with its answer below it. What an entry leaves
 //! out is right: the testbed `sim`, and the plan `single`. `testbed external` adds its lines to
 //! that testbed, and `testbed` alone has no others.
-//!
-//! lane: computing
-
-#[path = "common/snapshot.rs"]
-mod snapshot;
 
 use std::fs;
 use std::path::Path;
 
 use validator::config::{self, PlanChoice};
+
+use crate::snapshot;
 
 /// Every case that the built-in plans name.
 const KNOWN: [&str; 7] = [

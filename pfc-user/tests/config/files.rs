@@ -1,6 +1,4 @@
 //! The testbeds and plans that the tool brings along, and what becomes of them.
-//!
-//! lane: computing
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

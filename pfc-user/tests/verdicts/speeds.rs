@@ -2,10 +2,6 @@
 //! as a whole, with a good switch and with each fault of time.
 //!
 //! Frames are counted one by one, so that fast links are loaded less and for a shorter time.
-//!
-//! lane: computing
-
-mod bench;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +9,8 @@ use pfc_ebpf::units::{LineRate, Quanta};
 use validator::case::{CheckResult, Verdict};
 use validator::cases::pfc::planning::{PortContext, RepetitionRequest};
 use validator::plan::{Durations, Limits, Nanos, RepetitionPlan};
+
+use crate::bench;
 
 const MS: Nanos = 1_000_000;
 

@@ -9,17 +9,15 @@
 //! the difference in git:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=verdicts cargo test -p pfc-user --test corpus
+//! VALIDATOR_RECORD=verdicts cargo test -p pfc-user --test verdicts corpus
 //! ```
 //!
 //! Record the evidence anew, in virtual time, only where its layout has changed for good, or a
 //! catalogue has a new fault:
 //!
 //! ```sh
-//! VALIDATOR_RECORD=evidence cargo test -p pfc-user --test corpus
+//! VALIDATOR_RECORD=evidence cargo test -p pfc-user --test verdicts corpus
 //! ```
-//!
-//! lane: computing
 
 mod mad;
 mod pfc;
@@ -51,7 +49,7 @@ struct Recorded {
 type OnDevice = (String, CaseEvidence);
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus")
 }
 
 /// Writes what a case recorded; devices with the same evidence share a line.

@@ -10,19 +10,14 @@
 //!
 //! ```sh
 //! # Every change of the evidence whose family, case and device contain this: minutes.
-//! VALIDATOR_MUTATE=dips cargo test -p pfc-user --test evidence_mutations
+//! VALIDATOR_MUTATE=dips cargo test -p pfc-user --test verdicts mutations
 //! # Every element of each array as well: hours.
-//! VALIDATOR_MUTATE=dips VALIDATOR_MUTATE_ALL=1 cargo test -p pfc-user --test evidence_mutations
+//! VALIDATOR_MUTATE=dips VALIDATOR_MUTATE_ALL=1 cargo test -p pfc-user --test verdicts mutations
 //! ```
 //!
 //! `snapshots/evidence_mutations.txt` says for each kind of node, which is its path without
 //! indices, what became of each change: the rules that refused it; `stayed` where no verdict
 //! changed; `worse` where one got worse.
-//!
-//! lane: computing
-
-#[path = "common/snapshot.rs"]
-mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -36,6 +31,8 @@ use serde_json::{Value, json};
 use validator::case::{CaseResult, Verdict};
 use validator::cases;
 use validator::evidence::{SCHEMA, digest, whole};
+
+use crate::snapshot;
 
 /// Devices whose evidence is changed: the family, a case, and the fault.
 const DEVICES: [(&str, &str, &str); 16] = [
@@ -259,7 +256,7 @@ fn outcome(changed: Value, before: &Verdicts) -> Result<String, String> {
 
 /// A run of one case on one device, as it is stored.
 fn stored(family: &str, case: &str, device: &str) -> Value {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/evidence");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence");
     let file = File::open(corpus.join(format!("{family}.jsonl.xz"))).unwrap();
     let lines = BufReader::new(XzReader::new(file, false)).lines();
     let case_key = format!("\"evidence\":{{\"case\":\"{case}\"");

@@ -1,8 +1,4 @@
 //! No verdict is lost on its way into a report, and what was recorded is read back as it was.
-//!
-//! lane: computing
-
-mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -25,6 +21,8 @@ use validator::plan::{
     Durations, FlowPlan, Limits, Nanos, RepetitionPlan, Role, StormKind, StormPlan,
 };
 use validator::report::{self, text};
+
+use crate::common;
 
 const ALL: [Verdict; 6] = [
     Verdict::Pass,
@@ -768,7 +766,8 @@ fn evidence_that_cannot_be_used_is_refused_with_the_reason() {
 
 /// Evidence of the corpus: the RC case on a good device.
 fn recorded() -> Evidence {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/evidence/rc.jsonl.xz");
+    let corpus =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/corpus/evidence/rc.jsonl.xz");
     let mut lines = BufReader::new(XzReader::new(fs::File::open(corpus).unwrap(), false)).lines();
     let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     let case: CaseEvidence = serde_json::from_value(line["evidence"].clone()).unwrap();

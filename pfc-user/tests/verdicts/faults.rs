@@ -1,9 +1,5 @@
 //! Each fault of the simulated switch, in virtual time: exactly these checks fail, and a switch
 //! without faults passes all.
-//!
-//! lane: computing
-
-mod bench;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +9,8 @@ use validator::cases::pfc::CASES;
 use validator::cases::pfc::planning::PortContext;
 use validator::dut::switch::config::Scheduler;
 use validator::fault::switch::Fault;
+
+use crate::bench;
 
 /// Case, lossless priorities, and the storm where it is not on all of them.
 type Repetition = (&'static str, &'static [u8], Option<&'static [u8]>);

@@ -1,10 +1,5 @@
 //! Evidence of the MAD cases.
 
-#[path = "../mad_faults/bench.rs"]
-#[expect(dead_code, reason = "the tests of faults use the rest")]
-mod bench;
-
-use bench::{Bench, KEYS, TABLE, adapter, switch};
 use ib_mad::mad::MKey;
 use ib_mad::sma::NodeConfig;
 use ib_mad::sma::fault::Fault;
@@ -12,6 +7,7 @@ use validator::evidence::mad::MadEvidence;
 use validator::evidence::{CaseEvidence, Repetition};
 
 use super::{Disturbance, OnDevice, case};
+use crate::mad_faults::bench::{Bench, KEYS, TABLE, adapter, switch};
 
 /// Faults with the values that make a difference.
 const VALUES: [(&str, &[&str]); 8] = [

@@ -1,0 +1,63 @@
+//! A Unix socket at which the switch tells its counts while it runs, as the management of a real
+//! one does.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use super::model::Switch;
+
+/// The socket. Its file is removed when this is dropped.
+pub struct Counters {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Counters {
+    /// Listens at a path where there is no file yet.
+    pub fn listen(path: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        let counters = Self {
+            listener,
+            path: path.to_owned(),
+        };
+        counters.listener.set_nonblocking(true)?;
+        Ok(counters)
+    }
+
+    /// Tells each who has connected the counts of both ports, as an array in JSON, and hangs up.
+    pub fn tell(&self, switch: &Switch) -> io::Result<()> {
+        let mut text = None;
+        loop {
+            let mut client = match self.listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // It has gone again.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let text = match &mut text {
+                Some(text) => text,
+                none => none.insert(serde_json::to_string(&switch.counts())?),
+            };
+            client.set_nonblocking(true)?;
+            // An error: it has gone, and knows that it was told nothing.
+            let _ = client.write_all(text.as_bytes());
+        }
+    }
+}
+
+impl AsFd for Counters {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        // An error: somebody else has removed it.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,10 @@
+//! Testbeds and plans, as they are read.
+//!
+//! lane: computing
+
+mod errors;
+mod files;
+mod keys;
+mod rc;
+#[path = "../common/snapshot.rs"]
+mod snapshot;

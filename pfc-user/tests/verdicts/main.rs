@@ -1,0 +1,15 @@
+//! Evidence from models of devices in virtual time, and the verdicts on it.
+//!
+//! lane: computing
+
+#[path = "../bench/mod.rs"]
+mod bench;
+mod corpus;
+mod faults;
+mod mad_faults;
+mod mutations;
+mod preconditions;
+mod rc_faults;
+#[path = "../common/snapshot.rs"]
+mod snapshot;
+mod speeds;
