@@ -10,7 +10,7 @@ use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
 use super::reader::ReaderThread;
-use super::sender::SenderThread;
+use super::sender::{self, SenderThread};
 use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
@@ -79,7 +79,7 @@ impl LivePort {
             link::wait_for_carrier(&namespace, &interface, CARRIER)?;
         }
         let published = Arc::new(PortState::default());
-        let sender = SenderThread::start(flows, program.pauses(), line_rate, published.clone())
+        let sender = sender::start(flows, program.pauses(), line_rate, published.clone())
             .context("cannot start the thread that sends")?;
         let rings = program.take_rings().context("the program has no rings")?;
         let reader = ReaderThread::start(rings, frames)

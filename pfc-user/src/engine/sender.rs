@@ -1,33 +1,32 @@
-//! The thread that sends the flows of a port: it sleeps, and sends in batches what has become due.
+//! The flows of a port, as a script of the one sender in userspace.
 
-mod batch;
+mod frames;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread::{self, JoinHandle};
 
 use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::Change;
 use validator_core::engine::flow::Pace;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Obeys;
-use validator_core::engine::port::PortSchedule;
+use validator_core::engine::port::{Due, PortSchedule};
 
-use self::batch::Batch;
+use self::frames::{Frames, Note};
 use super::published::{FlowState, PortState};
 use crate::driver::bpf::flow::{PauseClocks, Place};
-use crate::driver::kernel::packet::{AGAIN, PacketError, PacketSocket};
+use crate::driver::kernel::packet::{PacketError, PacketSocket};
 use crate::driver::kernel::{clock, realtime};
+pub use crate::driver::sender::Died;
+use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
+use crate::driver::sender::{Next, Setup};
+use crate::evidence::pfc::Departure;
 
-/// Time from one look at what is due to the next, so that frames leave by the dozen and not by one.
-const TICK: Nanos = 150_000;
-/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
-/// else would make it.
-const LONGEST_RUN: Nanos = 1_000_000;
-const REST: Nanos = 100_000;
 /// From one try to the next while the link is down.
 const DOWN: Nanos = 1_000_000;
+
+/// The thread that sends the flows of a port. It ends when this is dropped.
+pub type SenderThread = crate::driver::sender::SenderThread<Batches<Flows>>;
 
 /// A flow as its sender needs it.
 pub struct SenderFlow {
@@ -71,166 +70,67 @@ pub enum Command {
     Change(Vec<(usize, Change)>),
 }
 
-/// The thread. It ends when this is dropped.
-pub struct SenderThread {
-    orders: Option<Sender<(Command, Sender<()>)>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// The thread is gone.
-#[derive(Debug, thiserror::Error)]
-#[error("the thread that sends has ended; its last words are on stderr")]
-pub struct Died;
-
-impl SenderThread {
-    /// Starts it, without flows.
-    pub fn start(
-        socket: PacketSocket,
-        pauses: PauseClocks,
-        line_rate: LineRate,
-        state: Arc<PortState>,
-    ) -> io::Result<Self> {
-        let (orders, inbox) = channel();
-        let mut worker = Worker {
-            socket,
-            pauses,
-            obeys: Obeys::Nothing,
-            schedule: PortSchedule::new(line_rate),
-            batch: Batch::new(state, line_rate),
-            stalled: None,
-        };
-        let thread = thread::Builder::new().name("flows".into()).spawn(move || {
-            // Where it is not permitted frames may leave late, which counts tell.
-            realtime::enter_fifo(realtime::SENDER);
-            worker.serve(&inbox);
-        })?;
-        Ok(Self {
-            orders: Some(orders),
-            thread: Some(thread),
-        })
-    }
-
-    /// Gives an order; returns when it has been carried out.
-    pub fn order(&self, command: Command) -> Result<(), Died> {
-        self.give(command)?.recv().map_err(|_| Died)
-    }
-
-    /// Gives an order; the receiver hears when it has been carried out.
-    pub fn give(&self, command: Command) -> Result<Receiver<()>, Died> {
-        let (done, carried_out) = channel();
-        let orders = self.orders.as_ref().ok_or(Died)?;
-        orders.send((command, done)).map_err(|_| Died)?;
-        self.unpark();
-        Ok(carried_out)
-    }
-
-    fn unpark(&self) {
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
-    }
-}
-
-impl Drop for SenderThread {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.unpark();
-        // A panic there has been reported on stderr by the thread itself.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-struct Worker {
-    socket: PacketSocket,
+/// The flows of a port.
+pub struct Flows {
     pauses: PauseClocks,
     obeys: Obeys,
     schedule: PortSchedule,
-    batch: Batch,
+    frames: Frames,
     /// The link has been down since then.
     stalled: Option<Nanos>,
 }
 
-/// When the thread looks again.
-enum Next {
-    /// At once.
-    Now,
-    /// Then, or when an order comes.
-    At(Nanos),
-    /// When an order comes.
-    Order,
+/// Starts the thread of a port, without flows.
+pub fn start(
+    socket: PacketSocket,
+    pauses: PauseClocks,
+    line_rate: LineRate,
+    state: Arc<PortState>,
+) -> io::Result<SenderThread> {
+    let flows = Flows {
+        pauses,
+        obeys: Obeys::Nothing,
+        schedule: PortSchedule::new(line_rate),
+        frames: Frames::new(state, line_rate),
+        stalled: None,
+    };
+    let setup = Setup {
+        name: "flows".into(),
+        priority: realtime::SENDER,
+        cpu: None,
+    };
+    SenderThread::start(setup, Batches::new(socket, flows, TICK))
 }
 
-impl Worker {
-    /// Serves until nobody can give orders any more.
-    fn serve(&mut self, inbox: &Receiver<(Command, Sender<()>)>) {
-        let mut rested = clock::now();
-        loop {
-            match inbox.try_recv() {
-                Ok((command, done)) => {
-                    self.obey(command);
-                    // Who gave the order may have gone.
-                    let _ = done.send(());
-                    continue;
-                }
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => {}
+impl Flows {
+    fn change(&mut self, flow: usize, change: Change, now: Nanos) {
+        match change {
+            Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
+            Change::Length(length) => {
+                self.frames.set_length(flow, &length);
+                self.schedule.change(flow, |pace| pace.set_length(length));
             }
-            let next = self.round();
-            let now = clock::now();
-            match next {
-                Next::At(time) if time > now => clock::park_until(time),
-                Next::Order => thread::park(),
-                // At once, or at a time that the round has passed.
-                _ if now < rested + LONGEST_RUN => continue,
-                _ => clock::park_until(now + REST),
-            }
-            rested = clock::now();
         }
     }
 
-    /// Sends a batch of what is due.
-    fn round(&mut self) -> Next {
-        let now = clock::now();
-        let holds = self.obeys.holds(&self.pauses.read(), now);
-        self.schedule.look(now, &holds);
-        for flow in self.schedule.ended() {
-            self.batch.publish(flow, &self.schedule);
+    fn each(&mut self, flows: &[usize], mut change: impl FnMut(&mut PortSchedule, usize)) {
+        for flow in flows {
+            change(&mut self.schedule, *flow);
+            self.frames.publish(*flow, &self.schedule);
         }
-        self.batch.fill(&mut self.schedule, now);
-        let full = match self.batch.send(&self.socket, &mut self.schedule) {
-            Ok(full) => full,
-            // Somebody has lowered the MTU: the flow cannot go on, the others can.
-            Err(PacketError::TooLong { .. }) => {
-                self.batch.end_first(&mut self.schedule);
-                return Next::Now;
-            }
-            // The link is down, say: nothing leaves, and nothing is owed for it.
-            Err(_) => return self.stall(now),
-        };
+    }
+
+    /// The link is up, whatever it was before: what could not leave meanwhile is not owed.
+    fn goes_on(&mut self, now: Nanos) {
         if let Some(since) = self.stalled.take() {
             self.schedule.stalled(now.saturating_sub(since), now);
         }
-        if full {
-            return Next::At(clock::now() + AGAIN);
-        }
-        if self.batch.is_full() {
-            return Next::Now;
-        }
-        let tick = now + TICK;
-        match self.schedule.next(now) {
-            // What is held may be let go at any time.
-            _ if self.schedule.waits(now) => Next::At(tick),
-            Some(due) => Next::At(due.max(tick)),
-            None => Next::Order,
-        }
     }
+}
 
-    fn stall(&mut self, now: Nanos) -> Next {
-        let since = *self.stalled.get_or_insert(now);
-        self.schedule.stalled(now - since, now);
-        self.stalled = Some(now);
-        Next::At(now + DOWN)
-    }
+impl Script for Flows {
+    type Order = Command;
+    type Note = Note;
 
     fn obey(&mut self, command: Command) {
         let now = clock::now();
@@ -245,19 +145,19 @@ impl Worker {
                 for flow in &flows {
                     self.schedule.add(flow.pace.clone(), flow.queue);
                 }
-                self.batch.install(flows, line_rate);
+                self.frames.install(flows, line_rate);
             }
             Command::Start { flows, at } => {
                 for (flow, place, template) in flows {
-                    self.batch.start(flow, place, template, at);
+                    self.frames.start(flow, place, template, at);
                     self.schedule.start(flow, at);
-                    self.batch.publish(flow, &self.schedule);
+                    self.frames.publish(flow, &self.schedule);
                 }
             }
             Command::Stop(flows) => self.each(&flows, |schedule, flow| schedule.stop(flow)),
             Command::Pause(flows) => {
                 self.each(&flows, |schedule, flow| schedule.pause(flow, now));
-                flows.iter().for_each(|flow| self.batch.interrupt(*flow));
+                flows.iter().for_each(|flow| self.frames.interrupt(*flow));
             }
             Command::Resume(flows) => {
                 self.each(&flows, |schedule, flow| schedule.resume(flow, now));
@@ -270,20 +170,57 @@ impl Worker {
         }
     }
 
-    fn change(&mut self, flow: usize, change: Change, now: Nanos) {
-        match change {
-            Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
-            Change::Length(length) => {
-                self.batch.set_length(flow, &length);
-                self.schedule.change(flow, |pace| pace.set_length(length));
-            }
+    fn look(&mut self, now: Nanos) -> bool {
+        let holds = self.obeys.holds(&self.pauses.read(), now);
+        self.schedule.look(now, &holds);
+        for flow in self.schedule.ended() {
+            self.frames.publish(flow, &self.schedule);
+        }
+        true
+    }
+
+    fn make(&mut self, slot: &mut Slot<Note>, now: Nanos) -> bool {
+        let Some(due) = self.schedule.take(now) else {
+            return false;
+        };
+        self.frames.make(due, slot);
+        true
+    }
+
+    fn stamp(&mut self, slots: &mut [Slot<Note>], time: Nanos) -> bool {
+        self.frames.stamp(slots, time);
+        true
+    }
+
+    fn give_back(&mut self, note: &Note) {
+        if let Some(due) = &note.due {
+            self.schedule.give_back(due);
         }
     }
 
-    fn each(&mut self, flows: &[usize], mut change: impl FnMut(&mut PortSchedule, usize)) {
-        for flow in flows {
-            change(&mut self.schedule, *flow);
-            self.batch.publish(*flow, &self.schedule);
+    fn left(&mut self, slots: &[Slot<Note>], departure: Departure) {
+        self.goes_on(departure.before);
+        self.frames.left(slots, departure, &self.schedule);
+    }
+
+    fn failed(&mut self, error: PacketError, first: &Note, now: Nanos) -> Next {
+        if let (PacketError::TooLong { .. }, Some(Due { flow, .. })) = (&error, first.due) {
+            // Somebody has lowered the MTU: the flow cannot go on, the others can.
+            self.each(&[flow], PortSchedule::stop);
+            return Next::Now;
         }
+        // The link is down, say: nothing leaves, and nothing is owed for it.
+        let since = self.stalled.replace(now).unwrap_or(now);
+        self.schedule.stalled(now - since, now);
+        Next::At(now + DOWN)
+    }
+
+    fn next(&mut self, now: Nanos) -> Option<Nanos> {
+        self.goes_on(now);
+        // What is held may be let go at any time.
+        if self.schedule.waits(now) {
+            return Some(now);
+        }
+        self.schedule.next(now)
     }
 }

@@ -1,0 +1,189 @@
+//! The thread of every sender in userspace: it takes orders, sends in rounds, and sleeps between
+//! them. What it sends, and when, is up to its [`Work`].
+//!
+//! [`batch`] is the work of those that send many frames at once; a storm sends them one by one.
+
+pub mod batch;
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
+use std::thread::{self, JoinHandle};
+
+use pfc_ebpf::units::Nanos;
+
+use super::kernel::{clock, realtime};
+
+/// After so long without sleep the thread lets others run, for [`REST`]: under SCHED_FIFO nothing
+/// else would make it.
+const LONGEST_RUN: Nanos = 1_000_000;
+const REST: Nanos = 100_000;
+
+/// What a sender's thread does.
+pub trait Work: Send + 'static {
+    /// What it can be told.
+    type Order: Send + 'static;
+
+    /// Carries out an order. A round follows.
+    fn obey(&mut self, order: Self::Order);
+
+    /// Sends what is due at `now`.
+    fn round(&mut self, now: Nanos) -> Next;
+
+    /// The thread means to sleep until then.
+    fn sleeping(&mut self, _until: Nanos) {}
+}
+
+/// When the next round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// At once.
+    Now,
+    /// Then, or when an order comes.
+    At(Nanos),
+    /// When an order comes.
+    Order,
+}
+
+/// How a thread runs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Its name, at most 15 octets.
+    pub name: String,
+    /// Its priority under SCHED_FIFO.
+    pub priority: i32,
+    /// CPU to stay on.
+    pub cpu: Option<usize>,
+}
+
+/// What a thread was permitted. Without it frames may leave late, which counts tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// It is under SCHED_FIFO.
+    pub fifo: bool,
+    /// The CPU that it stays on.
+    pub cpu: Option<usize>,
+}
+
+/// The thread is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the thread that sends has ended; its last words are on stderr")]
+pub struct Died;
+
+/// A sender's thread. It ends when this is dropped.
+#[derive(Debug)]
+pub struct SenderThread<W: Work> {
+    orders: Option<Sender<(W::Order, Sender<()>)>>,
+    thread: Option<JoinHandle<W>>,
+    placed: Placed,
+}
+
+impl<W: Work> SenderThread<W> {
+    /// Starts it; returns once it is where it is to run. It waits for its first order.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub fn start(setup: Setup, mut work: W) -> io::Result<Self> {
+        let (orders, inbox) = channel();
+        let (place, placed) = channel();
+        let serve = move || {
+            let fifo = realtime::enter_fifo(setup.priority);
+            let cpu = setup.cpu.filter(|cpu| realtime::pin(*cpu));
+            // Who started it waits for this.
+            let _ = place.send(Placed { fifo, cpu });
+            serve(&mut work, &inbox);
+            work
+        };
+        let thread = thread::Builder::new().name(setup.name).spawn(serve)?;
+        let placed = placed.recv();
+        Ok(Self {
+            orders: Some(orders),
+            thread: Some(thread),
+            placed: placed.map_err(|RecvError| io::Error::other(Died))?,
+        })
+    }
+
+    /// How it runs.
+    pub fn placed(&self) -> Placed {
+        self.placed
+    }
+
+    /// Gives an order; returns when it has been carried out.
+    pub fn order(&self, order: W::Order) -> Result<(), Died> {
+        self.give(order)?.recv().map_err(|RecvError| Died)
+    }
+
+    /// Gives an order; the receiver hears when it has been carried out.
+    pub fn give(&self, order: W::Order) -> Result<Receiver<()>, Died> {
+        let (done, carried_out) = channel();
+        let orders = self.orders.as_ref().ok_or(Died)?;
+        orders.send((order, done)).map_err(|_| Died)?;
+        self.unpark();
+        Ok(carried_out)
+    }
+
+    /// Has it end after the round that it is in, without waiting for that.
+    pub fn dismiss(&mut self) {
+        self.orders = None;
+        self.unpark();
+    }
+
+    /// Ends it, and returns its work; the error is the thread's panic.
+    pub fn end(mut self) -> thread::Result<W> {
+        self.dismiss();
+        match self.thread.take() {
+            Some(thread) => thread.join(),
+            None => Err(Box::new(Died)),
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl<W: Work> Drop for SenderThread<W> {
+    fn drop(&mut self) {
+        self.dismiss();
+        // A panic there has been reported on stderr by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Serves until nobody can give orders any more.
+fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
+    let mut next = Next::Order;
+    let mut rested = clock::now();
+    loop {
+        match inbox.try_recv() {
+            Ok((order, done)) => {
+                work.obey(order);
+                // Who gave the order may have gone.
+                let _ = done.send(());
+                next = Next::Now;
+                continue;
+            }
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) => {}
+        }
+        let now = clock::now();
+        match next {
+            Next::Order => thread::park(),
+            Next::At(time) if now < time => {
+                work.sleeping(time);
+                clock::park_until(time);
+            }
+            _ if now >= rested + LONGEST_RUN => {
+                next = Next::At(now + REST);
+                continue;
+            }
+            _ => {
+                next = work.round(now);
+                continue;
+            }
+        }
+        rested = clock::now();
+    }
+}
