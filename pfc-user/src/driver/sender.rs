@@ -187,3 +187,108 @@ fn serve<W: Work>(work: &mut W, inbox: &Receiver<(W::Order, Sender<()>)>) {
         rested = clock::now();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: Nanos = 3_600_000_000_000;
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Does as it was last told, and says what came of it.
+    struct Told {
+        next: Next,
+        orders: Vec<Next>,
+        rounds: u64,
+        slept: Sender<(u64, Nanos)>,
+    }
+
+    impl Work for Told {
+        type Order = Next;
+
+        fn obey(&mut self, order: Next) {
+            self.next = order;
+            self.orders.push(order);
+        }
+
+        fn round(&mut self, _: Nanos) -> Next {
+            self.rounds += 1;
+            self.next
+        }
+
+        fn sleeping(&mut self, until: Nanos) {
+            // The test may know enough.
+            let _ = self.slept.send((self.rounds, until));
+        }
+    }
+
+    fn start() -> (SenderThread<Told>, Receiver<(u64, Nanos)>) {
+        let (slept, sleeps) = channel();
+        let work = Told {
+            next: Next::Order,
+            orders: Vec::new(),
+            rounds: 0,
+            slept,
+        };
+        let setup = Setup {
+            name: "told".into(),
+            priority: realtime::SENDER,
+            cpu: realtime::first_cpu(),
+        };
+        (SenderThread::start(setup, work).unwrap(), sleeps)
+    }
+
+    #[test]
+    fn each_order_is_carried_out_and_followed_by_a_round_however_long_the_sleep() {
+        let (thread, sleeps) = start();
+        assert_eq!(thread.placed().cpu, realtime::first_cpu());
+        let until = clock::now() + HOUR;
+        for round in 1..=3 {
+            thread.order(Next::At(until)).unwrap();
+            // It may have woken up without a reason before, and slept again.
+            while sleeps.recv_timeout(PATIENCE).expect("it sleeps") != (round, until) {}
+        }
+        thread.order(Next::Order).unwrap();
+        let work = thread.end().unwrap();
+        let at = Next::At(until);
+        assert_eq!(work.orders, [at, at, at, Next::Order]);
+        assert!((3..=4).contains(&work.rounds), "{}", work.rounds);
+    }
+
+    #[test]
+    fn a_thread_that_always_has_something_to_do_lets_others_run() {
+        let begun = clock::now();
+        let (thread, sleeps) = start();
+        thread.order(Next::Now).unwrap();
+        let (rounds, until) = sleeps.recv_timeout(PATIENCE).expect("it sleeps");
+        assert!(rounds > 0);
+        assert!(until >= begun + LONGEST_RUN + REST);
+        // It goes on after that.
+        let (later, _) = sleeps.recv_timeout(PATIENCE).expect("it sleeps again");
+        assert!(later > rounds, "{rounds}, then {later}");
+    }
+
+    #[test]
+    fn a_panic_is_told_to_who_gives_orders_and_to_who_ends_it() {
+        struct Panics;
+        impl Work for Panics {
+            type Order = ();
+            fn obey(&mut self, (): ()) {
+                panic!("as the test wants it");
+            }
+            fn round(&mut self, _: Nanos) -> Next {
+                Next::Order
+            }
+        }
+        let setup = Setup {
+            name: "panics".into(),
+            priority: realtime::SENDER,
+            cpu: None,
+        };
+        let thread = SenderThread::start(setup, Panics).unwrap();
+        assert!(thread.order(()).is_err());
+        assert!(thread.end().is_err());
+    }
+}

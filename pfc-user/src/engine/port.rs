@@ -10,7 +10,7 @@ use validator_core::engine::{Captured, Problem, Warning};
 
 use super::published::PortState;
 use super::reader::ReaderThread;
-use super::sender::{self, SenderThread};
+use super::sender::{self, SENDERS, SenderThread};
 use super::{LiveEngine, Options, machine};
 use crate::driver::bpf::flow::FlowProgram;
 use crate::driver::bringup::journal::{Change, Journal, JournalError, LinkChange};
@@ -29,7 +29,7 @@ const TAG: u32 = 4;
 
 /// A port in use. Dropping it ends its threads first, then detaches the program.
 pub struct LivePort {
-    pub(super) sender: SenderThread,
+    pub(super) senders: [SenderThread; SENDERS],
     pub(super) reader: ReaderThread,
     pub(super) program: FlowProgram,
     pub(super) state: Arc<PortState>,
@@ -63,13 +63,13 @@ impl LivePort {
         }
         let line_rate = line_rate(port, &state)?;
         let changes = quieten(&namespace, &interface)?;
-        let (mut program, promiscuous, [flows, frames, status]) =
+        let (mut program, promiscuous, [data, control, frames, status]) =
             namespace.run(|| -> Result<_> {
                 let open = || PacketSocket::open(&interface);
                 Ok((
                     FlowProgram::attach(&interface, options.xdp, PLACES)?,
                     Promiscuous::hold(&interface)?,
-                    [open()?, open()?, open()?],
+                    [open()?, open()?, open()?, open()?],
                 ))
             })??;
         program.configure(line_rate);
@@ -79,13 +79,14 @@ impl LivePort {
             link::wait_for_carrier(&namespace, &interface, CARRIER)?;
         }
         let published = Arc::new(PortState::default());
-        let sender = sender::start(flows, program.pauses(), line_rate, published.clone())
-            .context("cannot start the thread that sends")?;
+        let sockets = [data, control];
+        let senders = sender::start(sockets, &program.pauses(), line_rate, &published)
+            .context("cannot start the threads that send")?;
         let rings = program.take_rings().context("the program has no rings")?;
         let reader = ReaderThread::start(rings, frames)
             .context("cannot start the thread that reads frames")?;
         Ok(Self {
-            sender,
+            senders,
             reader,
             program,
             state: published,

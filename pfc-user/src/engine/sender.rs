@@ -1,4 +1,5 @@
-//! The flows of a port, as a script of the one sender in userspace.
+//! The flows of a port, as scripts of the one sender in userspace: its data are sent by one thread,
+//! its pause frames by another, which keeps to their times as a storm does.
 
 mod frames;
 
@@ -9,23 +10,34 @@ use pfc_ebpf::units::{LineRate, Nanos, Priority};
 use validator_core::engine::Change;
 use validator_core::engine::flow::Pace;
 use validator_core::engine::packet::Template;
-use validator_core::engine::plan::Obeys;
+use validator_core::engine::plan::{Flow, Obeys};
 use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::snapshot::Count;
 
 use self::frames::{Frames, Note};
 use super::published::{FlowState, PortState};
 use crate::driver::bpf::flow::{PauseClocks, Place};
+use crate::driver::kernel::clock;
 use crate::driver::kernel::packet::{PacketError, PacketSocket};
-use crate::driver::kernel::{clock, realtime};
+use crate::driver::kernel::realtime::{self, Awake};
 pub use crate::driver::sender::Died;
 use crate::driver::sender::batch::{Batches, Script, Slot, TICK};
 use crate::driver::sender::{Next, Setup};
 use crate::evidence::pfc::Departure;
+use crate::pacing::storm::schedule::LONGEST_REST;
 
 /// From one try to the next while the link is down.
 const DOWN: Nanos = 1_000_000;
 
-/// The thread that sends the flows of a port. It ends when this is dropped.
+/// Senders of a port: that of data, and that of pause frames.
+pub const SENDERS: usize = 2;
+
+/// The sender of a flow, by its place among those of the port.
+pub fn place(flow: &Flow) -> usize {
+    usize::from(flow.packet.is_pause())
+}
+
+/// A thread that sends flows of a port. It ends when this is dropped.
 pub type SenderThread = crate::driver::sender::SenderThread<Batches<Flows>>;
 
 /// A flow as its sender needs it.
@@ -70,39 +82,101 @@ pub enum Command {
     Change(Vec<(usize, Change)>),
 }
 
-/// The flows of a port.
+/// The flows of a sender.
 pub struct Flows {
     pauses: PauseClocks,
     obeys: Obeys,
     schedule: PortSchedule,
     frames: Frames,
+    part: Part,
     /// The link has been down since then.
     stalled: Option<Nanos>,
 }
 
-/// Starts the thread of a port, without flows.
+/// Which of its port's flows a sender has.
+enum Part {
+    /// Those of data. They leave the line to pause frames, of which so many had left at the last
+    /// look.
+    Data { control: Count },
+    /// Those of pause frames. CPUs are kept out of deep sleep while there is one to send.
+    Pauses { busy: bool, awake: Option<Awake> },
+}
+
+/// Starts the senders of a port, without flows.
 pub fn start(
-    socket: PacketSocket,
-    pauses: PauseClocks,
+    sockets: [PacketSocket; SENDERS],
+    pauses: &PauseClocks,
     line_rate: LineRate,
-    state: Arc<PortState>,
-) -> io::Result<SenderThread> {
-    let flows = Flows {
-        pauses,
-        obeys: Obeys::Nothing,
-        schedule: PortSchedule::new(line_rate),
-        frames: Frames::new(state, line_rate),
-        stalled: None,
+    state: &Arc<PortState>,
+) -> io::Result<[SenderThread; SENDERS]> {
+    let start = |name: &str, priority, socket, part, tick| {
+        let flows = Flows {
+            pauses: pauses.clone(),
+            obeys: Obeys::Nothing,
+            schedule: PortSchedule::new(line_rate),
+            frames: Frames::new(state.clone(), line_rate),
+            part,
+            stalled: None,
+        };
+        let setup = Setup {
+            name: name.into(),
+            priority,
+            cpu: None,
+        };
+        SenderThread::start(setup, Batches::new(socket, flows, tick))
     };
-    let setup = Setup {
-        name: "flows".into(),
-        priority: realtime::SENDER,
-        cpu: None,
-    };
-    SenderThread::start(setup, Batches::new(socket, flows, TICK))
+    let [data, control] = sockets;
+    let sent = Count::default();
+    Ok([
+        start(
+            "flows",
+            realtime::SENDER,
+            data,
+            Part::Data { control: sent },
+            TICK,
+        )?,
+        start(
+            "pauses",
+            realtime::STORM,
+            control,
+            Part::Pauses {
+                busy: false,
+                awake: None,
+            },
+            LONGEST_REST,
+        )?,
+    ])
 }
 
 impl Flows {
+    /// Leaves the line to what the other sender of the port has sent since the last look.
+    fn share(&mut self, now: Nanos) {
+        if let Part::Data { control } = &mut self.part {
+            let sent = self.frames.control_sent();
+            if sent != *control {
+                let more = Count {
+                    frames: sent.frames - control.frames,
+                    octets: sent.octets - control.octets,
+                };
+                self.schedule.share(more, now);
+                *control = sent;
+            }
+        }
+    }
+
+    /// Keeps CPUs awake while there are pause frames to send.
+    fn keep_awake(&mut self, busy: bool) {
+        if let Part::Pauses {
+            busy: before,
+            awake,
+        } = &mut self.part
+            && *before != busy
+        {
+            *before = busy;
+            *awake = busy.then(Awake::hold).flatten();
+        }
+    }
+
     fn change(&mut self, flow: usize, change: Change, now: Nanos) {
         match change {
             Change::Rate(rate) => self.schedule.change(flow, |pace| pace.set_rate(rate, now)),
@@ -176,6 +250,7 @@ impl Script for Flows {
         for flow in self.schedule.ended() {
             self.frames.publish(flow, &self.schedule);
         }
+        self.share(now);
         true
     }
 
@@ -218,9 +293,12 @@ impl Script for Flows {
     fn next(&mut self, now: Nanos) -> Option<Nanos> {
         self.goes_on(now);
         // What is held may be let go at any time.
-        if self.schedule.waits(now) {
-            return Some(now);
-        }
-        self.schedule.next(now)
+        let next = if self.schedule.waits(now) {
+            Some(now)
+        } else {
+            self.schedule.next(now)
+        };
+        self.keep_awake(next.is_some());
+        next
     }
 }

@@ -8,6 +8,7 @@ use pfc_ebpf::wire::mac_control;
 use validator_core::engine::packet::Template;
 use validator_core::engine::plan::Length;
 use validator_core::engine::port::{Due, PortSchedule};
+use validator_core::engine::snapshot::Count;
 use validator_core::engine::storm::Storm;
 
 use super::SenderFlow;
@@ -78,6 +79,11 @@ impl Frames {
                 version: self.versions,
             });
         }
+    }
+
+    /// Frames that left of the port's flows of pause frames.
+    pub fn control_sent(&self) -> Count {
+        self.port.control.read()
     }
 
     /// A flow starts by an order that was given at `at`.
@@ -164,18 +170,19 @@ impl Frames {
     /// Counts a frame that left.
     fn count(&mut self, due: &Due, frame: &[u8], departure: Departure) {
         let (flow, port) = (&mut self.flows[due.flow], &self.port);
-        let Departure { before, after } = departure;
         let octets = u64::from(due.frame.length);
         if due.frame.number == 0 {
-            flow.state.set_first(before.saturating_sub(flow.started));
+            flow.state
+                .set_first(departure.before.saturating_sub(flow.started));
         }
         flow.state.sent.add(octets);
-        port.sent.add(octets);
-        if let Some(storm) = &mut flow.storm {
-            storm.left(frame, before, after);
-            flow.state.set_gaps(storm.gaps());
-            pause_left(port, frame, octets);
-        }
+        let Some(storm) = &mut flow.storm else {
+            return port.data.add(octets);
+        };
+        port.control.add(octets);
+        storm.left(frame, departure);
+        flow.state.set_gaps(storm.gaps());
+        pause_left(port, frame, octets);
     }
 }
 
