@@ -40,7 +40,10 @@ pub fn check(testbed: &Testbed, depth: Depth) -> Result<Preflight> {
         ports.extend(pfc_ports(config, depth)?);
     }
     ports.extend(testbed.rc.as_ref().map(rc_port).transpose()?.flatten());
-    Ok(Preflight { ports })
+    Ok(Preflight {
+        ports,
+        unfit: Vec::new(),
+    })
 }
 
 fn pfc_ports(config: &PfcTestbed, depth: Depth) -> Result<Vec<Port>> {

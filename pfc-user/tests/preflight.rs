@@ -70,6 +70,7 @@ fn port(role: Role, driver: &str) -> Port {
 fn items(port: &Port) -> Vec<Item> {
     judge(&Preflight {
         ports: vec![port.clone()],
+        ..Preflight::default()
     })
     .remove(0)
 }
@@ -260,7 +261,11 @@ fn speeds_and_lengths() {
         let mut rx = port(Role::Rx, "ixgbe");
         rx.facts.speed = speed;
         let ports = vec![port(Role::Tx, "veth"), rx];
-        let found = judge(&Preflight { ports }).remove(1);
+        let found = judge(&Preflight {
+            ports,
+            ..Preflight::default()
+        })
+        .remove(1);
         let title = format!("speed {speed:?}, that of the other port is 10 Gbit/s");
         table.add(&title, found.iter().filter(|item| item.what == "speed"));
     }
@@ -394,7 +399,11 @@ fn flow_control_and_rdma() {
 fn pause_frames_that_were_seen_to_leave_need_no_advice() {
     let out = |tx: Port, driver: &str| {
         let ports = vec![tx, port(Role::Rx, driver)];
-        let found = judge(&Preflight { ports }).remove(1);
+        let found = judge(&Preflight {
+            ports,
+            ..Preflight::default()
+        })
+        .remove(1);
         let item = found.iter().find(|item| item.what == "pause frames out");
         item.unwrap().state
     };
@@ -480,7 +489,10 @@ fn the_worst_decides_the_exit_code() {
         (vec![good, unknown.clone()], UNKNOWN, 3),
         (vec![unknown, problem], PROBLEM, 1),
     ] {
-        let preflight = Preflight { ports };
+        let preflight = Preflight {
+            ports,
+            ..Preflight::default()
+        };
         assert_eq!(
             (worst(&preflight), report::preflight::exit(&preflight) as u8),
             (state, code)

@@ -76,6 +76,9 @@ pub fn worst(preflight: &Preflight) -> State {
         .flatten()
         .map(|item| item.state)
         .collect();
+    if !preflight.unfit.is_empty() {
+        return State::Problem;
+    }
     [State::Problem, State::Unknown]
         .into_iter()
         .find(|state| states.contains(state))

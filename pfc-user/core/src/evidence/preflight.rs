@@ -5,9 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use super::xdp::{XdpFeatures, XdpMode};
 
+/// A case of the plan that can never be judged at the ports' speed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnfitCase {
+    /// Its id.
+    pub case: String,
+    /// The figures.
+    pub reason: String,
+    /// The remedy; empty where the reason names it.
+    pub remedy: String,
+}
+
 /// The ports of a testbed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
+    /// What the plan asks for and can never work at the ports' speed. No part of evidence: a run
+    /// leaves it out or says so itself.
+    #[serde(skip)]
+    pub unfit: Vec<UnfitCase>,
     /// In the order of their use.
     pub ports: Vec<Port>,
 }
