@@ -45,14 +45,25 @@ def global_pause():
 def valid_pfc_frame():
     """The PFC frames of the switch, from a capture of its ingress port.
 
-    The helper asks for 12000 frames. A switch at 1 Gbit/s repeats its XOFF 90 times a second, one
-    at 10 Gbit/s 900 times; little data fills its buffer all the same.
+    The helper asks for 12000 frames. A switch repeats its XOFF 90 times a second at 1 Gbit/s, and
+    900 times at 10 Gbit/s. It does so for little data as well, as long as that fills its buffer.
     """
     from tests.common.snappi_tests.common_helpers import packet_capture, traffic_flow_mode
+    from tests.common.snappi_tests.traffic_flow_config import TrafficFlowConfig
 
+    flows = TrafficFlowConfig()
+    flows.data_flow_config = {
+        "flow_name": "Test Flow",
+        # As the helper has it.
+        "flow_dur_sec": 19,
+        "flow_delay_sec": 4,
+        "flow_rate_percent": 1,
+        "flow_pkt_size": 1024,
+        "flow_traffic_type": traffic_flow_mode.FIXED_DURATION,
+    }
     case = pause(
         LOSSLESS, True, packet_capture_type=packet_capture.PFC_CAPTURE,
-        is_snappi_ingress_port_cap=False, gen_background_traffic=False)
+        is_snappi_ingress_port_cap=False, gen_background_traffic=False, traffic_flow_config=flows)
     case.speed = 10
     return case
 

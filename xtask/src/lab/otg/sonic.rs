@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -16,6 +16,10 @@ use crate::step::{self, step};
 pub const SWITCH: [&str; 2] = ["dut0", "dut1"];
 /// The script that calls the helpers, and what stands in for a SONiC host.
 const SCRIPT: &str = "pfc-user/otg/tests/sonic/pfc.py";
+/// How the script ends where a helper's assertions failed, and the tester's own storm had gaps.
+const GAPS: i32 = 75;
+/// How often a case is called at most.
+const ATTEMPTS: u32 = 3;
 /// What the helpers import. Ansible, IxNetwork and the like are not among it.
 const HELPERS: Environment = Environment {
     name: "sonic",
@@ -71,8 +75,8 @@ const CASES: [Case; 22] = [
         "Tx drop counter",
     ),
     bad("pfcwd_runtime", &["drops=lossless"], "are dropped"),
-    bad("pfcwd_burst_storm", &["loses-held"], "should be dropped"),
-    bad("pfcwd_basic", &["loses-held"], "Loss rate"),
+    bad("pfcwd_burst_storm", &["loses-held=1"], "should be dropped"),
+    bad("pfcwd_basic", &["loses-held=1"], "Loss rate"),
 ];
 
 const fn good(name: &'static str) -> Case {
@@ -148,22 +152,46 @@ impl Sonic {
         Ok(())
     }
 
+    /// Calls a case again if the tester's own storm had gaps.
     fn judge(&self, root: &Path, validator: &Path, folder: &Path, case: &Case) -> Result<()> {
+        let log = folder.join(format!("sonic-{}.log", case.name));
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
+            let status = self.call(root, validator, &log, case)?;
+            let said = fs::read_to_string(&log)?;
+            let last = said.lines().next_back().unwrap_or_default();
+            println!("    {last}");
+            match case.wrong {
+                None if status.success() => return Ok(()),
+                Some(wrong) if !status.success() && last.contains(wrong) => return Ok(()),
+                _ if status.code() == Some(GAPS) && left > 0 => {
+                    println!("    the storm had gaps, as the machine stood still: once more");
+                }
+                None => bail!("{last} ({} has more)", log.display()),
+                Some(wrong) => bail!("expected a failure with {wrong:?} ({})", log.display()),
+            }
+        }
+    }
+
+    /// Runs the script between a new server and a new switch.
+    fn call(&self, root: &Path, validator: &Path, log: &Path, case: &Case) -> Result<ExitStatus> {
+        let folder = log.parent().expect("it is in a folder");
         let switch = Switch::start(validator, folder, case)?;
         let server = Server::start(validator, folder)?;
-        let log = folder.join(format!("sonic-{}.log", case.name));
         let mut command = Command::new(&self.python);
         command
             .arg(root.join(SCRIPT))
             .arg(&self.clone)
             .arg(case.transport)
             .arg(server.location(case.transport))
+            .arg(server.location("http"))
             .arg(&switch.counters)
             .args(PORTS)
             .arg(case.name)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .current_dir(folder);
-        let output = File::create(&log)?;
+        let output = File::create(log)?;
         let status = command
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -171,16 +199,7 @@ impl Sonic {
             .with_context(|| format!("cannot run {}", step::show(&command)))?;
         server.stop()?;
         switch.stop()?;
-        let said = fs::read_to_string(&log)?;
-        let last = said.lines().next_back().unwrap_or_default();
-        println!("    {last}");
-        match case.wrong {
-            None if !status.success() => bail!("{last} ({} has more)", log.display()),
-            Some(wrong) if status.success() || !last.contains(wrong) => {
-                bail!("expected a failure with {wrong:?} ({})", log.display())
-            }
-            _ => Ok(()),
-        }
+        Ok(status)
     }
 }
 
