@@ -5,6 +5,7 @@ the simulated switch counts itself.
 import json
 import re
 import socket
+import time
 
 # XOFF and headroom of a lossless priority of the simulated switch.
 BUFFER = (512 << 10) + (1 << 20)
@@ -58,11 +59,27 @@ class Dut:
             with client.makefile() as text:
                 return dict(zip(PORTS, json.load(text)))
 
-    def counts(self, kind, port, name):
+    def counts(self, kind, port, name, told=None):
         """Counts by class or queue since those of their kind were cleared."""
         before = self.cleared[kind]
         before = before[port][name] if before else [0] * 8
-        return [now - then for now, then in zip(self.told()[port][name], before)]
+        return [now - then for now, then in zip((told or self.told())[port][name], before)]
+
+    def settled(self):
+        """What the switch has counted once it holds nothing, or after a second, in which a SONiC
+        host has not answered yet. A helper asks when the last pause of its storm has still to end.
+        """
+        until = time.monotonic() + 1
+        while True:
+            told = self.told()
+            first, second = (told[port] for port in PORTS)
+            held = [
+                sum(one["received"]) - sum(other["sent"]) - sum(other["dropped"])
+                for one, other in ((first, second), (second, first))
+            ]
+            if held == [0, 0] or time.monotonic() > until:
+                return told
+            time.sleep(0.01)
 
     def clear(self, kind):
         self.cleared[kind] = self.told()
@@ -109,8 +126,9 @@ class Dut:
 
     @answers(r"^portstat -ji (\w+)$")
     def port(self, port):
+        told = self.settled()
         return json.dumps({port: {
-            column: f"{sum(self.counts('ports', port, name)):,}"
+            column: f"{sum(self.counts('ports', port, name, told)):,}"
             for column, name in PORTSTAT.items()
         }})
 
