@@ -113,12 +113,18 @@ impl Before {
         let device = live.testbed.start_device(live.config, &plan.lossless)?;
         counters_hook(live.config, "before", plan, &mut hooks)?;
         let (tx, rx) = (&live.testbed.tx, &live.testbed.rx);
+        let facts = |name: &str, port: &TesterPort| -> Result<PortFacts> {
+            Ok(PortFacts {
+                port: name.into(),
+                ..port.facts()?
+            })
+        };
         Ok(Self {
             device,
             hooks,
             counters: live.testbed.counters()?,
             macs: Macs::begin(live.testbed)?,
-            ports: [tx.facts()?, rx.facts()?],
+            ports: [facts("tx", tx)?, facts("rx", rx)?],
             links: [LinkSnapshot::of(tx)?, LinkSnapshot::of(rx)?],
         })
     }

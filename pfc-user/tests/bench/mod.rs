@@ -379,6 +379,7 @@ impl VirtualBench<'_> {
         self.templates[index].stamp(&mut frame, &stamp);
         self.sequences[index] += 1;
         let now = self.now;
+        let window = (now - self.rx.epoch()) / WINDOW;
         match self
             .sent
             .iter_mut()
@@ -387,6 +388,7 @@ impl VirtualBench<'_> {
             Some(sent) => {
                 sent.frames += 1;
                 sent.last = now;
+                sent.window_sum += window;
             }
             None => self.sent.push(FlowSent {
                 flow: flow.id,
@@ -394,9 +396,10 @@ impl VirtualBench<'_> {
                 frames: 1,
                 first: now,
                 last: now,
+                window_sum: window,
             }),
         }
-        self.offered[((now - self.rx.epoch()) / WINDOW) as usize][flow.priority.index()] += 1;
+        self.offered[window as usize][flow.priority.index()] += 1;
         self.excess.add(LineRate::frame_bits(flow.length) * SECOND);
         self.switch.ingress(TX, now, frame);
     }
@@ -415,6 +418,7 @@ impl VirtualBench<'_> {
             .map(|(mac, alive)| mac.finish(now, name, alive))
             .collect();
         let facts = |name: &str| PortFacts {
+            port: name.into(),
             interface: name.into(),
             driver: "virtual".into(),
             carrier: true,

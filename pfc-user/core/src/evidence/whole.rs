@@ -17,7 +17,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::digest::{self, Part};
-use super::pfc::Stall;
+use super::pfc::{LeftOut, Stall, StallsNoted};
 use super::{CaseEvidence, Evidence, Planned, Repetition};
 
 /// The reason why evidence is not whole.
@@ -47,13 +47,13 @@ pub enum Rule {
     Instruments,
     /// Each flow has one count a phase, within the phase.
     Flows,
-    /// Frames by window are those by flow, none arrives before it was offered.
+    /// Frames by window are those by flow, in the same windows; none arrives before it was offered.
     Windows,
     /// Latencies by length are as many as frames.
     Latencies,
     /// The log of arrivals has each of them.
     Arrivals,
-    /// Counts of a port are the sum of their kinds.
+    /// Facts of a port are that port's, and its counts are the sum of their kinds.
     Ports,
     /// The log of PAUSE and PFC frames has each of them.
     Control,
@@ -63,7 +63,7 @@ pub enum Rule {
     Storm,
     /// The probes are those whose pause frames left.
     Probes,
-    /// Spans that the sender listed add up, and none is there twice.
+    /// Spans withheld add up; stalls are as many and as long as were noted, and none is there twice.
     Spans,
     /// The last frames of each phase were waited for.
     Waits,
@@ -73,6 +73,9 @@ pub enum Rule {
     Packets,
     /// Events of RC cases are as many as were counted, in order of time.
     Events,
+    /// Times and counts are such as can be measured, and packets are what they are said to be: the
+    /// rule of [`cases::consistent`](crate::cases::consistent).
+    Consistency,
 }
 
 impl fmt::Display for Rule {
@@ -245,14 +248,26 @@ fn accounted_for(case: &CaseEvidence, at: &str) -> Checked {
     })
 }
 
-/// No stall is there twice, or ends before it begins.
-fn stalls(stalls: &[Stall], at: &str) -> Checked {
+/// No stall is there twice, or ends before it begins; and those that are there, with those for which
+/// there was no room, are as many and as long as were noted.
+fn stalls(stalls: &[Stall], left_out: LeftOut, noted: StallsNoted, at: &str) -> Checked {
     let mut spans: Vec<_> = stalls.iter().map(|stall| (stall.from, stall.to)).collect();
     spans.sort_unstable();
     let twice = spans.windows(2).any(|pair| pair[0] == pair[1]);
     let forward = spans.iter().all(|(from, to)| from <= to);
     ensure(!twice && forward, Rule::Spans, at, || {
         "a stall is there twice, or ends before it begins".into()
+    })?;
+    let listed: StallsNoted = stalls.iter().copied().collect();
+    let found = StallsNoted {
+        count: listed.count.saturating_add(left_out.count),
+        total: listed.total.saturating_add(left_out.total),
+    };
+    ensure(found == noted, Rule::Spans, at, || {
+        format!(
+            "{} stalls of {} ns in all are there, {} of {} ns were noted",
+            found.count, found.total, noted.count, noted.total
+        )
     })
 }
 
