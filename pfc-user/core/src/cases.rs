@@ -42,7 +42,10 @@ pub fn consistent(evidence: &Evidence) -> Result<(), Defect> {
             let name = repetition.name();
             contradiction(case, index).map_err(|found| Defect {
                 rule: Rule::Consistency,
-                part: format!("cases[{number}].repetitions[{index}] ({}, {name})", case.case),
+                part: format!(
+                    "cases[{number}].repetitions[{index}] ({}, {name})",
+                    case.case
+                ),
                 found,
             })?;
         }

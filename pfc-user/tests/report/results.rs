@@ -847,6 +847,18 @@ fn evidence_that_is_not_whole_is_refused_without_a_verdict() {
         error.contains("cases[0].repetitions[0].flush: is missing"),
         "{error}"
     );
+    // What makes no sense to its case is no error among the verdicts.
+    let senseless = |e: &mut serde_json::Value| {
+        for part in ["planned", "repetitions"] {
+            e["cases"][0][part][0]["plan"]["timeout"] = 0.into();
+        }
+    };
+    let error = refused(&senseless, true);
+    assert!(
+        error.contains("cases[0].repetitions[0] (rc.c09-142-01, ")
+            && error.contains("): expected a time-out of 1 to 31, found 0"),
+        "{error}"
+    );
 }
 
 #[test]

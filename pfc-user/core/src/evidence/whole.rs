@@ -14,6 +14,7 @@ mod storm;
 
 use std::fmt;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::digest::{self, Part};
@@ -100,22 +101,29 @@ fn ensure(holds: bool, rule: Rule, part: &str, found: impl FnOnce() -> String) -
 
 /// Reads evidence of the present schema with its digests, and checks it.
 pub fn read(mut stored: Value) -> Result<Evidence, Defect> {
-    let malformed = |part: &str, error: serde_json::Error| Defect {
-        rule: Rule::Fields,
-        part: part.into(),
-        found: error.to_string(),
-    };
     let digests = stored
         .as_object_mut()
         .and_then(|fields| fields.remove(digest::KEY));
     let digests: Vec<Part> = serde_json::from_value(digests.unwrap_or_default())
         .map_err(|error| malformed(digest::KEY, error))?;
     check_digests(&digests, &digest::of(&stored))?;
-    let evidence: Evidence =
-        serde_json::from_value(stored.clone()).map_err(|error| malformed("evidence", error))?;
-    fields::check(&stored, &evidence)?;
+    without_digests(&stored)
+}
+
+/// Reads evidence of the present schema without its digests, and checks all but them.
+pub fn without_digests(stored: &Value) -> Result<Evidence, Defect> {
+    let evidence = Evidence::deserialize(stored).map_err(|error| malformed("evidence", error))?;
+    fields::check(stored, &evidence)?;
     check(&evidence)?;
     Ok(evidence)
+}
+
+fn malformed(part: &str, error: serde_json::Error) -> Defect {
+    Defect {
+        rule: Rule::Fields,
+        part: part.into(),
+        found: error.to_string(),
+    }
 }
 
 fn check_digests(noted: &[Part], found: &[Part]) -> Checked {
