@@ -17,7 +17,7 @@ use crate::case::Event;
 use crate::cases::pfc::stimulate::{self, Stimulus, Stop};
 use crate::config;
 use crate::driver::bpf::Rings;
-use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, WINDOW};
+use crate::driver::bringup::testbed::{Counters, LinkSnapshot, Testbed, TesterPort, WINDOW};
 use crate::driver::kernel::clock;
 use crate::driver::kernel::interrupt::Interrupt;
 use crate::driver::kernel::process;

@@ -604,6 +604,7 @@ fn the_json_report_has_the_gaps_of_each_storm() {
         histogram: GapHistogram(vec![(10_500_000, 600), (11_000_000, 390), (50_000_000, 9)]),
         stalls: Vec::new(),
         stalls_left_out: LeftOut::default(),
+        stalls_noted: StallsNoted::default(),
     });
     let mut out = Vec::new();
     report::json::write(&mut out, &evidence, &[every_verdict()], Exit::Failed).unwrap();

@@ -18,12 +18,19 @@ pub enum Change {
 
 impl Change {
     /// Its word in the list.
-    pub fn word(&self) -> String {
+    pub fn word(&self) -> &'static str {
         match self {
-            Self::Delete => "delete".into(),
-            Self::Double => "double".into(),
-            Self::SwapNext => "swap".into(),
-            Self::SwapField(other) => format!("swap with {other}"),
+            Self::Delete => "delete",
+            Self::Double => "double",
+            Self::SwapNext | Self::SwapField(_) => "swap",
+        }
+    }
+
+    /// Its word, and the field that it swaps with.
+    fn key(&self) -> (&'static str, String) {
+        match self {
+            Self::SwapField(other) => (self.word(), other.clone()),
+            _ => (self.word(), String::new()),
         }
     }
 }
@@ -72,7 +79,7 @@ pub fn changes(value: &Value, extent: Extent) -> Vec<(Vec<Step>, Change)> {
 struct Walk {
     extent: Extent,
     /// Kinds of nodes and changes that there were.
-    seen: HashSet<(String, String)>,
+    seen: HashSet<(String, (&'static str, String))>,
     /// Changes that belong to the sample, of which not all are made.
     sampled: usize,
     all: Vec<(Vec<Step>, Change)>,
@@ -80,7 +87,7 @@ struct Walk {
 
 impl Walk {
     fn add(&mut self, path: &[Step], change: Change, in_sample: bool) {
-        let is_first = self.seen.insert((kind(path), change.word()));
+        let is_first = self.seen.insert((kind(path), change.key()));
         let is_made = match self.extent {
             Extent::Every => true,
             Extent::Sample { stride, offset } => {

@@ -9,9 +9,9 @@ use lzma_rust2::XzReader;
 use pfc_ebpf::stamp::Phase;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use validator::evidence::pfc::{DropCounter, DutReport, PfcEvidence, Stall};
+use validator::evidence::pfc::{DropCounter, DutReport, FlowReceived, PfcEvidence, Stall};
 use validator::evidence::{CaseEvidence, Repetition, SCHEMA};
-use validator::plan::Nanos;
+use validator::plan::{FlowPlan, Nanos, Role};
 
 use crate::bench;
 
@@ -58,7 +58,7 @@ const fn disturbed(
     }
 }
 
-pub const DEVICES: [Device; 26] = [
+pub const DEVICES: [Device; 27] = [
     corpus("pfc", "pfc.pause-single-lossless", "ignores-pfc"),
     corpus("pfc", "pfc.pause-single-lossless", "forwards-control"),
     corpus("pfc", "pfc.pause-multi-lossless", "loses-held"),
@@ -82,6 +82,7 @@ pub const DEVICES: [Device; 26] = [
         dut.stalls_noted = stalls.iter().copied().collect();
         dut.stalls = stalls;
     }),
+    disturbed("pfc.pause-lossy", DIP_AT_THE_END, dip_at_the_end),
     disturbed("pfc.pause-single-lossless", "drops", |e| {
         e.accounting[0].rise = 5;
         e.accounting.push(DropCounter {
@@ -135,6 +136,9 @@ pub const DEVICES: [Device; 26] = [
     corpus("rc", "rc.c09-142-01", "no-neighbour"),
 ];
 
+/// A device with a dip in the last window that lies in the storm phase whole.
+pub const DIP_AT_THE_END: &str = "a dip at the end";
+
 /// The devices of which each node is changed in the long tests: one a family.
 pub const WHOLE: [(&str, &str); 3] = [
     ("pfc.pause-lossy", "dips"),
@@ -152,6 +156,21 @@ fn long_stalls(e: &PfcEvidence) -> Vec<Stall> {
         to: from + 6 * MS,
     };
     [span.from, middle, span.to - 6 * MS].map(stall).into()
+}
+
+/// Half of the background frames of that window come in the next one.
+fn dip_at_the_end(e: &mut PfcEvidence) {
+    let end = e.span(Phase::Storm).unwrap().to;
+    let next = ((end - e.windows.epoch) / e.windows.width) as usize;
+    let is_background = |flow: &&FlowPlan| flow.role == Role::Background;
+    let flow = e.plan.flows.iter().find(is_background).unwrap();
+    let (id, priority) = (flow.id, flow.priority.index());
+    let late = e.windows.received[next - 1][priority] / 2;
+    e.windows.received[next - 1][priority] -= late;
+    e.windows.received[next][priority] += late;
+    let is_it = |flow: &&mut FlowReceived| (flow.flow, flow.phase) == (id, Phase::Storm);
+    let received = e.received.iter_mut().find(is_it).unwrap();
+    received.window_sum += u64::from(late);
 }
 
 fn dut(e: &mut PfcEvidence) -> &mut DutReport {

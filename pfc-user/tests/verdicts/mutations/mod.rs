@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
 
 use change::{Change, Extent, Step, apply, changes, kind};
-use devices::{DEVICES, Device, WHOLE};
+use devices::{DEVICES, DIP_AT_THE_END, Device, WHOLE};
 use serde_json::Value;
 use validator::case::{CaseResult, Exit, Verdict};
 use validator::cases;
@@ -115,7 +115,7 @@ fn outcome(changed: &Value, before: &Verdicts) -> Result<String, String> {
 }
 
 /// Outcomes by kind of node and change.
-type Outcomes = BTreeMap<(String, String), BTreeSet<String>>;
+type Outcomes = BTreeMap<(String, &'static str), BTreeSet<String>>;
 
 /// Changes that were made, and what became of them.
 #[derive(Default)]
@@ -144,8 +144,11 @@ impl Made {
 
 type Outcome = Result<String, String>;
 
-/// Makes changes of the evidence of a device, to that extent, on all CPUs.
-fn mutate(device: &Device, extent: impl Fn(&Value) -> Extent, made: &Mutex<Made>) {
+/// A path to a node, and its change.
+type Planned = (Vec<Step>, Change);
+
+/// Makes the changes of the evidence of a device that `planned` says, on all CPUs.
+fn mutate(device: &Device, planned: impl Fn(&Value) -> Vec<Planned>, made: &Mutex<Made>) {
     let (case, name) = (device.case, device.name);
     let evidence = device.evidence();
     let mut sealed = evidence.clone();
@@ -156,7 +159,7 @@ fn mutate(device: &Device, extent: impl Fn(&Value) -> Extent, made: &Mutex<Made>
     let decided = [Verdict::Fail, Verdict::Inconclusive];
     let verdict = before.of["the case"];
     assert!(decided.contains(&verdict), "{case} on {name}: {verdict}");
-    let all = changes(&evidence, extent(&evidence));
+    let all = planned(&evidence);
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some((path, change)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -190,28 +193,55 @@ fn no_change_of_a_node_improves_a_verdict() {
         if !format!("{family} {case} {name}").contains(&only) {
             continue;
         }
-        let extent = |evidence: &Value| {
+        let planned = |evidence: &Value| {
             let is_long = evidence.to_string().len() > LONG;
-            match env::var_os("VALIDATOR_MUTATE_ALL") {
+            let extent = match env::var_os("VALIDATOR_MUTATE_ALL") {
                 Some(_) => Extent::Every,
                 None => Extent::Sample {
                     stride: if is_long && !every { STRIDE } else { 1 },
                     offset: number,
                 },
-            }
+            };
+            changes(evidence, extent)
         };
-        mutate(device, extent, &made);
+        mutate(device, planned, &made);
     }
     let outcomes = none_improved(made);
     if every {
         return;
     }
-    let line = |((node, change), found): (&(String, String), &BTreeSet<String>)| {
+    let line = |((node, change), found): (&(String, &str), &BTreeSet<String>)| {
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
         format!("{node} {change}: {}\n", found.join(", "))
     };
     let list: String = outcomes.iter().map(line).collect();
     snapshot::check("evidence_mutations.txt", &list);
+}
+
+#[test]
+fn windows_that_change_places_are_refused() {
+    let device = DEVICES.iter().find(|device| device.name == DIP_AT_THE_END);
+    let is_swap = |(path, change): &Planned| {
+        matches!(change, Change::SwapNext)
+            && [".windows.offered[]", ".windows.received[]"]
+                .iter()
+                .any(|list| kind(path).ends_with(list))
+    };
+    let swaps = |evidence: &Value| {
+        let all = changes(evidence, Extent::Every).into_iter();
+        all.filter(is_swap).collect()
+    };
+    let made = Mutex::default();
+    mutate(device.unwrap(), swaps, &made);
+    let outcomes = none_improved(made);
+    assert_eq!(outcomes.len(), 2, "{outcomes:?}");
+    for found in outcomes.values() {
+        assert_eq!(
+            *found,
+            BTreeSet::from(["windows".to_owned()]),
+            "{outcomes:?}"
+        );
+    }
 }
 
 #[test]
@@ -223,7 +253,7 @@ fn no_change_of_any_node_improves_a_verdict() {
     for (case, name) in WHOLE {
         let is_it = |device: &&Device| (device.case, device.name) == (case, name);
         let device = DEVICES.iter().find(is_it).unwrap();
-        mutate(device, |_| Extent::Every, &made);
+        mutate(device, |evidence| changes(evidence, Extent::Every), &made);
     }
     none_improved(made);
 }
